@@ -3,11 +3,13 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use clrscope_analysis::{Query, TreeOptions, collections, functions, tree};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Allocation, AllocationEngine, AllocationKind, LossReason, Process, StackFrame};
-use clrscope_testkit::{Runtime, each_runtime, fixture, run};
-use support::{Run, assert_unchanged, record_with};
+use clrscope_testkit::{Runtime, Service, each_runtime, fixture, pause, random_pause, run, scratch, wait_for};
+use support::{Run, assert_unchanged, record_with, under_agent};
 
 /// Every record, with the index of its thread.
 fn records(process: &Process) -> Vec<(u32, Allocation)> {
@@ -101,6 +103,32 @@ fn every_object_and_every_byte_is_counted_by_type_and_path() {
     });
 }
 
+/// Beside `calls` the nodes of the tree say what was allocated on their paths: each object once, and as many as there were calls.
+#[test]
+fn beside_calls_each_path_of_the_tree_has_what_it_allocated() {
+    each_runtime(|runtime| {
+        let place = runtime.version.to_string();
+        let run = record_with(runtime, "Allocated", "calls;alloc:exact", &["exact", "2", "300"]);
+        assert!(run.finished.status.success(), "{place}: {}", run.finished.stderr_text());
+        assert_nothing_is_lost(&run.recording.processes[0], &place);
+        let tree = tree(&run.recording, &Query::default(), &TreeOptions::default()).expect("a tree");
+        let of = |name: &str| tree.nodes.iter().filter(|node| node.function.name() == name).collect::<Vec<_>>();
+        let [work] = of("Allocated.Program::Work")[..] else { panic!("{place}: one path leads to the work") };
+        let allocated = work.allocated.expect("allocations");
+        assert_eq!(allocated.total_bytes, printed(&run, "bytes"), "{place}: as the runtime itself counts");
+        let points: Vec<_> = of("Allocated.Program::NewPoint");
+        assert!(points.len() >= 2, "{place}: before the work, and in it");
+        for node in points {
+            let (allocated, calls) = (node.allocated.expect("allocations"), node.times.calls);
+            assert_eq!((allocated.own_objects, allocated.own_bytes), (calls, 24 * calls), "{place}: {node:?}");
+        }
+        let whole = functions(&run.recording, &Query::default()).expect("functions");
+        let row = whole.rows.iter().find(|row| row.function.name() == "Allocated.Program::NewPoint").expect("a row");
+        let allocated = row.allocated.expect("allocations");
+        assert_eq!((allocated.own_objects, allocated.total_bytes), (row.times.calls, 24 * row.times.calls), "{place}");
+    });
+}
+
 /// Two runs of each runtime, sampled: what each type takes is what the program measured, as nearly as so many samples can say. Large objects are
 /// counted one by one.
 #[test]
@@ -180,6 +208,45 @@ fn threads_that_all_allocate_and_memory_that_runs_out_are_counted_through() {
             command.arg("exhaust").env("DOTNET_GCHeapHardLimit", "0x2000000");
             let run = support::record_command(runtime, "Allocated", request, command);
             assert_eq!(run.finished.stdout_text(), "exhausted\n", "{place} {request}: {}", run.finished.stderr_text());
+        }
+    });
+}
+
+/// Objects and bytes that were seen, and collections, of a program that is still running or was killed; `None` before there are any.
+fn seen_so_far(out: &std::path::Path) -> Option<(u64, u64, usize)> {
+    let recording = clrscope_recording::open(out).ok()?;
+    let all = records(recording.processes.first()?);
+    let allocated = all.iter().map(|(_, record)| record).filter(|record| record.kind == AllocationKind::Allocated);
+    let (objects, bytes) = allocated.fold((0, 0), |sums, record| (sums.0 + record.objects, sums.1 + record.bytes));
+    let collections = collections(&recording, &Query::default()).map_or(0, |rows| rows.len());
+    (objects > 0 && collections > 0).then_some((objects, bytes, collections))
+}
+
+#[test]
+fn killed_while_it_allocates_what_was_seen_of_objects_and_collections_is_there() {
+    each_runtime(|runtime| {
+        for request in ["gc;alloc:exact,live", "gc:survivors;alloc"] {
+            let place = format!("{request} on {}", runtime.version);
+            let folder = scratch();
+            let out = folder.path().join("run.clrs.d");
+            let mut command = runtime.command(&fixture("Allocated"));
+            // More than it can allocate before it is killed, and a collection every few megabytes.
+            command.args(["mixed", "100000000"]).env("DOTNET_GCgen0size", "400000");
+            under_agent(&mut command, request, &out);
+            let service = Service::start_silent(command);
+            wait_for("objects and collections", || seen_so_far(&out));
+            pause(random_pause(Duration::from_millis(100)));
+            let before = seen_so_far(&out).unwrap_or_else(|| panic!("{place}: they were there"));
+            let finished = service.stop("KILL");
+            assert_eq!((finished.stdout_text(), finished.stderr_text()), (String::new(), String::new()), "{place}");
+            let recording = clrscope_recording::open(&out).expect("a recording");
+            assert_eq!(recording.problems, [], "{place}");
+            let process = &recording.processes[0];
+            assert_nothing_is_lost(process, &place);
+            assert!(!process.complete, "{place}");
+            let after = seen_so_far(&out).unwrap_or_else(|| panic!("{place}: they were there"));
+            let is_more = after.0 >= before.0 && after.1 >= before.1 && after.2 >= before.2;
+            assert!(is_more, "{place}: {before:?} before, {after:?} after");
         }
     });
 }

@@ -48,6 +48,7 @@
 //! those whose stack has the function anywhere. The sums are the same as those above, of a tree made of the stacks.
 
 mod allocations;
+mod beside;
 mod catalog;
 mod closures;
 mod collections;
@@ -87,6 +88,7 @@ mod views;
 mod waits;
 
 pub use allocations::{BYTES, OBJECTS};
+pub use beside::Allocated;
 pub use closures::{FindLine, tell_closures_apart};
 pub use collections::{
     Collection, CollectionFacts, CollectionKind, GENERATION_NAMES, GenerationSizes, Growth, Reason, SurvivorQuery,

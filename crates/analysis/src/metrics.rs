@@ -88,7 +88,7 @@ impl Metric {
     }
 
     /// Refuses filters that the metric's values can't follow.
-    fn check(&self, query: &Query, view: &'static str) -> Result<(), QueryProblem> {
+    pub(crate) fn check(&self, query: &Query, view: &'static str) -> Result<(), QueryProblem> {
         if !query.types.is_empty() && !self.has_types() {
             let why = "this metric is not of objects: add --metric bytes or --metric objects";
             return Err(QueryProblem::NotAvailable { option: "--type", view, why });

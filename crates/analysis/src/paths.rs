@@ -138,7 +138,7 @@ pub(crate) struct StackSum {
 }
 
 impl StackSum {
-    fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.amount = self.amount.saturating_add(other.amount);
         self.samples = self.samples.saturating_add(other.samples);
     }

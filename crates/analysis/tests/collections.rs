@@ -1,11 +1,15 @@
 //! Collections, put together from callbacks and events that were written by hand.
 
+use std::sync::Arc;
+
 use clrscope_analysis::{
     Collection, CollectionKind, Query, Reason, ThreadSelector, collection_facts, collections,
     findings_about_collections,
 };
 use clrscope_recording::events::{Kind, Tag, Value};
-use clrscope_recording::model::{EventArena, EventChunk, Process, Recording, Thread};
+use clrscope_recording::model::{
+    EventArena, EventChunk, Function, Process, Recording, StackFrame, StacksBuilder, Thread,
+};
 use clrscope_recording::testing::chunk::HandmadeChunk;
 
 fn number(number: u64) -> Value<'static> {
@@ -188,4 +192,38 @@ fn a_heap_that_grows_from_one_full_collection_to_the_next_is_a_finding() {
     assert_eq!(told(&[10, 12]), None, "two are too few");
     assert_eq!(told(&[10, 30, 9, 28, 11, 31]), None, "up and down is no growth");
     assert_eq!(told(&[1_000, 1_001, 1_002, 1_003]), None, "a few parts in a thousand are none");
+}
+
+/// What the summary says: the part of the time that the program stood still, the longest pause with its reason and the code that
+/// caused it, and how much was allocated per second.
+#[test]
+fn the_summary_says_how_long_the_program_stood_still_and_by_whom() {
+    let milliseconds = 1_000_000;
+    // Two collections, one second apart, of which each stands still for so long.
+    let one = |of: u64, generation: u64, pause_ns: u64| {
+        let triggered = [(Tag::REASON_CODE, number(0)), (Tag::STACK_NODE, number(1))];
+        let chunk = HandmadeChunk::new(0, of, of * 1_000 * milliseconds);
+        let chunk = suspend(chunk, 1).put(Kind::GC_TRIGGERED, &triggered);
+        resume(ended(started(chunk, of, generation, 0), of, 0, 4_000_000).after(pause_ns)).finish()
+    };
+    let mut recording = recording(vec![one(1, 0, 2 * milliseconds), one(2, 2, 30 * milliseconds)]);
+    recording.run.duration_ns = 10_000 * milliseconds;
+    let mut stacks = StacksBuilder::default();
+    assert_eq!(stacks.stack(&[StackFrame::method(1, Some(3))], false), 1);
+    let process = &mut recording.processes[0];
+    process.stacks = Arc::new(stacks.finish());
+    let name = "Shop.Report::Print".to_owned();
+    process.functions = vec![Function::default(), Function { name, ..Function::default() }];
+    let facts = collection_facts(&recording, &Query::default()).expect("facts");
+    let texts: Vec<String> = findings_about_collections(&facts).into_iter().map(|finding| finding.text).collect();
+    let [paused, longest] = texts.as_slice() else { panic!("{texts:#?}") };
+    assert!(paused.starts_with("the program stood still "), "{paused}");
+    assert!(paused.contains(" ms) for 2 collections (1 of generation 0, 0 of 1, 1 of 2"), "{paused}");
+    assert!(paused.contains("; it allocated ") && paused.ends_with(" per second"), "{paused}");
+    assert_eq!(
+        longest,
+        "the longest pause, 30.0 ms, was a blocking collection of generation 2: allocation of small objects, caused by Shop.Report::Print"
+    );
+    let share = facts.pause_ns as f64 / recording.run.duration_ns as f64;
+    assert!((facts.paused_share() - share).abs() < 1e-9 && share > 0.0, "{facts:?}");
 }

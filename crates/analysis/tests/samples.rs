@@ -316,7 +316,7 @@ fn found(recording: &Recording, query: &Query) -> Result<Vec<String>, QueryProbl
             row.samples,
             row.self_samples,
             row.total_samples,
-            row.time_ns / STEP_NS
+            row.amount / STEP_NS
         )
     };
     Ok(view.rows.iter().map(row).chain((view.without_line > 0).then(|| view.without_line.to_string())).collect())

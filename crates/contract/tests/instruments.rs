@@ -261,6 +261,10 @@ fn instruments_that_do_not_go_together_are_refused() {
     assert!(why("exceptions:args").expect_err("nothing is named").contains("--include"));
     assert!(why("exceptions:args;flow;include=[A]*").expect_err("both want hooks").contains("hooks"));
     assert_eq!(why("flow;exceptions:args=off"), Ok(2));
+    // `heap` ends the runtime's walk of the heap at its first object, and `events` counted that one.
+    assert!(why("heap;events:objects").expect_err("both want the walk").contains("events:objects"));
+    assert!(why("events:groups=gc+heap;heap:at=2s").expect_err("both want the walk").contains("walk of the heap"));
+    assert_eq!(why("heap;events:gc"), Ok(2));
 }
 
 #[test]
@@ -291,9 +295,16 @@ fn specifications_are_sound() {
         assert!(words.iter().all(|word| InstrumentRequest::parse(&format!("x:{word}")).is_ok()), "{place}");
         assert!(!spec.views.is_empty() && !spec.about.is_empty(), "{place}");
         let has = |name: &str| spec.option(name).is_some();
-        assert!(spec.conflicts.iter().all(|conflict| has(conflict.option)), "{place}");
+        assert!(spec.conflicts.iter().filter_map(|conflict| conflict.option).all(|option| has(option)), "{place}");
         for conflict in spec.conflicts {
             assert!(!matches!(conflict.with, With::Instrument(other) if !names.contains(other)), "{place}");
+            if let With::Member(other, option, word) = conflict.with {
+                let option = find(other).and_then(|spec| spec.option(option)).expect("an option");
+                assert!(
+                    matches!(option.value, Value::Set { members, .. } if members.iter().any(|member| member.name == word)),
+                    "{place}"
+                );
+            }
         }
         for rule in spec.rules {
             match rule {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use clrscope_analysis::{Metric, Query, SAMPLES};
+use clrscope_analysis::{BYTES, Metric, OBJECTS, Query, SAMPLES};
 use clrscope_export::{ExportError, ExportOptions, Exporter};
 use clrscope_recording::model::Recording;
 
@@ -15,8 +15,8 @@ pub fn exporters() -> impl Iterator<Item = &'static dyn Exporter> {
     clrscope_export::exporters().iter().copied().chain([&Csv as &dyn Exporter])
 }
 
-/// The rows of `functions`, with the same columns whatever was recorded, and those of samples where there are some: a file
-/// for further programs.
+/// The rows of `functions`, with the same columns whatever was recorded, and those of samples and of allocations where there are some: a
+/// file for further programs.
 struct Csv;
 
 impl Exporter for Csv {
@@ -39,10 +39,13 @@ impl Exporter for Csv {
         let columns = functions.columns(&request);
         let sampled = SAMPLES.is_recorded(recording);
         let is_of_samples = |key: &str| key.ends_with("_samples") || key.starts_with("self_share") || key == "tiers";
+        let allocated = BYTES.is_recorded(recording);
+        let is_of_objects =
+            |key: &str| [&BYTES, &OBJECTS].iter().filter_map(|of| of.keys()).flatten().any(|known| known == key);
         let is_shown = |key: &str| match key {
             "pid" => false,
             "thread" => options.query.per_thread,
-            _ => sampled || !is_of_samples(key),
+            _ => (sampled || !is_of_samples(key)) && (allocated || !is_of_objects(key)),
         };
         let columns = columns.iter().filter(|column| column.in_csv && is_shown(column.key)).map(|column| column.key);
         request.columns = Some(["pid"].into_iter().chain(columns).map(str::to_owned).collect());

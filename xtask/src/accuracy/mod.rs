@@ -29,7 +29,11 @@ use crate::agents::newest_runtime;
 use load::Load;
 use page::Page;
 
-const USAGE: &str = "usage: cargo xtask accuracy [--loaded] [--runs N] [--rounds N]";
+/// Parts of the whole, by which `--only` asks for some.
+const PARTS: [&str; 4] = ["shares", "samples", "allocations", "sleeps"];
+
+const USAGE: &str =
+    "usage: cargo xtask accuracy [--loaded] [--runs N] [--rounds N] [--only shares,samples,allocations,sleeps]";
 
 /// Runs everything; fails where a goal is missed.
 ///
@@ -39,9 +43,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let loaded = arguments.iter().any(|word| word == "--loaded");
     let (runs, rounds) = if loaded { (5, 250) } else { (7, 1_000) };
     let mut plan = shares::Plan { runs, rounds, loaded };
+    let mut parts = PARTS.to_vec();
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         if word == "--loaded" {
+            continue;
+        }
+        if word == "--only" {
+            parts = words.next().map(|only| only.split(',').collect()).ok_or(USAGE)?;
             continue;
         }
         let number = words.next().and_then(|n| n.parse().ok()).filter(|&n| n > 0).ok_or(USAGE)?;
@@ -51,19 +60,23 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             _ => return Err(USAGE.to_owned()),
         }
     }
+    if parts.iter().any(|part| !PARTS.contains(part)) {
+        return Err(USAGE.to_owned());
+    }
+    let is_asked = |part| parts.contains(&part);
     let runtime = newest_runtime()?;
     // Built before others want the processors: that takes minutes otherwise.
     clrscope_testkit::agent();
     let _load = plan.loaded.then(Load::begin);
     let mut page = Page::default();
     page.line(format_args!("on .NET {}", runtime.version));
-    let mut missed = shares::run(runtime, plan, &mut page)?;
-    missed += sampled::run(runtime, plan, &mut page)?;
-    for runtime in clrscope_testkit::runtimes() {
+    let mut missed = if is_asked("shares") { shares::run(runtime, plan, &mut page)? } else { 0 };
+    missed += if is_asked("samples") { sampled::run(runtime, plan, &mut page)? } else { 0 };
+    for runtime in clrscope_testkit::runtimes().iter().filter(|_| is_asked("allocations")) {
         missed += allocations::run(runtime, &mut page)?;
     }
     // How long a sleep takes says nothing where others have the processors.
-    missed += if plan.loaded { 0 } else { sleeps::run(runtime, &mut page)? };
+    missed += if plan.loaded || !is_asked("sleeps") { 0 } else { sleeps::run(runtime, &mut page)? };
     if arguments.is_empty() {
         page.write()?;
     }

@@ -23,6 +23,11 @@ impl HookParts {
     /// Keep the arguments of calls that have not ended.
     pub(crate) const ARGUMENTS: Self = Self(8);
 
+    /// Whether each thread has a calling-context tree.
+    pub(crate) const fn has_tree(self) -> bool {
+        self.0 & (Self::TREE_SAMPLED.0 | Self::TREE_TSC.0) != 0
+    }
+
     /// The parts of both.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)

@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 
 use clrscope_recording::model::{Recording, Thread};
 
+use crate::beside::{self, Allocated, AllocationPaths, Beside};
 use crate::catalog::Slot;
 use crate::columns::Columns;
 use crate::function::FunctionRef;
@@ -42,6 +43,8 @@ pub struct TreeNode<'a> {
     pub times: Times,
     /// Amount of the metric: the path's own, and the total of the whole subtree.
     pub amount: Amount,
+    /// Objects that the path allocated, where allocations were recorded beside calls.
+    pub allocated: Option<Allocated>,
     /// Every path merged here was first entered by a tail call: the function that made the call has
     /// ended and is a sibling.
     pub by_tail_call: bool,
@@ -98,6 +101,8 @@ pub struct Tree<'a> {
 /// The merged trees of the selected part of a recording, ready to be walked.
 pub struct Forest<'a> {
     paths: Vec<Paths<'a>>,
+    /// Allocations of the same processes in the same order; none where the metric is none of calls, or none were recorded.
+    allocations: Vec<AllocationPaths<'a>>,
     query: Query,
     sort: Sort,
     conditions: Conditions<'a>,
@@ -140,10 +145,17 @@ impl<'a> Forest<'a> {
             return Err(QueryProblem::NotAvailable { option: "this --sort", view: "tree", why });
         }
         let paths = paths::select(recording, query, metric)?;
+        let allocations = beside::select(recording, query, metric)?;
         let plain = Query { per_thread: false, ..query.clone() };
         let totals: Vec<_> = paths.iter().map(|p| (p.process, ProcessSums::new(p, &plain).totals)).collect();
         let conditions = conditions_of(recording, query, metric, &totals);
-        Ok(Self { paths, query: query.clone(), sort, conditions, kept: OnceLock::new() })
+        Ok(Self { paths, allocations, query: query.clone(), sort, conditions, kept: OnceLock::new() })
+    }
+
+    /// Whether nodes say what was allocated.
+    #[must_use]
+    pub fn has_allocations(&self) -> bool {
+        !self.allocations.is_empty()
     }
 
     /// Conditions of the selected part, with its sums.
@@ -163,11 +175,11 @@ impl<'a> Forest<'a> {
         mut visit: impl FnMut(&TreeNode<'a>) -> Result<(), E>,
     ) -> Result<Pruned, E> {
         let mut pruned = Pruned::default();
-        for paths in &self.paths {
+        for (at, paths) in self.paths.iter().enumerate() {
             let names = NameOrder::new(paths, &self.query);
             let columns = Columns::new(paths, &names.catalog, &self.query);
             for (threads, shown) in self.sets(paths) {
-                let decoded = load(threads, &names.catalog, &columns);
+                let decoded = self.load(at, (threads, shown), &names, &columns);
                 let mut walk = Walk::new(self, &names, columns.clone(), &decoded, shown, options);
                 walk.run(&mut visit)?;
                 pruned.add(walk.pruned);
@@ -189,7 +201,7 @@ impl<'a> Forest<'a> {
         mut visit: impl FnMut(&TreeNode<'a>) -> Result<(), E>,
     ) -> Result<Pruned, E> {
         let mut pruned = Pruned::default();
-        let kept = self.kept.get_or_init(|| self.paths.iter().map(|paths| self.keep(paths)).collect());
+        let kept = self.kept.get_or_init(|| (0..self.paths.len()).map(|at| self.keep(at)).collect());
         for (paths, kept) in self.paths.iter().zip(kept) {
             if below.is_some_and(|place| place.pid != paths.process.pid) {
                 continue;
@@ -206,12 +218,25 @@ impl<'a> Forest<'a> {
         Ok(pruned)
     }
 
-    fn keep(&self, paths: &Paths<'a>) -> Kept<'a> {
+    fn keep(&self, at: usize) -> Kept<'a> {
+        let paths = &self.paths[at];
         let names = NameOrder::new(paths, &self.query);
         let columns = Columns::new(paths, &names.catalog, &self.query);
         let sets = self.sets(paths).into_iter();
-        let sets = sets.map(|(threads, shown)| (load(threads, &names.catalog, &columns), shown)).collect();
+        let sets = sets.map(|set| (self.load(at, set, &names, &columns), set.1)).collect();
         Kept { names, columns, sets }
+    }
+
+    /// Decodes the trees of some threads of the process at a place, with what they allocated.
+    fn load(
+        &self,
+        at: usize,
+        (threads, shown): (&[ThreadPaths<'a>], Option<&'a Thread>),
+        names: &NameOrder<'a>,
+        columns: &Columns,
+    ) -> Decoded {
+        let beside = self.allocations.get(at).map(|of| Beside::new(of, shown, &names.catalog));
+        load(threads, &names.catalog, columns).with_allocations(beside)
     }
 
     /// The threads that are merged with one another, and the thread that their nodes name.

@@ -7,6 +7,7 @@ use clrscope_recording::model::{NodeValues, ROOT, Thread};
 use super::loaded::{FittedCosts, Loaded, RangeSums, add_values};
 use super::share::{Claim, share_out};
 use super::{Forest, Pruned, TreeNode, TreeOptions};
+use crate::beside::Beside;
 use crate::catalog::{Catalog, Role, Slot};
 use crate::columns::Columns;
 use crate::cost::Hooks;
@@ -33,6 +34,8 @@ struct Group {
     inclusive_ns: u64,
     /// Sort key of the node.
     key: u64,
+    /// Paths of allocations that end here.
+    allocating: Vec<u32>,
 }
 
 /// The children of a node on the path that are still to be visited.
@@ -69,6 +72,14 @@ impl<'a> NameOrder<'a> {
 pub(super) struct Decoded {
     trees: Vec<Loaded>,
     costs: FittedCosts,
+    /// Allocations of the threads, where they were recorded beside calls.
+    beside: Option<Beside>,
+}
+
+impl Decoded {
+    pub(super) fn with_allocations(self, beside: Option<Beside>) -> Self {
+        Self { beside, ..self }
+    }
 }
 
 /// A walk through the merged tree of some threads of a process.
@@ -84,6 +95,7 @@ pub(super) struct Walk<'f, 'a> {
     names: &'f NameOrder<'a>,
     columns: Columns,
     costs: &'f FittedCosts,
+    beside: Option<&'f Beside>,
     trees: &'f [Loaded],
     members: Vec<Member>,
     groups: Vec<Group>,
@@ -112,6 +124,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             names,
             columns,
             costs: &decoded.costs,
+            beside: decoded.beside.as_ref(),
             trees: &decoded.trees,
             members: Vec::new(),
             groups: Vec::new(),
@@ -191,6 +204,8 @@ impl<'f, 'a> Walk<'f, 'a> {
                 }
             }
             let groups = self.group_scratch(0);
+            let allocating = self.beside.map(|beside| beside.outermost(|slot| self.names.wants(slot)));
+            self.hand_on(groups.clone(), &allocating.unwrap_or_default());
             self.push_level(groups, 0);
             return;
         }
@@ -203,6 +218,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             sums: RangeSums::default(),
             inclusive_ns: 0,
             key: 0,
+            allocating: vec![Beside::ROOT],
         };
         self.measure(&mut root);
         self.groups.push(root);
@@ -215,6 +231,11 @@ impl<'f, 'a> Walk<'f, 'a> {
         let members_before = self.members.len();
         self.gather_children(group.members.clone());
         let children = self.group_scratch(members_before);
+        let joined = self.beside.map(|beside| {
+            let callees = &self.groups[children.clone()];
+            beside.join(&group.allocating, |slot| callees.binary_search_by_key(&slot, |group| group.slot).is_ok())
+        });
+        self.hand_on(children.clone(), joined.as_ref().map_or(&[], |joined| &joined.callees));
         let own = self.own_values(group.members.clone());
         let hooks = Hooks {
             leaves: if self.names.catalog.role(group.slot) == Role::Managed { group.calls } else { 0 },
@@ -234,7 +255,18 @@ impl<'f, 'a> Walk<'f, 'a> {
             thread: self.thread,
             times,
             amount,
+            allocated: joined.map(|joined| joined.allocated),
             by_tail_call,
+        }
+    }
+
+    /// Gives paths of allocations to the groups of their functions, which are in the order of slots.
+    fn hand_on(&mut self, groups: Range<usize>, callees: &[(Slot, u32)]) {
+        let groups = &mut self.groups[groups];
+        for &(slot, path) in callees {
+            if let Ok(at) = groups.binary_search_by_key(&slot, |group| group.slot) {
+                groups[at].allocating.push(path);
+            }
         }
     }
 
@@ -260,8 +292,15 @@ impl<'f, 'a> Walk<'f, 'a> {
             let start = self.members.len();
             self.members.extend(run.iter().map(|&(_, tree, node)| (tree, node)));
             let members = start..self.members.len();
-            let mut group =
-                Group { slot: run[0].0, members, calls: 0, sums: RangeSums::default(), inclusive_ns: 0, key: 0 };
+            let mut group = Group {
+                slot: run[0].0,
+                members,
+                calls: 0,
+                sums: RangeSums::default(),
+                inclusive_ns: 0,
+                key: 0,
+                allocating: Vec::new(),
+            };
             self.measure(&mut group);
             self.groups.push(group);
         }
@@ -439,7 +478,7 @@ pub(super) fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: 
     };
     let mut trees: Vec<Loaded> = trees.into_iter().map(|(_, tree)| tree).collect();
     trees.iter_mut().for_each(|tree| tree.set_costs(catalog, &costs));
-    Decoded { trees, costs }
+    Decoded { trees, costs, beside: None }
 }
 
 /// The place of each slot in the order of names.

@@ -33,7 +33,7 @@ pub struct AllocationRow<'a> {
     pub seen: u64,
     /// Part of all bytes, 0 to 1.
     pub share: f64,
-    /// Objects and bytes that were alive at the end, where objects were followed.
+    /// Objects and bytes that were alive at the end of the time that is shown, where objects were followed.
     pub live: Option<LiveSum>,
     /// The innermost own method on the stacks that allocated most of it, with the bytes that it did; the framework's where no own one is
     /// there.
@@ -64,6 +64,8 @@ pub struct Allocations<'a> {
     pub objects: u64,
     /// Ways in which the processes' allocations were taken.
     pub sampling: Vec<&'a AllocationSampling>,
+    /// Objects that are alive are those of the recording's end, not of an earlier moment.
+    pub at_end: bool,
     /// Conditions of the selected part.
     pub conditions: Conditions<'a>,
 }
@@ -118,11 +120,13 @@ pub fn allocations<'a>(recording: &'a Recording, query: &Query) -> Result<Alloca
     }
     let left_out = query.cut(&mut rows);
     let conditions = conditions_of(recording, query, &BYTES, &totals);
-    Ok(Allocations { rows, left_out, bytes, objects, sampling, conditions })
+    let is_whole = |process: &Process| process.shown.is_none();
+    let at_end = query.until_ns.is_none() && recording.processes.iter().all(is_whole);
+    Ok(Allocations { rows, left_out, bytes, objects, sampling, at_end, conditions })
 }
 
 fn add_process<'a>(sums: &mut BTreeMap<(&'a str, &'a str), Sums<'a>>, process: &'a Process, query: &Query) {
-    let live = Live::of(process);
+    let live = Live::of(process, query);
     let mut places = Places { process, query, known: FxHashMap::default() };
     let wanted = |thread: u32, record: &Allocation| {
         query.wants_time(process, time_ns(process, record))

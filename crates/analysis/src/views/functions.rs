@@ -5,6 +5,7 @@ use clrscope_recording::model::Recording;
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
 use super::rows::FunctionRow;
+use crate::beside;
 use crate::metric::Metric;
 use crate::paths::{self, Paths};
 use crate::query::{Query, QueryProblem, Sort};
@@ -40,6 +41,7 @@ pub(crate) fn functions_by<'a>(
     let mut out = Functions::default();
     let mut totals = Vec::new();
     let mut beside = samples_beside(recording, query, metric)?.into_iter();
+    let mut allocations = beside::select(recording, query, metric)?.into_iter();
     let mut samples = 0_u64;
     for paths in paths::select(recording, query, metric)? {
         let mut sums = ProcessSums::new(&paths, query);
@@ -49,6 +51,9 @@ pub(crate) fn functions_by<'a>(
             let more = ProcessSums::new(&more, query);
             samples = samples.saturating_add(more.totals.cpu_ns.unwrap_or(0));
             sums.put_beside(&more);
+        }
+        if let Some(allocations) = allocations.next() {
+            sums.put_allocations(&allocations);
         }
         let wanted = sums.catalog.wanted(query);
         if query.per_thread {

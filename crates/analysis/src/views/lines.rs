@@ -1,4 +1,4 @@
-//! The view `lines`: samples by the lines of the source that their stacks lead through.
+//! The view `lines`: samples, or what else has stacks, by the lines of the source that the stacks lead through.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,8 +8,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
+use crate::allocations::BYTES;
 use crate::function::FunctionRef;
-use crate::metric::SampleCount;
+use crate::metric::{Metric, SampleCount};
 use crate::paths::{self, StackSum};
 use crate::query::{Query, QueryProblem, Sort};
 use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
@@ -25,7 +26,7 @@ pub struct LineRow<'a> {
     pub file: String,
     /// The line, from 1.
     pub line: u32,
-    /// The function that most samples met the line in.
+    /// The function that most samples, or most of the metric, met the line in.
     pub function: FunctionRef<'a>,
     /// Samples for which this is the innermost line with a source: what the line itself and the code without a source below
     /// it took.
@@ -34,8 +35,11 @@ pub struct LineRow<'a> {
     pub self_samples: u64,
     /// Samples with the line anywhere on the stack.
     pub total_samples: u64,
-    /// Time that `samples` stand for, nanoseconds.
-    pub time_ns: u64,
+    /// Amount of the metric for which this is the innermost line with a source: of sampled ones the time that `samples` stand for,
+    /// nanoseconds.
+    pub amount: u64,
+    /// Amount with the line anywhere on the stack.
+    pub total: u64,
     /// `samples` as own ones, and those of `total_samples`, by the tier of the code of the line.
     pub tiers: Tiers,
 }
@@ -49,42 +53,67 @@ pub struct LinesView<'a> {
     pub left_out: usize,
     /// Samples with no line anywhere on their stacks.
     pub without_line: u64,
+    /// Amount of the metric with none.
+    pub amount_without_line: u64,
     /// Conditions of the selected part, with its sums.
     pub conditions: Conditions<'a>,
 }
 
-/// Lines by samples, those with the most first, or by `total` or `name` (file and line) when the query sorts.
+/// Lines by samples, those with the most first, or by `total` or `name` (file and line) when the query sorts; by another metric with
+/// stacks where the query asks for one, or where allocations were recorded and no samples.
 ///
 /// # Errors
-/// When no process or thread is meant, no samples were recorded, or the query asks for something that lines do not have.
+/// When no process or thread is meant, nothing with stacks was recorded, or the query asks for something that lines do not have.
 pub fn lines<'a>(
     recording: &'a Recording,
     query: &Query,
     find: &mut FindPlace<'_>,
 ) -> Result<LinesView<'a>, QueryProblem> {
-    query.without_metric("lines")?;
     query.merged_threads("lines")?;
-    let sampled = [&SAMPLED_CPU, &SAMPLED_WALL].into_iter().find(|metric| metric.is_in(recording));
-    let metric = sampled.ok_or(QueryProblem::NotRecorded { view: "lines", instrument: SAMPLED_CPU.instrument })?;
+    let metric = metric_of(recording, query)?;
+    metric.check(query, "lines")?;
     let mut sums: BTreeMap<(String, u32), LineSums<'a>> = BTreeMap::new();
-    let (mut totals, mut without_line) = (Vec::new(), 0);
+    let (mut totals, mut without) = (Vec::new(), StackSum::default());
     for paths in paths::select(recording, query, metric)? {
         let process = paths.process;
         totals.push((process, ProcessSums::new(&paths, query).totals));
-        let mut places = Places { process, query, find, known: FxHashMap::default() };
+        let mut places = Places { process, query, metric, find, known: FxHashMap::default() };
         for (stack, sum) in paths::sums_of_stacks(process, query, metric) {
-            without_line += places.add(&mut sums, stack, sum);
+            without.add(places.add(&mut sums, stack, sum));
         }
     }
     let mut rows: Vec<LineRow<'a>> = sums.into_iter().map(|(place, sums)| sums.row(place)).collect();
     // Rows stand in the order of files and lines, and the sort is stable.
     match query.sort {
         Some(Sort::Name) => {}
-        Some(Sort::Total | Sort::Inclusive) => rows.sort_by_key(|row| Reverse(row.total_samples)),
-        _ => rows.sort_by_key(|row| Reverse((row.samples, row.total_samples))),
+        Some(Sort::Total | Sort::Inclusive) if metric.is_sampled() => {
+            rows.sort_by_key(|row| Reverse(row.total_samples))
+        }
+        Some(Sort::Total | Sort::Inclusive) => rows.sort_by_key(|row| Reverse(row.total)),
+        _ if metric.is_sampled() => rows.sort_by_key(|row| Reverse((row.samples, row.total_samples))),
+        _ => rows.sort_by_key(|row| Reverse((row.amount, row.total))),
     }
     let left_out = query.cut(&mut rows);
-    Ok(LinesView { rows, left_out, without_line, conditions: conditions_of(recording, query, metric, &totals) })
+    let conditions = conditions_of(recording, query, metric, &totals);
+    Ok(LinesView { rows, left_out, without_line: without.samples, amount_without_line: without.amount, conditions })
+}
+
+/// The metric by lines that the query asks for: one whose values have stacks.
+fn metric_of(recording: &Recording, query: &Query) -> Result<&'static Metric, QueryProblem> {
+    let Some(wanted) = query.metric else {
+        let found = [&SAMPLED_CPU, &SAMPLED_WALL, &BYTES].into_iter().find(|metric| metric.is_in(recording));
+        return found.ok_or(QueryProblem::NotRecorded { view: "lines", instrument: SAMPLED_CPU.instrument });
+    };
+    let with_stacks =
+        Metric::each().find(|metric| *metric == wanted && !metric.is_of_calls() && metric.is_in(recording));
+    with_stacks.ok_or(match wanted.is_recorded(recording) {
+        true => QueryProblem::NotAvailable {
+            option: "this --metric",
+            view: "lines",
+            why: "calls are counted by function, not by line",
+        },
+        false => QueryProblem::MetricNotRecorded { metric: wanted },
+    })
 }
 
 /// Sums of a line.
@@ -93,18 +122,21 @@ struct LineSums<'a> {
     samples: u64,
     self_samples: u64,
     total_samples: u64,
-    time_ns: u64,
+    amount: u64,
+    total: u64,
     tiers: Tiers,
-    /// Samples by function.
+    /// Samples, or amounts, by function.
     functions: Vec<(FunctionRef<'a>, u64)>,
 }
 
 impl<'a> LineSums<'a> {
-    fn met(&mut self, function: FunctionRef<'a>, samples: u64) {
-        self.total_samples = self.total_samples.saturating_add(samples);
+    fn met(&mut self, function: FunctionRef<'a>, of: StackSum, is_sampled: bool) {
+        self.total_samples = self.total_samples.saturating_add(of.samples);
+        self.total = self.total.saturating_add(of.amount);
+        let weight = if is_sampled { of.samples } else { of.amount };
         match self.functions.iter_mut().find(|(known, _)| known.compare(&function).is_eq()) {
-            Some((_, sum)) => *sum = sum.saturating_add(samples),
-            None => self.functions.push((function, samples)),
+            Some((_, sum)) => *sum = sum.saturating_add(weight),
+            None => self.functions.push((function, weight)),
         }
     }
 
@@ -112,9 +144,9 @@ impl<'a> LineSums<'a> {
         let by_samples =
             |a: &&(FunctionRef<'a>, u64), b: &&(FunctionRef<'a>, u64)| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0));
         let function = self.functions.iter().min_by(by_samples).map(|(function, _)| *function);
-        let Self { samples, self_samples, total_samples, time_ns, tiers, .. } = self;
+        let Self { samples, self_samples, total_samples, amount, total, tiers, .. } = self;
         let function = function.expect("a line is made when a function meets it");
-        LineRow { file, line, function, samples, self_samples, total_samples, time_ns, tiers }
+        LineRow { file, line, function, samples, self_samples, total_samples, amount, total, tiers }
     }
 }
 
@@ -122,14 +154,15 @@ impl<'a> LineSums<'a> {
 struct Places<'a, 'q, 'f, 'l> {
     process: &'a Process,
     query: &'q Query,
+    metric: &'static Metric,
     find: &'f mut FindPlace<'l>,
     /// By function index and offset in the IL.
     known: FxHashMap<(u32, u32), Option<(String, u32)>>,
 }
 
 impl<'a> Places<'a, '_, '_, '_> {
-    /// Adds the samples of a stack; how many have no line.
-    fn add(&mut self, sums: &mut BTreeMap<(String, u32), LineSums<'a>>, stack: u32, sum: StackSum) -> u64 {
+    /// Adds what a stack stands for, which is returned where it has no line.
+    fn add(&mut self, sums: &mut BTreeMap<(String, u32), LineSums<'a>>, stack: u32, sum: StackSum) -> StackSum {
         let mut met = FxHashSet::default();
         let stacks = &self.process.stacks;
         for (depth, frame) in stacks.frames(stack).enumerate() {
@@ -140,16 +173,16 @@ impl<'a> Places<'a, '_, '_, '_> {
                 continue;
             }
             let line = sums.entry(place).or_default();
-            line.met(named, sum.samples);
+            line.met(named, sum, self.metric.is_sampled());
             let innermost = if met.len() == 1 { sum.samples } else { 0 };
             line.tiers.add(tier, SampleCount { own: innermost, total: sum.samples });
             if met.len() == 1 {
                 line.samples = line.samples.saturating_add(sum.samples);
-                line.time_ns = line.time_ns.saturating_add(sum.amount);
+                line.amount = line.amount.saturating_add(sum.amount);
                 line.self_samples = line.self_samples.saturating_add(if depth == 0 { sum.samples } else { 0 });
             }
         }
-        if met.is_empty() { sum.samples } else { 0 }
+        if met.is_empty() { sum } else { StackSum::default() }
     }
 
     fn place(&mut self, function: u32, offset: u32, named: &FunctionRef<'_>) -> Option<(String, u32)> {

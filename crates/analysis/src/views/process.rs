@@ -5,6 +5,7 @@ use clrscope_recording::model::{Process, Recording, SourceKind, Thread};
 use rustc_hash::FxHashMap;
 
 use super::rows::{FunctionRow, ThreadOwn, ThreadRow, thread_row};
+use crate::beside::{Allocated, AllocationPaths, Beside};
 use crate::catalog::{Catalog, Role, Slot};
 use crate::columns::Columns;
 use crate::metric::{Amount, Metric, SampleCount};
@@ -45,6 +46,8 @@ pub(crate) struct ProcessSums<'a> {
     beside: Vec<SampleCount>,
     /// Samples by tier, by slot.
     tiers: FxHashMap<Slot, Tiers>,
+    /// Allocations beside calls, by slot.
+    allocated: Option<FxHashMap<Slot, Allocated>>,
 }
 
 impl<'a> ProcessSums<'a> {
@@ -76,6 +79,7 @@ impl<'a> ProcessSums<'a> {
             per_thread: all.per_thread,
             beside: Vec::new(),
             tiers: FxHashMap::default(),
+            allocated: None,
         }
     }
 
@@ -90,6 +94,13 @@ impl<'a> ProcessSums<'a> {
             (merged.times.inclusive_cpu_ns, merged.times.exclusive_cpu_ns) = (none, none);
             merged.times.exclusive_cpu_bounds_ns = none.map(|ns| (ns, ns));
         }
+    }
+
+    /// Puts what was allocated beside the calls, of the same process.
+    pub(crate) fn put_allocations(&mut self, allocations: &AllocationPaths<'_>) {
+        let beside = Beside::new(allocations, None, &self.catalog);
+        let is_called = |slot: Slot| self.merged.get(slot as usize).is_some_and(|merged| merged.threads > 0);
+        self.allocated = Some(beside.by_function(is_called));
     }
 
     /// Puts to the functions in which tiers of their code samples met them.
@@ -137,6 +148,11 @@ impl<'a> ProcessSums<'a> {
             threads: merged.threads,
             inlined: self.catalog.is_inlined(slot),
             starts: self.starts.get(&slot).copied().filter(|_| thread.is_none()),
+            allocated: self
+                .allocated
+                .as_ref()
+                .filter(|_| thread.is_none())
+                .map(|all| all.get(&slot).copied().unwrap_or_default()),
             tiers: self.tiers.get(&slot).copied().filter(|_| thread.is_none()).unwrap_or_default(),
         }
     }

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use clrscope_recording::model::Thread;
 
+use crate::beside::Allocated;
 use crate::function::FunctionRef;
 use crate::metric::Amount;
 use crate::query::Sort;
@@ -30,6 +31,8 @@ pub struct FunctionRow<'a> {
     /// Calls of an `async` method, where the row is that of its code, which runs once for each call and again for each
     /// await that waited; nothing for other rows, in per-thread reports, and where the calls were not recorded.
     pub starts: Option<u64>,
+    /// Objects that the function allocated, where allocations were recorded beside calls; nothing in per-thread reports.
+    pub allocated: Option<Allocated>,
     /// Samples of the function by the tier of its code, where samples were taken; none in per-thread reports.
     pub tiers: Tiers,
 }

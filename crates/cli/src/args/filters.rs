@@ -80,8 +80,7 @@ fn not_in() -> String {
 /// Views that obey `--since` and `--until`, in words: of samples, of single events, and of metrics that are sums of such.
 fn with_times() -> String {
     let of_calls = |view: &View| view.instruments().contains(&calls::SPEC.name);
-    let obeys =
-        |view: &&&View| view.why_not(Flag::Since).is_none() && view.why_not(Flag::Metric).is_some() && !of_calls(view);
+    let obeys = |view: &&&View| view.why_not(Flag::Since).is_none() && !of_calls(view);
     let views: Vec<&str> = VIEWS.iter().filter(obeys).map(|view| view.name).collect();
     let metrics = METRICS.iter().filter(|metric| !metric.is_of_calls()).map(|metric| format!("--metric {metric}"));
     let all: Vec<String> = metrics.collect();

@@ -43,9 +43,13 @@ pub fn check_all(request: &Request) -> Result<Vec<Checked>, Refusal> {
     let has = |with| match with {
         With::NoInclude => request.filter.include.is_empty(),
         With::Instrument(name) => checked.iter().any(|other| other.spec().name == name),
+        With::Member(name, option, word) => {
+            checked.iter().any(|other| other.spec().name == name && other.has(option, word))
+        }
     };
     let conflicts = checked.iter().flat_map(|one| one.spec().conflicts.iter().map(move |conflict| (one, conflict)));
-    let mut met = conflicts.filter(|(one, conflict)| one.is_on(conflict.option) && has(conflict.with));
+    let mut met = conflicts
+        .filter(|(one, conflict)| conflict.option.is_none_or(|option| one.is_on(option)) && has(conflict.with));
     match met.next() {
         Some((_, conflict)) => Err(Refusal { why: conflict.why.to_owned(), hint: conflict.hint.to_owned() }),
         None => Ok(checked),

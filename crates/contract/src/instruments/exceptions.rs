@@ -41,13 +41,13 @@ pub const SPEC: &Spec = &Spec {
     rules: &[],
     conflicts: &[
         Conflict {
-            option: ARGS,
+            option: Some(ARGS),
             with: With::NoInclude,
             why: "exceptions:args keeps arguments of the methods that --include names, and there is none",
             hint: "name methods, for instance --include '[MyApp]*'",
         },
         Conflict {
-            option: ARGS,
+            option: Some(ARGS),
             with: With::Instrument("flow"),
             why: "exceptions:args and flow need different enter and leave hooks in one method",
             hint: "record exceptions and flow:args together, which shows arguments of every call, or leave flow out",

@@ -26,7 +26,7 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[],
     conflicts: &[Conflict {
-        option: SURVIVORS,
+        option: Some(SURVIVORS),
         with: With::Instrument("events"),
         why: "gc:survivors ends the runtime's own walk of the heap, which events:objects and events:heap count by",
         hint: "record the two in runs of their own",

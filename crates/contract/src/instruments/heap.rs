@@ -1,12 +1,22 @@
 //! The specification of `heap`.
 
-use super::spec::{Attach, Moment, OptionSpec, Spec, Value};
+use super::events::GROUPS;
+use super::spec::{Attach, Conflict, Moment, OptionSpec, Spec, Value, With};
 
 /// Moments of snapshots.
 pub const AT: &str = "at";
 
 /// A collection before each snapshot.
 pub const COLLECT: &str = "collect";
+
+const fn beside_events(with: With) -> Conflict {
+    Conflict {
+        option: None,
+        with,
+        why: "heap ends the runtime's own walk of the heap, which events:objects and events:heap count by",
+        hint: "record the two in runs of their own, or events with other groups: gc says when collections begin and end",
+    }
+}
 
 /// The specification.
 pub const SPEC: &Spec = &Spec {
@@ -25,7 +35,10 @@ pub const SPEC: &Spec = &Spec {
         },
     ],
     rules: &[],
-    conflicts: &[],
+    conflicts: &[
+        beside_events(With::Member("events", GROUPS, "objects")),
+        beside_events(With::Member("events", GROUPS, "heap")),
+    ],
     views: &["summary", "heap", "roots", "dominators", "waste", "heap-diff"],
     attach: Attach::Without(&[]),
 };

@@ -162,8 +162,8 @@ pub struct StartOnly {
 /// Conflict of an instrument with another part of the request.
 #[derive(Debug)]
 pub struct Conflict {
-    /// The option that conflicts where it is on.
-    pub option: &'static str,
+    /// The option that conflicts where it is on; `None` for the instrument itself.
+    pub option: Option<&'static str>,
     /// With what.
     pub with: With,
     /// Reason, in one line.
@@ -179,6 +179,8 @@ pub enum With {
     NoInclude,
     /// The instrument of this name.
     Instrument(&'static str),
+    /// The instrument of this name, where this option of it has this word or member.
+    Member(&'static str, &'static str, &'static str),
 }
 
 impl Spec {

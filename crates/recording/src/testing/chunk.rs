@@ -32,6 +32,13 @@ impl HandmadeChunk {
         self
     }
 
+    /// Makes the next record come so many nanoseconds after the last.
+    #[must_use]
+    pub fn after(mut self, delta_ns: u64) -> Self {
+        self.delta_ns = delta_ns;
+        self
+    }
+
     /// The chunk as a reader gives it.
     #[must_use]
     pub fn finish(self) -> EventChunk {

@@ -2,11 +2,11 @@
 
 use std::io;
 
-use clrscope_analysis::{Amount, Conditions, FunctionRef, FunctionRow, Functions, Sort, Times, functions};
+use clrscope_analysis::{Allocated, Amount, Conditions, FunctionRef, FunctionRow, Functions, Sort, Times, functions};
 
 use clrscope_recording::model::{Recording, SourceKind};
 
-use super::timed::{Present, Timed, metric_columns, name_columns};
+use super::timed::{Present, Timed, allocation_keys, metric_columns, name_columns};
 use super::{LOG_FLAGS, NO_HEAP, NO_SOURCE, no_functions, tiers};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -80,6 +80,10 @@ impl Timed for FunctionEntry<'_> {
 
     fn amount(&self) -> Amount {
         self.row.amount
+    }
+
+    fn allocated(&self) -> Option<Allocated> {
+        self.row.allocated
     }
 
     fn share(&self, amount: u64) -> f64 {
@@ -204,6 +208,8 @@ pub(super) fn text<'a>(
     let of_calls = conditions.metric.is_of_calls();
     let [own, total] = conditions.metric.keys().unwrap_or_default();
     let sampled = conditions.metric.is_sampled();
+    let [own_bytes, total_bytes, own_objects, _] = allocation_keys();
+    let allocated = of_calls && any(|row| row.allocated.is_some());
     let has_profiler = any(|row| row.times.profiler_high_ns > 0);
     shown(&[
         (if of_calls { "exclusive_ns" } else { own }, 0, true),
@@ -215,6 +221,9 @@ pub(super) fn text<'a>(
         ("self_samples", 6, (sampled || conditions.samples > 0) && own != "self_samples"),
         ("tiers", 3, any(|row| row.tiers.most().is_some())),
         ("calls", 1, of_calls),
+        (own_bytes, 1, allocated),
+        (own_objects, 2, allocated),
+        (total_bytes, 4, allocated),
         ("starts", 6, of_calls && any(|row| row.starts.is_some())),
         ("exclusive_cpu_ns", 3, any(|row| row.times.exclusive_cpu_ns.is_some())),
         ("inclusive_cpu_ns", 4, any(|row| row.times.inclusive_cpu_ns.is_some())),
@@ -247,7 +256,8 @@ impl Answer for Opened<'_> {
         let (cpu, metric) = (conditions.totals.cpu_ns.is_some(), conditions.metric);
         let processes = self.recording.processes.len() > 1;
         let (samples, resolution) = (conditions.samples > 0, conditions.resolution());
-        let sheet = sheet(Present { processes, threads, cpu, metric, resolution, samples });
+        let allocated = rows.iter().any(|row| row.allocated.is_some());
+        let sheet = sheet(Present { processes, threads, cpu, metric, resolution, samples, allocated });
         let section = Section {
             nothing: no_functions(conditions),
             what: "functions",

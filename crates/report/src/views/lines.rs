@@ -1,15 +1,15 @@
-//! The view `lines`: samples by the lines of the source.
+//! The view `lines`: samples, allocations or exceptions by the lines of the source.
 
 use std::io;
 use std::ops::RangeInclusive;
 
-use clrscope_analysis::{Conditions, LineRow, LinesView, Sort, lines, share_bounds};
+use clrscope_analysis::{Conditions, LineRow, LinesView, METRICS, Metric, Sort, Unit, lines, share_bounds};
 use clrscope_symbols::{Lines, Sources};
 
-use super::{LOG_FLAGS, NO_HEAP, NO_METRIC, NO_TYPES, THREADS_APART, nothing, tiers};
+use super::{LOG_FLAGS, NO_HEAP, THREADS_APART, nothing, tiers};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
-use crate::render::text::units::count;
+use crate::render::text::units::{bytes, count};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
@@ -17,13 +17,11 @@ use crate::view::{Answer, View};
 /// The view `lines`.
 pub(super) static VIEW: View = View {
     name: "lines",
-    about: "Lines of the source by samples, where symbol files (PDB) are at hand",
+    about: "Lines of the source by samples, allocations or exceptions (needs PDBs)",
     refuses: &[
         LOG_FLAGS,
-        NO_METRIC,
         THREADS_APART,
         NO_HEAP,
-        NO_TYPES,
         (&[Flag::Raw], "samples in the profiler's own code are on no line"),
         (&[Flag::JustMyCode], "code without a source is counted for the line that led to it anyway"),
     ],
@@ -31,7 +29,7 @@ pub(super) static VIEW: View = View {
     text_rows: |_| Some(30),
     has_head: true,
     layout: Layout::Pretty,
-    columns: |_| sheet().infos(),
+    columns: |request| sheet(request.query.metric.unwrap_or(METRICS[0])).infos(),
     open: |recording, request, _| {
         let mut found = Lines::default();
         let view = lines(recording, &request.query, &mut |module, method, offset| {
@@ -62,20 +60,34 @@ impl Row for LineEntry<'_> {}
 
 impl LineEntry<'_> {
     fn share(&self) -> f64 {
-        self.conditions.share(self.row.time_ns)
+        self.conditions.share(self.row.amount)
     }
 }
 
-fn sheet<'c>() -> Sheet<'c, LineRows> {
+/// Columns of a metric; those of samples where the metric is recorded by samples too.
+fn sheet<'c>(metric: &'static Metric) -> Sheet<'c, LineRows> {
+    let sampled = metric.is_sampled() || metric.is_of_calls();
     let number = |key, title, of: fn(&LineRow<'_>) -> u64| {
-        Column::new(key, title, Kind::Count, move |row: &LineEntry<'_>| Cell::Count(of(row.row)))
+        Column::new(key, title, Kind::Count, move |row: &LineEntry<'_>| Cell::Count(of(row.row))).only_if(sampled)
+    };
+    let [own, total] = metric.keys().unwrap_or_default();
+    let amount = |key, title, of: fn(&LineRow<'_>) -> u64| {
+        let (kind, cell): (Kind, fn(u64) -> Cell<'static>) = match metric.unit {
+            Unit::Bytes => (Kind::Bytes, Cell::Bytes),
+            Unit::Nanoseconds => (Kind::Time, Cell::Time),
+            Unit::Count => (Kind::Count, Cell::Count),
+        };
+        Column::new(key, title, kind, move |row: &LineEntry<'_>| cell(of(row.row)))
     };
     let bound = |key, title, of: fn((f64, f64)) -> f64| {
         Column::new(key, title, Kind::Share, move |row: &LineEntry<'_>| {
             Cell::Share(of(share_bounds(row.share(), row.conditions.samples)))
         })
+        .only_if(sampled)
     };
-    Sheet::new([
+    let own_title = if metric.unit == Unit::Nanoseconds { "time" } else { metric.title };
+    let of_metric = [amount(own, own_title, |row| row.amount), amount(total, "with calls", |row| row.total)];
+    let mut columns = vec![
         Column::new("file", "file", Kind::Text, |row: &LineEntry<'_>| Cell::text(&row.row.file)),
         Column::new("line", "line", Kind::Number, |row: &LineEntry<'_>| Cell::Number(row.row.line.into())),
         number("samples", "samples", |row| row.samples),
@@ -84,29 +96,35 @@ fn sheet<'c>() -> Sheet<'c, LineRows> {
         bound("share_high", "at most", |bounds| bounds.1),
         number("self_samples", "of the line alone", |row| row.self_samples),
         number("total_samples", "with calls", |row| row.total_samples),
-        Column::new("time_ns", "time", Kind::Time, |row: &LineEntry<'_>| Cell::Time(row.row.time_ns)),
+        Column::new("time_ns", "time", Kind::Time, |row: &LineEntry<'_>| Cell::Time(row.row.amount)).only_if(sampled),
         Column::new("name", "function", Kind::Function, |row: &LineEntry<'_>| Cell::function(&row.row.function)),
         Column::new("signature", "signature", Kind::Text, |row: &LineEntry<'_>| {
             Cell::text(row.row.function.signature())
         }),
         Column::new("module", "module", Kind::Text, |row: &LineEntry<'_>| Cell::text(row.row.function.module())),
-        Column::new("tiers", "code", Kind::Nested, |row: &LineEntry<'_>| tiers::cell(&row.row.tiers)),
-    ])
+        Column::new("tiers", "code", Kind::Nested, |row: &LineEntry<'_>| tiers::cell(&row.row.tiers)).only_if(sampled),
+    ];
+    columns.extend(of_metric.into_iter().filter(|_| !sampled));
+    Sheet::new(columns)
 }
 
 /// Columns in text.
-const TEXT: [(&str, u8, bool); 10] = [
-    ("time_ns", 1, true),
-    ("share", 0, true),
-    ("share_low", 5, true),
-    ("share_high", 5, true),
-    ("samples", 2, true),
-    ("total_samples", 3, true),
-    ("tiers", 4, true),
-    ("file", 0, true),
-    ("line", 0, true),
-    ("name", 4, true),
-];
+fn text(metric: &Metric) -> Vec<(&'static str, u8)> {
+    let sampled = metric.is_sampled();
+    let [own, total] = metric.keys().unwrap_or_default();
+    shown(&[
+        (if sampled { "time_ns" } else { own }, 1, true),
+        ("share", 0, true),
+        ("share_low", 5, sampled),
+        ("share_high", 5, sampled),
+        ("samples", 2, sampled),
+        (if sampled { "total_samples" } else { total }, 3, true),
+        ("tiers", 4, sampled),
+        ("file", 0, true),
+        ("line", 0, true),
+        ("name", 4, true),
+    ])
+}
 
 /// Lines of source files.
 struct SourceRows;
@@ -127,7 +145,7 @@ struct SourceEntry<'a> {
 
 impl Row for SourceEntry<'_> {}
 
-fn source_sheet<'c>() -> Sheet<'c, SourceRows> {
+fn source_sheet<'c>(sampled: bool) -> Sheet<'c, SourceRows> {
     Sheet::new([
         Column::new("file", "file", Kind::Text, |row: &SourceEntry<'_>| {
             Cell::text(row.name).said(row.file.map_or_else(String::new, file_name))
@@ -135,7 +153,8 @@ fn source_sheet<'c>() -> Sheet<'c, SourceRows> {
         Column::new("samples", "samples", Kind::Count, |row: &SourceEntry<'_>| match &row.found {
             Some(found) => Cell::Count(found.row.samples),
             None => Cell::Count(0).said(""),
-        }),
+        })
+        .only_if(sampled),
         Column::new("share", "share", Kind::Share, |row: &SourceEntry<'_>| match &row.found {
             Some(found) => Cell::Share(found.share()),
             None => Cell::Share(0.0).said(""),
@@ -157,12 +176,20 @@ struct Opened<'a> {
 
 impl Opened<'_> {
     fn note(&self) -> Option<String> {
-        let without = self.view.without_line;
-        let share = without as f64 / self.view.conditions.samples.max(1) as f64;
+        let LinesView { without_line, amount_without_line, conditions, .. } = &self.view;
+        let metric = conditions.metric;
+        let (without, all) = match metric.is_sampled() {
+            true => (*without_line, conditions.samples),
+            false => (*amount_without_line, conditions.total),
+        };
+        let said = match metric.unit {
+            _ if metric.is_sampled() => format!("{} samples", count(without)),
+            Unit::Bytes => bytes(without),
+            _ => format!("{} {}", count(without), metric.title),
+        };
+        let share = without as f64 / all.max(1) as f64 * 100.0;
         let text = format!(
-            "{} samples ({:.1} %) are on no line: no symbol file (PDB) of the code on their stacks was found.",
-            count(without),
-            share * 100.0
+            "{said} ({share:.1} %) are on no line: no symbol file (PDB) of the code on their stacks was found."
         );
         (without > 0).then_some(text)
     }
@@ -209,8 +236,15 @@ impl Opened<'_> {
 
     fn source(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let (entries, missing) = self.sources(&mut Sources::default());
-        let sheet = source_sheet();
-        let text = [("share", 0), ("samples", 3), ("file", 2), ("line", 0), ("source", 0)];
+        let sampled = self.view.conditions.metric.is_sampled();
+        let sheet = source_sheet(sampled);
+        let text = shown(&[
+            ("share", 0, true),
+            ("samples", 3, sampled),
+            ("file", 2, true),
+            ("line", 0, true),
+            ("source", 0, true),
+        ]);
         let section = Section {
             title: Title::Bold("The source, with the share of each line".to_owned()),
             ..sheet.section("source", Style::Table, &text)
@@ -236,11 +270,11 @@ impl Answer for Opened<'_> {
 
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let LinesView { rows, left_out, conditions, .. } = &self.view;
-        let sheet = sheet();
+        let sheet = sheet(conditions.metric);
         let section = Section {
             nothing: nothing("line"),
             what: "lines",
-            ..sheet.main(&self.request, "rows", Style::Table, &shown(&TEXT))
+            ..sheet.main(&self.request, "rows", Style::Table, &text(conditions.metric))
         };
         renderer.section(&section, &mut |visit| {
             rows.iter().try_for_each(|row| visit(&sheet.entry(&LineEntry { row, conditions })))?;

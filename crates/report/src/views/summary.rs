@@ -234,7 +234,7 @@ impl Opened<'_> {
         let (processes, cpu) = (self.recording.processes.len() > 1, conditions.totals.cpu_ns.is_some());
         let resolution = conditions.resolution();
         let samples = conditions.samples > 0;
-        Present { processes, threads: false, cpu, metric: conditions.metric, resolution, samples }
+        Present { processes, threads: false, cpu, metric: conditions.metric, resolution, samples, allocated: false }
     }
 
     /// Name of work in a sentence, and how much of it there was.

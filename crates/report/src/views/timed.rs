@@ -1,7 +1,8 @@
 //! Columns of rows that are functions with calls and times.
 
 use clrscope_analysis::{
-    Amount, FunctionRef, METRICS, Metric, Resolution, SampleCount, Times, Unit, kind_of_code, share_bounds,
+    Allocated, Amount, BYTES, FunctionRef, METRICS, Metric, OBJECTS, Resolution, SampleCount, Times, Unit,
+    kind_of_code, share_bounds,
 };
 
 use crate::cell::{Cell, Kind};
@@ -26,6 +27,11 @@ pub(super) trait Timed {
 
     /// Amount of the metric in the row.
     fn amount(&self) -> Amount;
+
+    /// Objects that the row's code allocated, where that was recorded beside calls.
+    fn allocated(&self) -> Option<Allocated> {
+        None
+    }
 
     /// The part that so much of the metric, or so much time, is of the whole, 0 to 1.
     fn share(&self, amount: u64) -> f64;
@@ -65,13 +71,23 @@ pub(super) struct Present {
     pub(super) resolution: Resolution,
     /// Samples.
     pub(super) samples: bool,
+    /// Allocations beside calls.
+    pub(super) allocated: bool,
 }
 
 impl Present {
     /// Everything that rows of this metric can have; of the first metric where none is asked for.
     pub(super) fn all(metric: Option<&'static Metric>) -> Self {
         let (metric, resolution) = (metric.unwrap_or(METRICS[0]), Resolution::default());
-        Self { processes: true, threads: true, cpu: true, metric, resolution, samples: true }
+        Self {
+            processes: true,
+            threads: true,
+            cpu: true,
+            metric,
+            resolution,
+            samples: true,
+            allocated: metric.is_of_calls(),
+        }
     }
 }
 
@@ -97,7 +113,32 @@ where
     let known = present.metric.keys().unwrap_or_default();
     columns
         .extend(sample_columns(present).into_iter().filter(|column: &Column<'_, K>| !known.contains(&column.info.key)));
+    columns.extend(allocation_columns().into_iter().map(|column| column.only_if(present.allocated)));
     columns
+}
+
+/// Keys of columns about allocations beside calls: a row's own bytes, those in all, its own objects, those in all.
+pub(super) fn allocation_keys() -> [&'static str; 4] {
+    let [[own_bytes, total_bytes], [own_objects, total_objects]] =
+        [&BYTES, &OBJECTS].map(|metric| metric.keys().unwrap_or_default());
+    [own_bytes, total_bytes, own_objects, total_objects]
+}
+
+/// Bytes and objects that rows of calls allocated.
+fn allocation_columns<'c, K: RowKind + 'c>() -> [Column<'c, K>; 4]
+where
+    for<'a> K::Row<'a>: Timed,
+{
+    let [own_bytes, total_bytes, own_objects, total_objects] = allocation_keys();
+    let column = |key, title, kind, cell: fn(Allocated) -> Cell<'static>| {
+        Column::new(key, title, kind, move |row: &K::Row<'_>| row.allocated().map_or(Cell::Absent, cell))
+    };
+    [
+        column(own_bytes, "own bytes", Kind::Bytes, |of| Cell::Bytes(of.own_bytes)),
+        column(total_bytes, "bytes", Kind::Bytes, |of| Cell::Bytes(of.total_bytes)),
+        column(own_objects, "own objects", Kind::Count, |of| Cell::Count(of.own_objects)),
+        column(total_objects, "objects", Kind::Count, |of| Cell::Count(of.total_objects)),
+    ]
 }
 
 /// Numbers of samples, and the share of them with its bounds.

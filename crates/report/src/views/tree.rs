@@ -4,15 +4,17 @@ use std::cell::Cell as Slot;
 use std::io;
 use std::rc::Rc;
 
-use clrscope_analysis::{Amount, Conditions, Forest, FunctionRef, Pruned, Times, TreeNode, TreeOptions, Unit};
+use clrscope_analysis::{
+    Allocated, Amount, Conditions, Forest, FunctionRef, Pruned, Times, TreeNode, TreeOptions, Unit,
+};
 
 use clrscope_recording::model::Recording;
 
 use super::functions::share as share_of;
-use super::timed::{Present, Timed, metric_columns, name_columns};
+use super::timed::{Present, Timed, allocation_keys, metric_columns, name_columns};
 use super::{LOG_FLAGS, NO_HEAP, NO_SOURCE, nothing};
 use crate::cell::{Cell, Kind};
-use crate::column::{Column, Row, RowKind, Sheet};
+use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count, share, time};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
 use crate::request::Request;
@@ -74,6 +76,10 @@ impl Timed for NodeEntry<'_> {
         self.node.amount
     }
 
+    fn allocated(&self) -> Option<Allocated> {
+        self.node.allocated
+    }
+
     fn share(&self, amount: u64) -> f64 {
         share_of(self.conditions, amount)
     }
@@ -114,9 +120,19 @@ fn sheet<'c>(present: Present) -> Sheet<'c, Nodes> {
 }
 
 /// Columns in text.
-fn text(conditions: &Conditions<'_>) -> Vec<(&'static str, u8)> {
+fn text(conditions: &Conditions<'_>, allocated: bool) -> Vec<(&'static str, u8)> {
+    let [own_bytes, total_bytes, _, total_objects] = allocation_keys();
     match conditions.metric.keys() {
-        None => vec![("inclusive_ns", 0), ("inclusive_share", 0), ("exclusive_ns", 2), ("calls", 1), ("name", 0)],
+        None => shown(&[
+            ("inclusive_ns", 0, true),
+            ("inclusive_share", 0, true),
+            ("exclusive_ns", 2, true),
+            ("calls", 1, true),
+            (total_bytes, 1, allocated),
+            (own_bytes, 3, allocated),
+            (total_objects, 2, allocated),
+            ("name", 0, true),
+        ]),
         Some([own, total]) => vec![(total, 0), ("inclusive_share", 0), (own, 2), ("name", 0)],
     }
 }
@@ -139,9 +155,12 @@ impl Answer for Opened<'_> {
         let (cpu, metric) = (conditions.totals.cpu_ns.is_some(), conditions.metric);
         let (threads, resolution) = (self.request.query.per_thread, conditions.resolution());
         let samples = conditions.samples > 0;
-        let sheet = sheet(Present { processes: false, threads, cpu, metric, resolution, samples });
-        let section =
-            Section { nothing: nothing("path"), ..sheet.main(&self.request, "roots", Style::Tree, &text(conditions)) };
+        let allocated = self.forest.has_allocations();
+        let sheet = sheet(Present { processes: false, threads, cpu, metric, resolution, samples, allocated });
+        let section = Section {
+            nothing: nothing("path"),
+            ..sheet.main(&self.request, "roots", Style::Tree, &text(conditions, allocated))
+        };
         let options = TreeOptions { min_share: self.request.min_share, max_depth: None };
         renderer.section(&section, &mut |visit| {
             let shown = Slot::new(false);

@@ -102,6 +102,26 @@ mod tests {
         }
     }
 
+    /// The payload is the runtime's word, of whatever version: any bytes are an object or none, and none stands for less than itself.
+    #[test]
+    fn any_bytes_are_an_object_or_none() {
+        let mut state = 1_u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize
+        };
+        let mut read = 0;
+        for _ in 0..50_000 {
+            let mut bytes = vec![0_u8; random() % 80];
+            bytes.iter_mut().for_each(|byte| *byte = if random() % 2 == 0 { 0 } else { random() as u8 });
+            for object in [SampledObject::of_sampled(Fields::new(&bytes)), SampledObject::of_tick(Fields::new(&bytes))] {
+                read += usize::from(object.is_some());
+                assert!(object.is_none_or(|object| object.weight >= object.bytes && object.class.as_raw() != 0), "{bytes:?}");
+            }
+        }
+        assert!(read > 1_000, "{read} are read");
+    }
+
     #[test]
     fn what_an_object_stands_for_is_its_size_by_its_chance() {
         assert_eq!(weight(0), MEAN_BYTES);

@@ -12,12 +12,14 @@ use super::sums::Sums;
 
 /// Generations that objects come into, one after another.
 const GENERATIONS: usize = 3;
-/// Objects that are followed at a time.
-const MOST: usize = 1 << 22;
+/// Bytes of an object that is followed, with its handle in the runtime.
+pub(super) const BYTES_OF_AN_OBJECT: usize = size_of::<Followed>() + 8;
 
 /// The objects that are followed.
 pub(super) struct Follow {
     info: ProfilerInfo,
+    /// Objects that are followed at a time.
+    most: usize,
     /// The objects by the collections that they are known to have outlived, at most two.
     objects: Mutex<[Vec<Followed>; GENERATIONS]>,
     /// Number of the last object.
@@ -37,9 +39,11 @@ struct Followed {
 }
 
 impl Follow {
-    pub(super) fn new(info: &ProfilerInfo) -> Self {
+    /// Follows so many objects at a time.
+    pub(super) fn new(info: &ProfilerInfo, most: usize) -> Self {
         Self {
             info: info.clone(),
+            most,
             objects: Mutex::default(),
             last: AtomicU32::new(0),
             collections: AtomicU64::new(0),
@@ -77,7 +81,7 @@ impl Follow {
         // Without a record nobody would know whose handle it is.
         let cell = sums.append(thread, &record)?;
         let mut objects = self.objects();
-        if objects.iter().map(Vec::len).sum::<usize>() < MOST {
+        if objects.iter().map(Vec::len).sum::<usize>() < self.most {
             objects[0].push(Followed { number, handle });
         } else {
             drop(objects);
@@ -134,6 +138,12 @@ impl Follow {
             let objects = std::mem::take(&mut *self.objects());
             drop(objects);
         }
+    }
+
+    /// Bytes that the objects followed take, their handles included.
+    pub(super) fn own_bytes(&self) -> u64 {
+        let of = |objects: &Vec<Followed>| objects.capacity() * size_of::<Followed>() + objects.len() * 8;
+        self.objects().iter().map(of).sum::<usize>() as u64
     }
 
     /// Whether no object is followed.

@@ -5,6 +5,7 @@
 //! | [`sums`] | objects and bytes by type and path, per thread |
 //! | [`paths`] | the stacks that allocate |
 //! | [`events`] | sampled objects, as the runtime's own events tell of them |
+//! | [`own_memory`] | what these take of memory |
 //! | [`unseen`] | objects that the runtime allocates without a callback |
 //! | [`follow`] | objects that are followed until they are collected |
 //!
@@ -17,6 +18,7 @@
 mod events;
 mod follow;
 mod options;
+mod own_memory;
 mod paths;
 pub(crate) mod sums;
 mod unseen;
@@ -44,12 +46,15 @@ use crate::services::values::object_size::SizeRule;
 use events::SampledObject;
 use follow::Follow;
 pub(crate) use options::AllocOptions;
+use own_memory::OwnMemory;
 use paths::Paths;
 use sums::{Key, Sums};
 use unseen::Unseen;
 
 /// Between two rounds of the thread that looks up what callbacks could not.
 const PAUSE: Duration = Duration::from_millis(5);
+/// Bytes by which the instrument's own tables must have grown to be told of again.
+const LEAST_MORE: u64 = 64 << 10;
 /// The first version of .NET with randomly sampled events.
 const RANDOMIZED_SINCE: u16 = 10;
 
@@ -85,6 +90,7 @@ impl Instrument for Alloc {
             Ok(version) if version.major < RANDOMIZED_SINCE => AllocationEngine::Ticks,
             _ => AllocationEngine::Randomized,
         };
+        let own = OwnMemory::of(options.max_bytes);
         let event_pipe = (!options.exact).then(|| context.event_pipe());
         let shared = Box::leak(Box::new(Shared {
             info: context.info.clone(),
@@ -93,9 +99,9 @@ impl Instrument for Alloc {
             functions: Arc::clone(&context.functions),
             unseen: Unseen::default(),
             sums: Sums::create(context, options.max_bytes)?,
-            paths: Paths::new(context, options.frames)?,
+            paths: Paths::new(context, (options.frames, own.paths), options.exact)?,
             engine,
-            follow: options.live.then(|| Follow::new(&context.info)),
+            follow: options.live.then(|| Follow::new(&context.info, own.followed)),
             event_pipe,
             sees_pinned: AtomicBool::new(true),
             is_over: AtomicBool::new(false),
@@ -125,12 +131,13 @@ impl Instrument for Alloc {
         let shared = self.0;
         // The runtime tells of each object of the pinned heap only who was there when it started.
         shared.sees_pinned.store(beginning == Beginning::Launch || shared.event_pipe.is_none(), Ordering::Relaxed);
-        shared.tell();
+        shared.tell(0);
         if let Some(event_pipe) = shared.event_pipe {
             event_pipe.begin();
         }
         let Some(mut map) = shared.paths.take_map() else { return };
         let started = OwnThread::start(&shared.info, "clrscope-alloc", move |thread| {
+            let mut told = 0;
             loop {
                 let goes_on = thread.sleep(PAUSE);
                 shared.types.settle();
@@ -139,6 +146,7 @@ impl Instrument for Alloc {
                     follow.look(&shared.sums);
                     follow.let_go_if_over();
                 }
+                told = shared.tell_own_bytes(told, !goes_on);
                 if !goes_on {
                     break;
                 }
@@ -185,8 +193,23 @@ impl Shared {
         }
     }
 
+    /// Bytes of the instrument's own tables.
+    fn own_bytes(&self) -> u64 {
+        own_memory::lists_bytes() + self.paths.own_bytes() + self.follow.as_ref().map_or(0, Follow::own_bytes)
+    }
+
+    /// Notes what the instrument's own tables take, where that is much more than was told, or at the end; what is told by then.
+    fn tell_own_bytes(&self, told: u64, is_last: bool) -> u64 {
+        let bytes = self.own_bytes();
+        if bytes < told.saturating_mul(3) / 2 + LEAST_MORE && !is_last {
+            return told;
+        }
+        self.tell(bytes);
+        bytes
+    }
+
     /// Notes how allocations are taken.
-    fn tell(&self) {
+    fn tell(&self, own_bytes: u64) {
         self.writer.allocation_sampling(&AllocationSampling {
             engine: self.engine,
             mean_bytes: if self.engine == AllocationEngine::Exact { 0 } else { events::MEAN_BYTES },
@@ -199,7 +222,7 @@ impl Shared {
                     .to_owned(),
                 _ => String::new(),
             },
-            ..AllocationSampling::default()
+            own_bytes,
         });
     }
 
@@ -207,7 +230,7 @@ impl Shared {
     #[inline]
     fn allocated(&self, object: ObjectId<'_>, class: ClassId, frame: NativeFrame) {
         let Some(thread) = threads::current() else { return };
-        let key = Key { class: class.as_raw(), path: self.paths.here(frame), heap: ObjectHeap::Small };
+        let key = Key { class: class.as_raw(), path: self.paths.here(thread, frame), heap: ObjectHeap::Small };
         let key = if self.event_pipe.is_some() { self.of_other_heaps(key, object) } else { key };
         let added = self.sums.add(thread, key, |cell, rule| cell.add(rule.size(&self.info, object)));
         if added.is_none() {
@@ -242,7 +265,7 @@ impl Shared {
             _ => false,
         };
         let Some(thread) = threads::current().filter(|_| !is_seen) else { return };
-        let key = Key { class: object.class.as_raw(), path: self.paths.here(frame), heap: object.heap };
+        let key = Key { class: object.class.as_raw(), path: self.paths.here(thread, frame), heap: object.heap };
         let added = self.sums.add(thread, key, |cell, _| cell.add_sampled(object.bytes, object.weight));
         if added.is_none()
             && let Some(cell) = self.begin(thread, key, object.class, SizeRule::default())
@@ -257,7 +280,7 @@ impl Shared {
     /// Begins the record of a type on a path, whose stack and name may follow later.
     #[cold]
     fn begin(&self, thread: ThreadRecord, key: Key, class: ClassId, rule: SizeRule) -> Option<AllocationCell> {
-        let stack = self.paths.number(key.path);
+        let stack = self.paths.number(thread, key.path);
         let record = Allocation {
             object_type: self.types.reserved(class),
             stack: stack.unwrap_or(0),
@@ -274,7 +297,7 @@ impl Shared {
     /// Follows an object, given its class, its bytes, the bytes that it stands for, and its address.
     fn follow(&self, follow: &Follow, thread: ThreadRecord, key: Key, object: (ClassId, u64, u64, usize)) {
         let (class, bytes, weight, address) = object;
-        let stack = self.paths.number(key.path);
+        let stack = self.paths.number(thread, key.path);
         let seen = Allocation {
             objects: 1,
             bytes,
@@ -332,6 +355,7 @@ impl Callbacks for Alloc {
     /// No callback comes any more: another recording of the process may use what threads keep.
     fn profiler_detach_succeeded(&self) {
         sums::let_go();
+        paths::let_go();
     }
 
     fn garbage_collection_started(&self, generations: Generations<'_>, _reason: GcReason) {

@@ -2,8 +2,10 @@
 //!
 //! In a callback about an allocation the runtime may not always be asked: an object that nobody refers to yet would be lost if a
 //! collection ran. So callbacks do no more than follow frame pointers: the return addresses are mixed into one number, which is the
-//! same wherever the stack is. For a number that is new the runtime walks the stack, which gives addresses and nothing else. What code
+//! same wherever the stack is, and of which frames that lie where they did have their part already. For a number that is new the runtime walks the stack, which gives addresses and nothing else. What code
 //! lies at these is looked up by a thread of the agent's own, which then fills in the stacks of the records that wait for it.
+//!
+//! With `exact` beside `calls` a path is the edge of the tree that the thread stands on, whose functions are known at once.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher as _};
@@ -11,34 +13,53 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::internals::{CurrentStack, NativeFrame};
+use clr_profiler::internals::{CurrentStack, FrameChain, NativeFrame};
 use clr_profiler::{NoStack, ProfilerInfo};
 use clrscope_recording::model::{LossReason, StackFrame};
-use clrscope_recording::writer::{AllocationCell, ProcessWriter, monotonic_ns};
+use clrscope_recording::writer::{AllocationCell, ProcessWriter, ThreadRecord, monotonic_ns};
 
+use crate::instruments::calls::here::Here;
 use crate::services::code::{CodeMap, Place};
 use crate::services::context::Context;
 use crate::services::stacks::Mix;
 use crate::services::stacks::table::RecordedStacks;
+use crate::services::thread_own::{ThreadOwn, ThreadOwned};
 
 /// Frames of the runtime's own among those that are followed.
 const NATIVE_FRAMES: usize = 32;
 /// Fewer return addresses than this say nothing about a stack.
 const LEAST: usize = 3;
-/// Paths that are remembered.
-const MOST_PATHS: usize = 1 << 20;
+/// Bytes of a path that is remembered, in a table that is three quarters full at least half of the time.
+pub(super) const BYTES_OF_A_PATH: usize = 32;
+/// Frames of a path of edges, which is kept whole: nodes of a tree are told by all of it.
+const MOST_EDGES: usize = 4096;
+/// Mark of paths that are edges.
+const OF_EDGES: u64 = 1 << 32;
 /// Stacks that wait to be looked up, at most.
 const MOST_PENDING: usize = 1 << 17;
+
+static CHAINS: ThreadOwned<FrameChain> = ThreadOwned::nothing();
+
+/// The recording is over, and its paths are used no more.
+pub(super) fn let_go() {
+    CHAINS.give_back_all();
+}
 
 /// The paths of one recording.
 pub(super) struct Paths {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
     recorded: &'static RecordedStacks,
+    /// Paths are edges of the tree of `calls`.
+    by_edges: bool,
+    /// Frames of each thread as they were when it last allocated.
+    chains: ThreadOwn<FrameChain>,
     /// The map of code, until the thread that looks addresses up takes it.
     map: Mutex<Option<CodeMap>>,
     /// Frames kept of a stack; 0 for no stacks.
     frames: usize,
+    /// Paths that are remembered.
+    most_paths: usize,
     tables: Mutex<Tables>,
     unloads: AtomicU64,
     reported_no_stack: AtomicBool,
@@ -51,6 +72,15 @@ struct Tables {
     pending: Vec<Pending>,
     /// Stacks that are being looked up.
     under_way: usize,
+}
+
+impl Tables {
+    fn remember(&mut self, path: u64, number: u32, most: usize) {
+        if self.numbers.len() >= most {
+            self.numbers.clear();
+        }
+        self.numbers.insert(path, number);
+    }
 }
 
 /// A stack that waits to be looked up.
@@ -66,17 +96,24 @@ struct Pending {
 }
 
 impl Paths {
-    /// Paths with so many frames; 0 for none.
+    /// Paths with so many frames, 0 for none, of which `most_paths` are remembered. `exact`: each object is seen.
     ///
     /// # Errors
     /// A sentence for the user, when the file of stacks could not be made.
-    pub(super) fn new(context: &Context, frames: usize) -> std::result::Result<Self, String> {
+    pub(super) fn new(
+        context: &Context,
+        (frames, most_paths): (usize, usize),
+        exact: bool,
+    ) -> std::result::Result<Self, String> {
         Ok(Self {
             info: context.info.clone(),
             writer: context.writer,
             recorded: context.stacks.open(context.writer, &context.helper)?,
+            by_edges: exact && context.hooks.has_tree(),
+            chains: CHAINS.take().map_err(|error| format!("no thread key for stacks of allocations: {error}"))?,
             map: Mutex::new(Some(context.code_map())),
             frames,
+            most_paths,
             tables: Mutex::default(),
             unloads: AtomicU64::new(0),
             reported_no_stack: AtomicBool::new(false),
@@ -92,22 +129,38 @@ impl Paths {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A number for the calling thread's stack, the same for the same return addresses; 0 where no stacks are wanted. `frame` is the frame
-    /// that the framework's callback was given.
+    /// A number for the calling thread's path, the same for the same return addresses, or for the same edge; 0 where no stacks are wanted.
+    /// `thread` is the thread's record, `frame` the frame that the framework's callback was given.
     #[inline]
-    pub(super) fn here(&self, frame: NativeFrame) -> u64 {
+    pub(super) fn here(&self, thread: ThreadRecord, frame: NativeFrame) -> u64 {
         if self.frames == 0 {
             return 0;
         }
-        follow(frame, self.frames + NATIVE_FRAMES).unwrap_or(u64::MAX)
+        if self.by_edges {
+            return edge_here(thread).map_or(u64::MAX, |here| OF_EDGES | u64::from(here.edge()));
+        }
+        let most = self.frames + NATIVE_FRAMES;
+        let mixed = CurrentStack::here().and_then(|stack| {
+            self.chains.with(|chain| chain.follow(stack, frame, (LEAST, most), |mixed, address| mix(mixed, address)))?
+        });
+        // 0 and the largest number have meanings of their own.
+        mixed.map_or(u64::MAX, |mixed| mixed.clamp(1, u64::MAX - 1))
     }
 
-    /// The number of a path's stack in the stack table, where it is known.
-    pub(super) fn number(&self, path: u64) -> Option<u32> {
+    /// The number of the stack of the calling thread's path in the stack table, where it is known or can be at once.
+    pub(super) fn number(&self, thread: ThreadRecord, path: u64) -> Option<u32> {
         if path == 0 {
             return Some(0);
         }
-        self.tables().numbers.get(&path).copied()
+        let known = self.tables().numbers.get(&path).copied();
+        if known.is_some() || !self.by_edges {
+            return known;
+        }
+        let functions: Vec<u32> = edge_here(thread)?.functions().take(MOST_EDGES).collect();
+        let frames: Vec<StackFrame> = functions.iter().map(|&function| StackFrame::method(function, None)).collect();
+        let number = self.recorded.number_of(&frames, frames.len() == MOST_EDGES);
+        self.tables().remember(path, number, self.most_paths);
+        Some(number)
     }
 
     /// Has the calling thread's stack looked up, and filled into the record. In a callback; of the runtime the stack alone is asked.
@@ -140,6 +193,13 @@ impl Paths {
             drop(tables);
             self.writer.state().lose(LossReason::StackUnread, 1, monotonic_ns());
         }
+    }
+
+    /// Bytes of the tables.
+    pub(super) fn own_bytes(&self) -> u64 {
+        let tables = self.tables();
+        let waiting = tables.pending.iter().map(|stack| size_of::<Pending>() + stack.addresses.capacity() * 8);
+        (tables.numbers.capacity() * BYTES_OF_A_PATH + waiting.sum::<usize>()) as u64
     }
 
     /// Whether all stacks are looked up.
@@ -184,13 +244,10 @@ impl Paths {
     /// Remembers the number of a stack, unless code has gone since it was walked.
     fn keep(&self, stack: &Pending, number: u32) {
         let mut tables = self.tables();
-        if number == 0 || stack.path == u64::MAX || self.unloads.load(Ordering::Acquire) != stack.unloads {
-            return;
+        let is_gone = self.unloads.load(Ordering::Acquire) != stack.unloads;
+        if number != 0 && stack.path != u64::MAX && !is_gone {
+            tables.remember(stack.path, number, self.most_paths);
         }
-        if tables.numbers.len() >= MOST_PATHS {
-            tables.numbers.clear();
-        }
-        tables.numbers.insert(stack.path, number);
     }
 
     /// Code is gone; other code may come to lie at its addresses.
@@ -201,54 +258,23 @@ impl Paths {
     }
 }
 
-/// Follows the frame pointers of the calling thread and mixes the return addresses of at most so many frames; `None` where there are too few.
+/// The path of the calling thread, whose record this is, in its tree.
 #[inline]
-fn follow(frame: NativeFrame, most: usize) -> Option<u64> {
-    let stack = CurrentStack::here()?;
-    let (mut mix, mut frame, mut found) = (Mix::default(), frame.address(), 0);
-    while found < most
-        && let Some(address) = stack.word(frame.wrapping_add(8))
-        && let Some(up) = stack.word(frame)
-    {
-        mix.write_usize(address);
-        found += 1;
-        if up <= frame {
-            break;
-        }
-        frame = up;
-    }
-    // 0 and the largest number have meanings of their own.
-    (found >= LEAST).then(|| mix.finish().clamp(1, u64::MAX - 1))
+fn edge_here(thread: ThreadRecord) -> Option<Here> {
+    // SAFETY: callers have the record of the calling thread, which is in a callback about an allocation.
+    unsafe { Here::of(thread) }
+}
+
+/// A return address added to the number of those further out.
+#[inline]
+fn mix(mixed: u64, address: usize) -> u64 {
+    let mut mix = Mix::after(mixed);
+    mix.write_usize(address);
+    mix.finish()
 }
 
 /// The frame of a method that goes on at a return address; `None` for what is no method.
 fn frame_at(map: &mut CodeMap, address: usize, time_ns: u64) -> Option<StackFrame> {
     let place = map.place(address.checked_sub(1)?, time_ns);
     matches!(place, Place::Method(_)).then(|| map.frame(&place, address, true))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_its_return_addresses_and_nothing_else() {
-        let mut words = [0_usize; 16];
-        let at = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
-        let set = |frames: &[(usize, usize, usize)]| {
-            for &(index, up, address) in frames {
-                std::hint::black_box(&mut words)[index] = if up == 0 { 0 } else { at + up * 8 };
-                std::hint::black_box(&mut words)[index + 1] = address;
-            }
-            follow(NativeFrame::new(at), 9)
-        };
-        let mut set = set;
-        let first = set(&[(0, 4, 11), (4, 8, 22), (8, 0, 33)]);
-        assert!(first.is_some());
-        // The last frame lies elsewhere.
-        assert_eq!(set(&[(4, 10, 22), (10, 0, 33)]), first);
-        assert_ne!(set(&[(10, 0, 34)]), first);
-        assert_eq!(set(&[(0, 0, 11)]), None, "one address is too few");
-        assert_eq!(follow(NativeFrame::new(usize::MAX), 9), None);
-    }
 }

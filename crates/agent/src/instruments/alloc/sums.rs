@@ -19,12 +19,14 @@ use crate::services::memory::Patience;
 use crate::services::thread_own::{ThreadOwn, ThreadOwned};
 use crate::services::values::object_size::SizeRule;
 
+use super::own_memory::{Counted, OwnMemory};
+
 /// A thread's first chunk; each further one is twice as large, up to [`LARGEST_CHUNK`].
 const FIRST_CHUNK: usize = 4 << 10;
 const LARGEST_CHUNK: usize = 64 << 10;
 /// Places of a thread's first table. A power of two.
 const FIRST_PLACES: usize = 64;
-/// Places of a table at most: a full one is begun again. A power of two.
+/// Places of a table at most, and less where the limit is near: a full one is begun again. A power of two.
 const MOST_PLACES: usize = 1 << 16;
 /// Places looked at for one record.
 const PROBES: usize = 16;
@@ -57,6 +59,7 @@ pub(super) struct Sums {
     writer: &'static ProcessWriter,
     store: EventStore,
     start_ns: u64,
+    own: OwnMemory,
     patience: Patience,
     tables: ThreadOwn<Table>,
     /// Table for records of no thread.
@@ -75,7 +78,7 @@ struct Table {
     thread: u32,
     next_bytes: usize,
     chunk: Option<Chunk>,
-    places: Vec<Place>,
+    places: Counted<Place>,
     used: usize,
 }
 
@@ -108,7 +111,8 @@ impl Sums {
         let tables = TABLES.take().map_err(|error| format!("no thread key for allocations: {error}"))?;
         let number = MADE.fetch_add(1, Ordering::Relaxed) + 1;
         let patience = Patience::new(helper);
-        Ok(Self { writer, store, start_ns, patience, tables, of_nobody: Mutex::default(), number, period: AtomicU32::new(1) })
+        let own = OwnMemory::of(limit);
+        Ok(Self { writer, store, start_ns, own, patience, tables, of_nobody: Mutex::default(), number, period: AtomicU32::new(1) })
     }
 
     /// Store of the records.
@@ -155,7 +159,7 @@ impl Sums {
         let begun = self.tables.with(|table| {
             table.belong_to(self.number, thread.serial());
             let cell = table.append(self, &record, now)?;
-            table.insert(Place { key, period, rule, cell });
+            table.insert(Place { key, period, rule, cell }, self.own);
             Some(cell)
         });
         begun.flatten().or_else(|| {
@@ -210,9 +214,8 @@ impl Table {
     /// Begins anew where the thread has another record now, or another recording has begun.
     fn belong_to(&mut self, number: u32, thread: u32) {
         if self.number != number || self.thread != thread {
-            let places = std::mem::take(&mut self.places);
-            *self = Self { number, thread, places, ..Self::default() };
-            self.places.clear();
+            // What is there is of no use, and a table of the first size is soon had.
+            *self = Self { number, thread, ..Self::default() };
         }
     }
 
@@ -227,14 +230,18 @@ impl Table {
     }
 
     /// Takes the place of the key's last record, or a free one.
-    fn insert(&mut self, new: Place) {
+    fn insert(&mut self, new: Place, own: OwnMemory) {
         if self.places.is_empty() {
-            self.places = vec![Place { period: 0, key: Key::default(), ..new }; FIRST_PLACES];
+            self.places = empty(new, FIRST_PLACES);
             self.used = 0;
         }
         if self.used * 2 >= self.places.len() {
-            self.grow(new);
+            self.grow(new, own);
         }
+        self.put(new);
+    }
+
+    fn put(&mut self, new: Place) {
         let mask = self.places.len() - 1;
         let first = home(new.key);
         let steps = (0..PROBES).map(|step| first.wrapping_add(step) & mask);
@@ -247,14 +254,17 @@ impl Table {
     }
 
     /// Makes room: what is of an earlier period goes, and the table is doubled where that is not enough.
-    fn grow(&mut self, new: Place) {
+    fn grow(&mut self, new: Place, own: OwnMemory) {
         let old = std::mem::take(&mut self.places);
         let current: Vec<Place> = old.iter().copied().filter(|place| place.period == new.period).collect();
-        let places = if current.len() * 4 >= old.len() { (old.len() * 2).min(MOST_PLACES) } else { old.len() };
-        self.places = vec![Place { period: 0, key: Key::default(), ..new }; places];
+        let is_wanted = current.len() * 4 >= old.len() && old.len() < MOST_PLACES;
+        let may_grow = is_wanted && own.has_room(old.len() * size_of::<Place>());
+        let places = if may_grow { old.len() * 2 } else { old.len() };
+        drop(old);
+        self.places = empty(new, places);
         self.used = 0;
         if current.len() * 2 < places {
-            current.into_iter().for_each(|place| self.insert(place));
+            current.into_iter().for_each(|place| self.put(place));
         }
     }
 
@@ -272,6 +282,11 @@ impl Table {
 
 // A thread's first chunk holds records.
 const _: () = assert!(FIRST_CHUNK > chunk::HEAD + allocation::BYTES, "a chunk holds records");
+
+/// So many free places; `any` is a place with what they need not have.
+fn empty(any: Place, places: usize) -> Counted<Place> {
+    Counted::of(Place { period: 0, key: Key::default(), ..any }, places)
+}
 
 /// First place that a key is looked for at, before the table's size is taken into account.
 #[inline]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`arch`] | the fast paths in assembly, for each processor |
 //! | [`hooks`] | the sets of them |
+//! | [`here`] | the path that a thread is on, for others |
 //! | [`slow`] | what they do out of line |
 //! | [`edge_map`] | how the edges of callers with many callees are found |
 //! | [`frames`] | a thread's shadow stack |
@@ -20,6 +21,7 @@ pub(crate) mod arch;
 mod calibrate;
 pub(crate) mod edge_map;
 mod frames;
+pub(crate) mod here;
 pub(crate) mod hooks;
 mod options;
 mod parts;

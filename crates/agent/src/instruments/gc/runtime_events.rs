@@ -192,4 +192,27 @@ mod tests {
         }
         assert_eq!(event(10, 4, &[0; 200]), None, "an event that is of no interest");
     }
+
+    /// The payload is the runtime's word, of whatever version: any bytes are read or are none.
+    #[test]
+    fn any_bytes_are_an_event_or_none() {
+        let mut state = 1_u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize
+        };
+        let mut read = 0;
+        for _ in 0..50_000 {
+            let mut bytes: Vec<u8> = if random() % 3 == 0 { heap_event(5) } else { vec![0; random() % 600] };
+            (0..1 + random() % 64).for_each(|_| {
+                let (at, length) = (random(), bytes.len());
+                bytes.get_mut(at % length.max(1)).into_iter().for_each(|byte| *byte = random() as u8);
+            });
+            let id = [1, 2, 3, 4, 7, 8, 9, 13, 35, 204, 205, 206][random() % 12];
+            if let Some(GcEvent::Heap { ref generations, .. }) = event(id, random() as u32 % 5, &bytes) {
+                read += usize::from(generations.iter().any(Option::is_some));
+            }
+        }
+        assert!(read > 100, "{read} heaps are read");
+    }
 }

@@ -41,11 +41,11 @@ use clr_profiler::callback_args::{GcReason, Generations, MovedRanges, Roots, Wea
 use clr_profiler::{Callbacks, ClassId, Error, Events, FunctionId, ModuleId, ObjectId, Result};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::SnapshotReason;
-use clrscope_recording::writer::Keep;
+use clrscope_recording::writer::{Keep, monotonic_ns};
 
 use crate::instrument::Instrument;
 use crate::os::signals;
-use crate::services::context::Context;
+use crate::services::context::{Beginning, Context};
 use crate::services::helper::Task;
 
 use memory::Stopped;
@@ -157,6 +157,13 @@ impl Instrument for Heap {
 
     fn events(&self) -> Events {
         Events::GC | Events::CLASS_LOADS | Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS
+    }
+
+    fn begins(&self, beginning: Beginning) {
+        if beginning == Beginning::Launch {
+            let text = "heap: no collection runs beside the program while heap records, since the runtime names what holds objects in blocking ones only";
+            self.taker.writer.note(monotonic_ns(), text);
+        }
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {

@@ -198,6 +198,13 @@ pub(super) fn end_of_stack(stack: &mut impl Words, address: usize, sp: usize) ->
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Mix(u64);
 
+impl Mix {
+    /// Goes on from what another one came to.
+    pub(crate) fn after(mixed: u64) -> Self {
+        Self(mixed)
+    }
+}
+
 impl Hasher for Mix {
     fn finish(&self) -> u64 {
         self.0

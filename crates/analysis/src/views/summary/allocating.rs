@@ -53,8 +53,9 @@ fn alive(view: &Allocations<'_>) -> Option<Finding> {
     let all = view.rows.iter().filter_map(|row| row.live).fold(0_u64, |sum, live| sum.saturating_add(live.bytes));
     let by =
         row.place.map_or_else(String::new, |(function, _)| format!(", most of it allocated by {}", function.label()));
+    let when = if view.at_end { "at the end" } else { "at the end of the time shown" };
     let text = format!(
-        "{} that were allocated were alive at the end, or not collected yet: {} of it {}{by}; the oldest outlived {} collections",
+        "{} that were allocated were alive {when}, or not collected yet: {} of it {}{by}; the oldest outlived {} collections",
         bytes(all),
         bytes(live.bytes),
         name(row),

@@ -7,7 +7,7 @@ use clrscope_recording::model::{CallsInfo, Clock, Exit, LossReason, Part, Proces
 
 use super::one_line;
 use super::sampling::sampled;
-use super::units::{count, share, time};
+use super::units::{bytes, count, share, time};
 use crate::recorded::is_complete;
 
 /// Processes, remarks and problems listed before the rest is only counted.
@@ -60,6 +60,7 @@ pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<F
         facts.push(Fact::new("not shown", not_shown(calls)));
         runtime_and_profiler(&mut facts, &conditions.totals, conditions.raw);
     }
+    facts.extend(own_memory(&conditions.processes));
     facts
         .extend(unmatched_patterns(recording).iter().map(|unmatched| Fact::warning("patterns", unmatched.to_string())));
     facts.extend(stack_overflows(recording).iter().map(|found| Fact::warning("stack", found.to_string())));
@@ -113,6 +114,15 @@ fn runtime_and_profiler(facts: &mut Vec<Fact>, totals: &Totals, raw: bool) {
         let fact = Fact::new("profiler", text);
         facts.push(Fact { time_ns: Some(totals.profiler_ns), bounds_ns: Some(bounds_ns), ..fact });
     }
+}
+
+/// Line about the memory that instruments took for themselves in the program.
+fn own_memory(processes: &[ProcessConditions<'_>]) -> Option<Fact> {
+    let sampling = processes.iter().filter_map(|process| process.process.allocation_sampling.as_ref());
+    let own = sampling.map(|sampling| sampling.own_bytes).fold(0, u64::saturating_add);
+    (own > 0).then(|| {
+        Fact::new("memory", format!("tables of alloc took {} in the program, beside the recording", bytes(own)))
+    })
 }
 
 fn remarks(facts: &mut Vec<Fact>, processes: &[ProcessConditions<'_>]) {

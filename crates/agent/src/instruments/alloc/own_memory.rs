@@ -1,0 +1,108 @@
+//! Memory of the instrument's own tables: counted, kept within a part of the limit, and said in the recording.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Part of the instrument's limit that tables beside the recording may take.
+const PART: u64 = 4;
+
+/// Bytes of all [`Counted`] lists.
+static LISTS: AtomicU64 = AtomicU64::new(0);
+
+/// Limits of the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OwnMemory {
+    /// Bytes of the tables of all threads, by which sums are found: those that all threads begin with are there in any case.
+    pub(super) lists: u64,
+    /// Paths that are remembered.
+    pub(super) paths: usize,
+    /// Objects that are followed at a time.
+    pub(super) followed: usize,
+}
+
+impl OwnMemory {
+    /// Limits of the tables where the instrument's is so many bytes.
+    pub(super) fn of(max_bytes: u64) -> Self {
+        let all = max_bytes / PART;
+        let items = |part: u64, bytes: usize, most: usize| ((part / bytes as u64) as usize).clamp(1 << 10, most);
+        Self {
+            lists: all / 2,
+            paths: items(all / 4, super::paths::BYTES_OF_A_PATH, 1 << 20),
+            followed: items(all / 4, super::follow::BYTES_OF_AN_OBJECT, 1 << 22),
+        }
+    }
+
+    /// Whether so many more bytes of lists are within the limit.
+    pub(super) fn has_room(self, bytes: usize) -> bool {
+        lists_bytes().saturating_add(bytes as u64) <= self.lists
+    }
+}
+
+/// Bytes of all lists that are counted.
+pub(super) fn lists_bytes() -> u64 {
+    LISTS.load(Ordering::Relaxed)
+}
+
+/// A list of fixed length whose bytes are counted as long as it is there.
+#[derive(Debug)]
+pub(super) struct Counted<T>(Box<[T]>);
+
+impl<T> Default for Counted<T> {
+    fn default() -> Self {
+        Self(Box::default())
+    }
+}
+
+impl<T: Copy> Counted<T> {
+    /// As many of one value.
+    pub(super) fn of(value: T, length: usize) -> Self {
+        let list = Self(vec![value; length].into_boxed_slice());
+        LISTS.fetch_add(list.bytes(), Ordering::Relaxed);
+        list
+    }
+}
+
+impl<T> Counted<T> {
+    fn bytes(&self) -> u64 {
+        size_of_val(&*self.0) as u64
+    }
+}
+
+impl<T> Drop for Counted<T> {
+    fn drop(&mut self) {
+        LISTS.fetch_sub(self.bytes(), Ordering::Relaxed);
+    }
+}
+
+impl<T> Deref for Counted<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Counted<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_counted_while_they_are_there_and_limits_follow_the_instruments() {
+        let before = lists_bytes();
+        let list = Counted::of(7_u64, 1 << 20);
+        assert!(lists_bytes() >= before + (8 << 20) - (1 << 20), "others' tests have lists, too");
+        assert_eq!((list.len(), list[9]), (1 << 20, 7));
+        let (large, small) = (OwnMemory::of(1 << 30), OwnMemory::of(1 << 20));
+        assert!(large.has_room(100 << 20) && !small.has_room(1 << 20));
+        assert!(small.followed < 4_000 && large.followed > 1 << 20, "{small:?} {large:?}");
+        assert!(small.paths < 9_000 && large.paths == 1 << 20, "{small:?} {large:?}");
+    }
+}
