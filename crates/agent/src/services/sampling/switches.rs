@@ -1,4 +1,4 @@
-//! How often the program's threads are put on a processor, and whether perf events are too dear for that.
+//! Switches of the program's threads on and off processors, and whether perf events are too dear for so many.
 //!
 //! A perf event on the CPU clock is a timer of the kernel, which is set whenever a thread is put on a processor and cleared
 //! when it is taken off again. On virtual machines both take microseconds, and threads that serve are switched tens of
