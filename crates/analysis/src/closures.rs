@@ -42,6 +42,15 @@ pub fn tell_closures_apart(recording: &mut Recording, line: &mut FindLine<'_>) {
     }
 }
 
+/// A marker without the number and the line that keep a closure from others: `lambda` of `lambda 2, Program.cs:17`.
+pub(crate) fn unnumbered_marker(marker: &str) -> &str {
+    let words = marker.split_once(", ").map_or(marker, |(words, _)| words);
+    match words.rsplit_once(' ') {
+        Some((plain, number)) if number.bytes().all(|b| b.is_ascii_digit()) => plain,
+        _ => words,
+    }
+}
+
 fn marker(function: &Function) -> &str {
     split(function).1.unwrap_or_default()
 }
@@ -107,7 +116,7 @@ fn number(process: &mut Process, group: &[usize]) {
 
 /// The place of a closure among those of its method, from 0, as the compiler put it into the name: 3 of `<Main>$>b__0_3`, of
 /// `<Main>g__Round|0_3` and of Visual Basic's `_Lambda$__0-3`.
-fn ordinal(raw_name: &str) -> Option<u64> {
+pub(crate) fn ordinal(raw_name: &str) -> Option<u64> {
     let behind = |mark: &str| raw_name.rfind(mark).map(|at| at + mark.len());
     let from = ["b__", "|", "_Lambda$__"].into_iter().filter_map(behind).max()?;
     let numbers = raw_name[from..].split(|c: char| !c.is_ascii_digit() && !"_-R".contains(c)).next()?;

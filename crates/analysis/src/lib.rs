@@ -53,6 +53,7 @@ mod catalog;
 mod closures;
 mod collections;
 mod columns;
+mod comparison;
 mod cost;
 mod edges;
 mod events;
@@ -93,6 +94,12 @@ pub use closures::{FindLine, tell_closures_apart};
 pub use collections::{
     Collection, CollectionFacts, CollectionKind, GENERATION_NAMES, GenerationSizes, Growth, Reason, SurvivorQuery,
     SurvivorRow, collection_facts, collections, survivors,
+};
+pub use comparison::{
+    AllocationChanges, Change, ComparisonProblem, ExceptionChange, ExceptionChanges, FunctionChanges, Gate, GateError,
+    Judgement, Level, Limit, Measured, NamedRecording, Outcome, PathChange, Shown, Side, SideTotal, Sides,
+    SmallerPaths, Thrower, TreeChanges, TypeChange, Verdict, Verdicts, allocation_changes, exception_changes,
+    function_changes, judge, tree_changes,
 };
 pub use events::{EventLog, EventNames, EventQuery, EventRow, Subject};
 pub use exceptions::{

@@ -203,6 +203,25 @@ pub enum QueryProblem {
         /// The metric.
         metric: &'static Metric,
     },
+    /// Recordings that are compared have the metric from different instruments.
+    MetricOfOthers {
+        /// The metric.
+        metric: &'static Metric,
+        /// The instruments.
+        instruments: Vec<&'static str>,
+    },
+    /// Recordings that are compared have no metric in common.
+    NoCommonMetric {
+        /// Metrics of all recordings before.
+        before: Vec<&'static str>,
+        /// Metrics of all recordings after.
+        after: Vec<&'static str>,
+    },
+    /// Calls of methods that the compiler put into others were not all counted, so a limit of their number means nothing.
+    CallsNotCounted {
+        /// The pattern of the methods.
+        wanted: String,
+    },
     /// A column that was asked for is of instruments that were not recorded.
     ColumnNotRecorded {
         /// Key of the column.
@@ -271,6 +290,21 @@ impl fmt::Display for QueryProblem {
                     std::iter::once(instrument).chain(*others).map(|name| format!("'{name}'")).collect();
                 let all = all.join(" or ");
                 write!(f, "the metric {name} needs the instrument {all}, which did not record it")
+            }
+            Self::CallsNotCounted { wanted } => {
+                write!(
+                    f,
+                    "the compiler put methods that match '{wanted}' into others, where their calls are not counted"
+                )
+            }
+            Self::MetricOfOthers { metric, instruments } => {
+                let instruments = instruments.join(" and by ");
+                write!(f, "the metric {metric} was recorded by {instruments}, whose numbers can't be compared")
+            }
+            Self::NoCommonMetric { before, after } => {
+                let named = |all: &[&str]| if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+                let (before, after) = (named(before), named(after));
+                write!(f, "no metric was recorded in all of them: before {before}; after {after}")
             }
             Self::NoPart { wanted, known } if known.is_empty() => {
                 write!(f, "no part is named {wanted}; the recording has none")

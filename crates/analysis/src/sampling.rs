@@ -51,6 +51,13 @@ pub fn sampled_bounds(measured_ns: f64, step_ns: f64) -> (f64, f64) {
     ((measured_ns - chance).max(0.0), measured_ns + chance + FEW * step_ns)
 }
 
+/// Bounds of how many events there are in the mean where so many came by chance (the score interval of a Poisson number).
+pub(crate) fn count_bounds(events: f64) -> (f64, f64) {
+    let z2 = DEVIATIONS * DEVIATIONS;
+    let spread = DEVIATIONS * (events + z2 / 4.0).sqrt();
+    ((events + z2 / 2.0 - spread).max(0.0), events + z2 / 2.0 + spread)
+}
+
 /// Bounds of a share that was found with so many samples, between which it lies in 95 of 100 cases (Wilson's).
 #[must_use]
 pub fn share_bounds(share: f64, samples: u64) -> (f64, f64) {

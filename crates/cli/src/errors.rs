@@ -10,6 +10,8 @@ pub(crate) use clrscope_report::one_line;
 pub(crate) const EXIT_FAILED: u8 = 1;
 /// Exit code of a command line that was not understood.
 pub(crate) const EXIT_USAGE: u8 = 2;
+/// A gate of `diff` failed: there is more of something than `--fail-on` allows.
+pub(crate) const EXIT_GATE: u8 = 3;
 /// Under `run`: clrscope itself failed.
 pub(crate) const EXIT_RUN_FAILED: u8 = 125;
 /// Under `run`: the program was found but could not be executed.

@@ -160,6 +160,18 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
             let hint = format!("record it: clrscope run -i {} -- PROGRAM", metric.instrument);
             Failure::new(format!("cannot show the metric '{metric}'"), why, hint)
         }
+        QueryProblem::MetricOfOthers { metric, .. } => {
+            let hint = "compare recordings made with the same -i, or choose another --metric";
+            Failure::new(format!("cannot compare the metric '{metric}'"), why, hint)
+        }
+        QueryProblem::CallsNotCounted { .. } => {
+            let hint = "record every call: clrscope run -i calls:noinline -- PROGRAM";
+            Failure::new("cannot judge a number of calls", why, hint)
+        }
+        QueryProblem::NoCommonMetric { .. } => {
+            let hint = "compare recordings made with the same -i, such as: clrscope run -i calls -- PROGRAM";
+            Failure::new("cannot compare these recordings", why, hint)
+        }
         QueryProblem::ColumnNotRecorded { column, instruments } => {
             let first = instruments.first().copied().unwrap_or_default();
             let hint = format!("leave the column out, or record it: clrscope run -i {first} -- PROGRAM");

@@ -61,7 +61,7 @@ impl Exporter for FlameGraph {
 }
 
 /// Unit that a metric's values are shown in, and the factor to it.
-const fn unit(metric: &Metric) -> (&'static str, f64) {
+pub(crate) const fn unit(metric: &Metric) -> (&'static str, f64) {
     match metric.unit {
         Unit::Nanoseconds => ("\u{b5}s", 1e-3),
         Unit::Count | Unit::Bytes => (metric.title, 1.0),

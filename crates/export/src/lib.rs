@@ -9,6 +9,8 @@
 mod calllog;
 mod collapsed;
 pub mod delimited;
+#[cfg(feature = "flamegraph")]
+mod differential;
 mod dot;
 #[cfg(feature = "flamegraph")]
 mod flamegraph;
@@ -23,6 +25,9 @@ use std::io::{self, Write};
 
 use clrscope_analysis::{Query, QueryProblem};
 use clrscope_recording::model::Recording;
+
+#[cfg(feature = "flamegraph")]
+pub use differential::DifferentialFlameGraph;
 
 /// Contents of an export.
 #[derive(Debug, Clone, Default, PartialEq)]

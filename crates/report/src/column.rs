@@ -34,6 +34,13 @@ impl<'c, K: RowKind> Column<'c, K> {
         Self { info, value: Box::new(value) }
     }
 
+    /// The column with another title, where there is one for its own.
+    pub(crate) fn titled(mut self, titles: &[(&'static str, &'static str)]) -> Self {
+        self.info.title =
+            titles.iter().find(|(own, _)| *own == self.info.title).map_or(self.info.title, |(_, title)| title);
+        self
+    }
+
     /// The column with CSV columns of its own for these keys of its values.
     pub(crate) fn parts(mut self, parts: &'static [&'static str]) -> Self {
         self.info.parts = parts;

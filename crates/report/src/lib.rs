@@ -22,6 +22,7 @@
 mod cell;
 mod check;
 mod column;
+mod comparisons;
 mod export;
 mod page;
 mod recorded;
@@ -34,12 +35,13 @@ mod write;
 pub use cell::{Cell, ColumnInfo, Kind, Named};
 pub use check::Refusal;
 pub use clrscope_analysis::one_line;
+pub use comparisons::{COMPARISONS, ChangedFrame, Comparison, changed_stacks, gate_words};
 pub use export::exporters;
-pub use page::{Served, Wanted, served_page, served_policy};
+pub use page::{Served, Wanted, served_page, served_policy, write_pages};
 pub use render::text::{FollowState, UNLIMITED, first_functions};
 pub use render::{
     About, Entry, Format, Guard, LogEntry, LogGroup, Renderer, Rows, Section, Style, Tail, TextColumn, ThreadKey, Title,
 };
 pub use request::{Flag, Request};
 pub use view::{Report, View};
-pub use views::{VIEWS, compare_heaps, view};
+pub use views::{VIEWS, view};

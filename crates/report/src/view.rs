@@ -192,6 +192,11 @@ impl<'a> Report<'a> {
     ) -> Self {
         Self { view, recording, metric: None, answer, request: request.clone() }
     }
+
+    /// The report, whose rows are measured by a metric.
+    pub(crate) fn by(self, metric: Option<&'static Metric>) -> Self {
+        Self { metric, ..self }
+    }
 }
 
 impl Report<'_> {

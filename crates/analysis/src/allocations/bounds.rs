@@ -2,8 +2,7 @@
 
 use clrscope_recording::model::Allocation;
 
-/// Standard deviations that hold 95 % of what chance does.
-const DEVIATIONS: f64 = 1.96;
+use crate::sampling::count_bounds;
 
 /// An amount that is added up of parts that are known and parts that samples stand for.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -60,11 +59,8 @@ impl Estimate {
         let (mut low, mut high) = (amount, amount);
         if self.variance > 0.0 && self.sampled > 0.0 {
             let step = self.variance / self.sampled;
-            let events = self.sampled / step;
-            let z2 = DEVIATIONS * DEVIATIONS;
-            let spread = DEVIATIONS * (events + z2 / 4.0).sqrt();
-            low = self.known + (events + z2 / 2.0 - spread).max(0.0) * step;
-            high = self.known + (events + z2 / 2.0 + spread) * step;
+            let (least, most) = count_bounds(self.sampled / step);
+            (low, high) = (self.known + least * step, self.known + most * step);
         }
         Bounded { amount: amount.round() as u64, low: low.floor() as u64, high: high.ceil() as u64 }
     }

@@ -3,39 +3,72 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clrscope_report::{Refusal, Request};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clrscope_analysis::{Gate, GateError, Metric};
+use clrscope_report::{COMPARISONS, Comparison, Format, Request};
 
-use super::filters::Filters;
+use super::filters::{Filters, metrics};
 use super::report::{self, HeapFlags};
-use crate::commands::diff::DiffOptions;
-use crate::errors::Failure;
+use crate::commands::diff::{DiffOptions, Drawn, FLAMEGRAPH, Kind, request_for};
+use crate::errors::{Failure, quoted};
 
 const EXAMPLES: &str = "\
 Examples:
-  clrscope diff before.clrs after.clrs         the last snapshots of two recordings
-  clrscope diff app.clrs                       the first and the last snapshot of one recording
-  clrscope diff app.clrs --against 2 --snapshot 3
-  clrscope diff before.clrs after.clrs --type 'Shop.*' --format json";
+  clrscope diff before.clrs after.clrs                    functions by what they have more of
+  clrscope diff before/ after/ --view tree                the recordings of two folders
+  clrscope diff a1.clrs a2.clrs a3.clrs -- b1.clrs b2.clrs b3.clrs --metric cpu
+  clrscope diff before.clrs after.clrs --fail-on 'Shop.*:calls>+5%' --fail-on '*:bytes>+64KiB'
+  clrscope diff before.clrs after.clrs --format html -o diff.html
+  clrscope diff app.clrs                                  its first and last snapshot of the heap
 
-/// Compare two snapshots of the heap, of one recording or of two
+Exit codes: 0, 1 for a failure, 2 for a wrong command line, 3 where a gate of --fail-on fails.";
+
+/// Compare recordings: functions, paths, allocations, exceptions, the heap
+///
+/// Each side is a recording, a folder of recordings, or several of them with -- between the sides. Of several the median
+/// counts, with an interval of 95 % by how much they differ. Functions are the same on both sides by module, name and
+/// signature, lambdas by their place in their method. A change is called one where its interval leaves zero out; counts that
+/// were recorded one by one (calls, exceptions, bytes with alloc:exact) are exact.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Diff {
-    /// The recording with the earlier snapshot: NAME.clrs or NAME.clrs.d
-    #[arg(value_name = "BEFORE")]
-    before: PathBuf,
+    /// The recordings to compare with, or one before and one after: NAME.clrs, NAME.clrs.d or a folder of such
+    #[arg(value_name = "BEFORE", required = true)]
+    before: Vec<PathBuf>,
 
-    /// The recording with the later snapshot [default: the same]
-    #[arg(value_name = "AFTER")]
-    after: Option<PathBuf>,
+    /// The recordings to compare
+    #[arg(value_name = "AFTER", last = true)]
+    after: Vec<PathBuf>,
+
+    /// View to show [default: the first that both sides have]
+    #[arg(long, value_name = "VIEW", value_parser = views())]
+    view: Option<String>,
 
     /// Format of the output
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = report::formats_of_rows())]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     format: String,
 
     /// As --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
+
+    /// Metric of functions and paths [default: the first that both sides have]
+    #[arg(long, value_name = "METRIC", value_parser = metrics())]
+    metric: Option<&'static Metric>,
+
+    /// Fail with exit code 3 where functions that match have more of a metric than allowed: PATTERN:METRIC>+5% (growth),
+    /// >+5 (so much more) or >5 (whatever it was before). Times need a unit (>+20ms); METRIC-self are functions' own
+    /// amounts, METRIC-share parts of the whole (>+2pt, >30%). What chance may have done does not fail. Can be repeated
+    #[arg(long, value_name = "GATE")]
+    fail_on: Vec<String>,
+
+    /// The file, of a page or a flame graph
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+
+    /// Overwrite the file if it exists
+    #[arg(long, requires = "output")]
+    force: bool,
 
     /// Columns to show, in this order, by their headings or their keys in JSON
     #[arg(long, value_name = "KEY,...", value_delimiter = ',')]
@@ -48,14 +81,75 @@ pub(super) struct Diff {
     filters: Filters,
 }
 
+fn views() -> PossibleValuesParser {
+    COMPARISONS.iter().map(|one| PossibleValue::new(one.name).help(one.view.about)).collect::<Vec<_>>().into()
+}
+
+fn formats() -> PossibleValuesParser {
+    let rows = Format::ALL.iter().map(|(name, about, format)| {
+        let page = "One page with the tables of every view, for browsers; needs no network";
+        PossibleValue::new(*name).help(if *format == Format::Html { page } else { *about })
+    });
+    let drawn = FLAMEGRAPH.map(|name| {
+        PossibleValue::new(name).help("Flame graph of both sides, one SVG file: red is more, blue is less")
+    });
+    rows.chain(drawn).collect::<Vec<_>>().into()
+}
+
 impl Diff {
     pub(super) fn into_options(self) -> Result<DiffOptions, Failure> {
-        let format = report::format(if self.json { "json" } else { &self.format })?;
-        let view = report::view_named("heap-diff")?;
+        let format = match (self.json, &*self.format) {
+            (true, _) => Drawn::Rows(Format::Json),
+            (false, name) if FLAMEGRAPH == Some(name) => Drawn::FlameGraph,
+            (false, name) => Drawn::Rows(report::format(name)?),
+        };
+        if self.output.is_some() && !format.is_file() {
+            let why = "a file is for a page or a flame graph";
+            return Err(Failure::usage("'--output' needs more", why, "add --format html, or --format flamegraph"));
+        }
+        let comparison =
+            self.view.as_deref().map(|name| Comparison::named(name).ok_or_else(report::not_known)).transpose()?;
+        let kind = sides(self.before, self.after)?;
+        let gates = self.fail_on.iter().map(|text| gate(text)).collect::<Result<Vec<_>, _>>()?;
         let mut request = Request { query: self.filters.into_query()?, ..Request::default() };
+        request.query.metric = self.metric;
         self.heap.put_into(&mut request);
-        request.columns = report::column_keys(view, &request, self.columns);
-        view.check(&request, format).map_err(|Refusal { what, why, hint }| Failure::usage(what, why, hint))?;
-        Ok(DiffOptions { before: self.before, after: self.after, view, format, request })
+        if let Some(comparison) = comparison {
+            // Before anything is read.
+            request_for(comparison.view, &request, &self.columns, format)?;
+        }
+        if matches!(kind, Kind::Snapshots(_)) && !gates.is_empty() {
+            let why = "a gate is about a metric that two recordings have";
+            return Err(Failure::usage(
+                "'--fail-on' needs two sides",
+                why,
+                "clrscope diff BEFORE AFTER --fail-on GATE",
+            ));
+        }
+        let Self { columns, output, force, .. } = self;
+        Ok(DiffOptions { kind, comparison, format, columns, request, gates, output, force })
     }
+}
+
+/// The sides that words name.
+fn sides(before: Vec<PathBuf>, after: Vec<PathBuf>) -> Result<Kind, Failure> {
+    match (<[PathBuf; 1]>::try_from(before), after.is_empty()) {
+        (Ok([only]), true) => Ok(Kind::Snapshots(only)),
+        (Ok([only]), false) => Ok(Kind::Sides([vec![only], after])),
+        (Err(several), false) => Ok(Kind::Sides([several, after])),
+        (Err(several), true) => match <[PathBuf; 2]>::try_from(several) {
+            Ok([before, after]) => Ok(Kind::Sides([vec![before], vec![after]])),
+            Err(several) => {
+                let why = format!("{} recordings were named, and nothing says which of them come after", several.len());
+                let hint = "write '--' between the sides: clrscope diff A1 A2 -- B1 B2";
+                Err(Failure::usage("cannot tell the two sides", why, hint))
+            }
+        },
+    }
+}
+
+fn gate(text: &str) -> Result<Gate, Failure> {
+    Gate::parse(text).map_err(|GateError { why, hint }| {
+        Failure::usage(format!("'--fail-on' does not take {}", quoted(text)), why, hint)
+    })
 }

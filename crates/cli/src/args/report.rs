@@ -146,17 +146,7 @@ fn views() -> PossibleValuesParser {
 }
 
 fn formats() -> PossibleValuesParser {
-    formats_that(|_| true)
-}
-
-/// Formats of one view.
-pub(super) fn formats_of_rows() -> PossibleValuesParser {
-    formats_that(|format| format != Format::Html)
-}
-
-fn formats_that(is_wanted: impl Fn(Format) -> bool) -> PossibleValuesParser {
-    let wanted = Format::ALL.iter().filter(|(.., format)| is_wanted(*format));
-    wanted.map(|(name, about, _)| PossibleValue::new(*name).help(*about)).collect::<Vec<_>>().into()
+    Format::ALL.iter().map(|(name, about, _)| PossibleValue::new(*name).help(*about)).collect::<Vec<_>>().into()
 }
 
 impl Report {
@@ -208,7 +198,7 @@ pub(super) fn format(name: &str) -> Result<Format, Failure> {
 }
 
 /// The failure of names that clap does not let through.
-fn not_known() -> Failure {
+pub(super) fn not_known() -> Failure {
     Failure::usage("cannot show that", "there is no such view or format", "see 'clrscope report --help'")
 }
 
@@ -225,8 +215,7 @@ fn only(mut recordings: Vec<PathBuf>) -> Result<Option<PathBuf>, Failure> {
         return Ok(last);
     }
     let why = format!("a report is about one recording, and {} were named", recordings.len() + 1);
-    let hint = "to compare recordings, write the rows of each, 'clrscope report REC --view functions --sort name --format \
-                csv', and compare these files";
+    let hint = "to compare recordings: clrscope diff BEFORE AFTER";
     Err(Failure::usage("cannot report on several recordings at once", why, hint))
 }
 

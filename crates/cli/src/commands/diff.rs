@@ -1,42 +1,303 @@
-//! `clrscope diff`: two snapshots of the heap side by side.
+//! `clrscope diff`: recordings side by side, and gates that fail where there is more.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use clrscope_report::{Format, Request, View, compare_heaps};
+use clrscope_analysis::{ComparisonProblem, Gate, Judgement, NamedRecording, Outcome, Query, Sides, judge};
+use clrscope_report::{COMPARISONS, Comparison, Format, Refusal, Report, Request, View, gate_words, view, write_pages};
 
 use super::report::print;
-use crate::errors::Failure;
-use crate::recording_file::{open_parts, query_failure, resolved};
+use crate::errors::{EXIT_GATE, Failure, quoted, reason, shown};
+use crate::recording_file::{Opened, open_parts, query_failure, resolved};
+use crate::result_file;
+use crate::terminal::say;
+
+/// Name of the format of flame graphs, where they can be drawn.
+pub(crate) const FLAMEGRAPH: Option<&str> = if cfg!(feature = "flamegraph") { Some("flamegraph") } else { None };
+
+/// Paths with a smaller share on both sides are left out of pages and flame graphs.
+const LEAST_SHARE: f64 = 0.0002;
 
 /// Options of `diff`.
 #[derive(Debug)]
 pub(crate) struct DiffOptions {
-    /// The recording with the earlier snapshot.
-    pub(crate) before: PathBuf,
-    /// The recording with the later snapshot; the same one when `None`.
-    pub(crate) after: Option<PathBuf>,
-    /// The view of changes.
-    pub(crate) view: &'static View,
+    /// The recordings.
+    pub(crate) kind: Kind,
+    /// The view; the first that both sides have when `None`.
+    pub(crate) comparison: Option<&'static Comparison>,
     /// The format.
-    pub(crate) format: Format,
-    /// Selection of snapshots and types, order and columns.
+    pub(crate) format: Drawn,
+    /// Columns to show, by heading or key; the view's own choice when empty.
+    pub(crate) columns: Vec<String>,
+    /// Selection of the recordings' data, metric and order.
     pub(crate) request: Request,
+    /// Gates that fail the command.
+    pub(crate) gates: Vec<Gate>,
+    /// The file; stdout when `None`.
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite the file if it exists.
+    pub(crate) force: bool,
 }
 
-/// Shows what changed.
+/// Things to compare.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// Two snapshots of the heap of one recording.
+    Snapshots(PathBuf),
+    /// Recordings, or folders of such, before and after.
+    Sides([Vec<PathBuf>; 2]),
+}
+
+/// Formats of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Drawn {
+    /// A format of reports.
+    Rows(Format),
+    /// A flame graph.
+    FlameGraph,
+}
+
+impl Drawn {
+    /// Whether the result is one for a file.
+    pub(crate) fn is_file(self) -> bool {
+        matches!(self, Self::FlameGraph | Self::Rows(Format::Html))
+    }
+}
+
+/// A recording with the name that it was found under.
+type Named = (String, Opened);
+
+/// Shows what changed; the exit code says whether a gate failed.
 ///
 /// # Errors
-/// When a recording can't be opened, has no such snapshot, or the result can't be written.
-pub(crate) fn perform(options: &DiffOptions) -> Result<(), Failure> {
-    let DiffOptions { view, format, request, .. } = options;
-    let before = open_parts(&options.before, &[])?;
-    let after = options.after.as_deref().map(|path| open_parts(path, &[])).transpose()?;
-    let last = after.as_ref().unwrap_or(&before);
-    let asked = Request { query: resolved(last, &request.query)?, ..request.clone() };
-    let request = if *format == Format::Text { view.for_people(&asked) } else { asked };
-    let report = match &after {
-        Some(after) => compare_heaps(&before, after, &request),
-        None => view.open(&before, &request),
+/// When a recording can't be opened or has not what is compared, a gate means no function, or the result can't be written.
+pub(crate) fn perform(options: &DiffOptions) -> Result<u8, Failure> {
+    match &options.kind {
+        Kind::Snapshots(path) => snapshots(path, options).map(|()| 0),
+        Kind::Sides(paths) => sides(paths, options),
+    }
+}
+
+/// Two snapshots of one recording.
+fn snapshots(path: &Path, options: &DiffOptions) -> Result<(), Failure> {
+    let Some(view) = view("heap-diff").filter(|_| options.comparison.is_none_or(|asked| asked.name == "heap")) else {
+        let why = "of one recording only snapshots of the heap can be compared";
+        return Err(Failure::usage("two recordings are needed", why, "clrscope diff BEFORE AFTER"));
     };
-    print(&report.map_err(|problem| query_failure(&problem))?, *format)
+    let Drawn::Rows(format @ (Format::Text | Format::Json | Format::Csv)) = options.format else {
+        let why = "snapshots of one recording are compared as text, JSON or CSV";
+        return Err(Failure::usage("that format needs two recordings", why, "clrscope diff BEFORE AFTER"));
+    };
+    let request = request_for(view, &options.request, &options.columns, options.format)?;
+    let recording = open_parts(path, &[])?;
+    let asked = Request { query: resolved(&recording, &request.query)?, ..request };
+    let request = if format == Format::Text { view.for_people(&asked) } else { asked };
+    let report = view.open(&recording, &request).map_err(|problem| query_failure(&problem))?;
+    print(&report, format)
+}
+
+fn sides(paths: &[Vec<PathBuf>; 2], options: &DiffOptions) -> Result<u8, Failure> {
+    let parts = &options.request.query.parts;
+    let [before, after] = [open_side(&paths[0], parts)?, open_side(&paths[1], parts)?];
+    let sides = Sides { before: recordings(&before), after: recordings(&after) };
+    let comparison = options.comparison.map_or_else(|| first_possible(&sides), Ok)?;
+    let mut request = request_for(comparison.view, &options.request, &options.columns, options.format)?;
+    request.query = sides.resolved(&request.query).map_err(|problem| failure(&problem))?;
+    let judged =
+        |gate: &Gate| judge(&sides, &options.request.query, gate).map_err(|problem| gate_failure(gate, &problem));
+    let judgements = options.gates.iter().map(judged).collect::<Result<Vec<_>, _>>()?;
+    let open = |comparison: &Comparison, request: &Request| {
+        comparison.open(&sides, &judgements, request).map_err(|problem| failure(&problem))
+    };
+    match options.format {
+        Drawn::Rows(Format::Html) => {
+            let reports = page_of(&sides, comparison, &request, &open)?;
+            let title = title(&sides);
+            write_result(options, &sides, |out| write_pages(&reports, &title, out))?;
+        }
+        Drawn::Rows(format) => {
+            let request = if format == Format::Text { comparison.view.for_people(&request) } else { request };
+            print(&open(comparison, &request)?, format)?;
+        }
+        Drawn::FlameGraph => flame_graph(&sides, &request, options)?,
+    }
+    Ok(tell(&judgements, options.format))
+}
+
+/// The request as a view takes it.
+///
+/// # Errors
+/// When the view refuses an option.
+pub(crate) fn request_for(
+    view: &'static View,
+    request: &Request,
+    columns: &[String],
+    format: Drawn,
+) -> Result<Request, Failure> {
+    let mut request = request.clone();
+    let key = |word: &String| view.column_key(&request, word).unwrap_or(word).to_owned();
+    let keys = (!columns.is_empty()).then(|| columns.iter().map(key).collect());
+    request.columns = keys;
+    let format = match format {
+        Drawn::Rows(format) => format,
+        // Its options are those of a page: a picture has no rows.
+        Drawn::FlameGraph => Format::Html,
+    };
+    view.check(&request, format).map_err(|Refusal { what, why, hint }| Failure::usage(what, why, hint))?;
+    Ok(view.with_metric_of_columns(&request))
+}
+
+fn recordings(all: &[Named]) -> Vec<NamedRecording<'_>> {
+    all.iter().map(|(name, recording)| NamedRecording { name: name.clone(), recording }).collect()
+}
+
+/// Opens the recordings of a side: those that are named, and those of folders that are.
+fn open_side(paths: &[PathBuf], parts: &[String]) -> Result<Vec<Named>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        match within(path) {
+            Some(found) => files.extend(found),
+            None => files.push(path.clone()),
+        }
+    }
+    for (at, file) in files.iter().enumerate() {
+        let place = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if files[..at].iter().any(|other| place(other) == place(file)) {
+            let why = "one recording twice would make its numbers look more certain than they are";
+            return Err(Failure::usage(format!("{} is named twice", shown(file)), why, "name each recording once"));
+        }
+    }
+    let open = |file: PathBuf| Ok((file.to_string_lossy().into_owned(), open_parts(&file, parts)?));
+    files.into_iter().map(open).collect()
+}
+
+/// The recordings of a folder, by name; `None` where the path is none, or a folder that is a recording itself.
+fn within(folder: &Path) -> Option<Vec<PathBuf>> {
+    let is_recording =
+        |path: &Path| path.to_str().is_some_and(|path| path.ends_with(".clrs") || path.ends_with(".clrs.d"));
+    if is_recording(folder) {
+        return None;
+    }
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).filter(|path| is_recording(path)).collect();
+    found.sort();
+    (!found.is_empty()).then_some(found)
+}
+
+/// The first view that both sides have something for.
+fn first_possible(sides: &Sides<'_>) -> Result<&'static Comparison, Failure> {
+    let found = COMPARISONS.iter().find(|comparison| comparison.is_possible(sides));
+    // Views of a metric are the first of them: its error says what either side has.
+    found.map_or_else(
+        || sides.metric(&Query::default()).map(|_| &COMPARISONS[0]).map_err(|problem| failure(&problem)),
+        Ok,
+    )
+}
+
+/// Every view that both sides have, the one that was asked for first.
+fn page_of<'a>(
+    sides: &Sides<'a>,
+    first: &'static Comparison,
+    request: &Request,
+    open: &impl Fn(&Comparison, &Request) -> Result<Report<'a>, Failure>,
+) -> Result<Vec<Report<'a>>, Failure> {
+    let request = Request { min_share: LEAST_SHARE, ..request.clone() };
+    let mut reports = vec![open(first, &request)?];
+    for comparison in COMPARISONS.iter().filter(|one| one.name != first.name && one.is_possible(sides)) {
+        let mut own = request.clone();
+        // Filters that a view has no use for are those of others.
+        if comparison.view.check(&own, Format::Json).is_err() {
+            own.query.metric = None;
+            own.query.types = Vec::new();
+        }
+        reports.extend(open(comparison, &own).ok());
+    }
+    Ok(reports)
+}
+
+fn title(sides: &Sides<'_>) -> String {
+    let names = |all: &[NamedRecording<'_>]| all.iter().map(|one| one.name.clone()).collect::<Vec<_>>().join(", ");
+    format!("{} and {}", names(&sides.before), names(&sides.after))
+}
+
+#[cfg(feature = "flamegraph")]
+fn flame_graph(sides: &Sides<'_>, request: &Request, options: &DiffOptions) -> Result<(), Failure> {
+    use clrscope_export::{DifferentialFlameGraph, ExportError};
+
+    let mut graph = DifferentialFlameGraph::default();
+    let request = Request { min_share: LEAST_SHARE, ..request.clone() };
+    let metric = clrscope_report::changed_stacks(sides, &request, |frames, weight| {
+        graph.add(frames.iter().map(|frame| (&*frame.label, frame.growth)), weight);
+    });
+    let metric = metric.map_err(|problem| failure(&problem))?;
+    let mut empty = None;
+    let title = title(sides);
+    write_result(options, sides, |out| match graph.write(&title, metric, out) {
+        Ok(()) => Ok(()),
+        Err(ExportError::Io(error)) => Err(error),
+        Err(other) => {
+            empty = Some(other.to_string());
+            Err(io::Error::other("nothing to draw"))
+        }
+    })
+    .map_err(|written| match empty {
+        Some(why) => Failure::new("cannot draw a flame graph", why, "leave filters out, or choose another --metric"),
+        None => written,
+    })
+}
+
+#[cfg(not(feature = "flamegraph"))]
+fn flame_graph(_: &Sides<'_>, _: &Request, _: &DiffOptions) -> Result<(), Failure> {
+    Err(Failure::usage("cannot draw a flame graph", "this build has none", "see 'clrscope diff --help'"))
+}
+
+/// Writes a page or a picture to its file or to stdout.
+fn write_result(
+    options: &DiffOptions,
+    sides: &Sides<'_>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let Some(file) = &options.output else {
+        return crate::terminal::plain(write).map(|_| ()).map_err(|error| super::cannot_print(&error));
+    };
+    for (_, one) in sides.each() {
+        result_file::check(file, Path::new(&one.name), options.force)?;
+    }
+    result_file::write(file, options.force, write).map_err(|error| {
+        Failure::new(format!("cannot write {}", shown(file)), reason(&error), "choose another file with -o")
+    })
+}
+
+/// Says on stderr what became of the gates; the exit code.
+fn tell(judgements: &[Judgement], format: Drawn) -> u8 {
+    let failed = judgements.iter().filter(|one| one.outcome == Outcome::Failed).count();
+    // Text has a line for each.
+    if format != Drawn::Rows(Format::Text) {
+        judgements.iter().for_each(|one| say(&format!("clrscope: {}", gate_words(one))));
+    }
+    if failed == 0 {
+        return 0;
+    }
+    let gates = if judgements.len() == 1 { "gate" } else { "gates" };
+    say(&format!("clrscope: {failed} of {} {gates} failed", judgements.len()));
+    EXIT_GATE
+}
+
+/// A comparison that can't be made, as three lines.
+fn failure(problem: &ComparisonProblem) -> Failure {
+    let found = query_failure(&problem.problem);
+    match &problem.recording {
+        Some(name) => {
+            let why = format!("{}: {}", quoted(name), found.why());
+            Failure::new(found.what(), why, found.hint()).with_code(found.code())
+        }
+        None => found,
+    }
+}
+
+/// A gate that can't be judged: one that means no function would never fail.
+fn gate_failure(gate: &Gate, problem: &ComparisonProblem) -> Failure {
+    let found = failure(problem);
+    Failure::new(format!("cannot judge the gate {}", quoted(&gate.text)), found.why(), found.hint())
 }

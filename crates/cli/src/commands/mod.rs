@@ -77,7 +77,7 @@ impl Task {
             Self::Record(options) => record::perform(&options).map(done),
             Self::Report(options) => report::perform(&options).map(done),
             Self::View(options) => view::perform(*options).map(done),
-            Self::Diff(options) => diff::perform(&options).map(done),
+            Self::Diff(options) => diff::perform(&options),
             Self::Export(options) => export::perform(&options).map(done),
             Self::Pack(options) => pack::perform(&options).map(done),
             Self::Demo(options) => demo::perform(*options),

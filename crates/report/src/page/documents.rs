@@ -32,6 +32,19 @@ pub(super) fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budg
     Ok(with_members(&about(recording, report.view.name), &members))
 }
 
+/// The documents of reports that are there already, opened at `first`.
+pub(super) fn documents_of(reports: &[Report<'_>], first: &Report<'_>) -> io::Result<String> {
+    let (mut pool, mut all) = (Pool::default(), Vec::new());
+    for report in reports {
+        let mut packed = Packed::new(&mut pool);
+        report.render(&mut packed)?;
+        let head = json!({ "view": report.view.name, "about": report.view.about, "options": [], "measures": [] });
+        all.push(with_members(&head, &packed.members(report.view.name)));
+    }
+    let members = format!("\"values\":{},\"documents\":[{}]", pool.to_json(), all.join(","));
+    Ok(with_members(&about(first.recording, first.view.name), &members))
+}
+
 /// What belongs to all documents of a page.
 pub(super) fn about(recording: &Recording, open: &str) -> Value {
     json!({

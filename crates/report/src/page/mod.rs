@@ -23,7 +23,7 @@ use crate::render::page::{Plain, escaped};
 use crate::request::Request;
 use crate::view::{Report, View};
 use crate::views::view;
-use documents::documents;
+use documents::{documents, documents_of};
 use plan::Budget;
 pub use served::{Served, Wanted, served_page, served_policy};
 
@@ -45,6 +45,21 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     };
     let command = one_line(report.recording.run.command.join(" "));
     shell::write(out, &shell::policy("'none'"), &command, &plain(report, &heaps, &command)?, "", &data)
+}
+
+/// Writes a page of reports that are there already, with all their rows, opened at the first: of comparisons, whose rows are
+/// not of one recording. Trees are without the smallest paths where the reports are.
+///
+/// # Errors
+/// Errors of `out`.
+pub fn write_pages(reports: &[Report<'_>], title: &str, out: &mut dyn Write) -> io::Result<()> {
+    let Some(first) = reports.first() else { return Ok(()) };
+    let mut text = Plain::default();
+    first.render(&mut text)?;
+    let title = one_line(title);
+    let plain = format!("<h1>{}</h1>\n{}", escaped(&title), text.html);
+    let data = base64::encoded(&compressed(&documents_of(reports, first)?)?);
+    shell::write(out, &shell::policy("'none'"), &title, &plain, "", &data)
 }
 
 fn compressed(text: &str) -> io::Result<Vec<u8>> {

@@ -29,7 +29,7 @@ use crate::render::text::units::time;
 use crate::request::Flag;
 use crate::view::View;
 
-pub use heap::compare_heaps;
+pub(crate) use heap::{HEAP_DIFF, heap_changes_of};
 pub(crate) use tree::answer_again;
 
 /// Every view, in the order of the help text.
@@ -55,7 +55,7 @@ pub static VIEWS: &[&View] = &[
     &heap::ROOTS,
     &heap::DOMINATORS,
     &heap::WASTE,
-    &heap::HEAP_DIFF,
+    &HEAP_DIFF,
 ];
 
 /// The view with this name.
@@ -65,16 +65,17 @@ pub fn view(name: &str) -> Option<&'static View> {
 }
 
 /// Options that logs have and sums don't.
-const LOG_FLAGS: (&[Flag], &str) = (
+pub(crate) const LOG_FLAGS: (&[Flag], &str) = (
     &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Name, Flag::Each, Flag::Interleave, Flag::Output],
     "its rows are sums, not single calls or events",
 );
 /// Own code alone, where rows are not made of samples.
-const NO_FOLDING: (&[Flag], &str) = (&[Flag::JustMyCode], "its rows are not made of samples");
+pub(crate) const NO_FOLDING: (&[Flag], &str) = (&[Flag::JustMyCode], "its rows are not made of samples");
 /// Lines of sources, which only lines have.
-const NO_SOURCE: (&[Flag], &str) = (&[Flag::Source], "its rows are no lines");
+pub(crate) const NO_SOURCE: (&[Flag], &str) = (&[Flag::Source], "its rows are no lines");
 /// Snapshots of the heap, where rows are not of one.
-const NO_HEAP: (&[Flag], &str) = (&[Flag::Snapshot, Flag::Against], "its rows are not about a snapshot of the heap");
+pub(crate) const NO_HEAP: (&[Flag], &str) =
+    (&[Flag::Snapshot, Flag::Against], "its rows are not about a snapshot of the heap");
 /// Types of objects, where rows are none of objects.
 const NO_TYPES: (&[Flag], &str) = (&[Flag::Type], "its rows are not about objects");
 /// A second snapshot of the heap, and types, where the heap is one table among others.
@@ -82,11 +83,12 @@ const ONE_HEAP: (&[Flag], &str) = (&[Flag::Against, Flag::Type], "it shows the f
 /// Parts of the time, which sums don't have.
 const TIMES: (&[Flag], &str) = (&[Flag::Since, Flag::Until], "its numbers are sums over the whole run");
 /// A metric, where rows are not made of paths.
-const NO_METRIC: (&[Flag], &str) = (&[Flag::Metric], "its rows are not measured by one");
+pub(crate) const NO_METRIC: (&[Flag], &str) = (&[Flag::Metric], "its rows are not measured by one");
 /// Threads apart, where rows are sums over threads.
-const THREADS_APART: (&[Flag], &str) = (&[Flag::PerThread], "it adds up all threads; choose one with --thread");
+pub(crate) const THREADS_APART: (&[Flag], &str) =
+    (&[Flag::PerThread], "it adds up all threads; choose one with --thread");
 /// Times with the profiler's share, where no times are sums.
-const RAW: (&[Flag], &str) = (&[Flag::Raw], "its times are as measured anyway");
+pub(crate) const RAW: (&[Flag], &str) = (&[Flag::Raw], "its times are as measured anyway");
 /// Another order, where rows have one.
 const ORDERED: (&[Flag], &str) = (&[Flag::Sort], "its rows are in order of time");
 

@@ -41,6 +41,16 @@ pub(crate) fn bytes_cell(bytes: u64) -> String {
     format!("{number} {unit:<2}")
 }
 
+/// A difference with its sign: `+1,234`.
+pub(crate) fn signed(number: i64, of: fn(u64) -> String) -> String {
+    let sign = match number {
+        0 => "",
+        1.. => "+",
+        _ => "-",
+    };
+    format!("{sign}{}", of(number.unsigned_abs()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,13 +11,13 @@ use clrscope_recording::model::Recording;
 use super::frame::{Frame, HeapRows, OF_TWO, Refusals, answer, heap_query, heap_view};
 use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
-use crate::render::text::units::{bytes, count};
+use crate::render::text::units::{bytes, count, signed};
 use crate::render::{Renderer, Section, Style, Title};
 use crate::request::Request;
-use crate::view::{Report, View};
+use crate::view::{Answer, View};
 
 /// The view `heap-diff`.
-pub(in crate::views) static VIEW: View = heap_view::<Changes>();
+pub(crate) static VIEW: View = heap_view::<Changes>();
 
 /// Number of the snapshot to compare with, in one recording: the first that is complete, unless the request names one.
 fn earlier(recording: &Recording, request: &Request) -> Result<u32, QueryProblem> {
@@ -31,15 +31,15 @@ fn earlier(recording: &Recording, request: &Request) -> Result<u32, QueryProblem
 ///
 /// # Errors
 /// When no snapshot is meant in either recording.
-pub fn compare_heaps<'a>(
+pub(crate) fn heap_changes_of<'a>(
     before: &'a Recording,
     after: &'a Recording,
     request: &Request,
-) -> Result<Report<'a>, QueryProblem> {
+) -> Result<Box<dyn Answer + 'a>, QueryProblem> {
     let query = heap_query(request);
     let base = HeapQuery { snapshot: request.against, ..query.clone() };
     let found = heap_changes((&Heaps::of(before), &base), (&Heaps::of(after), &query))?;
-    Ok(Report::new(&VIEW, after, answer::<Changes>(found, request, after), request))
+    Ok(answer::<Changes>(found, request, after))
 }
 
 struct Changes;
@@ -68,16 +68,6 @@ impl Row for ChangeEntry<'_> {
     fn below(&self) -> &[String] {
         &self.lines
     }
-}
-
-/// A difference with its sign.
-fn signed(number: i64, of: fn(u64) -> String) -> String {
-    let sign = match number {
-        0 => "",
-        1.. => "+",
-        _ => "-",
-    };
-    format!("{sign}{}", of(number.unsigned_abs()))
 }
 
 fn sheet<'c>() -> Sheet<'c, Changes> {

@@ -9,8 +9,7 @@ mod summary;
 mod types;
 mod waste;
 
-pub(super) use changes::VIEW as HEAP_DIFF;
-pub use changes::compare_heaps;
+pub(crate) use changes::{VIEW as HEAP_DIFF, heap_changes_of};
 pub(super) use dominators::VIEW as DOMINATORS;
 pub(super) use roots::VIEW as ROOTS;
 pub(super) use summary::{OfSummary, of_summary};

@@ -1,0 +1,107 @@
+//! Allocated types on two sides.
+
+use std::collections::BTreeMap;
+
+use super::functions::{Verdicts, by_size};
+use super::identity::unnumbered;
+use super::interval::{Change, Measured};
+use super::reading::mean_bytes;
+use super::sides::{ComparisonProblem, Sides};
+use crate::query::{Query, Sort};
+use crate::views::allocations::{AllocationRow, allocations};
+
+/// A type of which objects were allocated, on two sides.
+#[derive(Debug, Clone)]
+pub struct TypeChange {
+    /// Name as C# writes it, without the numbers that compilers give.
+    pub type_name: String,
+    /// Assembly of the type; empty where that is not known.
+    pub module: String,
+    /// Bytes.
+    pub bytes: Change,
+    /// Objects.
+    pub objects: Change,
+}
+
+/// Allocated types on two sides.
+#[derive(Debug)]
+pub struct AllocationChanges {
+    /// The rows: first what changed, the largest difference first, unless the query says otherwise.
+    pub rows: Vec<TypeChange>,
+    /// Rows that the limit left out.
+    pub left_out: usize,
+    /// Numbers of rows, those left out among them, by verdict on their bytes.
+    pub verdicts: Verdicts,
+}
+
+/// Bytes and objects of a type in one recording, with what is known of how exact they are.
+#[derive(Debug, Clone, Copy, Default)]
+struct Amounts {
+    bytes: Measured,
+    objects: Measured,
+}
+
+impl Amounts {
+    fn add(&mut self, row: &AllocationRow<'_>) {
+        let measured = |amount: u64, (low, high): (u64, u64)| Measured {
+            amount: amount as f64,
+            low: low as f64,
+            high: high as f64,
+        };
+        let add = |sum: &mut Measured, more: Measured| {
+            let (amount, low, high) = (sum.amount + more.amount, sum.low + more.low, sum.high + more.high);
+            *sum = Measured { amount, low, high };
+        };
+        add(&mut self.bytes, measured(row.bytes, row.bytes_bounds));
+        add(&mut self.objects, measured(row.objects, row.objects_bounds));
+    }
+}
+
+/// Compares what was allocated, type by type.
+///
+/// # Errors
+/// When a recording has no allocations, or nothing that is meant.
+pub fn allocation_changes(sides: &Sides<'_>, query: &Query) -> Result<AllocationChanges, ComparisonProblem> {
+    let query = &sides.resolved(query)?;
+    let all = Query { limit: None, sort: None, ..query.clone() };
+    let found = sides.read(|recording| Ok((allocations(recording, &all)?.rows, mean_bytes(recording))))?;
+    let recordings = found.iter().map(Vec::len).sum();
+    let mut types: BTreeMap<(String, &str), Vec<Option<Amounts>>> = BTreeMap::new();
+    for (at, (rows, _)) in found.iter().flatten().enumerate() {
+        for row in rows {
+            let key = (unnumbered(row.type_name), row.module);
+            types.entry(key).or_insert_with(|| vec![None; recordings])[at].get_or_insert_default().add(row);
+        }
+    }
+    let means: Vec<f64> = found.iter().flatten().map(|(_, mean)| *mean).collect();
+    let before = found[0].len();
+    let row = |((type_name, module), amounts): ((String, &str), Vec<Option<Amounts>>)| {
+        // Of a type that was never sampled there may have been some.
+        let none = |mean: f64, each: f64| match mean > 0.0 {
+            true => Measured::sampled(0.0, 0.0, each),
+            false => Measured::default(),
+        };
+        let size = amounts.iter().flatten().map(|of| of.bytes.amount / of.objects.amount.max(1.0)).fold(1.0, f64::max);
+        let of = |part: fn(&Amounts) -> Measured, per: f64| {
+            let one = |(at, of): (usize, &Option<Amounts>)| {
+                of.as_ref().map_or_else(|| none(means[at], means[at] / per), part)
+            };
+            let all: Vec<Measured> = amounts.iter().enumerate().map(one).collect();
+            Change::of(&all[..before], &all[before..])
+        };
+        let (bytes, objects) = (of(|amounts| amounts.bytes, 1.0), of(|amounts| amounts.objects, size));
+        TypeChange { type_name, module: module.to_owned(), bytes, objects }
+    };
+    let mut rows: Vec<TypeChange> = types.into_iter().map(row).collect();
+    let mut verdicts = Verdicts::default();
+    rows.iter().for_each(|row| verdicts.count(row.bytes.verdict));
+    // Rows stand in the order of names, and the sort is stable.
+    match query.sort {
+        Some(Sort::Name) => {}
+        Some(Sort::Module) => rows.sort_by(|a, b| a.module.cmp(&b.module)),
+        Some(Sort::Calls) => rows.sort_by(|a, b| by_size(&a.objects, &b.objects)),
+        _ => rows.sort_by(|a, b| by_size(&a.bytes, &b.bytes)),
+    }
+    let left_out = query.cut(&mut rows);
+    Ok(AllocationChanges { rows, left_out, verdicts })
+}

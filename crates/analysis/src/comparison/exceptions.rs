@@ -1,0 +1,103 @@
+//! Exceptions on two sides.
+
+use std::collections::BTreeMap;
+
+use super::functions::{Verdicts, by_size};
+use super::identity::{Identities, unnumbered};
+use super::interval::{Change, Measured};
+use super::sides::{ComparisonProblem, Sides};
+use crate::exceptions::{ExceptionLog, ExceptionQuery};
+use crate::function::FunctionRef;
+use crate::query::{Query, Sort};
+
+/// A method that throws.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thrower {
+    /// `Namespace.Type::Method`.
+    pub name: String,
+    /// As C# would write it, without the marker.
+    pub signature: String,
+    /// Part of its source method that the code is, where that is not the method's own body.
+    pub marker: Option<String>,
+    /// The assembly's or library's name, or empty.
+    pub module: String,
+}
+
+impl Thrower {
+    fn of(function: &FunctionRef<'_>) -> Self {
+        Self {
+            name: function.name().to_owned(),
+            signature: function.plain_signature().to_owned(),
+            marker: function.marker().map(str::to_owned),
+            module: function.module().to_owned(),
+        }
+    }
+}
+
+/// Throws of one type at one place, on two sides.
+#[derive(Debug, Clone)]
+pub struct ExceptionChange {
+    /// The type.
+    pub type_name: String,
+    /// The thrower; `None` where no stack is known.
+    pub place: Option<Thrower>,
+    /// Number of exceptions.
+    pub count: Change,
+    /// Number of them that nobody caught.
+    pub unhandled: Change,
+}
+
+/// Exceptions on two sides.
+#[derive(Debug)]
+pub struct ExceptionChanges {
+    /// The rows: first what changed, the largest difference first, unless the query says otherwise.
+    pub rows: Vec<ExceptionChange>,
+    /// Rows that the limit left out.
+    pub left_out: usize,
+    /// Numbers of rows, those left out among them, by verdict.
+    pub verdicts: Verdicts,
+}
+
+/// A type with its thrower, and how many there were in each recording, of which nobody caught so many.
+type Places = BTreeMap<(String, Option<u32>), (Option<Thrower>, Vec<(u64, u64)>)>;
+
+/// Compares exceptions by type and throwing method. Each was recorded, so numbers are exact.
+///
+/// # Errors
+/// When a recording has no exceptions recorded, or nothing that is meant.
+pub fn exception_changes(sides: &Sides<'_>, query: &Query) -> Result<ExceptionChanges, ComparisonProblem> {
+    let query = &sides.resolved(query)?;
+    let all = ExceptionQuery { query: Query { limit: None, sort: None, ..query.clone() }, types: query.types.clone() };
+    let logs = sides.read(|recording| ExceptionLog::open(recording, &all))?;
+    let recordings = logs.iter().map(Vec::len).sum();
+    let (mut identities, mut places) = (Identities::default(), Places::new());
+    for (at, log) in logs.iter().flatten().enumerate() {
+        for group in log.groups().0 {
+            let key = (unnumbered(group.type_name), group.place.as_ref().map(|place| identities.of(place)));
+            let known = places.entry(key).or_insert_with(|| (None, vec![(0, 0); recordings]));
+            known.0 = group.place.as_ref().map(Thrower::of);
+            let sum = &mut known.1[at];
+            *sum = (sum.0.saturating_add(group.count), sum.1.saturating_add(group.unhandled));
+        }
+    }
+    let before = logs[0].len();
+    let row = |((type_name, _), (place, counts)): ((String, Option<u32>), (_, Vec<(u64, u64)>))| {
+        let of = |part: fn(&(u64, u64)) -> u64| {
+            let all: Vec<Measured> = counts.iter().map(|of| Measured::exact(part(of) as f64)).collect();
+            Change::of(&all[..before], &all[before..])
+        };
+        ExceptionChange { type_name, place, count: of(|of| of.0), unhandled: of(|of| of.1) }
+    };
+    let mut rows: Vec<ExceptionChange> = places.into_iter().map(row).collect();
+    let mut verdicts = Verdicts::default();
+    rows.iter().for_each(|row| verdicts.count(row.count.verdict));
+    match query.sort {
+        Some(Sort::Name) => {}
+        Some(Sort::Module) => {
+            rows.sort_by_cached_key(|row| row.place.as_ref().map(|place| place.module.clone()));
+        }
+        _ => rows.sort_by(|a, b| by_size(&a.count, &b.count)),
+    }
+    let left_out = query.cut(&mut rows);
+    Ok(ExceptionChanges { rows, left_out, verdicts })
+}

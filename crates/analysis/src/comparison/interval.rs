@@ -1,0 +1,326 @@
+//! Amounts with their bounds: of one recording, of several, and of what lies between two sides.
+
+use crate::sampling::count_bounds;
+
+/// Quantiles of Student's distribution that hold 95 %, for two to five recordings. With six the interval of the median
+/// needs no assumption about how runs differ.
+const STUDENT: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
+
+/// An amount of one recording, and the bounds between which the truth lies in 95 of 100 cases.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Measured {
+    /// Amount that was found.
+    pub amount: f64,
+    /// Amount there was at least.
+    pub low: f64,
+    /// Amount there was at most; infinite where nobody can say.
+    pub high: f64,
+}
+
+impl Measured {
+    /// An amount of which each event was recorded.
+    #[must_use]
+    pub fn exact(amount: f64) -> Self {
+        Self { amount, low: amount, high: amount }
+    }
+
+    /// An amount that so many samples stand for, each of them for about `step` where there is none.
+    #[must_use]
+    pub fn sampled(amount: f64, samples: f64, step: f64) -> Self {
+        let each = if samples > 0.0 { amount / samples } else { step };
+        let (low, high) = count_bounds(samples);
+        Self { amount, low: (low * each).min(amount), high: (high * each).max(amount) }
+    }
+
+    /// An amount between bounds, which are widened where they leave the amount out.
+    #[must_use]
+    pub fn between(amount: f64, (low, high): (f64, f64)) -> Self {
+        Self { amount, low: low.clamp(0.0, amount), high: high.max(amount) }
+    }
+}
+
+/// The amount of one side: the median of its recordings, with an interval of 95 %.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Level {
+    /// Median.
+    pub median: f64,
+    /// Least value that the median of all possible runs may have.
+    pub low: f64,
+    /// Greatest value that it may have; infinite where nobody can say.
+    pub high: f64,
+}
+
+impl Level {
+    /// The level of some recordings. Of one it is what that one measured: how other runs would differ is not known. Of two
+    /// to five it has Student's interval about the mean, of more the interval of the median by order; either is widened
+    /// by what sampling leaves open, so that samples which happen to agree do not look exact.
+    #[must_use]
+    pub fn of(runs: &[Measured]) -> Self {
+        let mut amounts: Vec<f64> = runs.iter().map(|run| run.amount).collect();
+        amounts.sort_by(f64::total_cmp);
+        let median = match runs {
+            [] => return Self::default(),
+            [only] => return Self { median: only.amount, low: only.low, high: only.high },
+            _ => median(&amounts),
+        };
+        let number = amounts.len() as f64;
+        let mean = amounts.iter().sum::<f64>() / number;
+        let (low, high) = spread(&amounts, mean);
+        let chance = |of: fn(&Measured) -> f64| runs.iter().map(|run| of(run).powi(2)).sum::<f64>().sqrt() / number;
+        let (less, more) = (chance(|run| run.amount - run.low), chance(|run| run.high - run.amount));
+        Self { median, low: low.min(mean - less).min(median).max(0.0), high: high.max(mean + more).max(median) }
+    }
+
+    /// Whether there is no doubt about the level.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.low == self.high
+    }
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    if sorted.len().is_multiple_of(2) { f64::midpoint(sorted[middle - 1], sorted[middle]) } else { sorted[middle] }
+}
+
+/// The interval of 95 % that differences between runs leave.
+fn spread(sorted: &[f64], mean: f64) -> (f64, f64) {
+    let number = sorted.len();
+    match STUDENT.get(number - 2) {
+        Some(quantile) => {
+            let squares: f64 = sorted.iter().map(|amount| (amount - mean).powi(2)).sum();
+            let half = quantile * (squares / (number - 1) as f64 / number as f64).sqrt();
+            (mean - half, mean + half)
+        }
+        None => {
+            let rank = rank(number);
+            (sorted[rank], sorted[number - 1 - rank])
+        }
+    }
+}
+
+/// Place from either end of so many sorted values between which the median lies in at least 95 of 100 cases.
+fn rank(number: usize) -> usize {
+    // Exact while powers of two have room, by the normal distribution beyond.
+    if number > 1_000 {
+        let number = number as f64;
+        return ((number / 2.0 - 0.98 * number.sqrt()).floor() as usize).saturating_sub(1);
+    }
+    let mut chance = 0.5_f64.powi(number as i32);
+    let (mut below, mut rank) = (chance, 0);
+    loop {
+        chance *= (number - rank) as f64 / (rank + 1) as f64;
+        below += chance;
+        if 2.0 * below > 0.05 {
+            return rank;
+        }
+        rank += 1;
+    }
+}
+
+/// Judgement of a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Not there before, and there is more than chance would give.
+    New,
+    /// More than before.
+    More,
+    /// Less than before.
+    Less,
+    /// Not there any more, and there was more than chance would give.
+    Gone,
+    /// A difference that chance may have made.
+    Unclear,
+    /// Exactly as before.
+    Same,
+}
+
+impl Verdict {
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::More => "more",
+            Self::Less => "less",
+            Self::Gone => "gone",
+            Self::Unclear => "unclear",
+            Self::Same => "same",
+        }
+    }
+
+    /// Whether there is a change beyond chance.
+    #[must_use]
+    pub const fn is_change(self) -> bool {
+        !matches!(self, Self::Unclear | Self::Same)
+    }
+}
+
+/// Two sides of one amount.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Change {
+    /// The amount before.
+    pub before: Level,
+    /// The amount after.
+    pub after: Level,
+    /// Difference of the medians.
+    pub difference: f64,
+    /// Least difference, in 95 of 100 cases.
+    pub low: f64,
+    /// Greatest difference, in 95 of 100 cases.
+    pub high: f64,
+    /// Judgement.
+    pub verdict: Verdict,
+}
+
+impl Change {
+    /// The change from some recordings to others.
+    #[must_use]
+    pub fn of(before: &[Measured], after: &[Measured]) -> Self {
+        let [old, new] = [before, after].map(Level::of);
+        let (low, high) = excess(&old, &new, 1.0);
+        let is_in = |runs: &[Measured]| runs.iter().any(|run| run.amount > 0.0);
+        let verdict = match (low > 0.0, high < 0.0) {
+            (true, _) if !is_in(before) => Verdict::New,
+            (true, _) => Verdict::More,
+            (_, true) if !is_in(after) => Verdict::Gone,
+            (_, true) => Verdict::Less,
+            _ if old.is_exact() && old == new => Verdict::Same,
+            _ => Verdict::Unclear,
+        };
+        Self { before: old, after: new, difference: new.median - old.median, low, high, verdict }
+    }
+
+    /// Growth as a part of the amount before: 0.05 for a twentieth more; `None` where there was nothing.
+    #[must_use]
+    pub fn growth(&self) -> Option<f64> {
+        (self.before.median > 0.0).then(|| self.difference / self.before.median)
+    }
+
+    /// Whether both sides are known without doubt.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.before.is_exact() && self.after.is_exact()
+    }
+}
+
+/// The interval of 95 % of `after - times * before`, from those of the two: errors of either side are independent of those
+/// of the other, and are added as squares, side by side (Newcombe's hybrid, also known as MOVER).
+pub(super) fn excess(before: &Level, after: &Level, times: f64) -> (f64, f64) {
+    let middle = after.median - times * before.median;
+    let root = |one: f64, other: f64| one.hypot(times * other);
+    let low = middle - root(after.median - after.low, finite_first(before.high, before.median));
+    let high = middle + root(finite_first(after.high, after.median), before.median - before.low);
+    (low, high)
+}
+
+/// A bound's distance from the median; infinity stays.
+fn finite_first(high: f64, median: f64) -> f64 {
+    if high.is_finite() { high - median } else { f64::INFINITY }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exact(amounts: &[f64]) -> Vec<Measured> {
+        amounts.iter().map(|amount| Measured::exact(*amount)).collect()
+    }
+
+    fn sampled(samples: f64) -> Measured {
+        Measured::sampled(samples * 10.0, samples, 10.0)
+    }
+
+    #[test]
+    fn exact_amounts_need_no_repetition() {
+        let change = |before, after| Change::of(&exact(&[before]), &exact(&[after]));
+        assert_eq!(change(100.0, 101.0).verdict, Verdict::More);
+        assert_eq!((change(100.0, 99.0).verdict, change(100.0, 99.0).low), (Verdict::Less, -1.0));
+        assert_eq!(change(0.0, 1.0).verdict, Verdict::New);
+        assert_eq!(change(1.0, 0.0).verdict, Verdict::Gone);
+        assert_eq!(change(7.0, 7.0).verdict, Verdict::Same);
+        assert_eq!((change(0.0, 7.0).growth(), change(100.0, 105.0).growth()), (None, Some(0.05)));
+    }
+
+    #[test]
+    fn a_few_samples_more_are_no_change() {
+        let verdict = |before, after| Change::of(&[sampled(before)], &[sampled(after)]).verdict;
+        assert_eq!(verdict(100.0, 110.0), Verdict::Unclear);
+        assert_eq!(verdict(100.0, 150.0), Verdict::More);
+        assert_eq!(verdict(0.0, 3.0), Verdict::Unclear, "three samples where there were none");
+        assert_eq!(verdict(0.0, 12.0), Verdict::New);
+        assert_eq!(verdict(12.0, 0.0), Verdict::Gone);
+        assert_eq!(verdict(50.0, 50.0), Verdict::Unclear, "equal numbers of samples are no proof");
+    }
+
+    #[test]
+    fn sampled_amounts_have_the_score_interval_of_their_number() {
+        let of_hundred = sampled(100.0);
+        assert_eq!((of_hundred.low.round(), of_hundred.high.round()), (822.0, 1216.0));
+        let none = sampled(0.0);
+        assert_eq!((none.amount, none.low), (0.0, 0.0));
+        assert!((none.high - 38.4).abs() < 0.1, "{none:?}");
+    }
+
+    #[test]
+    fn a_set_has_the_median_and_students_interval() {
+        let level = Level::of(&exact(&[12.0, 10.0, 11.0]));
+        // Mean 11, deviation 1: 4.303 / sqrt(3).
+        assert_eq!(level.median, 11.0);
+        assert!((level.low - 8.516).abs() < 0.001 && (level.high - 13.484).abs() < 0.001, "{level:?}");
+        let outlier = Level::of(&exact(&[1.0, 1.0, 100.0]));
+        assert!(outlier.low <= 1.0 && outlier.median == 1.0 && outlier.high > 100.0, "{outlier:?}");
+        assert_eq!(Level::of(&exact(&[5.0, 5.0, 5.0])), Level { median: 5.0, low: 5.0, high: 5.0 });
+        assert_eq!(Level::of(&exact(&[4.0, 6.0])).median, 5.0);
+        assert_eq!(Level::of(&[]), Level::default());
+    }
+
+    #[test]
+    fn six_runs_have_the_interval_of_the_median_by_order() {
+        let runs = |number: u32| exact(&(1..=number).map(f64::from).collect::<Vec<_>>());
+        let bounds = |number| (Level::of(&runs(number)).low, Level::of(&runs(number)).high);
+        // From the table of the sign test: the outermost of 6, the second of 9, the sixth of 20 and the 40th of 100.
+        assert_eq!(bounds(6), (1.0, 6.0));
+        assert_eq!(bounds(9), (2.0, 8.0));
+        assert_eq!(bounds(20), (6.0, 15.0));
+        assert_eq!(bounds(100), (40.0, 61.0));
+        let (low, high) = bounds(2_000);
+        assert!((950.0..=960.0).contains(&low) && (1_040.0..=1_051.0).contains(&high), "{low} {high}");
+    }
+
+    #[test]
+    fn samples_that_agree_are_not_exact() {
+        let level = Level::of(&[sampled(0.0), sampled(0.0), sampled(0.0)]);
+        assert!(level.high > 20.0, "{level:?}");
+        let level = Level::of(&[sampled(100.0), sampled(100.0)]);
+        assert!(level.low < 900.0 && level.high > 1_100.0, "{level:?}");
+    }
+
+    #[test]
+    fn runs_that_differ_hide_a_change_that_single_ones_show() {
+        let (before, after) = (exact(&[100.0, 140.0, 90.0]), exact(&[120.0, 160.0, 100.0]));
+        assert_eq!(Change::of(&before[..1], &after[..1]).verdict, Verdict::More);
+        assert_eq!(Change::of(&before, &after).verdict, Verdict::Unclear);
+        let after = exact(&[500.0, 520.0, 510.0]);
+        assert_eq!(Change::of(&before, &after).verdict, Verdict::More);
+    }
+
+    #[test]
+    fn what_may_be_more_without_bound_is_never_less() {
+        let open = Measured { amount: 10.0, low: 10.0, high: f64::INFINITY };
+        let change = Change::of(&[open], &[Measured::exact(20.0)]);
+        assert_eq!((change.verdict, change.low), (Verdict::Unclear, f64::NEG_INFINITY));
+        assert_eq!(Change::of(&[Measured::exact(5.0)], &[open]).verdict, Verdict::More);
+        let both = Change::of(&[open], &[open]);
+        assert!(both.low == f64::NEG_INFINITY && both.high == f64::INFINITY, "{both:?}");
+    }
+
+    #[test]
+    fn intervals_of_differences_are_those_of_the_sides_by_squares() {
+        let level = |median, low, high| Level { median, low, high };
+        let (low, high) = excess(&level(10.0, 7.0, 14.0), &level(20.0, 17.0, 26.0), 1.0);
+        assert_eq!((low, high), (10.0 - 5.0, 10.0 + 45.0_f64.sqrt()));
+        let (low, high) = excess(&level(10.0, 10.0, 10.0), &level(20.0, 20.0, 20.0), 1.5);
+        assert_eq!((low, high), (5.0, 5.0));
+    }
+}

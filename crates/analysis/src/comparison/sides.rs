@@ -1,0 +1,154 @@
+//! The two sides of a comparison: their recordings, and what can be compared.
+
+use std::fmt;
+
+use clrscope_recording::model::Recording;
+
+use super::interval::Change;
+use super::reading::{Reading, totals};
+use crate::metric::Metric;
+use crate::query::{Query, QueryProblem};
+use crate::select::resolve_names;
+
+/// A recording with a name that people know it by.
+#[derive(Debug, Clone)]
+pub struct NamedRecording<'a> {
+    /// The name: the file's.
+    pub name: String,
+    /// The recording.
+    pub recording: &'a Recording,
+}
+
+/// A side of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The recordings that others are compared with.
+    Before,
+    /// The recordings that are compared.
+    After,
+}
+
+/// The two sides of a comparison.
+#[derive(Debug, Clone)]
+pub struct Sides<'a> {
+    /// The recordings that others are compared with.
+    pub before: Vec<NamedRecording<'a>>,
+    /// The recordings that are compared.
+    pub after: Vec<NamedRecording<'a>>,
+}
+
+/// Reason why recordings can't be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComparisonProblem {
+    /// Name of the recording that can't answer; `None` where it is all of them.
+    pub recording: Option<String>,
+    /// Reason.
+    pub problem: QueryProblem,
+}
+
+impl fmt::Display for ComparisonProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.recording {
+            Some(name) => write!(f, "{name}: {}", self.problem),
+            None => self.problem.fmt(f),
+        }
+    }
+}
+
+/// Amounts of a metric on both sides, all functions together.
+#[derive(Debug, Clone, Copy)]
+pub struct SideTotal {
+    /// The metric.
+    pub metric: &'static Metric,
+    /// Change of the metric.
+    pub change: Change,
+}
+
+impl<'a> Sides<'a> {
+    /// Every recording, those before first, with its side.
+    pub fn each(&self) -> impl Iterator<Item = (Side, &NamedRecording<'a>)> {
+        let before = self.before.iter().map(|one| (Side::Before, one));
+        before.chain(self.after.iter().map(|one| (Side::After, one)))
+    }
+
+    /// The metric that both sides have: the one that the query asks for, or else the first that views prefer.
+    ///
+    /// # Errors
+    /// When a recording does not have it, no metric was recorded in all, or different instruments recorded it.
+    pub fn metric(&self, query: &Query) -> Result<&'static Metric, ComparisonProblem> {
+        let is_in_all = |metric: &&'static Metric| self.each().all(|(_, one)| metric.is_in(one.recording));
+        let wanted = |metric: &&'static Metric| query.metric.is_none_or(|asked| asked.name == metric.name);
+        // By the instrument that was asked for, where a metric of one was.
+        let exactly = query.metric.filter(is_in_all);
+        if let Some(metric) = exactly.or_else(|| Metric::each().filter(wanted).find(is_in_all)) {
+            return Ok(metric);
+        }
+        let mut instruments = Vec::new();
+        for (_, one) in self.each() {
+            if let Some(metric) = query.metric {
+                let found = Metric::of(one.recording, query);
+                let found =
+                    found.map_err(|problem| ComparisonProblem { recording: Some(one.name.clone()), problem })?;
+                if !instruments.contains(&found.instrument) {
+                    instruments.push(found.instrument);
+                }
+                if instruments.len() > 1 {
+                    return Err(everywhere(QueryProblem::MetricOfOthers { metric, instruments }));
+                }
+            }
+        }
+        let names = |all: &[NamedRecording<'_>]| {
+            let is_there = |metric: &&Metric| all.iter().all(|one| metric.is_in(one.recording));
+            let mut names: Vec<&'static str> = Metric::each().filter(is_there).map(|metric| metric.name).collect();
+            names.dedup();
+            names
+        };
+        let (before, after) = (names(&self.before), names(&self.after));
+        Err(everywhere(QueryProblem::NoCommonMetric { before, after }))
+    }
+
+    /// The query with names that some recording has: a function may be on one side alone.
+    ///
+    /// # Errors
+    /// When no recording has such a function or assembly.
+    pub fn resolved(&self, query: &Query) -> Result<Query, ComparisonProblem> {
+        let mut problem = None;
+        for (_, one) in self.each() {
+            match resolve_names(one.recording, query) {
+                Ok(resolved) => return Ok(resolved),
+                Err(found) => problem = Some(found),
+            }
+        }
+        problem.map_or_else(|| Ok(query.clone()), |problem| Err(everywhere(problem)))
+    }
+
+    /// Amounts of a metric on both sides, whatever functions a query wants.
+    ///
+    /// # Errors
+    /// As [`Sides::metric`], and when a recording has no process or thread that is meant.
+    pub fn total(&self, query: &Query) -> Result<SideTotal, ComparisonProblem> {
+        let metric = self.metric(query)?;
+        let query = Query { metric: Some(metric), functions: Vec::new(), modules: Vec::new(), ..query.clone() };
+        let readings = self.read(|recording| Reading::of(recording, &query, metric))?;
+        Ok(SideTotal { metric, change: totals(&readings) })
+    }
+
+    /// Answers of `read` for each recording, side by side.
+    pub(super) fn read<T>(
+        &self,
+        read: impl Fn(&'a Recording) -> Result<T, QueryProblem>,
+    ) -> Result<[Vec<T>; 2], ComparisonProblem> {
+        let of = |all: &[NamedRecording<'a>]| {
+            let one = |named: &NamedRecording<'a>| {
+                let failed = |problem| ComparisonProblem { recording: Some(named.name.clone()), problem };
+                read(named.recording).map_err(failed)
+            };
+            all.iter().map(one).collect::<Result<Vec<T>, _>>()
+        };
+        Ok([of(&self.before)?, of(&self.after)?])
+    }
+}
+
+fn everywhere(problem: QueryProblem) -> ComparisonProblem {
+    ComparisonProblem { recording: None, problem }
+}
