@@ -32,7 +32,7 @@ impl Process {
         Some(HeapData { process: self, snapshot, chunks, types_from: snapshot.tail_chunk })
     }
 
-    /// What is there of a snapshot that is not complete: the program was killed while it was taken, or there was no room for more.
+    /// Part that is there of a snapshot that is not complete: the program was killed while it was taken, or there was no room for more.
     /// Objects may be missing, and names of types and of static fields; `None` where nothing was written of it. Reads all chunks of
     /// snapshots that no complete one has.
     #[must_use]

@@ -2,8 +2,15 @@
 
 use rustc_hash::FxHashMap;
 
-/// Addresses whose upper bits are equal lie on one page; a page's objects are searched in halves.
-const PAGE_BITS: u32 = 14;
+/// Bits of an address within a page: few objects lie on one.
+const PAGE_BITS: u32 = 9;
+/// Bits of an address within a block of pages, whose places stand one behind the other.
+const BLOCK_BITS: u32 = 22;
+/// Pages of a block.
+const PAGES: usize = 1 << (BLOCK_BITS - PAGE_BITS);
+/// Bytes of places for each object, at most; so many blocks there are in any case.
+const MOST_FOR_EACH: usize = 16;
+const FEW_BLOCKS: usize = 64;
 
 /// Addresses of objects, which are numbered in any order.
 #[derive(Debug, Default)]
@@ -12,8 +19,10 @@ pub(crate) struct Addresses {
     sorted: Vec<u64>,
     /// Number of each; empty where numbers rise with addresses.
     numbers: Vec<u32>,
-    /// First place and the one behind the last, by page.
-    pages: FxHashMap<u64, (u32, u32)>,
+    /// Begin of the places of each block; empty where objects lie so far apart that places would take more room than they.
+    blocks: FxHashMap<u64, u32>,
+    /// Place of the first object on or behind each page, and behind the pages of each block that behind its last object.
+    places: Vec<u32>,
 }
 
 impl Addresses {
@@ -24,22 +33,25 @@ impl Addresses {
             true => addresses,
             false => numbers.iter().map(|&number| addresses[number as usize]).collect(),
         };
-        let mut pages = FxHashMap::default();
-        for (at, address) in (0..).zip(&sorted) {
-            pages.entry(address >> PAGE_BITS).or_insert((at, at)).1 = at + 1;
-        }
-        Self { sorted, numbers, pages }
+        let (blocks, places) = places(&sorted).unwrap_or_default();
+        Self { sorted, numbers, blocks, places }
     }
 
     /// Number of the object at an address.
     pub(crate) fn find(&self, address: u64) -> Option<u32> {
-        let &(first, end) = self.pages.get(&(address >> PAGE_BITS))?;
-        let page = &self.sorted[first as usize..end as usize];
-        let at = page.partition_point(|&other| other < address);
-        if page.get(at) != Some(&address) {
+        let (first, end) = if self.blocks.is_empty() {
+            (0, self.sorted.len())
+        } else {
+            let page = (address >> PAGE_BITS) as usize % PAGES;
+            let at = *self.blocks.get(&(address >> BLOCK_BITS))? as usize + page;
+            (self.places[at] as usize, self.places[at + 1] as usize)
+        };
+        let among = &self.sorted[first..end];
+        let at = among.partition_point(|&other| other < address);
+        if among.get(at) != Some(&address) {
             return None;
         }
-        let at = first as usize + at;
+        let at = first + at;
         Some(if self.numbers.is_empty() { at as u32 } else { self.numbers[at] })
     }
 
@@ -50,6 +62,31 @@ impl Addresses {
         let number = if self.numbers.is_empty() { at as u32 } else { self.numbers[at] };
         Some((number, address - nearest))
     }
+}
+
+/// Begin of the places of each block, and all places; `None` where they would take too much room.
+fn places(sorted: &[u64]) -> Option<(FxHashMap<u64, u32>, Vec<u32>)> {
+    let block = |address: u64| address >> BLOCK_BITS;
+    let count = sorted.chunk_by(|one, other| block(*one) == block(*other)).count();
+    if count > FEW_BLOCKS && count * PAGES * 4 > sorted.len() * MOST_FOR_EACH {
+        return None;
+    }
+    let (mut blocks, mut places) = (FxHashMap::default(), Vec::with_capacity(count * (PAGES + 1)));
+    let mut at = 0;
+    for block in sorted.chunk_by(|one, other| block(*one) == block(*other)) {
+        let begin = places.len();
+        blocks.insert(block[0] >> BLOCK_BITS, begin as u32);
+        for (number, address) in (at..).zip(block) {
+            let page = (address >> PAGE_BITS) as usize % PAGES;
+            // It is the first on its page, and the next behind all pages that are empty before it.
+            while places.len() <= begin + page {
+                places.push(number as u32);
+            }
+        }
+        at += block.len();
+        places.resize(begin + PAGES + 1, at as u32);
+    }
+    Some((blocks, places))
 }
 
 /// Numbers in the order of their addresses.
@@ -65,9 +102,14 @@ mod tests {
 
     #[test]
     fn objects_are_found_in_any_order_and_nothing_between_them() {
-        for addresses in [vec![0x1000, 0x1018, 0x7f00_0000_0000], vec![0x7f00_0000_0000, 0x1000, 0x1018, 0x1000]] {
+        let far_apart: Vec<u64> = [0x1000, 0x1018].into_iter().chain((1..1000).map(|at| at << 30)).collect();
+        for addresses in
+            [vec![0x1000, 0x1018, 0x7f00_0000_0000], vec![0x7f00_0000_0000, 0x1000, 0x1018, 0x1000], far_apart]
+        {
             let found = Addresses::new(addresses.clone());
-            for (number, address) in (0_u32..3).zip(&addresses) {
+            assert_eq!(found.blocks.is_empty(), addresses.len() > 4);
+            for (number, address) in (0_u32..).zip(&addresses).filter(|(number, _)| *number < 3 || addresses.len() > 4)
+            {
                 assert_eq!(found.find(*address), Some(number));
             }
             assert_eq!(
@@ -76,5 +118,14 @@ mod tests {
             );
             assert!([0, 0xfff, 0x1001, 0x1020, u64::MAX].iter().all(|&address| found.find(address).is_none()));
         }
+    }
+
+    #[test]
+    fn every_object_of_full_pages_is_found() {
+        let addresses: Vec<u64> = (0..500_000).map(|at| 0x7f00_003f_f000 + at * 24).collect();
+        let found = Addresses::new(addresses.clone());
+        assert!((0..).zip(&addresses).all(|(number, address)| found.find(*address) == Some(number)));
+        assert!(addresses.iter().all(|address| found.find(address + 8).is_none()));
+        assert_eq!(found.find(addresses[499_999] + 24), None);
     }
 }

@@ -24,22 +24,22 @@ pub(crate) fn dominators(graph: &Graph, order: &Preorder, roots: impl IntoIterat
         let mut semi = if is_root[at as usize] { TOP } else { parent };
         for &from in referrers.of(at) {
             // Of what lies above all in the tree the number itself counts.
-            let best = forest.best(from, at + 1);
-            semi = semi.min(forest.semi[best as usize]);
+            semi = semi.min(if from > at { forest.best(from, at + 1).1 } else { from });
         }
-        forest.semi[at as usize] = semi;
+        forest.link(at, semi);
         dominator[at as usize] = std::mem::replace(&mut bucket[semi as usize], at);
         let mut next = std::mem::replace(&mut bucket[parent as usize], NONE);
         while next != NONE {
             let this = next as usize;
-            let best = forest.best(next, at);
+            let (best, least) = forest.best(next, at);
             next = dominator[this];
-            dominator[this] = if forest.semi[best as usize] < forest.semi[this] { best } else { parent };
+            dominator[this] = if least < forest.nodes[this].semi { best } else { parent };
         }
     }
+    drop((referrers, bucket, is_root));
     dominator[TOP as usize] = TOP;
     for at in 1..=order.len() {
-        if dominator[at] != forest.semi[at] {
+        if dominator[at] != forest.nodes[at].semi {
             dominator[at] = dominator[dominator[at] as usize];
         }
     }
@@ -55,15 +55,32 @@ struct Referrers {
 impl Referrers {
     fn new(graph: &Graph, order: &Preorder) -> Self {
         let mut first = vec![0_u64; order.len() + 2];
-        each(graph, order, |_, to| first[to as usize + 1] += 1);
+        // References in the order of the search, as numbers: what is looked up once is read in a row afterwards.
+        let mut numbered: Vec<u32> = Vec::with_capacity(graph.references() as usize);
+        let mut ends: Vec<u64> = Vec::with_capacity(order.len());
+        for number in 1..=order.len() as u32 {
+            for &target in graph.targets(order.object[number as usize]) {
+                let to = order.number[target as usize];
+                let is_garbage_holding = number > order.held && to <= order.held;
+                if !is_garbage_holding && to != number {
+                    first[to as usize + 1] += 1;
+                    numbered.push(to);
+                }
+            }
+            ends.push(numbered.len() as u64);
+        }
         for at in 1..first.len() {
             first[at] += first[at - 1];
         }
-        let mut from = vec![0; first[first.len() - 1] as usize];
-        each(graph, order, |number, to| {
-            from[first[to as usize] as usize] = number;
-            first[to as usize] += 1;
-        });
+        let mut from = vec![0; numbered.len()];
+        let mut begin = 0;
+        for (number, end) in (1_u32..).zip(ends) {
+            for &to in &numbered[begin..end as usize] {
+                from[first[to as usize] as usize] = number;
+                first[to as usize] += 1;
+            }
+            begin = end as usize;
+        }
         // Each entry has moved on to the next one's beginning.
         first.rotate_right(1);
         first[0] = 0;
@@ -75,58 +92,57 @@ impl Referrers {
     }
 }
 
-/// Hands over each reference that says something of dominators, as numbers.
-fn each(graph: &Graph, order: &Preorder, mut take: impl FnMut(u32, u32)) {
-    for number in 1..=order.len() as u32 {
-        for &target in graph.targets(order.object[number as usize]) {
-            let to = order.number[target as usize];
-            let is_garbage_holding = number > order.held && to <= order.held;
-            if !is_garbage_holding && to != number && order.parent[to as usize] != number {
-                take(number, to);
-            }
-        }
-    }
-}
-
 /// The part of the search tree that was looked at already, with paths that are compressed as they are walked.
 struct Forest {
-    /// The nearest known one above each number.
-    above: Vec<u32>,
-    /// On the way up from each number to `above`, the number with the smallest semidominator.
-    label: Vec<u32>,
-    /// The semidominator, or before that is known the number itself.
-    semi: Vec<u32>,
+    nodes: Vec<Node>,
     path: Vec<u32>,
+}
+
+/// A number in the forest: four numbers side by side, which are needed together.
+#[derive(Clone, Copy)]
+struct Node {
+    /// The nearest known one above.
+    above: u32,
+    /// On the way up to `above`, the number with the smallest semidominator.
+    label: u32,
+    /// Semidominator of the label.
+    least: u32,
+    /// The own semidominator.
+    semi: u32,
 }
 
 impl Forest {
     fn new(order: &Preorder) -> Self {
-        let numbers: Vec<u32> = (0..=order.len() as u32).collect();
-        Self { above: order.parent.clone(), label: numbers.clone(), semi: numbers, path: Vec::new() }
+        let node = |(number, &above): (u32, &u32)| Node { above, label: number, least: number, semi: number };
+        Self { nodes: (0..).zip(&order.parent).map(node).collect(), path: Vec::new() }
     }
 
-    /// The number with the smallest semidominator on the way up from `number`, among those from `linked` on.
-    fn best(&mut self, number: u32, linked: u32) -> u32 {
-        if number < linked {
-            return number;
-        }
+    /// The semidominator of a number is known.
+    fn link(&mut self, number: u32, semi: u32) {
+        let node = &mut self.nodes[number as usize];
+        (node.semi, node.least) = (semi, semi);
+    }
+
+    /// The number with the smallest semidominator on the way up from `number`, among those from `linked` on, and that semidominator.
+    fn best(&mut self, number: u32, linked: u32) -> (u32, u32) {
         let mut at = number;
-        while self.above[at as usize] >= linked {
+        let mut node = self.nodes[at as usize];
+        while node.above >= linked {
             self.path.push(at);
-            at = self.above[at as usize];
+            at = node.above;
+            node = self.nodes[at as usize];
         }
-        let top = self.above[at as usize];
-        let mut best = self.label[at as usize];
+        let (top, mut label, mut least) = (node.above, node.label, node.least);
         while let Some(below) = self.path.pop() {
-            let label = self.label[below as usize];
-            if self.semi[best as usize] < self.semi[label as usize] {
-                self.label[below as usize] = best;
+            let node = &mut self.nodes[below as usize];
+            if least < node.least {
+                (node.label, node.least) = (label, least);
             } else {
-                best = label;
+                (label, least) = (node.label, node.least);
             }
-            self.above[below as usize] = top;
+            node.above = top;
         }
-        self.label[number as usize]
+        (label, least)
     }
 }
 

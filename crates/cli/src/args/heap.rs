@@ -24,7 +24,7 @@ pub(super) struct Heap {
     #[command(flatten)]
     result: ResultArgs,
 
-    /// Take the heap as it is before the collection, garbage included, instead of what the collection leaves
+    /// Take the heap as it is before the collection, garbage included
     #[arg(long)]
     no_collect: bool,
 

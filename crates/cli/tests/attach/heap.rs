@@ -6,6 +6,7 @@ use std::process::{Child, Stdio};
 use clrscope_recording::heap::{HeapChunk, HeapData};
 use clrscope_recording::model::Process;
 use clrscope_testkit as testkit;
+use serde_json::Value;
 
 use crate::common::TestFolder;
 use crate::server::said;
@@ -36,6 +37,37 @@ fn count(process: &Process, number: u32, name: &str) -> usize {
     found
 }
 
+/// Root of the way in which most objects of a type are held: kind and name, with the number of objects.
+fn holder(place: &TestFolder, type_name: &str) -> (String, String, u64) {
+    let output = place.run(&format!("report second.clrs --view roots --type {type_name} --sort calls --format json"));
+    assert!(output.status.success(), "{}", said(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let row = &report["rows"][0];
+    let text = |key: &str| row["path"][0][key].as_str().unwrap_or_default().to_owned();
+    (text("kind"), text("name"), row["objects"].as_u64().unwrap_or(0))
+}
+
+/// Each kind of root has its name, in a snapshot of a program that ran before anybody looked.
+fn holders_are_named(place: &TestFolder, version: &str) {
+    for (type_name, kind, name, objects) in [
+        ("Holders.Stored", "static", "Holders.Store<Holders.Stored>.Kept", 3),
+        ("Holders.Subscriber", "static", "Holders.Publisher.Changed", 60),
+        ("Holders.Watched", "static", "Holders.Program.watched", 1),
+        // By their keys.
+        ("Holders.Attached", "static", "Holders.Program.keys", 30),
+        ("Emitted.Made", "static", "Holders.Program.collectible", 7),
+        ("Holders.Handled", "handle", "", 1),
+        ("Holders.Local", "stack", "Holders.Program::Hold", 0),
+        ("Holders.Note", "thread static", "Holders.Program.note", 0),
+        ("Holders.Mortal", "finalizer queue", "", 0),
+        ("string", "frozen", "", 0),
+    ] {
+        let found = holder(place, type_name);
+        assert_eq!((&*found.0, &*found.1), (kind, name), "{type_name} on {version}");
+        assert!(objects == 0 || found.2 == objects, "{type_name} on {version}: {found:?}");
+    }
+}
+
 #[test]
 fn a_snapshot_of_a_running_program_is_taken_twice_and_the_program_is_left() {
     testkit::each_runtime(|runtime| {
@@ -53,6 +85,7 @@ fn a_snapshot_of_a_running_program_is_taken_twice_and_the_program_is_left() {
             assert_eq!(counts, [60, 500, 7], "on {}", runtime.version);
             assert_eq!(testkit::left_over(program.id()), Default::default());
         }
+        holders_are_named(&place, &runtime.version.to_string());
         std::fs::write(place.file("end"), "").expect("a file");
         assert!(program.wait().expect("it ends").success());
     });

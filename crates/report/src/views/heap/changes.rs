@@ -57,8 +57,11 @@ struct ChangeEntry<'a> {
 impl<'a> ChangeEntry<'a> {
     fn new(change: &'a HeapChange) -> Self {
         let line = |way: &GrownWay| {
-            let more = signed(way.objects, count);
-            format!("{more} with {} held by {}", bytes(way.bytes.unsigned_abs()), way.label)
+            let size = bytes(way.bytes.unsigned_abs());
+            match way.objects {
+                0 => format!("{size} more, held by {}", way.label),
+                more => format!("{} with {size}, held by {}", signed(more, count), way.label),
+            }
         };
         Self { change, lines: change.held_by.iter().map(line).collect() }
     }
