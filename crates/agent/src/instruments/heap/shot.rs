@@ -202,10 +202,10 @@ impl Exposure {
 
     /// Objects that the collection moves. The server's collector has several threads that report them.
     pub(super) fn moved(&self, ranges: MovedRanges<'_>) {
-        if let Phase::Collecting(shot) = &mut *self.phase() {
-            if !shot.collects {
-                shot.moves.add(ranges);
-            }
+        if let Phase::Collecting(shot) = &mut *self.phase()
+            && !shot.collects
+        {
+            shot.moves.add(ranges);
         }
     }
 
