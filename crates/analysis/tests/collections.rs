@@ -194,7 +194,7 @@ fn a_heap_that_grows_from_one_full_collection_to_the_next_is_a_finding() {
     assert_eq!(told(&[1_000, 1_001, 1_002, 1_003]), None, "a few parts in a thousand are none");
 }
 
-/// What the summary says: the part of the time that the program stood still, the longest pause with its reason and the code that
+/// Sentences of the summary: the part of the time that the program stood still, the longest pause with its reason and the code that
 /// caused it, and how much was allocated per second.
 #[test]
 fn the_summary_says_how_long_the_program_stood_still_and_by_whom() {

@@ -8,12 +8,13 @@ use clr_profiler::{HandleKind, ObjectHandle, ProfilerInfo};
 use clrscope_recording::model::{Allocation, AllocationKind};
 use clrscope_recording::writer::{AllocationCell, ThreadRecord};
 
+use super::own_memory::BYTES_OF_AN_OBJECT;
 use super::sums::Sums;
 
 /// Generations that objects come into, one after another.
 const GENERATIONS: usize = 3;
-/// Bytes of an object that is followed, with its handle in the runtime.
-pub(super) const BYTES_OF_AN_OBJECT: usize = size_of::<Followed>() + 8;
+// The limit counts with what an object takes, and its handle of 8 bytes.
+const _: () = assert!(size_of::<Followed>() + 8 <= BYTES_OF_AN_OBJECT, "an object takes more than is counted with");
 
 /// The objects that are followed.
 pub(super) struct Follow {

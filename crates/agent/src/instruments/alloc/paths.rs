@@ -25,12 +25,12 @@ use crate::services::stacks::Mix;
 use crate::services::stacks::table::RecordedStacks;
 use crate::services::thread_own::{ThreadOwn, ThreadOwned};
 
+use super::own_memory::BYTES_OF_A_PATH;
+
 /// Frames of the runtime's own among those that are followed.
 const NATIVE_FRAMES: usize = 32;
 /// Fewer return addresses than this say nothing about a stack.
 const LEAST: usize = 3;
-/// Bytes of a path that is remembered, in a table that is three quarters full at least half of the time.
-pub(super) const BYTES_OF_A_PATH: usize = 32;
 /// Frames of a path of edges, which is kept whole: nodes of a tree are told by all of it.
 const MOST_EDGES: usize = 4096;
 /// Mark of paths that are edges.
