@@ -76,7 +76,7 @@ impl Drop for Viewing {
     }
 }
 
-/// The rest of the line that has these words.
+/// Text behind these words in the first line that has them.
 fn heard(stderr: &mut impl BufRead, words: &str) -> String {
     let mut all = String::new();
     loop {

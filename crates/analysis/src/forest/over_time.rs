@@ -1,4 +1,4 @@
-//! When the nodes of a tree had their amounts: for readers that choose a part of the time without the recording at hand.
+//! Moments at which the nodes of a tree had their amounts: for readers that choose a part of the time without the recording at hand.
 
 use std::convert::Infallible;
 

@@ -314,7 +314,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         for &(tree, node) in &self.members[group.members.clone()] {
             let loaded = &self.trees[tree as usize];
             group.calls = group.calls.saturating_add(loaded.tree().calls(node));
-            group.sums.add(&loaded.subtree(node, &self.names.catalog, &self.costs));
+            group.sums.add(&loaded.subtree(node, &self.names.catalog, self.costs));
         }
         let cost = if self.columns.raw { 0 } else { group.sums.cost_ns.round() as u64 };
         group.inclusive_ns = group.sums.values.metric.saturating_sub(cost);

@@ -1,4 +1,4 @@
-//! Who may ask: only the page itself, at its address with the token, under the name of this machine.
+//! Judge of who may ask: only the page itself, at its address with the token, under the name of this machine.
 //!
 //! A page of the web can send requests to this machine, under any name that it makes lead here (DNS rebinding). Such a request
 //! has another name in `Host`, another page in `Origin`, or another site in `Sec-Fetch-Site`; and nobody but the user has seen the
@@ -17,7 +17,7 @@ const TOKEN_BYTES: usize = 16;
 /// Names that lead to this machine alone.
 const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
 
-/// What is asked for.
+/// Thing that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wish {
     /// The page.
@@ -58,7 +58,7 @@ impl Door {
         format!("http://{}:{}/{}/", NAMES[0], self.port, self.token)
     }
 
-    /// What a request asks for, if whoever asks may have it.
+    /// Judges a request: the thing it asks for, if whoever asks may have it.
     pub(super) fn judge(&self, asked: &Asked) -> Result<Wish, Status> {
         let is_ours = |host: &str| NAMES.iter().any(|name| host == format!("{name}:{}", self.port));
         if !asked.host.as_deref().is_some_and(is_ours) {

@@ -17,7 +17,7 @@ use crate::recording_file::{Opened, open_parts, query_failure, resolved};
 /// Between two looks at a recording that grows, at least; a look that takes longer is followed by a pause as long as itself.
 const PAUSE: Duration = Duration::from_millis(900);
 /// Time without a question after which nobody seems to ask.
-const IDLE: Duration = Duration::from_millis(30);
+const IDLE: Duration = Duration::from_millis(500);
 /// Bytes of answers that are kept.
 const MOST_KEPT: usize = 256 << 20;
 
@@ -30,11 +30,11 @@ pub(crate) enum Source {
     Growing(Arc<Growing>),
 }
 
-/// What connections ask.
+/// Question of a connection.
 pub(super) enum Question {
     /// The list of documents.
     Index,
-    /// Which reading of the recording answers now.
+    /// Reading of the recording that answers now.
     Standing,
     /// A document.
     Document(Wanted),

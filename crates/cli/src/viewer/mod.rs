@@ -116,7 +116,7 @@ pub(crate) fn stay(signals: &Signals) {
     waiting.wait();
 }
 
-/// Somebody who waits for a signal.
+/// Thread that waits for a signal.
 #[derive(Debug, Clone)]
 pub(crate) struct Waiting {
     is_over: Arc<AtomicBool>,

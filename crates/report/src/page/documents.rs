@@ -45,7 +45,7 @@ pub(super) fn documents_of(reports: &[Report<'_>], first: &Report<'_>) -> io::Re
     Ok(with_members(&about(first.recording, first.view.name), &members))
 }
 
-/// What belongs to all documents of a page.
+/// Members that belong to all documents of a page.
 pub(super) fn about(recording: &Recording, open: &str) -> Value {
     json!({
         "format": 1,
