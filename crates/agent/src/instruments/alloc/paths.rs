@@ -141,7 +141,7 @@ impl Paths {
         }
         let most = self.frames + NATIVE_FRAMES;
         let mixed = CurrentStack::here().and_then(|stack| {
-            self.chains.with(|chain| chain.follow(stack, frame, (LEAST, most), |mixed, address| mix(mixed, address)))?
+            self.chains.with(|chain| chain.follow(stack, frame, (LEAST, most), mix))?
         });
         // 0 and the largest number have meanings of their own.
         mixed.map_or(u64::MAX, |mixed| mixed.clamp(1, u64::MAX - 1))
