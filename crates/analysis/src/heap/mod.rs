@@ -12,8 +12,8 @@
 //! - Of a snapshot that is **not complete** there is what was written before the program or the room ended: objects, and roots
 //!   without the names of static fields. What it retains, and who holds it, is said of these objects alone.
 //!
-//! The graph is in compressed rows (`graph.rs`), dominators are computed without recursion (`dominators.rs`): about 100 bytes of
-//! memory an object and 12 a reference.
+//! The graph is in compressed rows (`graph.rs`), dominators are computed without recursion (`dominators.rs`). Ten million objects with
+//! three references each take 1.05 GB at most, measured by the example `heap_cost`: 105 bytes for an object with its references.
 
 mod addresses;
 mod classes;
