@@ -81,6 +81,7 @@ mod query;
 mod samples;
 mod sampling;
 mod select;
+mod stack_log;
 mod sums;
 mod tiers;
 mod times;
@@ -128,6 +129,7 @@ pub use query::{Query, QueryProblem, Sort, ThreadSelector};
 pub use samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code};
 pub use sampling::{HOOK_MARGIN, sampled_bounds, share_bounds};
 pub use select::{check_selection, process_matches, resolve_names};
+pub use stack_log::{StackLog, StackMoment, ThreadStacks};
 pub use tiers::Tiers;
 pub use times::{Times, Totals};
 pub use views::allocations::{AllocationRow, Allocations, LiveSum, allocations};
@@ -138,6 +140,7 @@ pub use views::losses::{LossRow, Losses, losses};
 pub use views::modules::{ModuleRow, Modules, modules};
 pub use views::neighbours::{CallGraph, EdgeRow, GraphEdge, Neighbours, NeighboursView, call_graph, callees, callers};
 pub use views::rows::{FunctionRow, ThreadRow};
+pub use views::spans::{Span, spans};
 pub use views::summary::{
     Elsewhere, ElsewhereKind, ExceptionsSeen, Finding, KindRow, OwnRow, StateRow, Summary, ThreadsSeen,
     findings_about_allocations, findings_about_collections, summary,

@@ -39,7 +39,8 @@ pub(crate) struct Paths<'a> {
 }
 
 /// The thread of events whose thread is not known.
-static UNKNOWN: LazyLock<Thread> = LazyLock::new(|| Thread { name: "(other threads)".to_owned(), ..Thread::default() });
+pub(crate) static UNKNOWN: LazyLock<Thread> =
+    LazyLock::new(|| Thread { name: "(other threads)".to_owned(), ..Thread::default() });
 
 /// The trees of the processes and threads that a query means, in the recording's order.
 pub(crate) fn select<'a>(

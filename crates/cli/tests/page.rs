@@ -195,6 +195,12 @@ impl Drop for Serving {
     }
 }
 
+/// Writes an export of a recording beside it.
+fn export(place: &TestFolder, name: &str, format: &str, ending: &str) {
+    let output = place.run(&format!("export {name}.clrs --to {format} -o {name}.{ending}"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn a_page_is_written_once_and_only_to_a_file_that_is_free() {
     let place = TestFolder::new().with_sample();
@@ -242,6 +248,9 @@ fn browsers_show_pages_as_they_should() {
     ] {
         let printed = place.run(&format!("report recorded.clrs --view exceptions {options}"));
         std::fs::write(place.file(file), printed.stdout).expect("a file");
+    }
+    for name in ["sampled", "recorded", "hostile"] {
+        export(&place, name, "speedscope", "speedscope.json");
     }
     let mut command = Command::new(node);
     command.current_dir(&ui).args(["--test", "--test-reporter=spec", "tests/"]);

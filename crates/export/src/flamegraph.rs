@@ -5,12 +5,13 @@
 
 use std::io::Write;
 
-use clrscope_analysis::{FunctionRef, Metric, TreeNode, Unit, one_line};
+use clrscope_analysis::{FunctionRef, Metric, TreeNode, Unit};
 use clrscope_recording::model::{FunctionKind, Recording};
 use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{Options, from_lines};
 
 use crate::stacks::stacks;
+use crate::threads::command;
 use crate::{ExportError, ExportOptions, Exporter};
 
 /// Narrower frames would be a fraction of a pixel; their time stays in the frame below.
@@ -69,12 +70,7 @@ pub(crate) const fn unit(metric: &Metric) -> (&'static str, f64) {
 }
 
 fn subtitle(recording: &Recording, metric: &Metric) -> String {
-    let command = match recording.processes.first() {
-        _ if !recording.run.command.is_empty() => recording.run.command.join(" "),
-        Some(process) => process.command.join(" "),
-        None => String::new(),
-    };
-    format!("{}: {}", metric.title, one_line(command))
+    format!("{}: {}", metric.title, command(recording))
 }
 
 fn colour_of(function: &FunctionRef<'_>) -> Color {

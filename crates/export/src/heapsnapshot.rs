@@ -5,12 +5,12 @@
 //! as they come: nothing of the text is kept in memory but these strings.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::io::Write;
 
 use clrscope_analysis::{HeapContents, WayPlace, heap_contents};
 use clrscope_recording::model::Recording;
 
+use crate::json::quoted;
 use crate::{ExportError, ExportOptions, Exporter};
 
 /// See the module's page.
@@ -146,35 +146,5 @@ impl Strings {
         }
         write!(out, "]")?;
         Ok(())
-    }
-}
-
-/// A string in JSON.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => {
-                let mut units = [0; 2];
-                for unit in c.encode_utf16(&mut units) {
-                    let _ = write!(quoted, "\\u{unit:04x}");
-                }
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn strings_are_those_of_json() {
-        assert_eq!(quoted("a\"b\\c\n\u{1}\u{2028}\u{540d}"), "\"a\\\"b\\\\c\\u000a\\u0001\\u2028\u{540d}\"");
     }
 }

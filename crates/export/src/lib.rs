@@ -7,17 +7,26 @@
 //! neither is there.
 
 mod calllog;
+mod chrome;
 mod collapsed;
 pub mod delimited;
 #[cfg(feature = "flamegraph")]
 mod differential;
 mod dot;
+mod firefox;
 #[cfg(feature = "flamegraph")]
 mod flamegraph;
+mod frames;
 mod heapsnapshot;
 mod hst;
+mod json;
+mod otlp;
+mod parquet;
 mod pprof;
+mod protobuf;
+mod speedscope;
 mod stacks;
+mod threads;
 mod weighed;
 
 use std::fmt;
@@ -113,7 +122,13 @@ pub fn exporters() -> &'static [&'static dyn Exporter] {
         &calllog::CallLog,
         &dot::Dot,
         &collapsed::Collapsed,
+        &speedscope::Speedscope,
+        &firefox::Firefox,
+        &chrome::Chrome,
         &pprof::Pprof,
+        &otlp::Otlp,
+        &parquet::Paths,
+        &parquet::Samples,
         &heapsnapshot::HeapSnapshot,
     ]
 }

@@ -7,6 +7,7 @@ use std::io::Write;
 
 use clrscope_recording::model::Recording;
 
+use crate::protobuf::Message;
 use crate::weighed::weighed_stacks;
 use crate::{ExportError, ExportOptions, Exporter};
 
@@ -50,7 +51,7 @@ impl Exporter for Pprof {
                     sample.packed(1, &locations);
                     sample.packed(2, &[weight]);
                 });
-                out.write_all(&written.0)?;
+                out.write_all(written.encoded())?;
             }
             Ok(())
         })?;
@@ -75,7 +76,7 @@ impl Exporter for Pprof {
         }
         frames.names.iter().for_each(|name| rest.bytes(field::STRING_TABLE, name.as_bytes()));
         rest.number(field::DURATION_NANOS, recording.run.duration_ns);
-        out.write_all(&rest.0)?;
+        out.write_all(rest.encoded())?;
         Ok(())
     }
 }
@@ -99,44 +100,5 @@ impl Frames {
     fn string(&mut self, text: &str) -> u64 {
         self.names.push(text.to_owned());
         self.names.len() as u64 - 1
-    }
-}
-
-/// A message in the encoding of protocol buffers.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn number(&mut self, field: u64, value: u64) {
-        self.varint(field << 3);
-        self.varint(value);
-    }
-
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn packed(&mut self, field: u64, values: &[u64]) {
-        self.message(field, |inner| values.iter().for_each(|value| inner.varint(*value)));
-    }
-
-    fn message(&mut self, field: u64, fill: impl FnOnce(&mut Self)) {
-        let mut inner = Self::default();
-        fill(&mut inner);
-        self.bytes(field, &inner.0);
     }
 }

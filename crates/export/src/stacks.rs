@@ -4,8 +4,6 @@
 //! and that of paths too small or too deep to be shown. So the weights add up to the totals of the
 //! roots shown, whatever is left out below them. Where a metric has no totals (calls), they are weights of single nodes.
 
-use std::ops::ControlFlow;
-
 use clrscope_analysis::{Forest, Metric, Query, Sort, TreeNode, TreeOptions, is_printable};
 use clrscope_recording::model::Recording;
 
@@ -15,13 +13,43 @@ use crate::{ExportError, ExportOptions};
 /// its depth, and no viewer shows so many.
 pub(crate) const MAX_FRAMES: u32 = 1000;
 
-/// A node on the path that is not finished.
-struct Open {
-    depth: u32,
-    /// Length of the path's text before its frame.
-    text_before: usize,
-    /// Weight of the node less that of its children so far.
-    left: u64,
+/// A step of the walk through all paths.
+pub(crate) enum Step<'s, 'a> {
+    /// A node is entered: the path has one frame more.
+    Enter(&'s TreeNode<'a>),
+    /// The node at the end of the path is left; the path has this weight of its own.
+    Leave(u64),
+}
+
+/// The paths that an export is made of.
+pub(crate) fn forest<'a>(recording: &'a Recording, query: &Query) -> Result<Forest<'a>, ExportError> {
+    // The order of siblings stays whatever they are weighed by.
+    let sort = query.sort.or(Some(Sort::Inclusive));
+    Ok(Forest::open(recording, &Query { sort, ..query.clone() })?)
+}
+
+/// Walks through all paths, in preorder.
+pub(crate) fn walk<'a>(
+    forest: &Forest<'a>,
+    min_share: f64,
+    mut step: impl FnMut(Step<'_, 'a>) -> Result<(), ExportError>,
+) -> Result<(), ExportError> {
+    let is_exclusive = forest.conditions().metric.exclusive;
+    let tree = TreeOptions { min_share, max_depth: Some(MAX_FRAMES) };
+    // Of each node on the path its depth, and its weight less that of its children so far.
+    let mut path: Vec<(u32, u64)> = Vec::new();
+    forest.walk(&tree, |at: &TreeNode<'a>| -> Result<(), ExportError> {
+        while let Some((_, left)) = path.pop_if(|(depth, _)| *depth >= at.depth) {
+            step(Step::Leave(left))?;
+        }
+        let weight = at.amount.total;
+        if let Some((_, left)) = path.last_mut().filter(|_| !is_exclusive) {
+            *left = left.saturating_sub(weight);
+        }
+        path.push((at.depth, weight));
+        step(Step::Enter(at))
+    })?;
+    path.into_iter().rev().try_for_each(|(_, left)| step(Step::Leave(left)))
 }
 
 /// Shows each stack (`a;b;c`) and its weight, if it has any, to `visit`; each node to `node` when it is
@@ -33,68 +61,41 @@ pub(crate) fn stacks(
     mut node: impl FnMut(&TreeNode<'_>, &str),
     mut visit: impl FnMut(&str, u64) -> Result<(), ExportError>,
 ) -> Result<&'static Metric, ExportError> {
-    // The order of siblings stays whatever they are weighed by.
-    let sort = options.query.sort.or(Some(Sort::Inclusive));
-    let forest = Forest::open(recording, &Query { sort, ..options.query.clone() })?;
-    let metric = forest.conditions().metric;
+    let forest = forest(recording, &options.query)?;
     let several = forest.conditions().processes.len() > 1;
-    let tree = TreeOptions { min_share, max_depth: Some(MAX_FRAMES) };
     let mut text = String::new();
-    let mut path: Vec<Open> = Vec::new();
-    forest.walk(&tree, |at: &TreeNode<'_>| -> Result<(), ExportError> {
-        while let ControlFlow::Continue(done) = pop(&mut path, at.depth) {
-            finish(&mut text, &done, &mut visit)?;
+    // Lengths of the path's text before each of its frames.
+    let mut before: Vec<usize> = Vec::new();
+    walk(&forest, min_share, |step| {
+        match step {
+            Step::Enter(at) => {
+                before.push(text.len());
+                places(at, several).for_each(|place| push_frame(&mut text, &place));
+                let name_at = text.len();
+                push_frame(&mut text, &at.function.label());
+                node(at, text[name_at..].trim_start_matches(';'));
+            }
+            Step::Leave(weight) => {
+                if weight > 0 {
+                    visit(&text, weight)?;
+                }
+                text.truncate(before.pop().unwrap_or(0));
+            }
         }
-        let weight = at.amount.total;
-        if !metric.exclusive
-            && let Some(parent) = path.last_mut()
-        {
-            parent.left = parent.left.saturating_sub(weight);
-        }
-        let text_before = text.len();
-        if at.depth == 0 {
-            push_place(&mut text, at, several);
-        }
-        let name_at = text.len();
-        push_frame(&mut text, &at.function.label());
-        node(at, text[name_at..].trim_start_matches(';'));
-        path.push(Open { depth: at.depth, text_before, left: weight });
         Ok(())
     })?;
-    while let ControlFlow::Continue(done) = pop(&mut path, 0) {
-        finish(&mut text, &done, &mut visit)?;
-    }
-    Ok(metric)
+    Ok(forest.conditions().metric)
 }
 
-fn pop(path: &mut Vec<Open>, depth: u32) -> ControlFlow<(), Open> {
-    match path.pop_if(|top| top.depth >= depth) {
-        Some(done) => ControlFlow::Continue(done),
-        None => ControlFlow::Break(()),
-    }
-}
-
-fn finish(
-    text: &mut String,
-    done: &Open,
-    visit: &mut impl FnMut(&str, u64) -> Result<(), ExportError>,
-) -> Result<(), ExportError> {
-    if done.left > 0 {
-        visit(text, done.left)?;
-    }
-    text.truncate(done.text_before);
-    Ok(())
-}
-
-/// Appends the place of a stack: its process when there are several, its thread when threads are apart.
-fn push_place(text: &mut String, node: &TreeNode<'_>, several: bool) {
-    if several {
-        push_frame(text, &format!("process {}", node.function.pid));
-    }
-    if let Some(thread) = node.thread {
+/// Frames in front of the outermost function: its process when there are several, its thread when threads are apart.
+pub(crate) fn places(node: &TreeNode<'_>, several: bool) -> impl Iterator<Item = String> {
+    let is_outermost = node.depth == 0;
+    let process = (is_outermost && several).then(|| format!("process {}", node.function.pid));
+    let thread = node.thread.filter(|_| is_outermost).map(|thread| {
         let named = if thread.name.is_empty() { String::new() } else { format!(" {}", thread.name) };
-        push_frame(text, &format!("thread {}{named}", thread.id));
-    }
+        format!("thread {}{named}", thread.id)
+    });
+    process.into_iter().chain(thread)
 }
 
 /// Appends a frame. What the format gives a meaning is replaced: semicolons and line breaks, and a

@@ -29,7 +29,7 @@ impl ExportOptions {
     }
 
     /// Whether stacks are those of the heap: a snapshot was asked for, or nothing else was recorded.
-    fn is_of_heap(&self, recording: &Recording) -> bool {
+    pub(crate) fn is_of_heap(&self, recording: &Recording) -> bool {
         let has_snapshots = recording.processes.iter().any(|process| !process.snapshots.is_empty());
         let is_alone = || Metric::of(recording, &self.query).is_ok_and(|metric| !metric.is_recorded(recording));
         has_snapshots && self.query.metric.is_none() && (self.snapshot.is_some() || is_alone())

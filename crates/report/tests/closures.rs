@@ -62,8 +62,12 @@ fn flamegraph_and_collapsed_keep_the_suffix() {
     for format in exporters() {
         let mut out = Vec::new();
         if format.write(&recording, &ExportOptions::default(), &mut out).is_err() {
-            let needs = ["calllog", "heapsnapshot"];
-            assert!(needs.contains(&format.name()), "{} needs a log of calls or a snapshot", format.name());
+            let needs = ["calllog", "chrome", "firefox", "heapsnapshot", "parquet-samples"];
+            assert!(needs.contains(&format.name()), "{} needs events, samples or a snapshot", format.name());
+            continue;
+        }
+        if format.name() == "parquet" {
+            // Its texts are compressed.
             continue;
         }
         // Names stand as they are in binary formats, too.

@@ -9,6 +9,7 @@ pub(crate) mod modules;
 pub(crate) mod neighbours;
 pub(crate) mod process;
 pub(crate) mod rows;
+pub(crate) mod spans;
 pub(crate) mod summary;
 pub(crate) mod threads;
 pub(crate) mod timeline;

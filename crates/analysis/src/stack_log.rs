@@ -1,0 +1,189 @@
+//! Events of a metric with their stacks, thread by thread in the order of time: what pictures with an axis of time are made of.
+
+use std::sync::Arc;
+
+use clrscope_recording::model::{Process, Recording, StackFrame, Stacks, Thread};
+
+use crate::function::FunctionRef;
+use crate::metric::{Metric, Source, StackEvent, StackEvents};
+use crate::paths::{UNKNOWN, wanted_part};
+use crate::query::{Query, QueryProblem};
+use crate::samples::{Folded, SAMPLED_CPU};
+use crate::select;
+
+/// The events of the processes and threads that a query selects.
+pub struct StackLog<'a> {
+    metric: &'static Metric,
+    processes: Vec<OfProcess<'a>>,
+}
+
+/// The events of one process.
+struct OfProcess<'a> {
+    process: &'a Process,
+    table: Arc<Stacks>,
+    /// In the order of threads, then of time; each with the part of its amount that is wanted.
+    events: Vec<StackEvent>,
+    folded: Option<Folded>,
+    /// Whether the query names each function, by index; `None` where it names none.
+    named: Option<Vec<bool>>,
+    limit: usize,
+}
+
+/// The events of one thread, in the order of time.
+#[derive(Clone, Copy)]
+pub struct ThreadStacks<'l, 'a> {
+    of: &'l OfProcess<'a>,
+    /// The process.
+    pub process: &'a Process,
+    /// The thread; one with the number 0 for events whose thread is not known.
+    pub thread: &'a Thread,
+    events: &'l [StackEvent],
+}
+
+/// An event with its stack.
+#[derive(Debug)]
+pub struct StackMoment<'m, 'a> {
+    /// Time, nanoseconds since the start of the run.
+    pub time_ns: u64,
+    /// Duration, nanoseconds; 0 for a moment.
+    pub lasted_ns: u64,
+    /// Amount that the event adds to the metric.
+    pub amount: u64,
+    /// Samples that the event stands for, 0 where it is no sample.
+    pub samples: u64,
+    /// Number of the stack in its process: equal numbers are equal paths.
+    pub stack: u32,
+    /// The functions on the stack, outermost first, at least one.
+    pub path: &'m [FunctionRef<'a>],
+}
+
+impl<'a> StackLog<'a> {
+    /// Selects events: those of the metric that the query asks for, or else of the first that was recorded and has stacks.
+    /// Where functions or modules are named, a path begins at the outermost function that matches, and stacks without one are
+    /// left out.
+    ///
+    /// # Errors
+    /// When no process or thread is meant, the metric was not recorded, or its values have no times, as those of `calls`;
+    /// `view` is who asks.
+    pub fn open(recording: &'a Recording, query: &Query, view: &'static str) -> Result<Self, QueryProblem> {
+        let metric = match query.metric {
+            Some(_) => Metric::of_view(recording, query, view)?,
+            None => Self::metric_of(recording)
+                .ok_or(QueryProblem::NotRecorded { view, instrument: SAMPLED_CPU.instrument })?,
+        };
+        let query = &Query { metric: Some(metric), ..query.clone() };
+        metric.check(query, view)?;
+        let Source::Stacks { read, .. } = metric.source else {
+            let why = "calls are counted by path, and their times are not kept; samples have times (-i cpu)";
+            return Err(QueryProblem::NotAvailable { option: "that --metric", view, why });
+        };
+        let of_process = |selected: select::Selected<'a>| {
+            let process = selected.process;
+            // A reader makes one arena of an instrument, and a damaged recording has none.
+            let arena = process.arenas(metric.instrument).next();
+            let found = arena.map_or_else(StackEvents::default, |arena| read(process, arena));
+            OfProcess::new(recording, process, query, metric, found)
+        };
+        let processes = select::threads(recording, query)?.into_iter().map(of_process).collect();
+        Ok(Self { metric, processes })
+    }
+
+    /// The metric whose events have stacks and times, and that views prefer; `None` where none was recorded.
+    #[must_use]
+    pub fn metric_of(recording: &Recording) -> Option<&'static Metric> {
+        Metric::each().find(|metric| !metric.is_of_calls() && metric.is_in(recording))
+    }
+
+    /// The metric of the events.
+    #[must_use]
+    pub const fn metric(&self) -> &'static Metric {
+        self.metric
+    }
+
+    /// The threads that have events, in the recording's order; those whose thread is not known last in their process.
+    pub fn threads(&self) -> impl Iterator<Item = ThreadStacks<'_, 'a>> {
+        self.processes.iter().flat_map(|of| {
+            of.events.chunk_by(|a, b| a.thread == b.thread).map(move |events| {
+                let thread = events.first().and_then(|first| of.process.threads.get(first.thread as usize));
+                ThreadStacks { of, process: of.process, thread: thread.unwrap_or(&UNKNOWN), events }
+            })
+        })
+    }
+}
+
+impl<'a> OfProcess<'a> {
+    fn new(
+        recording: &Recording,
+        process: &'a Process,
+        query: &Query,
+        metric: &'static Metric,
+        found: StackEvents,
+    ) -> Self {
+        let StackEvents { table, mut events } = found;
+        let (since, until) = (query.since_ns.unwrap_or(0), query.until_ns.unwrap_or(u64::MAX));
+        let is_selected = |event: &StackEvent| query.wants_thread_if_known(process.threads.get(event.thread as usize));
+        events.retain_mut(|event| {
+            let Some(part) = wanted_part(process, query, event).filter(|_| is_selected(event)) else { return false };
+            let end_ns = event.time_ns.saturating_add(event.lasted_ns).min(until);
+            (event.amount, event.samples) = (part.amount, part.samples);
+            event.time_ns = event.time_ns.max(since);
+            event.lasted_ns = end_ns.saturating_sub(event.time_ns);
+            // All that are not known are one thread.
+            event.thread = event.thread.min(process.threads.len() as u32);
+            true
+        });
+        events.sort_by_key(|event| (event.thread, event.time_ns));
+        let folded = metric.is_sampled().then(|| Folded::of(recording, process, query)).flatten();
+        let named = query.filters_functions().then(|| {
+            let named = |function| FunctionRef::of(process, Some(function));
+            process.functions.iter().map(|function| query.wants_function(named(function).module(), function)).collect()
+        });
+        Self { process, table, events, folded, named, limit: query.limit.unwrap_or(usize::MAX) }
+    }
+
+    /// Puts the functions on a stack into `path`, outermost first; none where the stack is not wanted.
+    fn fill(&self, stack: u32, indices: &mut Vec<u32>, path: &mut Vec<FunctionRef<'a>>) {
+        indices.clear();
+        indices.extend(self.table.frames(stack).map(|frame| match frame {
+            StackFrame::Method { function, .. } => function,
+            _ => 0,
+        }));
+        if indices.is_empty() || self.table.is_cut(stack) {
+            indices.push(0);
+        }
+        if let Some(folded) = &self.folded {
+            folded.fold(indices);
+        }
+        indices.reverse();
+        let first = match &self.named {
+            None => Some(0),
+            Some(named) => indices.iter().position(|&function| named.get(function as usize) == Some(&true)),
+        };
+        let wanted = first.map_or(&[][..], |first| &indices[first..]);
+        let function = |&index: &u32| self.process.functions.get(index as usize).filter(|_| index != 0);
+        path.clear();
+        path.extend(wanted.iter().map(|index| FunctionRef::of(self.process, function(index))));
+    }
+}
+
+impl<'a> ThreadStacks<'_, 'a> {
+    /// Shows every event to `visit` in the order of time, until it fails; as many as the query's limit says.
+    ///
+    /// # Errors
+    /// Only those of `visit`.
+    pub fn walk<E>(&self, mut visit: impl FnMut(&StackMoment<'_, 'a>) -> Result<(), E>) -> Result<(), E> {
+        let (mut indices, mut path, mut before, mut shown) = (Vec::new(), Vec::new(), None, 0);
+        for event in self.events {
+            if before.replace(event.stack) != Some(event.stack) {
+                self.of.fill(event.stack, &mut indices, &mut path);
+            }
+            if path.is_empty() || shown == self.of.limit {
+                continue;
+            }
+            shown += 1;
+            let StackEvent { time_ns, lasted_ns, amount, samples, stack, .. } = *event;
+            visit(&StackMoment { time_ns, lasted_ns, amount, samples, stack, path: &path })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! Spans of time in which threads were about one thing: samples one after another, put together.
+
+use clrscope_recording::model::{Process, Recording, Sample, Thread};
+
+use crate::query::{Query, QueryProblem};
+use crate::samples::{Kinds, SAMPLED_CPU, SAMPLED_WALL, each_sample, lasted_ns};
+use crate::select;
+
+/// Time in which a thread was about one thing.
+#[derive(Debug, Clone, Copy)]
+pub struct Span<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// The thread.
+    pub thread: &'a Thread,
+    /// Begin, nanoseconds since the start of the run.
+    pub start_ns: u64,
+    /// End.
+    pub end_ns: u64,
+    /// State of the thread (samples of `wall`) or kind of work (samples of `cpu`).
+    pub kind: &'static str,
+}
+
+/// Spans of the threads, by samples of `wall`, which know what threads wait for, or of `cpu` where there are no others;
+/// by process and thread, then in the order of time. A sample stands for the time before it that it weighs, unless another of
+/// the thread stands for a part of that already.
+///
+/// # Errors
+/// When no process or thread is meant, or no samples were recorded.
+pub fn spans<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<Span<'a>>, QueryProblem> {
+    let metric = [&SAMPLED_WALL, &SAMPLED_CPU].into_iter().find(|metric| metric.is_in(recording));
+    let metric = metric.ok_or(QueryProblem::NotRecorded { view: "timeline", instrument: SAMPLED_CPU.instrument })?;
+    let mut found: Vec<Span<'a>> = Vec::new();
+    for selected in select::threads(recording, query)? {
+        let process = selected.process;
+        let mut samples: Vec<Sample> = Vec::new();
+        each_sample(process, metric.instrument, |sample| {
+            let thread = index_of(sample).and_then(|index| process.threads.get(index));
+            let first_ns = process.started_ns.saturating_add(sample.time_ns);
+            let in_time = query.wanted_ns(process, first_ns, first_ns.saturating_add(lasted_ns(sample))).is_some();
+            if in_time && thread.is_some_and(|thread| query.wants_thread(thread)) {
+                samples.push(*sample);
+            }
+        });
+        samples.sort_by_key(|sample| (sample.thread, sample.time_ns));
+        let mut kinds = Kinds::new(process);
+        let first = found.len();
+        for sample in &samples {
+            let is_state = metric.instrument == SAMPLED_WALL.instrument;
+            let kind = if is_state { sample.state.name() } else { kinds.of(sample).name() };
+            let Some(thread) = index_of(sample).and_then(|index| process.threads.get(index)) else { continue };
+            add(&mut found, first, Span { kind, ..span_of(process, thread, sample) }, sample.weight_ns);
+        }
+    }
+    Ok(found)
+}
+
+fn index_of(sample: &Sample) -> Option<usize> {
+    sample.thread.checked_sub(1).map(|index| index as usize)
+}
+
+/// Time that a sample stands for.
+fn span_of<'a>(process: &'a Process, thread: &'a Thread, sample: &Sample) -> Span<'a> {
+    let at = process.started_ns.saturating_add(sample.time_ns);
+    let (start_ns, end_ns) = match lasted_ns(sample) {
+        0 => (at.saturating_sub(sample.weight_ns).max(process.started_ns), at),
+        lasted => (at, at.saturating_add(lasted)),
+    };
+    Span { process, thread, start_ns, end_ns, kind: "" }
+}
+
+/// Adds a span to those from `first` on: to the one before where that is of the kind and ends where this one begins, give or
+/// take another sample.
+fn add<'a>(found: &mut Vec<Span<'a>>, first: usize, mut span: Span<'a>, gap_ns: u64) {
+    let of_thread = |before: &&mut Span<'a>| std::ptr::eq(before.thread, span.thread);
+    if let Some(before) = found[first..].last_mut().filter(of_thread) {
+        span.start_ns = span.start_ns.max(before.end_ns);
+        span.end_ns = span.end_ns.max(span.start_ns);
+        if before.kind == span.kind && span.start_ns <= before.end_ns.saturating_add(gap_ns) {
+            before.end_ns = span.end_ns;
+            return;
+        }
+    }
+    found.push(span);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_a_kind_are_one_span_until_a_gap_or_another_kind() {
+        let (process, thread) = (Process { started_ns: 5, ..Process::default() }, Thread::default());
+        let mut found = Vec::new();
+        for (time_ns, kind, count) in [(10, "own", 1), (20, "own", 1), (30, "gc", 1), (100, "gc", 1), (101, "gc", 3)] {
+            let sample = Sample { time_ns, weight_ns: 10, count, ..Sample::default() };
+            add(&mut found, 0, Span { kind, ..span_of(&process, &thread, &sample) }, sample.weight_ns);
+        }
+        let seen: Vec<_> = found.iter().map(|span| (span.kind, span.start_ns, span.end_ns)).collect();
+        assert_eq!(seen, [("own", 5, 25), ("gc", 25, 35), ("gc", 95, 116)]);
+    }
+}

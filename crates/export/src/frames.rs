@@ -1,0 +1,57 @@
+//! Frames by numbers: functions of one name and module are one frame, whatever they are instances of.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use clrscope_analysis::{FunctionRef, one_line};
+
+/// A frame as other programs show it, control characters written out.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Frame {
+    /// Name of the function, and which code of its method it is.
+    pub(crate) name: Rc<str>,
+    /// The assembly or library, or nothing.
+    pub(crate) module: Rc<str>,
+}
+
+/// Frames, each once.
+#[derive(Default)]
+pub(crate) struct Frames {
+    all: Vec<Frame>,
+    numbers: HashMap<Frame, usize>,
+    /// Numbers of functions, by where they lie in the recording.
+    functions: HashMap<usize, usize>,
+}
+
+impl Frames {
+    /// Number of a function's frame, from 0.
+    pub(crate) fn function(&mut self, function: &FunctionRef<'_>) -> usize {
+        let place = std::ptr::from_ref(function.function).addr();
+        if let Some(&number) = self.functions.get(&place) {
+            return number;
+        }
+        let [name, module] = [&*function.label(), function.module()].map(|text| one_line(text).into());
+        let number = self.number(Frame { name, module });
+        self.functions.insert(place, number);
+        number
+    }
+
+    /// Number of a frame that is no function.
+    pub(crate) fn named(&mut self, name: &str) -> usize {
+        self.number(Frame { name: one_line(name).into(), module: "".into() })
+    }
+
+    /// The frames in the order of their numbers.
+    pub(crate) fn all(&self) -> &[Frame] {
+        &self.all
+    }
+
+    fn number(&mut self, frame: Frame) -> usize {
+        let next = self.all.len();
+        let number = *self.numbers.entry(frame.clone()).or_insert(next);
+        if number == next {
+            self.all.push(frame);
+        }
+        number
+    }
+}

@@ -1,0 +1,330 @@
+//! `otlp`: profiles as OpenTelemetry has them, the message `ProfilesData` of `profiles/v1development` (version 1.10 of the
+//! protocol, which calls this signal alpha): what collectors and their exporters of files read.
+//!
+//! A profile for each process and metric, each in a resource that names the process. Samples that have times are a sample for each thread and stack, with
+//! all times; the trees of `calls` are a sample for each thread and path. Attributes of a sample say its thread.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io::{self, Write};
+
+use clrscope_analysis::{METRICS, Metric, Query, StackLog, Unit, one_line};
+use clrscope_recording::model::{Process, Recording, Thread};
+
+use crate::frames::Frames;
+use crate::protobuf::{LongList, Message};
+use crate::stacks::{Step, forest, walk};
+use crate::threads::{command_of, thread_name};
+use crate::{ExportError, ExportOptions, Exporter};
+
+/// See the module's page.
+pub(crate) struct Otlp;
+
+impl Exporter for Otlp {
+    fn name(&self) -> &'static str {
+        "otlp"
+    }
+
+    fn description(&self) -> &'static str {
+        "OpenTelemetry profiles (v1development), every metric of call paths by thread"
+    }
+
+    fn extension(&self) -> &'static str {
+        "otlp"
+    }
+
+    fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
+        let metrics = metrics(recording, &options.query)?;
+        let mut dictionary = Dictionary::default();
+        let mut is_empty = true;
+        for process in &recording.processes {
+            let query = Query { pid: Some(process.pid), ..options.query.clone() };
+            if options.query.pid.is_some_and(|pid| pid != process.pid) {
+                continue;
+            }
+            for metric in &metrics {
+                let query = Query { metric: Some(metric), ..query.clone() };
+                let samples = match metric.is_of_calls() {
+                    true => of_paths(recording, &query, options.min_share.unwrap_or(0.0), &mut dictionary)?,
+                    false => of_events(recording, &query, &mut dictionary)?,
+                };
+                if !samples.pieces().is_empty() {
+                    is_empty = false;
+                    write_resource(out, process, &rest_of_profile(recording, metric, &mut dictionary), &samples)?;
+                }
+            }
+        }
+        if is_empty {
+            return Err(ExportError::Empty("no metric of call paths has anything"));
+        }
+        let (tables, stacks) = dictionary.encoded();
+        Ok(write_parts(out, 2, || [&tables].into_iter().chain(stacks.pieces()))?)
+    }
+}
+
+/// The metric that is asked for, or else all that were recorded, but numbers of samples, which stand beside their times.
+fn metrics(recording: &Recording, query: &Query) -> Result<Vec<&'static Metric>, ExportError> {
+    if query.metric.is_some() {
+        return Ok(vec![Metric::of(recording, query)?]);
+    }
+    let of = |metric: &'static Metric| Metric::of(recording, &Query { metric: Some(metric), ..query.clone() }).ok();
+    let is_beside = |metric: &&'static Metric| metric.is_sampled() && metric.unit == Unit::Count;
+    Ok(METRICS.into_iter().filter_map(of).filter(|metric| !is_beside(metric)).collect())
+}
+
+/// Bytes of parts.
+fn length<'m>(parts: impl Iterator<Item = &'m Message>) -> usize {
+    parts.map(|part| part.encoded().len()).sum()
+}
+
+/// Writes a message that is made of parts, one after another, without a copy of them.
+fn write_parts<'m, P: Iterator<Item = &'m Message>>(
+    out: &mut dyn Write,
+    field: u64,
+    parts: impl Fn() -> P,
+) -> io::Result<()> {
+    out.write_all(Message::head(field, length(parts())).encoded())?;
+    parts().try_for_each(|part| out.write_all(part.encoded()))
+}
+
+/// Writes the process, and what was measured there.
+fn write_resource(
+    out: &mut dyn Write,
+    process: &Process,
+    rest_of_profile: &Message,
+    samples: &LongList,
+) -> io::Result<()> {
+    let text = |of: &mut Message, key: &str, value: &str| {
+        of.message(1, |attribute| {
+            attribute.bytes(1, key.as_bytes());
+            attribute.message(2, |any| any.bytes(1, value.as_bytes()));
+        });
+    };
+    let mut resource = Message::default();
+    resource.message(1, |of| {
+        text(of, "process.command_line", &command_of(process));
+        text(of, "process.runtime.name", ".NET");
+        text(of, "process.runtime.description", &one_line(&*process.runtime));
+        of.message(1, |attribute| {
+            attribute.bytes(1, b"process.pid");
+            attribute.message(2, |any| any.number(3, process.pid.into()));
+        });
+    });
+    let mut scope = Message::default();
+    scope.message(1, |of| {
+        of.bytes(1, b"clrscope");
+        of.bytes(2, env!("CARGO_PKG_VERSION").as_bytes());
+    });
+    let in_profile = || samples.pieces().iter().chain([rest_of_profile]);
+    let of_profile = Message::head(2, length(in_profile()));
+    let in_scope = || [&scope, &of_profile].into_iter().chain(in_profile());
+    let of_scope = Message::head(2, length(in_scope()));
+    write_parts(out, 1, || [&resource, &of_scope].into_iter().chain(in_scope()))
+}
+
+/// Fields of a profile that stand behind its samples.
+fn rest_of_profile(recording: &Recording, metric: &Metric, dictionary: &mut Dictionary) -> Message {
+    let mut profile = Message::default();
+    let unit = match metric.unit {
+        Unit::Nanoseconds => "nanoseconds",
+        Unit::Bytes => "bytes",
+        Unit::Count => "count",
+    };
+    let [kind, unit] = [metric.name, unit].map(|text| dictionary.text(text));
+    profile.message(1, |of| {
+        of.number(1, kind);
+        of.number(2, unit);
+    });
+    profile.fixed64(3, recording.run.started_unix_ns);
+    profile.number(4, recording.run.duration_ns);
+    profile
+}
+
+/// A sample for each path of each thread.
+fn of_paths(
+    recording: &Recording,
+    query: &Query,
+    min_share: f64,
+    dictionary: &mut Dictionary,
+) -> Result<LongList, ExportError> {
+    let forest = forest(recording, &Query { per_thread: true, ..query.clone() })?;
+    let mut samples = LongList::default();
+    let mut path: Vec<u64> = Vec::new();
+    let mut thread: Option<&Thread> = None;
+    walk(&forest, min_share, |step| {
+        match step {
+            Step::Enter(at) => {
+                thread = at.thread;
+                path.push(dictionary.frames.function(&at.function) as u64 + 1);
+            }
+            Step::Leave(weight) => {
+                if weight > 0 {
+                    let stack = dictionary.stack(&path);
+                    let of_thread = thread.map(|thread| dictionary.of_thread(thread));
+                    samples.message(2, |sample| {
+                        sample.number(1, stack);
+                        sample.packed(2, of_thread.iter().flatten());
+                        sample.packed(4, &[weight]);
+                    });
+                }
+                path.pop();
+            }
+        }
+        Ok(())
+    })?;
+    Ok(samples)
+}
+
+/// A sample for each stack of each thread, with the amounts and times of all events.
+fn of_events(recording: &Recording, query: &Query, dictionary: &mut Dictionary) -> Result<LongList, ExportError> {
+    let mut samples = LongList::default();
+    for thread in StackLog::open(recording, query, "otlp")?.threads() {
+        let mut stacks: HashMap<u32, usize> = HashMap::new();
+        let mut found: Vec<(u64, Vec<u64>, Vec<u64>)> = Vec::new();
+        thread.walk(|event| -> Result<(), ExportError> {
+            let place = match stacks.entry(event.stack) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => {
+                    let path = event.path.iter().map(|function| dictionary.frames.function(function) as u64 + 1);
+                    let path: Vec<u64> = path.collect();
+                    found.push((dictionary.stack(&path), Vec::new(), Vec::new()));
+                    *new.insert(found.len() - 1)
+                }
+            };
+            let (_, amounts, times) = &mut found[place];
+            amounts.push(event.amount);
+            times.push(recording.run.started_unix_ns.saturating_add(event.time_ns));
+            Ok(())
+        })?;
+        let of_thread = dictionary.of_thread(thread.thread);
+        for (stack, amounts, times) in &found {
+            samples.message(2, |sample| {
+                sample.number(1, *stack);
+                sample.packed(2, &of_thread);
+                sample.packed(4, amounts);
+                sample.packed_fixed64(5, times);
+            });
+        }
+    }
+    Ok(samples)
+}
+
+/// Tables that all profiles refer to by number. Number 0 of each table means that there is none.
+struct Dictionary {
+    frames: Frames,
+    texts: Vec<String>,
+    numbers: HashMap<String, u64>,
+    /// The table of stacks as it is encoded, and how many there are.
+    stacks: (LongList, u32),
+    /// Paths as a tree: the number of each by the path without its last location, and that location.
+    paths: HashMap<(u32, u32), u32>,
+    /// Number of the stack of each path, 0 for none.
+    of_paths: Vec<u32>,
+    /// Keys and values of attributes: a number, or the number of a text.
+    attributes: Vec<(u64, Attribute)>,
+    of_threads: HashMap<(usize, u32), [u64; 2]>,
+}
+
+/// Value of an attribute.
+enum Attribute {
+    Text(String),
+    Number(u64),
+}
+
+impl Default for Dictionary {
+    fn default() -> Self {
+        Self {
+            frames: Frames::default(),
+            texts: vec![String::new()],
+            numbers: HashMap::from([(String::new(), 0)]),
+            stacks: (LongList::default(), 0),
+            paths: HashMap::new(),
+            of_paths: vec![0],
+            attributes: Vec::new(),
+            of_threads: HashMap::new(),
+        }
+    }
+}
+
+impl Dictionary {
+    fn text(&mut self, text: &str) -> u64 {
+        if let Some(&known) = self.numbers.get(text) {
+            return known;
+        }
+        let number = self.texts.len() as u64;
+        self.texts.push(text.to_owned());
+        self.numbers.insert(text.to_owned(), number);
+        number
+    }
+
+    /// Number of the stack of locations, which come outermost first.
+    fn stack(&mut self, path: &[u64]) -> u64 {
+        let end = path.iter().fold(0, |caller, &location| {
+            let next = self.of_paths.len() as u32;
+            let number = *self.paths.entry((caller, location as u32)).or_insert(next);
+            if number == next {
+                self.of_paths.push(0);
+            }
+            number
+        });
+        let (stacks, count) = &mut self.stacks;
+        let known = &mut self.of_paths[end as usize];
+        if *known == 0 {
+            // The innermost comes first in the format.
+            stacks.message(7, |stack| stack.packed(1, path.iter().rev()));
+            *count += 1;
+            *known = *count;
+        }
+        u64::from(*known)
+    }
+
+    /// Numbers of the attributes that name a thread.
+    fn of_thread(&mut self, thread: &Thread) -> [u64; 2] {
+        let key = (std::ptr::from_ref(thread).addr(), thread.id);
+        if let Some(known) = self.of_threads.get(&key) {
+            return *known;
+        }
+        let [name, id] = ["thread.name", "thread.id"].map(|key| self.text(key));
+        self.attributes.push((name, Attribute::Text(thread_name(thread))));
+        self.attributes.push((id, Attribute::Number(thread.os_id.into())));
+        let last = self.attributes.len() as u64;
+        self.of_threads.insert(key, [last - 1, last]);
+        [last - 1, last]
+    }
+
+    /// The tables, and behind them the one of stacks.
+    fn encoded(mut self) -> (Message, LongList) {
+        let mut message = Message::default();
+        let all: Vec<_> = self.frames.all().to_vec();
+        let frames: Vec<[u64; 2]> =
+            all.iter().map(|frame| [self.text(&frame.name), self.text(&frame.module)]).collect();
+        // Of each table the first entry, which means none.
+        message.message(1, |_| ());
+        message.message(2, |_| ());
+        message.message(3, |_| ());
+        message.message(4, |_| ());
+        for (number, [name, module]) in (1..).zip(frames) {
+            message.message(2, |location| {
+                location.message(3, |line| line.number(1, number));
+            });
+            message.message(3, |function| {
+                function.number(1, name);
+                function.number(2, name);
+                function.number(3, module);
+            });
+        }
+        self.texts.iter().for_each(|text| message.bytes(5, text.as_bytes()));
+        message.message(6, |_| ());
+        for (key, value) in &self.attributes {
+            message.message(6, |attribute| {
+                attribute.number(1, *key);
+                attribute.message(2, |any| match value {
+                    Attribute::Text(text) => any.bytes(1, text.as_bytes()),
+                    Attribute::Number(number) => any.number(3, *number),
+                });
+            });
+        }
+        message.message(7, |_| ());
+        (message, self.stacks.0)
+    }
+}

@@ -1,0 +1,225 @@
+//! `parquet` and `parquet-samples`: tables for databases and data frames, one recording a file, so that SQL over a folder of files
+//! compares recordings.
+//!
+//! `parquet` has a row for each thread, path and metric, whatever was recorded; `parquet-samples` one for each sample, exception
+//! and sampled allocation, with its time. `docs/parquet.md` describes the columns and has queries. None is ever null: what
+//! is not there is an empty text or zero.
+
+mod file;
+mod thrift;
+
+use std::io::Write;
+
+use clrscope_analysis::{FunctionRef, METRICS, Metric, Query, StackLog, Unit, kind_of_code};
+use clrscope_recording::model::{Process, Recording, Thread};
+
+use crate::stacks::{Step, forest, push_frame, walk};
+use crate::threads::command;
+use crate::{ExportError, ExportOptions, Exporter};
+use file::{Kind, Table, Value};
+
+/// Columns of the paths.
+const PATHS: &[(&str, Kind)] = &[
+    ("command", Kind::Text),
+    ("started_unix_ns", Kind::Number),
+    ("pid", Kind::Number),
+    ("runtime", Kind::Text),
+    ("thread_id", Kind::Number),
+    ("thread_name", Kind::Text),
+    ("thread_role", Kind::Text),
+    ("metric", Kind::Text),
+    ("unit", Kind::Text),
+    ("name", Kind::Text),
+    ("signature", Kind::Text),
+    ("module", Kind::Text),
+    ("code", Kind::Text),
+    ("path", Kind::Text),
+    ("depth", Kind::Number),
+    ("self", Kind::Number),
+    ("total", Kind::Number),
+];
+
+/// Columns of the samples: those of the paths, but for the last three, and these.
+const SAMPLES: &[(&str, Kind)] = &[
+    PATHS[0],
+    PATHS[1],
+    PATHS[2],
+    PATHS[3],
+    PATHS[4],
+    PATHS[5],
+    PATHS[6],
+    PATHS[7],
+    PATHS[8],
+    PATHS[9],
+    PATHS[10],
+    PATHS[11],
+    PATHS[12],
+    PATHS[13],
+    ("time_ns", Kind::Number),
+    ("lasted_ns", Kind::Number),
+    ("amount", Kind::Number),
+];
+
+/// See the module's page.
+pub(crate) struct Paths;
+
+impl Exporter for Paths {
+    fn name(&self) -> &'static str {
+        "parquet"
+    }
+
+    fn description(&self) -> &'static str {
+        "a table for databases: a row for each thread, path and metric"
+    }
+
+    fn extension(&self) -> &'static str {
+        "parquet"
+    }
+
+    fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
+        let metrics = metrics(recording, &options.query)?;
+        let mut table = Table::begin(out, PATHS)?;
+        let context = Context::of(recording);
+        for metric in metrics {
+            let query = Query { metric: Some(metric), per_thread: true, ..options.query.clone() };
+            let forest = forest(recording, &query)?;
+            let mut path = Path::default();
+            walk(&forest, options.min_share.unwrap_or(0.0), |step| {
+                let Step::Enter(at) = step else {
+                    path.pop();
+                    return Ok(());
+                };
+                path.push(&at.function);
+                let process = recording.processes.iter().find(|process| process.pid == at.function.pid);
+                let numbers = [at.depth.into(), at.amount.own, at.amount.total];
+                let label = at.function.label();
+                let names = (&*label, path.text.as_str());
+                Ok(table.row(context.row(process, at.thread, metric, &at.function, names, numbers))?)
+            })?;
+        }
+        Ok(table.end()?)
+    }
+}
+
+/// See the module's page.
+pub(crate) struct Samples;
+
+impl Exporter for Samples {
+    fn name(&self) -> &'static str {
+        "parquet-samples"
+    }
+
+    fn description(&self) -> &'static str {
+        "a table for databases: a row for each sample, exception and sampled allocation"
+    }
+
+    fn extension(&self) -> &'static str {
+        "samples.parquet"
+    }
+
+    fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
+        let metrics = metrics(recording, &options.query)?.into_iter().filter(|metric| !metric.is_of_calls());
+        // The numbers of samples are in the rows of the time that they stand for.
+        let metrics: Vec<_> = metrics.filter(|metric| !(metric.is_sampled() && metric.unit == Unit::Count)).collect();
+        if metrics.is_empty() {
+            let query = Query { metric: None, ..options.query.clone() };
+            StackLog::open(recording, &query, "parquet-samples")?;
+        }
+        let mut table = Table::begin(out, SAMPLES)?;
+        let context = Context::of(recording);
+        for metric in metrics {
+            let query = Query { metric: Some(metric), ..options.query.clone() };
+            for thread in StackLog::open(recording, &query, "parquet-samples")?.threads() {
+                let (mut path, mut before) = (Path::default(), None);
+                thread.walk(|event| -> Result<(), ExportError> {
+                    if before.replace(event.stack) != Some(event.stack) {
+                        path = Path::default();
+                        event.path.iter().for_each(|function| path.push(function));
+                    }
+                    let Some(innermost) = event.path.last() else { return Ok(()) };
+                    let numbers = [event.time_ns, event.lasted_ns, event.amount];
+                    let (process, thread) = (Some(thread.process), Some(thread.thread));
+                    let label = innermost.label();
+                    let names = (&*label, path.text.as_str());
+                    Ok(table.row(context.row(process, thread, metric, innermost, names, numbers))?)
+                })?;
+            }
+        }
+        Ok(table.end()?)
+    }
+}
+
+/// The metric that is asked for, or else all that were recorded.
+fn metrics(recording: &Recording, query: &Query) -> Result<Vec<&'static Metric>, ExportError> {
+    if query.metric.is_some() {
+        return Ok(vec![Metric::of(recording, query)?]);
+    }
+    let of = |metric: &'static Metric| Metric::of(recording, &Query { metric: Some(metric), ..query.clone() }).ok();
+    let recorded: Vec<_> = METRICS.into_iter().filter_map(of).collect();
+    if recorded.is_empty() { Err(ExportError::Empty("no metric of call paths was recorded")) } else { Ok(recorded) }
+}
+
+/// The text of a path, frame by frame.
+#[derive(Default)]
+struct Path {
+    text: String,
+    /// Lengths of the text before each frame.
+    before: Vec<usize>,
+}
+
+impl Path {
+    fn push(&mut self, function: &FunctionRef<'_>) {
+        self.before.push(self.text.len());
+        push_frame(&mut self.text, &function.label());
+    }
+
+    fn pop(&mut self) {
+        self.text.truncate(self.before.pop().unwrap_or(0));
+    }
+}
+
+/// Values that are the same in all rows.
+struct Context {
+    command: String,
+    started: u64,
+}
+
+impl Context {
+    fn of(recording: &Recording) -> Self {
+        Self { command: command(recording), started: recording.run.started_unix_ns }
+    }
+
+    fn row<'r>(
+        &'r self,
+        process: Option<&'r Process>,
+        thread: Option<&'r Thread>,
+        metric: &Metric,
+        function: &FunctionRef<'r>,
+        (name, path): (&'r str, &'r str),
+        numbers: [u64; 3],
+    ) -> impl Iterator<Item = Value<'r>> + use<'r> {
+        let unit = match metric.unit {
+            Unit::Nanoseconds => "nanoseconds",
+            Unit::Bytes => "bytes",
+            Unit::Count => "count",
+        };
+        let (number, text) = (Value::Number, Value::Text);
+        let row = [
+            text(&self.command),
+            number(self.started),
+            number(process.map_or(0, |process| process.pid.into())),
+            text(process.map_or("", |process| &process.runtime)),
+            number(thread.map_or(0, |thread| thread.id.into())),
+            text(thread.map_or("", |thread| &thread.name)),
+            text(thread.map_or("", |thread| thread.role.name())),
+            text(metric.name),
+            text(unit),
+            text(name),
+            text(function.signature()),
+            text(function.module()),
+            text(kind_of_code(function)),
+            text(path),
+        ];
+        row.into_iter().chain(numbers.map(number))
+    }
+}

@@ -1,0 +1,96 @@
+//! Messages in the encoding of protocol buffers, as far as profiles need them.
+
+/// A message in the encoding of protocol buffers.
+#[derive(Default)]
+pub(crate) struct Message(Vec<u8>);
+
+impl Message {
+    /// The message as it is encoded.
+    pub(crate) fn encoded(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The beginning of a message of so many bytes within another.
+    pub(crate) fn head(field: u64, length: usize) -> Self {
+        let mut head = Self::default();
+        head.varint(field << 3 | 2);
+        head.varint(length as u64);
+        head
+    }
+
+    /// Begins again.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    /// A number that is not below zero; enums and switches are numbers.
+    pub(crate) fn number(&mut self, field: u64, value: u64) {
+        self.varint(field << 3);
+        self.varint(value);
+    }
+
+    /// A text or other bytes.
+    pub(crate) fn bytes(&mut self, field: u64, bytes: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// A list of numbers.
+    pub(crate) fn packed<'v>(&mut self, field: u64, values: impl IntoIterator<Item = &'v u64>) {
+        self.message(field, |inner| values.into_iter().for_each(|value| inner.varint(*value)));
+    }
+
+    /// A message within this one.
+    pub(crate) fn message(&mut self, field: u64, fill: impl FnOnce(&mut Self)) {
+        let mut inner = Self::default();
+        fill(&mut inner);
+        self.bytes(field, &inner.0);
+    }
+
+    /// Eight bytes.
+    pub(crate) fn fixed64(&mut self, field: u64, value: u64) {
+        self.varint(field << 3 | 1);
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// A list of numbers of eight bytes each.
+    pub(crate) fn packed_fixed64(&mut self, field: u64, values: &[u64]) {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.bytes(field, &bytes);
+    }
+}
+
+/// A long list of messages in pieces: what grows as one would be copied, and have up to half of its memory to spare.
+#[derive(Default)]
+pub(crate) struct LongList(Vec<Message>);
+
+/// Bytes from which on a piece is full.
+const FULL: usize = 1 << 16;
+
+impl LongList {
+    /// Appends a message.
+    pub(crate) fn message(&mut self, field: u64, fill: impl FnOnce(&mut Message)) {
+        match self.0.last_mut().filter(|last| last.encoded().len() < FULL) {
+            Some(last) => last.message(field, fill),
+            None => {
+                let mut piece = Message(Vec::with_capacity(FULL + FULL / 8));
+                piece.message(field, fill);
+                self.0.push(piece);
+            }
+        }
+    }
+
+    /// The pieces, one after another.
+    pub(crate) fn pieces(&self) -> &[Message] {
+        &self.0
+    }
+}

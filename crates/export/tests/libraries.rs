@@ -1,0 +1,184 @@
+//! Tables and messages read by libraries of others: DuckDB, and OpenTelemetry's own classes, both from PyPI.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clrscope_export::{ExportOptions, exporter};
+use clrscope_recording::model::{Recording, ThreadRole};
+use clrscope_recording::testing::samples::HandSampled;
+use clrscope_testkit::not_run;
+use serde_json::{Value, json};
+
+/// Recordings in the folder that is asked about.
+const RECORDINGS: u64 = 100;
+/// The recording that took longer.
+const SLOW: u64 = 7;
+
+/// Samples of a millisecond each: six of the main thread, four of another; ten more where the recording is slow.
+fn recording(number: u64) -> Recording {
+    let mut taken = HandSampled::default();
+    let (main, mailer) = (taken.thread("", ThreadRole::Main), taken.thread("mailer", ThreadRole::User));
+    let total = "App::Main > App.Cart::Total";
+    let concat = "App::Main > App.Cart::Total > System.String::Concat";
+    let mut paths = vec![concat, concat, concat, total, total, "App::Main"];
+    paths.extend(std::iter::repeat_n(total, if number == SLOW { 10 } else { 0 }));
+    for (step, path) in (0..).zip(paths) {
+        taken.cpu(main, step, path);
+    }
+    for step in 0..4 {
+        taken.cpu(mailer, step, "System.Threading.Thread::Start > App.Mail::Send > App.Mail::Send");
+    }
+    let mut recording = taken.recording();
+    recording.run.started_unix_ns = number;
+    recording
+}
+
+fn export(recording: &Recording, format: &str, file: &Path) {
+    let mut out = Vec::new();
+    exporter(format).expect("a format").write(recording, &ExportOptions::default(), &mut out).expect("written");
+    std::fs::write(file, out).expect("a file");
+}
+
+/// A folder of this test, empty.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+/// Runs a program in Python with a package from PyPI; the JSON that it prints, nothing where the package is not to be had.
+fn python(package: &str, program: &str, folder: &Path) -> Option<Value> {
+    let name = package.split('=').next().expect("a name");
+    let packages = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("python-{name}"));
+    if !packages.join("complete").exists() {
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--target"]);
+        let done = pip.arg(&packages).arg(package).output().ok()?;
+        if !done.status.success() {
+            return None;
+        }
+        std::fs::write(packages.join("complete"), "").expect("a mark");
+    }
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/parquet.md");
+    let mut command = Command::new("python3");
+    command.args(["-c", program, docs]).current_dir(folder).env("PYTHONPATH", packages);
+    let done = command.output().expect("Python was there a moment ago");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    Some(serde_json::from_slice(&done.stdout).expect("JSON"))
+}
+
+/// The queries of the documentation over all files of the folder, and the types of the columns.
+const QUERIES: &str = "
+import duckdb, json, re, sys
+text = open(sys.argv[1]).read().split('## Ten questions')[1]
+db = duckdb.connect()
+db.execute(\"CREATE VIEW paths AS SELECT * FROM read_parquet('*.paths.parquet')\")
+db.execute(\"CREATE VIEW samples AS SELECT * FROM read_parquet('*.samples.parquet')\")
+answers = [db.execute(query).fetchall() for query in re.findall(r'```sql\\n(.*?)```', text, re.S)]
+columns = {table: db.execute(f'DESCRIBE {table}').fetchall() for table in ['paths', 'samples']}
+print(json.dumps({'answers': answers, 'columns': {name: [row[:2] for row in rows] for name, rows in columns.items()}}))
+";
+
+#[test]
+fn duckdb_answers_the_questions_of_the_documentation_over_a_folder_of_recordings() {
+    let folder = folder("parquet");
+    for number in 0..RECORDINGS {
+        let recording = recording(number);
+        export(&recording, "parquet", &folder.join(format!("{number}.paths.parquet")));
+        export(&recording, "parquet-samples", &folder.join(format!("{number}.samples.parquet")));
+    }
+    let Some(said) = python("duckdb==2.0.0", QUERIES, &folder) else {
+        return not_run("SQL over exports: pip can't install DuckDB here");
+    };
+    let answers = said["answers"].as_array().expect("answers");
+    assert_eq!(answers.len(), 10);
+    let functions = json!([
+        ["App.Mail::Send", 400.0],
+        ["System.String::Concat", 300.0],
+        ["App.Cart::Total", 210.0],
+        ["App::Main", 100.0],
+        // Paths on which nothing ends have rows for what lies below them.
+        ["System.Threading.Thread::Start", 0.0],
+    ]);
+    assert_eq!(answers[0], functions);
+    assert_eq!(answers[1][0][0], "own");
+    assert_eq!(answers[2], json!([[400.0]]), "recursion once");
+    assert_eq!(answers[3], json!([["App::Main", 510.0]]));
+    assert_eq!(answers[4][0], json!(["App", 710.0]));
+    assert_eq!(answers[5], json!([[1, "", 610.0], [2, "mailer", 400.0]]));
+    assert_eq!(answers[6].as_array().map(Vec::len), Some(RECORDINGS as usize));
+    assert_eq!(answers[6][0], json!(["dotnet app.dll", SLOW, 20.0]));
+    assert_eq!(answers[7], json!([[SLOW, "App.Cart::Total", 6.0]]));
+    assert_eq!(answers[8], json!([[0, 1010.0]]));
+    assert_eq!(answers[9], json!(functions.as_array().expect("rows")[..4]));
+    // The columns that are documented, in their order.
+    let docs = include_str!("../../../docs/parquet.md");
+    let documented = |table: &str| -> Vec<Value> {
+        let rows = docs.lines().filter(|line| line.starts_with("| `"));
+        let cells = rows.map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
+        let mine = cells.filter(|cells| cells[3] == "both" || cells[3] == format!("`{table}`"));
+        let kind = |word: &str| if word == "text" { "VARCHAR" } else { "BIGINT" };
+        mine.map(|cells| json!([cells[1].trim_matches('`'), kind(cells[2])])).collect()
+    };
+    assert_eq!(said["columns"]["paths"], json!(documented("parquet")));
+    assert_eq!(said["columns"]["samples"], json!(documented("parquet-samples")));
+}
+
+/// Reads the message, follows every number, and adds up: amounts by metric, thread and path.
+const SUMS: &str = "
+import json
+from opentelemetry.proto.profiles.v1development.profiles_pb2 import ProfilesData
+data = ProfilesData()
+data.ParseFromString(open('app.otlp', 'rb').read())
+tables, sums, times = data.dictionary, {}, 0
+text = tables.string_table
+assert text[0] == '' and len(set(text)) == len(text)
+for table in [tables.mapping_table, tables.location_table, tables.function_table, tables.link_table,
+              tables.attribute_table, tables.stack_table]:
+    assert table[0].ByteSize() == 0
+stacks = [tuple(stack.location_indices) for stack in tables.stack_table]
+assert len(set(stacks)) == len(stacks)
+for resource in data.resource_profiles:
+    names = {of.key: of.value for of in resource.resource.attributes}
+    assert names['process.pid'].int_value == 7 and names['process.runtime.name'].string_value == '.NET'
+    for scope in resource.scope_profiles:
+        assert scope.scope.name == 'clrscope'
+        for profile in scope.profiles:
+            kind = text[profile.sample_type.type_strindex] + ' ' + text[profile.sample_type.unit_strindex]
+            for sample in profile.samples:
+                attributes = [tables.attribute_table[at] for at in sample.attribute_indices]
+                thread = {text[of.key_strindex]: of.value for of in attributes}['thread.name'].string_value
+                lines = [tables.location_table[at].lines[0] for at in stacks[sample.stack_index]]
+                path = ';'.join(text[tables.function_table[line.function_index].name_strindex] for line in lines)
+                key = f'{kind} {thread} {path}'
+                sums[key] = sums.get(key, 0) + sum(sample.values)
+                assert not sample.timestamps_unix_nano or len(sample.timestamps_unix_nano) == len(sample.values)
+                times += len(sample.timestamps_unix_nano)
+print(json.dumps({'sums': sums, 'times': times}))
+";
+
+#[test]
+fn the_classes_of_opentelemetry_read_profiles() {
+    let folder = folder("otlp");
+    export(&recording(0), "otlp", &folder.join("app.otlp"));
+    let Some(said) = python("opentelemetry-proto==1.45.2", SUMS, &folder) else {
+        return not_run("reading OpenTelemetry profiles: pip can't install its classes here");
+    };
+    let expected = json!({
+        "cpu nanoseconds main (thread 1, OS thread 101) System.String::Concat;App.Cart::Total;App::Main": 3_000_000,
+        "cpu nanoseconds main (thread 1, OS thread 101) App.Cart::Total;App::Main": 2_000_000,
+        "cpu nanoseconds main (thread 1, OS thread 101) App::Main": 1_000_000,
+        "cpu nanoseconds mailer (thread 2, OS thread 102) App.Mail::Send;App.Mail::Send;System.Threading.Thread::Start":
+            4_000_000,
+    });
+    assert_eq!(said["sums"], expected);
+    assert_eq!(said["times"], 10, "each sample has its time");
+    // Paths of calls, which have no times.
+    let tree = clrscope_recording::testing::ascii_trees::recording("thread 1 main\n  Main 1 10\n    Pay 2 5\n");
+    export(&tree, "otlp", &folder.join("app.otlp"));
+    let said = python("opentelemetry-proto==1.45.2", SUMS, &folder).expect("the classes");
+    assert_eq!(said["sums"]["wall nanoseconds main (thread 1, OS thread 1001) Pay;Main"], 5);
+    assert_eq!(said["sums"]["calls count main (thread 1, OS thread 1001) Pay;Main"], 2);
+    assert_eq!(said["times"], 0);
+}
