@@ -149,7 +149,11 @@ impl<'c, K: RowKind> Sheet<'c, K> {
 
 /// Lets text show, at every width, the column by which a request sorts the rows.
 fn show_sorted(section: &mut Section, request: &Request) {
-    let of_metric = request.query.metric.map(|_| if section.style == Style::Tree { Sort::Total } else { Sort::Own });
+    // A picture has no columns.
+    if matches!(section.style, Style::Flame { .. }) {
+        return;
+    }
+    let of_metric = request.query.metric.map(|_| if section.style.is_tree() { Sort::Total } else { Sort::Own });
     let Some(sort) = request.query.sort.or(of_metric) else { return };
     let metric = request.query.metric.map_or("", |metric| metric.name);
     let Some(column) = section.columns.iter().position(|column| is_sorted_by(column.key, sort, metric)) else { return };

@@ -37,6 +37,8 @@ pub struct Request {
     pub min_share: f64,
     /// Only this node of a tree, with what lies below it; `min_share` is then a share of the node.
     pub below: Option<TreePlace>,
+    /// Text goes to a terminal, where somebody sees box characters and colours; other text is ASCII where it is drawn.
+    pub on_terminal: bool,
 }
 
 /// An option of a report: what a view either takes, or refuses with a reason.
@@ -155,6 +157,7 @@ impl Flag {
             against,
             min_share: _,
             below: _,
+            on_terminal: _,
         } = request;
         match self {
             Self::Pid => query.pid.is_some(),

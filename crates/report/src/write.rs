@@ -14,7 +14,7 @@ impl Report<'_> {
     /// Errors of `out`.
     pub fn write(&self, format: Format, width: usize, out: &mut dyn Write) -> io::Result<()> {
         match format {
-            Format::Text => self.render(&mut text::Text::new(out, width)),
+            Format::Text => self.render(&mut text::Text::new(out, width, self.request.on_terminal)),
             Format::Json => self.render(&mut Json::new(out, self.view.layout)),
             Format::Csv => self.render(&mut Csv::new(out)),
             Format::Html => page::write(self, out),

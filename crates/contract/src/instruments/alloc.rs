@@ -45,5 +45,5 @@ pub const SPEC: &Spec = &Spec {
         word: None,
         why: "alloc:exact needs the runtime's slow way to allocate, which is chosen when the runtime starts",
     }]),
-    views: &["allocations", "functions", "tree", "callers", "callees"],
+    views: &["allocations", "functions", "tree", "flame", "callers", "callees"],
 };

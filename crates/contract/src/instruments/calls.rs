@@ -51,5 +51,5 @@ pub const SPEC: &Spec = &Spec {
     rules: &[],
     conflicts: &[],
     attach: Attach::Never("calls needs enter and leave hooks, and the runtime takes those only when it starts"),
-    views: &["summary", "functions", "tree", "callers", "callees", "threads", "modules"],
+    views: &["summary", "functions", "tree", "flame", "callers", "callees", "threads", "modules"],
 };

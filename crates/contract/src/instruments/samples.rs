@@ -10,7 +10,7 @@ pub const MAX: &str = "max";
 
 /// Views of what was sampled.
 pub(super) const VIEWS: &[&str] =
-    &["summary", "functions", "tree", "callers", "callees", "threads", "timeline", "modules", "lines"];
+    &["summary", "functions", "tree", "flame", "callers", "callees", "threads", "timeline", "modules", "lines"];
 
 /// The memory limit.
 pub(super) const MEMORY: OptionSpec = OptionSpec {

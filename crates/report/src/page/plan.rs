@@ -66,7 +66,8 @@ impl Planned {
 /// Everything that a page has of a recording under the filters of `asked`, the metric that is asked for first.
 pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) -> Vec<Planned> {
     let mut all = Vec::new();
-    for &view in VIEWS {
+    // The page draws flame graphs of the tree itself.
+    for &view in VIEWS.iter().filter(|view| view.name != "flame") {
         let takes = |flag: Flag| view.why_not(flag).is_none();
         let request = Request {
             query: filters_for(asked, Some(view)),

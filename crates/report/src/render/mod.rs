@@ -70,6 +70,11 @@ pub enum Style {
     Single,
     /// Nodes in preorder, as a table indented by depth in text and nested objects in JSON.
     Tree,
+    /// Nodes in preorder, drawn in text as a flame graph; otherwise as a tree.
+    Flame {
+        /// Amounts are the nodes' own: frames are as wide as these with those of all nodes below.
+        own: bool,
+    },
     /// Lines, with headings where threads change.
     Log,
     /// Lines below a table or a log, beside what the view is about.
@@ -83,12 +88,18 @@ pub enum Style {
 }
 
 impl Style {
+    /// Whether rows are nodes in preorder.
+    pub(crate) const fn is_tree(self) -> bool {
+        matches!(self, Self::Tree | Self::Flame { .. })
+    }
+
     /// The name of the layout in pages.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Table => "table",
             Self::Single => "single",
             Self::Tree => "tree",
+            Self::Flame { .. } => "flame",
             Self::Log => "log",
             Self::Lines => "lines",
             Self::Stories => "stories",

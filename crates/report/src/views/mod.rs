@@ -4,6 +4,7 @@ mod allocations;
 mod conditions;
 mod events;
 mod exceptions;
+mod flame;
 mod flow;
 mod functions;
 mod gc;
@@ -37,6 +38,7 @@ pub static VIEWS: &[&View] = &[
     &summary::VIEW,
     &functions::VIEW,
     &tree::VIEW,
+    &flame::VIEW,
     &neighbours::CALLERS,
     &neighbours::CALLEES,
     &threads::VIEW,

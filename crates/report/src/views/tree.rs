@@ -5,7 +5,8 @@ use std::io;
 use std::rc::Rc;
 
 use clrscope_analysis::{
-    Allocated, Amount, Conditions, Forest, FunctionRef, Pruned, Times, TreeNode, TreeOptions, Unit,
+    Allocated, Amount, Column as Measured, Conditions, Forest, FunctionRef, Pruned, QueryProblem, Source, Times,
+    TreeNode, TreeOptions, Unit,
 };
 
 use clrscope_recording::model::Recording;
@@ -13,7 +14,7 @@ use clrscope_recording::model::Recording;
 use super::functions::share as share_of;
 use super::timed::{Present, Timed, allocation_keys, metric_columns, name_columns};
 use super::{LOG_FLAGS, NO_HEAP, NO_SOURCE, nothing};
-use crate::cell::{Cell, Kind};
+use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count, share, time};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -29,12 +30,14 @@ pub(super) static VIEW: View = View {
     text_rows: |_| None,
     has_head: true,
     layout: Layout::Dense,
-    columns: |request| sheet(Present::all(request.query.metric)).infos(),
-    open: |recording, request, _| {
-        let forest = Rc::new(Forest::open(recording, &request.query)?);
-        Ok(Box::new(Opened { forest, request: request.clone(), recording, again: false }))
-    },
+    columns,
+    open: |recording, request, _| Ok(Box::new(Opened::new(recording, request, Style::Tree)?)),
 };
+
+/// Columns that nodes have.
+pub(super) fn columns(request: &Request) -> Vec<ColumnInfo> {
+    sheet(Present::all(request.query.metric)).infos()
+}
 
 /// The answer of an open forest, to whoever asks again and again about parts of it: the forest keeps what it decodes.
 pub(crate) fn answer_again<'a>(
@@ -42,7 +45,8 @@ pub(crate) fn answer_again<'a>(
     recording: &'a Recording,
     request: &Request,
 ) -> Box<dyn Answer + 'a> {
-    Box::new(Opened { forest: Rc::clone(forest), request: request.clone(), recording, again: true })
+    let (forest, style) = (Rc::clone(forest), Style::Tree);
+    Box::new(Opened { forest, request: request.clone(), recording, style, again: true })
 }
 
 struct Nodes;
@@ -119,8 +123,17 @@ fn sheet<'c>(present: Present) -> Sheet<'c, Nodes> {
     Sheet::new(columns)
 }
 
-/// Columns in text.
-fn text(conditions: &Conditions<'_>, allocated: bool) -> Vec<(&'static str, u8)> {
+/// Columns in text. Flame graphs are made of totals, names and kinds of code.
+fn text(conditions: &Conditions<'_>, allocated: bool, style: Style) -> Vec<(&'static str, u8)> {
+    if let Style::Flame { .. } = style {
+        let total = match conditions.metric.source {
+            Source::Calls(Measured::Calls) => "calls",
+            Source::Calls(Measured::Cpu) => "inclusive_cpu_ns",
+            Source::Calls(_) => "inclusive_ns",
+            Source::Stacks { keys: [_, total], .. } => total,
+        };
+        return vec![(total, 0), ("name", 0), ("code", 0)];
+    }
     let [own_bytes, total_bytes, _, total_objects] = allocation_keys();
     match conditions.metric.keys() {
         None => shown(&[
@@ -137,12 +150,22 @@ fn text(conditions: &Conditions<'_>, allocated: bool) -> Vec<(&'static str, u8)>
     }
 }
 
-struct Opened<'a> {
+/// The tree of a recording, to be shown in the one or the other style.
+pub(super) struct Opened<'a> {
     forest: Rc<Forest<'a>>,
     request: Request,
     recording: &'a Recording,
+    style: Style,
     /// Whether others will ask the forest, too.
     again: bool,
+}
+
+impl<'a> Opened<'a> {
+    /// The tree that a request wants.
+    pub(super) fn new(recording: &'a Recording, request: &Request, style: Style) -> Result<Self, QueryProblem> {
+        let forest = Rc::new(Forest::open(recording, &request.query)?);
+        Ok(Self { forest, request: request.clone(), recording, style, again: false })
+    }
 }
 
 impl Answer for Opened<'_> {
@@ -157,11 +180,11 @@ impl Answer for Opened<'_> {
         let samples = conditions.samples > 0;
         let allocated = self.forest.has_allocations();
         let sheet = sheet(Present { processes: false, threads, cpu, metric, resolution, samples, allocated });
-        let section = Section {
-            nothing: nothing("path"),
-            ..sheet.main(&self.request, "roots", Style::Tree, &text(conditions, allocated))
-        };
-        let options = TreeOptions { min_share: self.request.min_share, max_depth: None };
+        let shown = text(conditions, allocated, self.style);
+        let section = Section { nothing: nothing("path"), ..sheet.main(&self.request, "roots", self.style, &shown) };
+        // The deepest that is wanted is still shown.
+        let max_depth = self.request.max_depth.map(|depth| depth.saturating_add(1));
+        let options = TreeOptions { min_share: self.request.min_share, max_depth };
         renderer.section(&section, &mut |visit| {
             let shown = Slot::new(false);
             let show = |node: &TreeNode<'_>| {

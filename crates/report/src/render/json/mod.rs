@@ -131,7 +131,7 @@ impl Renderer for Json<'_> {
                 })?;
                 self.member(&Value::Object(only))
             }
-            Style::Tree => {
+            Style::Tree | Style::Flame { .. } => {
                 let mut tree = Tree { out: &mut self.out, open: 0 };
                 write!(tree.out, "[")?;
                 rows(&mut |entry| tree.node(section, entry))?;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cell::{Cell, Kind};
 use crate::render::text::grid::words;
-use crate::render::{About, Entry, Renderer, Rows, Section, Style, Tail, Title};
+use crate::render::{About, Entry, Renderer, Rows, Section, Tail, Title};
 
 /// Values that are more than a number, each once.
 #[derive(Default)]
@@ -153,7 +153,7 @@ impl Renderer for Packed<'_> {
     }
 
     fn section(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
-        let is_tree = section.style == Style::Tree;
+        let is_tree = section.style.is_tree();
         let mut packing: Vec<Packing> =
             columns(section).into_iter().map(|at| Packing::new(at, section.columns[at].kind)).collect();
         let (mut count, mut depths, mut below) = (0_usize, String::new(), String::new());

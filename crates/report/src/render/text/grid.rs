@@ -55,7 +55,7 @@ impl Grid {
             };
             (shown.column, column)
         };
-        let is_tree = section.style == crate::render::Style::Tree;
+        let is_tree = section.style.is_tree();
         let is_name = |column: &usize| section.columns[*column].kind == Kind::Function;
         Self {
             columns: section.text.iter().map(column).collect(),

@@ -3,6 +3,7 @@
 pub(crate) mod events;
 pub(crate) mod exceptions;
 pub(crate) mod facts;
+mod flame;
 pub(crate) mod flow;
 mod follow;
 pub(crate) mod grid;
@@ -51,13 +52,15 @@ pub(crate) struct Text<'o> {
     is_empty: bool,
     /// Whether a table stands above.
     is_below_table: bool,
+    /// Whether somebody sees box characters and colours.
+    on_terminal: bool,
 }
 
 impl<'o> Text<'o> {
     /// Text in at most `width` columns.
-    pub(crate) fn new(out: &'o mut dyn Write, width: usize) -> Self {
+    pub(crate) fn new(out: &'o mut dyn Write, width: usize, on_terminal: bool) -> Self {
         let prose = if width == UNLIMITED { PROSE } else { width };
-        Self { out: Guard::new(out), width, prose, is_empty: false, is_below_table: false }
+        Self { out: Guard::new(out), width, prose, is_empty: false, is_below_table: false, on_terminal }
     }
 
     fn write(&mut self, text: &str) -> io::Result<()> {
@@ -126,6 +129,27 @@ impl<'o> Text<'o> {
             Some(note) => self.write(&footnote(note, self.prose)),
             None => Ok(()),
         }
+    }
+
+    fn flame(&mut self, section: &Section, own: bool, rows: &mut Rows<'_>) -> io::Result<()> {
+        let mut frames = Vec::new();
+        let tail = rows(&mut |entry| {
+            frames.push(flame::Frame::of(section, entry));
+            Ok(())
+        })?;
+        if frames.is_empty() {
+            return self.nothing(section);
+        }
+        if own {
+            flame::add_up(&mut frames);
+        }
+        let picture = flame::draw(&frames, self.width, self.on_terminal);
+        self.write(&picture.text)?;
+        let folded = "Dots are frames too narrow to be drawn: they, and what they called, are";
+        if picture.folded > 0 {
+            self.write(&footnote(&format!("{folded} {}.", units::count(picture.folded as u64)), self.prose))?;
+        }
+        self.tail(section, &tail, frames.len())
     }
 
     fn log(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
@@ -210,6 +234,7 @@ impl Renderer for Text<'_> {
             // Columns of JSON and CSV that text says in other words.
             Style::Table if section.text.is_empty() => Ok(()),
             Style::Table | Style::Single | Style::Tree => self.table(section, rows),
+            Style::Flame { own } => self.flame(section, own, rows),
             Style::Log => self.log(section, rows),
             Style::Lines if self.is_empty => Ok(()),
             Style::Lines => {
