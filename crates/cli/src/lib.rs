@@ -16,6 +16,7 @@ mod native_symbols;
 mod output;
 mod pack;
 mod programs;
+mod progress;
 mod recorded_process;
 mod recording_file;
 mod result_file;

@@ -3,12 +3,14 @@
 use std::fs;
 use std::path::Path;
 use std::process;
+use std::time::Instant;
 
 use clrscope_recording::pack::{PackError, PackOptions, PackProgress, is_draft, pack_completed};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::errors::{Failure, reason, shown};
 use crate::native_symbols::add_native_symbols;
+use crate::progress::BETWEEN;
 use crate::recording_file::open_failure;
 use crate::terminal::say;
 
@@ -17,9 +19,15 @@ use crate::terminal::say;
 /// # Errors
 /// When nothing can be read or the file not be written; the folder stays as it is.
 pub(crate) fn pack(folder: &Path, file: &Path, overwrite: bool, progress: bool) -> Result<(), Failure> {
-    let bar = if progress { progress_bar() } else { ProgressBar::hidden() };
+    let (began, mut bar) = (Instant::now(), ProgressBar::hidden());
     let options = PackOptions { overwrite, ..PackOptions::default() };
-    let result = pack_completed(folder, file, options, &mut add_native_symbols, &mut |now| show(&bar, now));
+    let result = pack_completed(folder, file, options, &mut add_native_symbols, &mut |now| {
+        // A bar that comes and goes at once is nothing but a flicker.
+        if progress && bar.is_hidden() && began.elapsed() > BETWEEN {
+            bar = progress_bar();
+        }
+        show(&bar, now);
+    });
     bar.finish_and_clear();
     result.map(|_| ()).map_err(|error| failure(folder, error))
 }

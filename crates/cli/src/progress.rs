@@ -1,52 +1,115 @@
-//! One line about a recording that goes on, rewritten each second: for people at a terminal.
+//! Lines for people at a terminal: about a recording that goes on, rewritten each second, and about work that takes long.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::Process;
 
-use crate::terminal::{clear_status, status};
+use crate::terminal::{clear_status, messages_on_terminal, status};
 
-/// Between two lines.
-const BETWEEN: Duration = Duration::from_secs(1);
+/// Between two lines; work that takes no longer than this has none.
+pub(crate) const BETWEEN: Duration = Duration::from_secs(1);
+/// After a look at the recording that took so long, because it is large, the next one waits for so many times as long.
+const LONG: (Duration, u32) = (Duration::from_millis(500), 20);
 
-/// The line, while it is shown.
+/// The line about a recording, while it is shown.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     is_shown: bool,
     began: Instant,
     next: Instant,
+    /// Words about the end.
+    ending: &'static str,
 }
 
 impl Progress {
-    /// The line, or nothing at all.
-    pub(super) fn new(is_shown: bool) -> Self {
+    /// The line, or nothing at all; `ending` says what ends the recording.
+    pub(crate) fn new(is_shown: bool, ending: &'static str) -> Self {
         let now = Instant::now();
-        Self { is_shown, began: now, next: now + BETWEEN }
+        Self { is_shown, began: now, next: now + BETWEEN, ending }
     }
 
     /// Shows the line when it is due.
-    pub(super) fn update(&mut self, folder: &Path) {
+    pub(crate) fn update(&mut self, folder: &Path) {
         let now = Instant::now();
         if !self.is_shown || now < self.next {
             return;
         }
-        self.next = now + BETWEEN;
         if let Ok(recording) = clrscope_recording::open(folder) {
-            status(&line(self.began.elapsed(), &recording.processes));
+            status(&line(self.began.elapsed(), &recording.processes, self.ending));
         }
+        let took = now.elapsed();
+        self.next = now + if took < LONG.0 { BETWEEN } else { took * LONG.1 };
     }
 
     /// Takes the line away.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         if self.is_shown {
             clear_status();
         }
     }
 }
 
-fn line(elapsed: Duration, processes: &[Process]) -> String {
+/// A thread that shows something until this goes.
+#[derive(Debug)]
+pub(crate) struct Shown(Option<(Sender<()>, JoinHandle<()>)>);
+
+impl Shown {
+    /// The line about the recording in a folder, while somebody else waits for the program's end; nothing unless `is_wanted`
+    /// and stderr is a terminal.
+    pub(crate) fn recording(is_wanted: bool, folder: PathBuf) -> Self {
+        Self::start(is_wanted, move |end| {
+            let mut line = Progress::new(true, "the program's end ends the recording");
+            while goes_on(end, BETWEEN) {
+                line.update(&folder);
+            }
+            line.end();
+        })
+    }
+
+    /// A line about work, once that has taken a second; nothing unless stderr is a terminal.
+    pub(crate) fn work(what: &'static str) -> Self {
+        Self::start(true, move |end| {
+            let began = Instant::now();
+            while goes_on(end, BETWEEN) {
+                status(&format!("clrscope: {what}, {} s", began.elapsed().as_secs()));
+            }
+            if began.elapsed() >= BETWEEN {
+                clear_status();
+            }
+        })
+    }
+
+    fn start(is_wanted: bool, show: impl FnOnce(&Receiver<()>) + Send + 'static) -> Self {
+        let begin = || {
+            let (sender, receiver) = channel();
+            // Without a thread there is no line.
+            let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(move || show(&receiver)).ok()?;
+            Some((sender, thread))
+        };
+        Self((is_wanted && messages_on_terminal()).then(begin).flatten())
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if let Some((sender, thread)) = self.0.take() {
+            drop(sender);
+            // A thread that panicked has nothing to take away.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Waits; whether nobody wants the end.
+fn goes_on(end: &Receiver<()>, time: Duration) -> bool {
+    end.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
+}
+
+fn line(elapsed: Duration, processes: &[Process], ending: &str) -> String {
     let is_sampled = |name: &str| name == instrument::CPU || name == instrument::WALL;
     let arenas = || processes.iter().flat_map(|process| &process.events);
     let bytes = |sampled: bool| -> usize {
@@ -62,5 +125,5 @@ fn line(elapsed: Duration, processes: &[Process]) -> String {
         parts.push(format!("{:.1} MB of events", bytes(false) as f64 / 1e6));
     }
     parts.push(format!("{lost} lost"));
-    format!("clrscope: {}; Ctrl-C ends the recording", parts.join(", "))
+    format!("clrscope: {}; {ending}", parts.join(", "))
 }

@@ -17,6 +17,7 @@ use crate::errors::{Failure, reason, shown};
 use crate::launch::{Debugger, Ended, Program, Signals, Stdout, agent_variables, start};
 use crate::output::{self, RecordingPath, Start};
 use crate::pack;
+use crate::progress::Shown;
 use crate::terminal::say;
 use crate::viewer::{self, Viewer};
 
@@ -40,6 +41,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) force: bool,
     /// Show progress of packing on a terminal.
     pub(crate) progress: bool,
+    /// Show a line about the recording on the terminal while the program runs.
+    pub(crate) live: bool,
     /// Say where it records, and what an interruption does, before the program starts.
     pub(crate) announce: bool,
     /// Destination of the program's output.
@@ -96,7 +99,9 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
     let running = start(plan.program, &agent_variables(&agent, &request), plan.stdout, signals.clone(), plan.debugger)
         .inspect_err(|_| discard(&place))?;
     let pid = running.id();
+    let live = Shown::recording(plan.live, place.folder.clone());
     let ended = running.wait().map_err(|e| our_failure("cannot see the program's end", &e))?;
+    drop(live);
     writer.ended(pid, ended.exit());
     writer.request_stop();
     drop(writer);

@@ -35,6 +35,11 @@ fn terminal_width(output: impl AsFd) -> Option<usize> {
     rustix::termios::tcgetwinsize(output).ok().map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }
 
+/// Whether results go to a person.
+pub(crate) fn results_on_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Whether messages go to a person.
 pub(crate) fn messages_on_terminal() -> bool {
     io::stderr().is_terminal()

@@ -162,6 +162,21 @@ fn attaching_at_a_terminal_shows_a_line_that_each_second_replaces_until_ctrl_c()
     server.stop("TERM").expect_success();
 }
 
+#[test]
+fn a_line_while_the_program_runs_is_shown_where_it_is_asked_for() {
+    let (place, runtime) = (TestFolder::new(), clrscope_testkit::runtimes().last().expect("a runtime"));
+    let options = ["run", "--live", "-i", "exceptions", "-o", "x.clrs", "--"].map(OsString::from);
+    let words = options.into_iter().chain(runtime.words(&fixture("Server")));
+    let (code, seen) = tool_at_a_terminal(&place, Some(runtime), words, ("clrscope: 2 s, ", "clrscope: recorded"));
+    assert_eq!(code, Some(0), "{seen}");
+    let ending = " lost; the program's end ends the recording\u{1b}[K";
+    assert!(seen.split('\r').any(|line| line.starts_with("clrscope: ") && line.ends_with(ending)), "{seen:?}");
+    // It is taken away when the program has ended, and nothing of it goes into pipes.
+    assert!(seen.rsplit(ending).next().is_some_and(|after| after.contains("\r\u{1b}[K")), "{seen:?}");
+    let piped = place.run("run --live -o y.clrs -- true");
+    assert!(piped.status.success() && !String::from_utf8_lossy(&piped.stderr).contains(" lost; "), "{piped:?}");
+}
+
 /// Text of the terminal up to and a little after `text`.
 fn wait_for(master: &mut File, text: &str) -> String {
     let (mut seen, mut buffer, began) = (String::new(), [0_u8; 1024], Instant::now());

@@ -88,7 +88,7 @@ pub(super) struct Report {
 #[derive(Debug, Args, Default)]
 #[command(next_help_heading = "Views 'flow', 'events' and 'exceptions'")]
 struct LogFlags {
-    /// View flow: leave out calls deeper than this (0 is the outermost)
+    /// Views flow and flame: leave out calls deeper than this (0 is the outermost)
     #[arg(long, value_name = "DEPTH", value_parser = whole::<u32>)]
     depth: Option<u32>,
 

@@ -40,6 +40,11 @@ pub(super) struct Run {
     #[command(flatten)]
     result: ResultArgs,
 
+    /// Show time, samples and losses in a line on the terminal while the program runs; the program's own output may come in
+    /// between
+    #[arg(long, conflicts_with = "quiet")]
+    live: bool,
+
     /// Start the program under gdb or lldb, or let it wait until any debugger attaches
     #[arg(long, value_enum, value_name = "DEBUGGER")]
     debugger: Option<DebuggerName>,
@@ -62,7 +67,7 @@ pub(super) struct Run {
 }
 
 /// Options without meaning where nothing is recorded.
-const OF_RECORDINGS: [&str; 16] = [
+const OF_RECORDINGS: [&str; 17] = [
     "instruments",
     "include",
     "exclude",
@@ -79,6 +84,7 @@ const OF_RECORDINGS: [&str; 16] = [
     "output",
     "force",
     "view",
+    "live",
 ];
 
 /// The names of `--debugger`.
@@ -123,6 +129,7 @@ impl Run {
             output: self.result.output,
             force: self.result.force,
             quiet: self.result.quiet,
+            live: self.live,
             debugger: self.debugger.map(Debugger::from),
             view: self.view,
             command: self.command,

@@ -6,7 +6,6 @@
 //! 4. [`refusal`] says what a runtime's refusal means.
 
 mod place;
-mod progress;
 mod recording;
 mod refusal;
 mod target;

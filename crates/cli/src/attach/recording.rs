@@ -15,13 +15,13 @@ use clrscope_recording::model::Exit;
 use clrscope_recording::writer::{Answer, Command, ControlError, RunWriter, Standing, command, standing};
 
 use super::place::ForeignPlace;
-use super::progress::Progress;
 use super::refusal::{Present, refused};
 use super::target::{Target, unless_ended};
 use crate::agent_file;
 use crate::errors::{Failure, reason, shown};
 use crate::launch::Signals;
 use crate::output::{self, RecordingPath, Start};
+use crate::progress::Progress;
 use crate::session::{finish, keep_agent_logs};
 use crate::terminal::say;
 use crate::viewer::{self, Viewer};
@@ -208,7 +208,7 @@ impl Session {
 
     /// Waits until the recording is over, the process has ended, or somebody wants the end.
     fn wait(&self, process: &Process, is_interrupted: &AtomicBool, progress: bool) {
-        let mut line = Progress::new(progress);
+        let mut line = Progress::new(progress, "Ctrl-C ends the recording");
         while !is_interrupted.load(Ordering::Acquire) && process.is_alive() && self.standing() == Standing::Recording {
             line.update(&self.place.folder);
             thread::park_timeout(LOOK_EVERY);

@@ -109,6 +109,7 @@ fn run(
         output: Some(output),
         force,
         progress: messages_on_terminal(),
+        live: false,
         announce: false,
         stdout: Stdout::OurStderr,
         debugger: None,

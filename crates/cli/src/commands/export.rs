@@ -9,6 +9,7 @@ use clrscope_recording::model::Recording;
 use clrscope_report::exporters;
 
 use crate::errors::{Failure, quoted, reason, shown};
+use crate::progress::Shown;
 use crate::recording_file::{open_parts, query_failure, resolved};
 use crate::result_file;
 
@@ -36,11 +37,14 @@ pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
         let what = format!("cannot export to {}", quoted(&options.format));
         Failure::usage(what, "there is no such format", "see 'clrscope export --help'")
     })?;
+    let reading = Shown::work("reading the recording");
     let recording = open_parts(&options.recording, &options.export.query.parts)?;
+    drop(reading);
     let export = &ExportOptions { query: resolved(&recording, &options.export.query)?, ..options.export.clone() };
     let result = match &options.output {
         Some(file) => {
             result_file::check(file, &options.recording, options.force)?;
+            let _writing = Shown::work("writing the export");
             result_file::write(file, options.force, |out| format.write(&recording, export, out))
         }
         None => write_stdout(format, &recording, export),

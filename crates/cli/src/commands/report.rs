@@ -8,6 +8,7 @@ use clrscope_report::{Format, Report, Request, View};
 use super::follow::{Poll, follow};
 use super::thread_files::ThreadFiles;
 use crate::errors::{Failure, reason, shown};
+use crate::progress::Shown;
 use crate::recording_file::{newest_here, open_parts, query_failure, resolved};
 use crate::result_file;
 use crate::summary::say_unmatched;
@@ -43,13 +44,20 @@ pub(crate) fn perform(options: &ReportOptions) -> Result<(), Failure> {
     if options.request.follow {
         return follow_log(options, &path);
     }
+    let reading = Shown::work("reading the recording");
     let recording = open_parts(&path, &options.request.query.parts)?;
+    drop(reading);
     if *format == Format::Text && !view.has_head {
         say_unmatched(&recording);
     }
     let asked = Request { query: resolved(&recording, &options.request.query)?, ..options.request.clone() };
-    let request = if *format == Format::Text { view.for_people(&asked) } else { asked };
+    let request = match format {
+        Format::Text => Request { on_terminal: terminal::results_on_terminal(), ..view.for_people(&asked) },
+        _ => asked,
+    };
+    let adding_up = Shown::work("adding up");
     let report = view.open(&recording, &request).map_err(|problem| query_failure(&problem))?;
+    drop(adding_up);
     match &options.output {
         Some(file) if *format == Format::Html => write_page(&report, file, &path, options.force),
         Some(folder) => ThreadFiles::write(folder, &recording, &report),
@@ -63,6 +71,7 @@ pub(crate) fn perform(options: &ReportOptions) -> Result<(), Failure> {
 /// When the file is there already, or can't be written.
 pub(super) fn write_page(report: &Report<'_>, file: &Path, path: &Path, force: bool) -> Result<(), Failure> {
     result_file::check(file, path, force)?;
+    let _writing = Shown::work("writing the page");
     let written: io::Result<()> = result_file::write(file, force, |out| report.write(Format::Html, 0, out));
     written.map_err(|error| {
         Failure::new(format!("cannot write {}", shown(file)), reason(&error), "choose another file with -o")

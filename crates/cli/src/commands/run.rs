@@ -26,6 +26,8 @@ pub(crate) struct RunOptions {
     pub(crate) force: bool,
     /// Print nothing but errors.
     pub(crate) quiet: bool,
+    /// Show a line about the recording while the program runs.
+    pub(crate) live: bool,
     /// Debugger to start the program under.
     pub(crate) debugger: Option<Debugger>,
     /// Serve the page of the recording while it grows.
@@ -56,6 +58,7 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
         output: options.output,
         force: options.force,
         progress: !options.quiet && messages_on_terminal(),
+        live: options.live,
         announce: !options.quiet && messages_on_terminal(),
         stdout: Stdout::Ours,
         debugger: options.debugger,
