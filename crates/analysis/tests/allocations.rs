@@ -92,11 +92,14 @@ fn what_is_alive_is_asked_for_at_the_end_or_at_a_mark() {
     assert_eq!((at_mark("1"), at_mark("mark")), ((2, 1_100, 0), (1, 1_000, 0)));
 }
 
+/// The file and line of an IL offset in a function of a module.
+type FindLine = dyn FnMut(&str, u32, u32) -> Option<(String, u32)>;
+
 #[test]
 fn lines_have_the_bytes_that_they_allocate_and_those_of_their_calls() {
     let recording = recording();
     let find = &mut |_: &str, _: u32, offset: u32| Some(("Cache.cs".to_owned(), offset + 10));
-    let rows = |query: Query, find: &mut dyn FnMut(&str, u32, u32) -> Option<(String, u32)>| {
+    let rows = |query: Query, find: &mut FindLine| {
         let view = lines(&recording, &query, find).expect("lines");
         assert_eq!(view.amount_without_line, 0);
         view.rows

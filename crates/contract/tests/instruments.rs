@@ -295,7 +295,7 @@ fn specifications_are_sound() {
         assert!(words.iter().all(|word| InstrumentRequest::parse(&format!("x:{word}")).is_ok()), "{place}");
         assert!(!spec.views.is_empty() && !spec.about.is_empty(), "{place}");
         let has = |name: &str| spec.option(name).is_some();
-        assert!(spec.conflicts.iter().filter_map(|conflict| conflict.option).all(|option| has(option)), "{place}");
+        assert!(spec.conflicts.iter().filter_map(|conflict| conflict.option).all(has), "{place}");
         for conflict in spec.conflicts {
             assert!(!matches!(conflict.with, With::Instrument(other) if !names.contains(other)), "{place}");
             if let With::Member(other, option, word) = conflict.with {

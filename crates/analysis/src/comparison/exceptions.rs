@@ -81,14 +81,15 @@ pub fn exception_changes(sides: &Sides<'_>, query: &Query) -> Result<ExceptionCh
         }
     }
     let before = logs[0].len();
-    let row = |((type_name, _), (place, counts)): ((String, Option<u32>), (_, Vec<(u64, u64)>))| {
+    let row = |type_name: String, place: Option<Thrower>, counts: &[(u64, u64)]| {
         let of = |part: fn(&(u64, u64)) -> u64| {
             let all: Vec<Measured> = counts.iter().map(|of| Measured::exact(part(of) as f64)).collect();
             Change::of(&all[..before], &all[before..])
         };
         ExceptionChange { type_name, place, count: of(|of| of.0), unhandled: of(|of| of.1) }
     };
-    let mut rows: Vec<ExceptionChange> = places.into_iter().map(row).collect();
+    let mut rows: Vec<ExceptionChange> =
+        places.into_iter().map(|((type_name, _), (place, counts))| row(type_name, place, &counts)).collect();
     let mut verdicts = Verdicts::default();
     rows.iter().for_each(|row| verdicts.count(row.count.verdict));
     match query.sort {

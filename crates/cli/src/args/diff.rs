@@ -56,9 +56,9 @@ pub(super) struct Diff {
     #[arg(long, value_name = "METRIC", value_parser = metrics())]
     metric: Option<&'static Metric>,
 
-    /// Fail with exit code 3 where functions that match have more of a metric than allowed: PATTERN:METRIC>+5% (growth),
-    /// >+5 (so much more) or >5 (whatever it was before). Times need a unit (>+20ms); METRIC-self are functions' own
-    /// amounts, METRIC-share parts of the whole (>+2pt, >30%). What chance may have done does not fail. Can be repeated
+    /// Fail with exit code 3 where functions that match have more of a metric than allowed: PATTERN:METRIC>+5%
+    /// (growth), >+5 (so much more) or >5 (whatever it was before). Times need a unit (>+20ms); METRIC-self are functions'
+    /// own amounts, METRIC-share parts of the whole (>+2pt, >30%). What chance may have done does not fail. Can be repeated
     #[arg(long, value_name = "GATE")]
     fail_on: Vec<String>,
 
