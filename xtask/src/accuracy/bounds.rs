@@ -6,7 +6,7 @@ use super::page::Page;
 
 /// Part of the rows whose bounds hold the truth.
 const STATED: f64 = 0.95;
-/// Where so few rows within their bounds have less than this chance if bounds hold as often as they say, they don't.
+/// The chance below which so few rows within their bounds are a miss: bounds do not hold as often as they say then.
 const UNLIKELY: f64 = 0.01;
 /// Part of a time that hooks must have taken for their cost to say anything about its bounds.
 const HOOKS_THAT_MATTER: f64 = 0.1;

@@ -106,7 +106,7 @@ pub struct Forest<'a> {
     query: Query,
     sort: Sort,
     conditions: Conditions<'a>,
-    /// What [`walk_again`](Self::walk_again) keeps, process by process.
+    /// Trees that [`walk_again`](Self::walk_again) keeps, process by process.
     kept: OnceLock<Vec<Kept<'a>>>,
 }
 
