@@ -114,12 +114,12 @@ fn beside_calls_each_path_of_the_tree_has_what_it_allocated() {
         let tree = tree(&run.recording, &Query::default(), &TreeOptions::default()).expect("a tree");
         let of = |name: &str| tree.nodes.iter().filter(|node| node.function.name() == name).collect::<Vec<_>>();
         let [work] = of("Allocated.Program::Work")[..] else { panic!("{place}: one path leads to the work") };
-        let allocated = work.allocated.expect("allocations");
+        let allocated = work.allocated.as_deref().expect("allocations");
         assert_eq!(allocated.total_bytes, printed(&run, "bytes"), "{place}: as the runtime itself counts");
         let points: Vec<_> = of("Allocated.Program::NewPoint");
         assert!(points.len() >= 2, "{place}: before the work, and in it");
         for node in points {
-            let (allocated, calls) = (node.allocated.expect("allocations"), node.times.calls);
+            let (allocated, calls) = (node.allocated.as_deref().expect("allocations"), node.times.calls);
             assert_eq!((allocated.own_objects, allocated.own_bytes), (calls, 24 * calls), "{place}: {node:?}");
         }
         let whole = functions(&run.recording, &Query::default()).expect("functions");

@@ -365,6 +365,27 @@ mod tests {
     }
 
     #[test]
+    fn a_chain_is_its_return_addresses_wherever_its_frames_lie() {
+        let mut words = [0_usize; 64];
+        let at = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
+        let stack = CurrentStack::here().expect("bounds are known");
+        let mut number_of = |first: usize, apart: usize, addresses: &[usize]| {
+            let words = std::hint::black_box(&mut words);
+            for (nth, &address) in addresses.iter().enumerate() {
+                let frame = first + nth * apart;
+                words[frame] = if nth + 1 < addresses.len() { at + (frame + apart) * 8 } else { 0 };
+                words[frame + 1] = address;
+            }
+            number(stack, at + first * 8, 40)
+        };
+        let first = number_of(0, 2, &[5, 6, 7]);
+        assert!(first.is_some());
+        assert_eq!(number_of(20, 6, &[5, 6, 7]), first, "elsewhere, and larger frames");
+        assert_ne!(number_of(20, 6, &[6, 5, 7]), first, "another order");
+        assert_ne!(number_of(20, 6, &[5, 6, 7, 7]), first, "a frame more");
+    }
+
+    #[test]
     fn a_chain_stands_for_its_innermost_frames_where_there_are_too_many() {
         let mut words = [0_usize; 64];
         let at = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();

@@ -29,7 +29,7 @@ pub use over_time::NodePiece;
 
 /// One node of the view `tree`. Nodes come in preorder: the children of a node at depth d are the
 /// nodes at depth d + 1 that follow it before the next one at depth d or less.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct TreeNode<'a> {
     /// 0 for the outermost functions.
     pub depth: u32,
@@ -43,8 +43,8 @@ pub struct TreeNode<'a> {
     pub times: Times,
     /// Amount of the metric: the path's own, and the total of the whole subtree.
     pub amount: Amount,
-    /// Objects that the path allocated, where allocations were recorded beside calls.
-    pub allocated: Option<Allocated>,
+    /// Objects that the path allocated, where allocations were recorded beside calls; apart, since most nodes have none.
+    pub allocated: Option<Box<Allocated>>,
     /// Every path merged here was first entered by a tail call: the function that made the call has
     /// ended and is a sibling.
     pub by_tail_call: bool,
@@ -257,7 +257,7 @@ pub fn tree<'a>(recording: &'a Recording, query: &Query, options: &TreeOptions) 
     let forest = Forest::open(recording, query)?;
     let mut nodes = Vec::new();
     let keep = |node: &TreeNode<'a>| -> Result<(), std::convert::Infallible> {
-        nodes.push(*node);
+        nodes.push(node.clone());
         Ok(())
     };
     let pruned = match forest.walk(options, keep) {

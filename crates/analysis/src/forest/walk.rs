@@ -1,5 +1,7 @@
 //! Walking one merged tree with a path of its own, never by recursion.
 
+use std::iter;
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use clrscope_recording::model::{NodeValues, ROOT, Thread};
@@ -34,8 +36,14 @@ struct Group {
     inclusive_ns: u64,
     /// Sort key of the node.
     key: u64,
-    /// Paths of allocations that end here.
-    allocating: Vec<u32>,
+    /// Place of the last path of allocations that ends here, in the walk's list of them.
+    allocating: Option<NonZeroU32>,
+}
+
+/// Appends a path of allocations to those that end in the group.
+fn link(all: &mut Vec<(u32, Option<NonZeroU32>)>, group: &mut Group, path: u32) {
+    all.push((path, group.allocating));
+    group.allocating = u32::try_from(all.len()).ok().and_then(NonZeroU32::new);
 }
 
 /// The children of a node on the path that are still to be visited.
@@ -99,6 +107,9 @@ pub(super) struct Walk<'f, 'a> {
     trees: &'f [Loaded],
     members: Vec<Member>,
     groups: Vec<Group>,
+    /// Paths of allocations, each with the place of the one before it that ends in the same group. Few recordings have any, and
+    /// groups of deep trees are many, so that these are not lists of their own.
+    allocating: Vec<(u32, Option<NonZeroU32>)>,
     path: Vec<Level>,
     scratch: Vec<(Slot, u32, u32)>,
     pub(super) pruned: Pruned,
@@ -128,6 +139,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             trees: &decoded.trees,
             members: Vec::new(),
             groups: Vec::new(),
+            allocating: Vec::new(),
             path: Vec::new(),
             scratch: Vec::new(),
             pruned: Pruned::default(),
@@ -218,9 +230,10 @@ impl<'f, 'a> Walk<'f, 'a> {
             sums: RangeSums::default(),
             inclusive_ns: 0,
             key: 0,
-            allocating: vec![Beside::ROOT],
+            allocating: None,
         };
         self.measure(&mut root);
+        link(&mut self.allocating, &mut root, Beside::ROOT);
         self.groups.push(root);
         self.expand(0);
     }
@@ -233,7 +246,9 @@ impl<'f, 'a> Walk<'f, 'a> {
         let children = self.group_scratch(members_before);
         let joined = self.beside.map(|beside| {
             let callees = &self.groups[children.clone()];
-            beside.join(&group.allocating, |slot| callees.binary_search_by_key(&slot, |group| group.slot).is_ok())
+            beside.join(&self.allocating_of(&group), |slot| {
+                callees.binary_search_by_key(&slot, |group| group.slot).is_ok()
+            })
         });
         self.hand_on(children.clone(), joined.as_ref().map_or(&[], |joined| &joined.callees));
         let own = self.own_values(group.members.clone());
@@ -255,7 +270,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             thread: self.thread,
             times,
             amount,
-            allocated: joined.map(|joined| joined.allocated),
+            allocated: joined.map(|joined| Box::new(joined.allocated)),
             by_tail_call,
         }
     }
@@ -265,9 +280,14 @@ impl<'f, 'a> Walk<'f, 'a> {
         let groups = &mut self.groups[groups];
         for &(slot, path) in callees {
             if let Ok(at) = groups.binary_search_by_key(&slot, |group| group.slot) {
-                groups[at].allocating.push(path);
+                link(&mut self.allocating, &mut groups[at], path);
             }
         }
+    }
+
+    fn allocating_of(&self, group: &Group) -> Vec<u32> {
+        let linked = |at: Option<NonZeroU32>| at.map(|at| self.allocating[at.get() as usize - 1]);
+        iter::successors(linked(group.allocating), |&(_, before)| linked(before)).map(|(path, _)| path).collect()
     }
 
     fn gather_children(&mut self, members: Range<usize>) {
@@ -299,7 +319,7 @@ impl<'f, 'a> Walk<'f, 'a> {
                 sums: RangeSums::default(),
                 inclusive_ns: 0,
                 key: 0,
-                allocating: Vec::new(),
+                allocating: None,
             };
             self.measure(&mut group);
             self.groups.push(group);

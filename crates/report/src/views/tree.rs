@@ -81,7 +81,7 @@ impl Timed for NodeEntry<'_> {
     }
 
     fn allocated(&self) -> Option<Allocated> {
-        self.node.allocated
+        self.node.allocated.as_deref().copied()
     }
 
     fn share(&self, amount: u64) -> f64 {
