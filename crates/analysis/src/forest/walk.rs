@@ -223,16 +223,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
         self.members = live.map(|tree| (tree, ROOT)).collect();
         let members = 0..self.members.len();
-        let mut root = Group {
-            slot: self.names.catalog.root(),
-            members,
-            calls: 0,
-            sums: RangeSums::default(),
-            inclusive_ns: 0,
-            key: 0,
-            allocating: None,
-        };
-        self.measure(&mut root);
+        let mut root = self.group(self.names.catalog.root(), members);
         link(&mut self.allocating, &mut root, Beside::ROOT);
         self.groups.push(root);
         self.expand(0);
@@ -312,32 +303,24 @@ impl<'f, 'a> Walk<'f, 'a> {
             let start = self.members.len();
             self.members.extend(run.iter().map(|&(_, tree, node)| (tree, node)));
             let members = start..self.members.len();
-            let mut group = Group {
-                slot: run[0].0,
-                members,
-                calls: 0,
-                sums: RangeSums::default(),
-                inclusive_ns: 0,
-                key: 0,
-                allocating: None,
-            };
-            self.measure(&mut group);
-            self.groups.push(group);
+            self.groups.push(self.group(run[0].0, members));
         }
         scratch.clear();
         self.scratch = scratch;
         first..self.groups.len()
     }
 
-    /// Sums a group's members; its inclusive time is what it may claim.
-    fn measure(&self, group: &mut Group) {
-        for &(tree, node) in &self.members[group.members.clone()] {
+    /// The group of these members with their sums; its inclusive time is what it may claim.
+    fn group(&self, slot: Slot, members: Range<usize>) -> Group {
+        let (mut calls, mut sums) = (0_u64, RangeSums::default());
+        for &(tree, node) in &self.members[members.clone()] {
             let loaded = &self.trees[tree as usize];
-            group.calls = group.calls.saturating_add(loaded.tree().calls(node));
-            group.sums.add(&loaded.subtree(node, &self.names.catalog, self.costs));
+            calls = calls.saturating_add(loaded.tree().calls(node));
+            sums.add(&loaded.subtree(node, &self.names.catalog, self.costs));
         }
-        let cost = if self.columns.raw { 0 } else { group.sums.cost_ns.round() as u64 };
-        group.inclusive_ns = group.sums.values.metric.saturating_sub(cost);
+        let cost = if self.columns.raw { 0 } else { sums.cost_ns.round() as u64 };
+        let inclusive_ns = sums.values.metric.saturating_sub(cost);
+        Group { slot, members, calls, sums, inclusive_ns, key: 0, allocating: None }
     }
 
     fn own_values(&self, members: Range<usize>) -> NodeValues {
