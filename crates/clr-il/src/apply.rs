@@ -3,7 +3,7 @@
 //! Instructions keep their labels; what changes is who names them: a branch to an instruction with code in front of it leads
 //! to that code.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::clause::{Clause, ClauseKind};
 use crate::edits::Place;
@@ -15,6 +15,8 @@ struct Plan<'e> {
     entry: Vec<&'e Code>,
     before: HashMap<usize, Vec<&'e Code>>,
     after: HashMap<usize, Vec<&'e Code>>,
+    /// On the ways to targets, by the branch and the number of the target.
+    targets: HashMap<usize, BTreeMap<usize, Vec<&'e Code>>>,
     /// In the order in which they run: the last author's first.
     returns: Vec<&'e Code>,
     exits: Vec<&'e Code>,
@@ -72,6 +74,15 @@ impl Body {
                         return Err(Error::NothingAfter(label));
                     }
                     plan.after.entry(last).or_default().insert(0, code);
+                }
+                Place::Target(label, target) => {
+                    let branch = number(label)?;
+                    let instruction = &self.instructions[branch];
+                    // The way of a `leave` lies outside of its block.
+                    if instruction.opcode.is_leave() || instruction.operand.targets().len() <= target {
+                        return Err(Error::NoSuchTarget(label));
+                    }
+                    plan.targets.entry(branch).or_default().entry(target).or_default().push(code);
                 }
             }
         }
@@ -143,6 +154,7 @@ impl Body {
         }
         let epilogue = self.new_label();
         let old = std::mem::take(&mut self.instructions);
+        let labels: Vec<Label> = old.iter().map(|instruction| instruction.label).collect();
         let mut inner = Vec::with_capacity(old.len());
         let mut instead = HashMap::new();
         for (number, instruction) in old.into_iter().enumerate() {
@@ -154,12 +166,18 @@ impl Body {
             if let Some(first) = inner.get(start) {
                 instead.insert(label, first.label);
             }
+            let goes_on = instruction.opcode.flow().goes_on();
+            let branch = inner.len();
             match (result, instruction.opcode) {
                 (Some(place), Opcode::Ret) => self.leave(label, place, epilogue, &mut inner),
                 _ => inner.push(instruction),
             }
             for code in plan.after.get(&number).into_iter().flatten() {
                 self.emit(code, &mut inner)?;
+            }
+            if let Some(ways) = plan.targets.get(&number) {
+                let next = if goes_on { Some(labels.get(number + 1).ok_or(Error::NothingAfter(label))?) } else { None };
+                self.lay_ways(ways, branch, next.copied(), &mut inner)?;
             }
         }
         let mut all = Vec::with_capacity(inner.len());
@@ -176,6 +194,33 @@ impl Body {
             self.wrap(first, plan, place, end, &mut all)?;
         }
         self.instructions = all;
+        Ok(())
+    }
+
+    /// Behind the branch at `branch`: for each target with code the code and a branch to the target, where the branch leads
+    /// now. Who goes on to `next` jumps over that.
+    fn lay_ways(
+        &mut self,
+        ways: &BTreeMap<usize, Vec<&Code>>,
+        branch: usize,
+        next: Option<Label>,
+        to: &mut Vec<Instruction>,
+    ) -> Result<()> {
+        let jump = |label, target| Instruction { label, opcode: Opcode::BrS, operand: Operand::Target(target) };
+        if let Some(next) = next {
+            let label = self.new_label();
+            to.push(jump(label, next));
+        }
+        for (target, codes) in ways {
+            let (start, end) = (to.len(), to[branch].operand.targets()[*target]);
+            for code in codes {
+                self.emit(code, to)?;
+            }
+            let label = self.new_label();
+            to.push(jump(label, end));
+            let first = to[start].label;
+            to[branch].operand.targets_mut()[*target] = first;
+        }
         Ok(())
     }
 

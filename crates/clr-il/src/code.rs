@@ -1,5 +1,6 @@
 //! Code that is to be inserted.
 
+use crate::instruction::size;
 use crate::{Error, Flow, Label, Opcode, Operand, Result};
 
 /// An instruction of [`Code`].
@@ -104,6 +105,13 @@ impl Code {
         self.with(opcode, Operand::Target(Label(mark.0)))
     }
 
+    /// Instructions that do nothing, as many bytes of them: what stands behind them stays where it is.
+    #[must_use]
+    pub fn blanked(&self) -> Self {
+        let size: usize = self.pieces.iter().map(|piece| size(piece.opcode, &piece.operand)).sum();
+        (0..size).fold(Self::new(), |code, _| code.plain(Opcode::Nop))
+    }
+
     /// Whether there is no instruction.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -167,7 +175,7 @@ impl Depths {
 impl Piece {
     /// Values taken and given by an instruction that may be inserted.
     fn check(&self) -> Result<(u16, u16)> {
-        let leaves = matches!(self.opcode, Opcode::Leave | Opcode::LeaveS) || self.opcode.flow() == Flow::Leave;
+        let leaves = self.opcode.is_leave() || self.opcode.flow() == Flow::Leave;
         if leaves {
             return Err(Error::Leaves(self.opcode));
         }
@@ -190,6 +198,13 @@ mod tests {
         let call = Code::new().plain(Opcode::Ldarg0).plain(Opcode::LdcI4_1).call(Opcode::Call, 0x0a00_0001, 2, 1);
         assert_eq!(call.clone().plain(Opcode::Pop).deepest_stack(), Ok(2));
         assert_eq!(call.deepest_stack(), Err(Error::Unbalanced));
+    }
+
+    #[test]
+    fn blanked_code_is_as_long_and_does_nothing() {
+        let code = Code::set_one(7).blanked();
+        assert_eq!(code.pieces.len(), 9 + 1 + 1 + 1);
+        assert!(code.pieces.iter().all(|piece| piece.opcode == Opcode::Nop));
     }
 
     #[test]

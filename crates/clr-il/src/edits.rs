@@ -8,6 +8,8 @@ pub(crate) enum Place {
     Entry,
     Before(Label),
     After(Label),
+    /// On the way to a target of a branch, by its number.
+    Target(Label, usize),
     Returns,
     Exits,
 }
@@ -55,6 +57,13 @@ impl Edits {
     /// exception leaves it.
     pub fn after(&mut self, place: Label, code: Code) {
         self.wishes.push((Place::After(place), code));
+    }
+
+    /// Runs code on the way from a branch to one of its targets, and on no other way there: where the branch is taken, or where
+    /// a `switch` chooses that target. `target` counts the targets from 0; of several that are one place each has a way of its
+    /// own. Where a condition is not met is [`after`](Self::after).
+    pub fn on_target(&mut self, branch: Label, target: usize, code: Code) {
+        self.wishes.push((Place::Target(branch, target), code));
     }
 
     /// Runs code before and after the instruction.

@@ -57,6 +57,8 @@ pub enum Error {
     NoSuchPlace(Label),
     /// Code was to run after an instruction after which nothing runs: a branch, a return, a throw.
     NothingAfter(Label),
+    /// Code was to run on the way to a target that the instruction does not have. `leave` has none: its way is out of a block.
+    NoSuchTarget(Label),
     /// An operand that the instruction does not have.
     WrongOperand(Opcode),
     /// Code to be inserted that takes values from the stack that it has not put there, or leaves some.
@@ -97,6 +99,7 @@ impl fmt::Display for Error {
             Self::Clause { index } => return write!(f, "exception clause {index} has odd bounds or an unknown kind"),
             Self::NoSuchPlace(place) => return write!(f, "the method has no place {place}"),
             Self::NothingAfter(place) => return write!(f, "nothing runs after the instruction at {place}"),
+            Self::NoSuchTarget(place) => return write!(f, "the instruction at {place} has no such target"),
             Self::WrongOperand(opcode) => return write!(f, "{opcode} has no such operand"),
             Self::Leaves(opcode) => return write!(f, "inserted code must go on with the method, and has {opcode}"),
             Self::Depth { index } => return write!(f, "the stack's depth at instruction {index} can't be told"),

@@ -105,12 +105,17 @@ impl Instruction {
     /// Length in bytes, with the operand.
     #[must_use]
     pub fn size(&self) -> usize {
-        let targets = match &self.operand {
-            Operand::Targets(targets) => targets.len() * 4,
-            _ => 0,
-        };
-        self.opcode.code_size() + self.opcode.operand().size() + targets
+        size(self.opcode, &self.operand)
     }
+}
+
+/// Length of an instruction in bytes, with its operand.
+pub(crate) fn size(opcode: Opcode, operand: &Operand) -> usize {
+    let targets = match operand {
+        Operand::Targets(targets) => targets.len() * 4,
+        _ => 0,
+    };
+    opcode.code_size() + opcode.operand().size() + targets
 }
 
 impl fmt::Display for Instruction {

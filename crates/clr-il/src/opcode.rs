@@ -425,6 +425,12 @@ impl Opcode {
         matches!(self.flow(), Flow::Prefix)
     }
 
+    /// Whether it jumps out of a protected block or of a handler.
+    #[must_use]
+    pub const fn is_leave(self) -> bool {
+        matches!(self, Self::Leave | Self::LeaveS)
+    }
+
     /// The instruction of this meaning with a distance of four bytes, for a branch with one of one byte; every other
     /// instruction is its own.
     #[must_use]

@@ -1,7 +1,7 @@
 //! Depth of the stack.
 
 use crate::clause::ClauseKind;
-use crate::{Body, Error, Instruction, Label, Opcode, Result};
+use crate::{Body, Error, Instruction, Label, Result};
 
 impl Body {
     /// Most values on the stack at a time, by the instructions. `amounts` tells of calls how many values they take and give
@@ -71,7 +71,7 @@ impl<A: Fn(&Instruction) -> Option<(u16, u16)>> Walk<'_, A> {
         let (takes, gives) = told.or_else(|| (self.amounts)(instruction)).ok_or(wrong)?;
         let after = before.checked_sub(takes.into()).ok_or(wrong)? + u32::from(gives);
         // A block is left with an empty stack, whatever lies on it.
-        let at_target = if matches!(opcode, Opcode::Leave | Opcode::LeaveS) { 0 } else { after };
+        let at_target = if opcode.is_leave() { 0 } else { after };
         for target in instruction.operand.targets() {
             self.reach(number(*target)?, at_target)?;
         }

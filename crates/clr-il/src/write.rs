@@ -101,6 +101,17 @@ impl Body {
         Ok(bytes)
     }
 
+    /// Offsets of the instructions that were read, before and in what [`write`](Self::write) makes now, in their order: for
+    /// debuggers and stack traces, which know the ones before.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn moves(&self) -> Result<Vec<(u32, u32)>> {
+        let layout = Layout::new(self)?;
+        let places = self.instructions.iter().zip(&layout.offsets);
+        Ok(places.filter_map(|(instruction, now)| Some((instruction.label.offset()?, *now))).collect())
+    }
+
     fn write_header(&self, code: u32, bytes: &mut Vec<u8>) {
         let header = &self.header;
         let has_sections = !(self.clauses.is_empty() && self.sections.is_empty());

@@ -44,6 +44,82 @@ fn branches_and_blocks_begin_with_what_is_put_before_their_first_instruction() {
 }
 
 #[test]
+fn each_way_of_a_branch_has_code_of_its_own() {
+    // 0: ldarg.0, 1: brtrue.s 4, 3: nop, 4: ret
+    let mut body = tiny(&[0x02, 0x2d, 0x01, 0x00, 0x2a]);
+    let mut edits = Edits::new();
+    edits.after(Label::at(1), constant(Opcode::LdcI4_0));
+    edits.on_target(Label::at(1), 0, constant(Opcode::LdcI4_1));
+    edits.before(Label::at(4), Code::new().plain(Opcode::Break));
+    body.apply(&edits).expect("the places are there");
+    assert_eq!(
+        lines(&body),
+        [
+            "IL_0000: ldarg.0",
+            "IL_0001: brtrue.s IL_0007",
+            "IL_0003: ldc.i4.0",
+            "IL_0004: pop",
+            "IL_0005: br.s IL_000b",
+            "IL_0007: ldc.i4.1",
+            "IL_0008: pop",
+            "IL_0009: br.s IL_000c",
+            "IL_000b: nop",
+            "IL_000c: break",
+            "IL_000d: ret"
+        ]
+    );
+}
+
+#[test]
+fn a_changed_body_says_where_its_instructions_went() {
+    // 0: ldarg.0, 1: brtrue.s 3, 3: ret
+    let mut body = tiny(&[0x02, 0x2d, 0x00, 0x2a]);
+    assert_eq!(body.moves().expect("offsets"), [(0, 0), (1, 1), (3, 3)]);
+    let mut edits = Edits::new();
+    edits.before(Label::at(1), constant(Opcode::LdcI4_1));
+    edits.lengthen_branches();
+    body.apply(&edits).expect("the place is there");
+    assert_eq!(body.moves().expect("offsets"), [(0, 0), (1, 3), (3, 8)]);
+}
+
+#[test]
+fn a_switch_has_a_way_for_each_target_and_a_jump_only_those_it_takes() {
+    // 0: ldarg.0, 1: switch (14, 14), 14: br.s 16, 16: ret
+    let mut body = tiny(&[0x02, 0x45, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x2b, 0x00, 0x2a]);
+    let mut edits = Edits::new();
+    edits.on_target(Label::at(1), 1, Code::new().plain(Opcode::Break));
+    edits.on_target(Label::at(14), 0, constant(Opcode::LdcI4_3));
+    body.apply(&edits).expect("the places are there");
+    assert_eq!(
+        lines(&body),
+        [
+            "IL_0000: ldarg.0",
+            "IL_0001: switch [IL_0013, IL_0010]",
+            "IL_000e: br.s IL_0013",
+            "IL_0010: break",
+            "IL_0011: br.s IL_0013",
+            "IL_0013: br.s IL_0015",
+            "IL_0015: ldc.i4.3",
+            "IL_0016: pop",
+            "IL_0017: br.s IL_0019",
+            "IL_0019: ret"
+        ]
+    );
+}
+
+#[test]
+fn a_way_that_is_not_there_or_leads_out_of_a_block_has_no_code() {
+    // 0: leave.s 2, 2: ret
+    let leave = fat(&[0xde, 0x00, 0x2a], &[]);
+    let jump = tiny(&[0x2b, 0x00, 0x2a]);
+    for (body, at, target) in [(leave, 0, 0), (jump.clone(), 0, 1), (jump, 2, 0)] {
+        let mut edits = Edits::new();
+        edits.on_target(Label::at(at), target, Code::new().plain(Opcode::Nop));
+        assert_eq!(body.clone().apply(&edits), Err(Error::NoSuchTarget(Label::at(at))));
+    }
+}
+
+#[test]
 fn a_loop_to_the_first_instruction_does_not_enter_again() {
     // 0: ldarg.0, 1: brtrue.s 0, 3: ret
     let mut body = tiny(&[0x02, 0x2d, 0xfd, 0x2a]);
