@@ -6,7 +6,7 @@ use clr_il::{Body, Edits, ResultPlace, append_local, method_shape};
 
 use crate::callback_args::FunctionControl;
 use crate::metadata::MetadataImport;
-use crate::{Error, ModuleId, ProfilerInfo, Result, Token};
+use crate::{Error, IlMove, ModuleId, ProfilerInfo, Result, Token};
 
 /// A method whose code may be changed.
 #[derive(Clone, Copy)]
@@ -78,21 +78,81 @@ impl BodyWriters {
     /// As for [`ProfilerInfo::set_il_function_body`]: what the authors insert must be right for each method.
     pub unsafe fn write_module(&self, module: ModuleId) -> Result<WrittenModule> {
         let metadata = self.info.module_metadata(module)?;
-        let mut written = WrittenModule::default();
         // Methods outside of types belong to the type `<Module>`, which no list has.
         let types = std::iter::once(Token(GLOBAL_TYPE)).chain(metadata.type_defs()?);
-        for method in types.filter_map(|ty| metadata.methods(ty).ok()).flatten() {
-            if !has_il(&metadata, method) {
-                continue;
-            }
+        let methods = types.filter_map(|ty| metadata.methods(ty).ok()).flatten();
+        // SAFETY: the caller's promise.
+        Ok(unsafe { self.write_all(module, &metadata, methods.filter(|method| has_il(&metadata, *method))) })
+    }
+
+    /// [`write_module`](Self::write_module) for some of the module's methods.
+    ///
+    /// # Errors
+    /// As for [`write_module`](Self::write_module).
+    ///
+    /// # Safety
+    /// As for [`write_module`](Self::write_module).
+    pub unsafe fn write_methods(&self, module: ModuleId, methods: &[Token]) -> Result<WrittenModule> {
+        let metadata = self.info.module_metadata(module)?;
+        // SAFETY: the caller's promise.
+        Ok(unsafe { self.write_all(module, &metadata, methods.iter().copied()) })
+    }
+
+    /// # Safety
+    /// As for [`write_module`](Self::write_module).
+    unsafe fn write_all(
+        &self,
+        module: ModuleId,
+        metadata: &MetadataImport,
+        methods: impl Iterator<Item = Token>,
+    ) -> WrittenModule {
+        let mut written = WrittenModule::default();
+        for method in methods {
             // SAFETY: the caller's promise.
-            match unsafe { self.write_one(module, method, &metadata) } {
+            match unsafe { self.write_one(module, method, metadata) } {
                 Ok(true) => written.changed += 1,
                 Ok(false) => written.unchanged += 1,
                 Err(error) => written.refused.push((method, error)),
             }
         }
-        Ok(written)
+        written
+    }
+
+    /// Gives a method the body that its authors want now, made of the module's own: in
+    /// [`jit_compilation_started`](crate::Callbacks::jit_compilation_started), for the compilation that begins and later ones.
+    /// Says whether an author wanted a change.
+    ///
+    /// A method whose code runs may be compiled in the middle of a loop by the runtime (on-stack replacement), at an offset of
+    /// the body that the running code is of. So every body that a method is given must have the instructions at the same
+    /// offsets, the same local variables and the same blocks: what is wanted no more has to become as many `nop`s.
+    ///
+    /// # Errors
+    /// The runtime's error; a sentence where the method can't be changed as wanted.
+    ///
+    /// # Safety
+    /// As for [`write_module`](Self::write_module), and the bodies agree as said above.
+    pub unsafe fn write_anew(&self, module: ModuleId, method: Token) -> Result<bool> {
+        let Some(body) = self.made_of_original(module, method)? else { return Ok(false) };
+        // SAFETY: the caller's promise, and the body keeps to the format.
+        unsafe { self.info.set_il_function_body(module, method, &body.write().map_err(refused)?)? };
+        Ok(true)
+    }
+
+    /// Offsets of a method's instructions before and in the body that its authors want: for
+    /// [`ProfilerInfo::set_il_map`], by which debuggers and stack traces find lines again. None where nobody wants a change.
+    ///
+    /// # Errors
+    /// As for [`write_anew`](Self::write_anew).
+    pub fn moves(&self, module: ModuleId, method: Token) -> Result<Vec<IlMove>> {
+        let Some(body) = self.made_of_original(module, method)? else { return Ok(Vec::new()) };
+        let moves = body.moves().map_err(refused)?;
+        Ok(moves.into_iter().map(|(old, new)| IlMove { old, new, is_exact: true }).collect())
+    }
+
+    fn made_of_original(&self, module: ModuleId, method: Token) -> Result<Option<Body>> {
+        let metadata = self.info.module_metadata(module)?;
+        let original = self.info.original_il_function_body(module, method)?;
+        self.changed(module, method, &metadata, &original)
     }
 
     /// # Safety
@@ -101,7 +161,7 @@ impl BodyWriters {
         let original = self.info.il_function_body(module, method)?;
         let Some(body) = self.changed(module, method, metadata, &original)? else { return Ok(false) };
         // SAFETY: the caller's promise, and the body keeps to the format.
-        unsafe { self.info.set_il_function_body(module, method, &body)? };
+        unsafe { self.info.set_il_function_body(module, method, &body.write().map_err(refused)?)? };
         Ok(true)
     }
 
@@ -114,11 +174,9 @@ impl BodyWriters {
     /// # Safety
     /// As for [`write_module`](Self::write_module).
     pub unsafe fn write_again(&self, module: ModuleId, method: Token, control: &FunctionControl<'_>) -> Result<bool> {
-        let metadata = self.info.module_metadata(module)?;
-        let original = self.info.original_il_function_body(module, method)?;
-        let Some(body) = self.changed(module, method, &metadata, &original)? else { return Ok(false) };
+        let Some(body) = self.made_of_original(module, method)? else { return Ok(false) };
         // SAFETY: the caller's promise, and the body keeps to the format.
-        unsafe { control.set_il_function_body(&body)? };
+        unsafe { control.set_il_function_body(&body.write().map_err(refused)?)? };
         Ok(true)
     }
 
@@ -129,7 +187,7 @@ impl BodyWriters {
         token: Token,
         metadata: &MetadataImport,
         original: &[u8],
-    ) -> Result<Option<Vec<u8>>> {
+    ) -> Result<Option<Body>> {
         let mut body = Body::read(original).map_err(refused)?;
         let mut edits = Edits::new();
         for writer in &self.writers {
@@ -142,7 +200,7 @@ impl BodyWriters {
             edits.set_result(self.result_place(module, token, metadata, &mut body)?);
         }
         body.apply(&edits).map_err(refused)?;
-        body.write().map(Some).map_err(refused)
+        Ok(Some(body))
     }
 
     /// A new local variable for the method's result, where there is one.

@@ -36,6 +36,28 @@ pub(super) fn resolve(cache: &NameCache, info: &ProfilerInfo, function: Function
         Ok(place) if !place.token.is_nil() => place,
         _ => return dynamic(cache, info, function),
     };
+    let own_arguments = place.type_arguments.iter().map(|class| cache.class(info, *class)).collect();
+    of_method(cache, info, &place, own_arguments)
+}
+
+/// The names of a method without type arguments: its own generic parameters stand for themselves.
+pub(super) fn resolve_method(
+    cache: &NameCache,
+    info: &ProfilerInfo,
+    id: ModuleId,
+    token: Token,
+) -> Result<FunctionName> {
+    let own_arguments = parameter_names(&*cache.module(info, id)?, token);
+    let place = FunctionInfo { class: None, module: id, token, type_arguments: Vec::new() };
+    of_method(cache, info, &place, own_arguments)
+}
+
+fn of_method(
+    cache: &NameCache,
+    info: &ProfilerInfo,
+    place: &FunctionInfo,
+    own_arguments: Vec<Arc<str>>,
+) -> Result<FunctionName> {
     let mut module = cache.module(info, place.module)?;
     if !module.metadata.contains(place.token) {
         // Added while the program runs (hot reload): the image does not have it.
@@ -44,8 +66,7 @@ pub(super) fn resolve(cache: &NameCache, info: &ProfilerInfo, function: Function
     let method = module.metadata.method_props(place.token)?;
     let class = module.type_name(method.class)?;
     let name = module.metadata.name(place.token)?;
-    let class_arguments = class_arguments(cache, info, &place, &module, &class);
-    let own_arguments = place.type_arguments.iter().map(|class| cache.class(info, *class)).collect();
+    let class_arguments = class_arguments(cache, info, place, &module, &class);
     let found = Found { module: &module, class: &class, method, name: &name, class_arguments, own_arguments };
     let source = found.source(info, place.module);
     Ok(FunctionName {

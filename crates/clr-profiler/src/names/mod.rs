@@ -141,6 +141,14 @@ impl NameCache {
         function::resolve(self, info, function)
     }
 
+    /// The names of a method of a module, whether it was compiled or not: type parameters stand for themselves. Not kept.
+    ///
+    /// # Errors
+    /// The runtime's error: for a token that is none of a method.
+    pub fn method(&self, info: &ProfilerInfo, module: ModuleId, method: Token) -> Result<FunctionName> {
+        function::resolve_method(self, info, module, method)
+    }
+
     /// A class as C# writes it: `System.Collections.Generic.Dictionary<string, int>.Enumerator`, `int[,]`. One the runtime
     /// says nothing about is `?`.
     #[must_use]
