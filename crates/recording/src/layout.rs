@@ -105,6 +105,8 @@ pub mod instrument {
     pub const ALLOC: &str = "alloc";
     /// [Snapshots](super::heap) of the heap.
     pub const HEAP: &str = "heap";
+    /// [Counters](super::coverage) of lines and branches.
+    pub const COVERAGE: &str = "coverage";
 }
 
 /// A block of five edges.
@@ -381,6 +383,36 @@ pub mod heap {
     pub const PINNING: u32 = 1;
     /// Flag of a root: the root points into the object.
     pub const INTERIOR: u32 = 2;
+}
+
+/// Records of `coverage`: one for each method that has counters, in chunks of no thread. The counters grow while the program
+/// runs: its own code adds to them.
+///
+/// A record is a head of [`coverage::HEAD`] bytes and the counters, first those of the method's points in the order of its
+/// plan, then those of its branches. What points and branches are say the assembly and its symbols; the fingerprint of the plan
+/// tells whether a plan that was made later is the one that the counters are of.
+pub mod coverage {
+    /// Bytes before the counters.
+    pub const HEAD: usize = 32;
+    /// `u32`: index of the module.
+    pub const MODULE: usize = 0;
+    /// `u32`: token of the method; 0 in a record that was taken back.
+    pub const TOKEN: usize = 4;
+    /// `u64`: fingerprint of the plan.
+    pub const FINGERPRINT: usize = 8;
+    /// `u32`: number of points.
+    pub const POINTS: usize = 16;
+    /// `u32`: number of branches.
+    pub const BRANCHES: usize = 20;
+    /// `u32`: bytes of a counter. 8: hits, a `u64`. 1: whether there was a hit, 0 or 1; zeros fill the record up to a multiple of
+    /// eight.
+    pub const COUNTER: usize = 24;
+
+    /// Bytes of a record with so many counters of so many bytes.
+    #[must_use]
+    pub const fn bytes(counters: usize, counter: usize) -> usize {
+        (HEAD + counters * counter).next_multiple_of(8)
+    }
 }
 
 /// The stack table: nodes of [`stack::BYTES`] bytes, each a frame and who called it. A stack is named by the number of

@@ -92,7 +92,7 @@ impl Context {
     /// # Errors
     /// A sentence for the user, when its file could not be made.
     pub(crate) fn sample_store(&self, instrument: &str, max_bytes: u64) -> Result<EventStore, String> {
-        let made = self.writer.create_samples(instrument, max_bytes);
+        let made = self.writer.create_slow_events(instrument, max_bytes);
         made.map_err(|error| format!("no memory for samples: {error}"))
     }
 

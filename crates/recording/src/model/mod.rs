@@ -7,6 +7,7 @@
 mod by_number;
 
 mod allocations;
+mod coverage;
 mod event_bytes;
 mod exit;
 mod heap;
@@ -20,6 +21,7 @@ mod stacks;
 mod tree;
 
 pub use allocations::{Allocation, AllocationEngine, AllocationKind, AllocationSampling, ObjectHeap};
+pub use coverage::MethodHits;
 pub(crate) use event_bytes::ByteSource;
 pub use event_bytes::EventBytes;
 pub use exit::Exit;

@@ -93,11 +93,13 @@ pub enum LossReason {
     ThreadUnsampled = 27,
     /// Gains in parts of the recording found no room: those parts have no trees.
     PartLost = 28,
+    /// A method could not be given counters of `coverage`: nothing is known of its lines.
+    NotCovered = 29,
 }
 
 impl LossReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::PanicCaught,
         Self::TreeFull,
         Self::DiskFull,
@@ -127,6 +129,7 @@ impl LossReason {
         Self::StackUnread,
         Self::ThreadUnsampled,
         Self::PartLost,
+        Self::NotCovered,
     ];
 
     /// The name in JSON (`losses` rows) and in tables.
@@ -162,6 +165,7 @@ impl LossReason {
             Self::StackUnread => "stack_unread",
             Self::ThreadUnsampled => "thread_unsampled",
             Self::PartLost => "part_lost",
+            Self::NotCovered => "not_covered",
         }
     }
 
@@ -200,6 +204,7 @@ impl LossReason {
             Self::StackUnread => "the stacks of some samples could not be read; those count for their threads only",
             Self::ThreadUnsampled => "some threads could not be sampled; what they did is missing",
             Self::PartLost => "parts found no room for what they gained; --part shows no calls of them",
+            Self::NotCovered => "some methods could not be given counters; nothing is known of their lines",
         }
     }
 

@@ -15,7 +15,7 @@ use super::mutate::{lie, mutate};
 use super::synthetic::{Numbers, Shape, segment_header, segments, trim, write_directory};
 use crate::events::{Encoder, EntityRef, Kind, Records, Value};
 use crate::layout::{HEADER_BYTES, kind};
-use crate::model::{Clock, Recording, Sample};
+use crate::model::{Clock, MethodHits, Recording, Sample};
 use crate::packed::from_bytes as read_packed;
 use clrscope_contract::request::Request;
 
@@ -113,7 +113,10 @@ pub fn event_records(bytes: &[u8]) {
 /// Loads all events, stacks and trees. How many nodes trees have.
 pub fn load_all(recording: &Recording) -> usize {
     let chunks = recording.processes.iter().flat_map(|process| &process.events).flat_map(|arena| &arena.chunks);
-    chunks.for_each(|chunk| _ = std::hint::black_box(Sample::all(&chunk.bytes.load()).count()));
+    chunks.for_each(|chunk| {
+        let bytes = chunk.bytes.load();
+        std::hint::black_box((Sample::all(&bytes).count(), MethodHits::all(&bytes).count()));
+    });
     for process in &recording.processes {
         for number in 0..=process.stacks.len() as u32 {
             std::hint::black_box((process.stacks.frames(number).count(), process.stacks.is_cut(number)));
@@ -146,7 +149,7 @@ impl Drop for Scratch {
 }
 
 /// The files of a directory that can be fuzzed, by number.
-const FILES: [(&str, u32); 14] = [
+const FILES: [(&str, u32); 15] = [
     ("run.log", kind::LOG),
     ("p7-1/process.log", kind::LOG),
     ("p7-1/state.seg", kind::STATE),
@@ -161,6 +164,7 @@ const FILES: [(&str, u32); 14] = [
     ("p7-1/stacks.seg", kind::STACKS),
     ("p7-1/events-cpu.seg", kind::EVENTS),
     ("p7-1/events-wall.seg", kind::EVENTS),
+    ("p7-1/events-coverage.seg", kind::EVENTS),
 ];
 
 /// A recording directory of one process as bytes for [`open_directory`]: per file a byte with its number,

@@ -5,7 +5,8 @@ use std::io;
 use crate::events::{Encoder, EntityRef, Kind, Tag};
 use crate::layout::{self, chunk, flow, function, instrument, value};
 use crate::model::{
-    Activity, Allocation, AllocationKind, AllocationSampling, ObjectHeap, ObjectType, Sample, StackFrame, ThreadState,
+    Activity, Allocation, AllocationKind, AllocationSampling, MethodHits, ObjectHeap, ObjectType, Sample, StackFrame,
+    ThreadState,
 };
 use crate::payload::PayloadWriter;
 use crate::writer::{Keep, ProcessWriter, monotonic_ns};
@@ -26,6 +27,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
         (instrument::GC, vec![collections]),
         (instrument::ALLOC, vec![(0..20).flat_map(allocation).collect()]),
         (instrument::CPU, vec![samples.clone()]),
+        (instrument::COVERAGE, vec![(0..20).flat_map(method_hits).collect()]),
         (instrument::WALL, vec![samples]),
     ];
     for (instrument, chunks) in all {
@@ -56,6 +58,15 @@ fn sample(number: u32) -> [u8; 32] {
         profiler: number.is_multiple_of(7),
     };
     sample.to_bytes()
+}
+
+/// A method of a module that may be none, with counters of either kind.
+fn method_hits(number: u32) -> Vec<u8> {
+    let (points, branches, counted) = (number % 5, number % 3, number.is_multiple_of(2));
+    let hit = |at: u32| if counted { u64::from(number) << (at * 7) } else { u64::from(at % 2) };
+    let hits = (0..points + branches).map(hit).collect();
+    let token = 0x0600_0001 + number;
+    MethodHits { module: number % 3, token, fingerprint: u64::MAX / 3, points, branches, counted, hits }.to_bytes()
 }
 
 /// A record of allocations, of a type and a stack that may be none.

@@ -1,0 +1,119 @@
+//! Counters of lines and branches, to which the program's own code adds.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use super::Chunk;
+use crate::layout::coverage;
+use crate::model::MethodHits;
+
+/// The counters of one method in a chunk. The memory stays mapped for ever, so that compiled code may hold addresses of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MethodCounters {
+    first: *mut u8,
+    /// Bytes of one.
+    size: usize,
+    count: usize,
+}
+
+// SAFETY: all access goes through atomics.
+unsafe impl Send for MethodCounters {}
+// SAFETY: as above.
+unsafe impl Sync for MethodCounters {}
+
+impl MethodCounters {
+    /// Number of the counters.
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.count
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.count == 0
+    }
+
+    /// Address of the counter of this number, for code that adds to it.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    #[must_use]
+    pub fn address(self, number: usize) -> u64 {
+        self.at(number).expose_provenance() as u64
+    }
+
+    /// Whether the counter of this number is not 0 any more.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    #[must_use]
+    pub fn has_fired(self, number: usize) -> bool {
+        let at = self.at(number);
+        // SAFETY: a counter of that many bytes, aligned, mapped for ever; the program's code uses plain loads and stores of the
+        // same size, which the processor does not tear.
+        unsafe {
+            match self.size {
+                1 => AtomicU8::from_ptr(at).load(Ordering::Relaxed) != 0,
+                _ => AtomicU64::from_ptr(at.cast()).load(Ordering::Relaxed) != 0,
+            }
+        }
+    }
+
+    /// Takes the method's record back: readers pass over it. For methods whose code has no counters after all.
+    pub fn withdraw(self) {
+        let token = self.first.wrapping_sub(coverage::HEAD - coverage::TOKEN).cast::<u32>();
+        // SAFETY: the token in the record's head, aligned, mapped for ever; only ever used as an atomic.
+        unsafe { AtomicU32::from_ptr(token) }.store(0, Ordering::Relaxed);
+    }
+
+    fn at(self, number: usize) -> *mut u8 {
+        assert!(number < self.count, "counter {number} of {}", self.count);
+        self.first.wrapping_add(number * self.size)
+    }
+}
+
+impl Chunk {
+    /// Appends a method with counters of zero, whatever its hits are, and publishes it; `None` where there is no room. Only for
+    /// the thread that took the chunk.
+    pub fn append_method(self, method: &MethodHits, mono_ns: u64) -> Option<MethodCounters> {
+        let count = method.points as usize + method.branches as usize;
+        let record = MethodHits { hits: vec![0; count], ..method.clone() }.to_bytes();
+        let at = self.used();
+        if !self.append(&record, mono_ns) {
+            return None;
+        }
+        // The record that was just written lies within the chunk. A chunk's bytes begin at a multiple of eight, and hold records of
+        // a multiple of eight bytes and nothing else.
+        let first = self.payload().wrapping_add(at + coverage::HEAD);
+        Some(MethodCounters { first, size: if method.counted { 8 } else { 1 }, count })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writer::EventStore;
+
+    #[test]
+    fn counters_are_in_the_file_and_say_whether_they_fired() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = EventStore::create_slow(&folder.path().join("counters.seg"), 1 << 20).expect("a store");
+        let chunk = store.take(0, 8192, 1).expect("a chunk");
+        let method = |counted| MethodHits { token: 7, points: 2, branches: 1, counted, ..MethodHits::default() };
+        let counted = chunk.append_method(&method(true), 2).expect("room");
+        let covered = chunk.append_method(&method(false), 3).expect("room");
+        for counters in [counted, covered] {
+            let add = std::ptr::with_exposed_provenance_mut::<u8>(counters.address(1) as usize);
+            // SAFETY: the address of a counter.
+            unsafe { AtomicU8::from_ptr(add).store(1, Ordering::Relaxed) };
+            assert_eq!([0, 1, 2].map(|number| counters.has_fired(number)), [false, true, false]);
+        }
+        assert!(chunk.append_method(&MethodHits { points: 9_000, ..method(true) }, 4).is_none());
+        // SAFETY: what was published of a chunk that nobody writes to.
+        let bytes = unsafe { std::slice::from_raw_parts(chunk.payload(), chunk.used()) };
+        let hits: Vec<_> = MethodHits::all(bytes).map(|method| method.hits).collect();
+        assert_eq!(hits, [[0, 1, 0], [0, 1, 0]]);
+        counted.withdraw();
+        assert_eq!(MethodHits::all(bytes).filter(|method| method.counted).count(), 0);
+    }
+}
