@@ -1,0 +1,144 @@
+//! An assembly with its PDB, of which plans are made.
+
+use std::fmt;
+use std::path::Path;
+
+use clr_il::Body;
+use clr_metadata::{Assembly, MOST_BYTES, Pdb, SequencePoint, Table, files};
+
+use crate::branches::{branches, is_unreachable};
+use crate::code::{Code, Machine};
+use crate::excluded::{Excluded, is_test_project};
+use crate::plan::{Branch, MethodPlan, Point};
+use crate::source::{Source, source, source_row};
+
+/// Reason why an assembly has no plan.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum NoPlan {
+    /// The file can't be read, or is too large.
+    Unreadable,
+    /// The bytes are no assembly.
+    NotManaged,
+    /// There is no portable PDB that belongs to the assembly.
+    NoSymbols,
+    /// An attribute of the assembly excludes all of it.
+    Excluded,
+}
+
+impl fmt::Display for NoPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unreadable => "its file can't be read",
+            Self::NotManaged => "its file is no assembly",
+            Self::NoSymbols => "it has no portable PDB",
+            Self::Excluded => "an attribute excludes it from coverage",
+        })
+    }
+}
+
+impl std::error::Error for NoPlan {}
+
+/// An assembly with its PDB. Safe to share between threads; everything allocates, so nothing here is for hooks.
+#[derive(Debug)]
+pub struct Module {
+    assembly: Assembly,
+    pdb: Pdb,
+    excluded: Excluded,
+}
+
+/// Reads an assembly and its PDB from their files.
+///
+/// # Errors
+/// [`NoPlan`].
+pub fn open(path: &Path) -> Result<Module, NoPlan> {
+    let image = files::read_bounded(path, MOST_BYTES).ok_or(NoPlan::Unreadable)?;
+    let assembly = Assembly::read(image).map_err(|_| NoPlan::NotManaged)?;
+    let pdb = files::pdb_of(&assembly, path).ok_or(NoPlan::NoSymbols)?;
+    Module::new(assembly, pdb)
+}
+
+impl Module {
+    /// An assembly whose PDB was found already.
+    ///
+    /// # Errors
+    /// [`NoPlan::Excluded`].
+    pub fn new(assembly: Assembly, pdb: Pdb) -> Result<Self, NoPlan> {
+        let excluded = Excluded::of(&assembly);
+        if excluded.everything { Err(NoPlan::Excluded) } else { Ok(Self { assembly, pdb, excluded }) }
+    }
+
+    /// Id of this build of the assembly; zeros where it has none.
+    #[must_use]
+    pub fn mvid(&self) -> [u8; 16] {
+        self.assembly.mvid().unwrap_or_default()
+    }
+
+    /// Whether the assembly holds tests: its entry point is the one that a test framework puts there.
+    #[must_use]
+    pub fn is_test_project(&self) -> bool {
+        is_test_project(&self.assembly)
+    }
+
+    /// Whether any source file of the assembly is on this machine; it was written elsewhere otherwise.
+    #[must_use]
+    pub fn has_sources(&self) -> bool {
+        self.documents().iter().any(|document| Path::new(document).is_file())
+    }
+
+    /// Paths of the source files, as the compiler was given them, by their numbers in plans.
+    #[must_use]
+    pub fn documents(&self) -> Vec<String> {
+        (1..=self.pdb.documents()).map(|row| self.pdb.document(row).unwrap_or_default()).collect()
+    }
+
+    /// Tokens of the methods that may have a plan, in ascending order.
+    pub fn methods(&self) -> impl Iterator<Item = u32> {
+        (1..=self.assembly.count(Table::METHOD_DEF)).map(|row| Table::METHOD_DEF.token(row))
+    }
+
+    /// Method that the code of a method was written in: the method itself, or the one around a lambda or local function, or
+    /// the one that a state machine runs.
+    #[must_use]
+    pub fn source(&self, token: u32) -> Source {
+        source(&self.assembly, source_row(&self.assembly, &self.pdb, token & 0x00ff_ffff))
+    }
+
+    /// Lines and branches of the method with a token; `None` where it has no line, is left out, or is damaged.
+    #[must_use]
+    pub fn plan(&self, token: u32) -> Option<MethodPlan> {
+        let row = token & 0x00ff_ffff;
+        let mut points = self.pdb.sequence_points(row);
+        points.retain(|point| !point.is_hidden());
+        points.first()?;
+        let owner = self.assembly.type_of_method(row)?;
+        if self.excluded.method(&self.assembly, &self.pdb, row, owner) {
+            return None;
+        }
+        let bytes = self.assembly.code_from(row)?;
+        let body = Body::read(bytes.get(..clr_il::length(bytes).ok()?)?).ok()?;
+        let code = Code::new(&body, &self.assembly, &self.excluded.generated_types);
+        points.retain(|point| code.at(point.il_offset).is_some());
+        let is_generated = self.excluded.is_generated(&self.assembly, owner);
+        let machine = Machine::of(&self.assembly, row, owner, is_generated);
+        Some(plan(token, &code, machine, &points))
+    }
+}
+
+fn plan(token: u32, code: &Code<'_>, machine: Machine, visible: &[SequencePoint]) -> MethodPlan {
+    let is_reachable = |offset: u32| !is_unreachable(code, machine, offset);
+    let points = visible.iter().filter(|point| is_reachable(point.il_offset)).map(|point| Point {
+        il_offset: point.il_offset,
+        file: point.document.saturating_sub(1),
+        start_line: point.start_line,
+        start_column: point.start_column,
+        end_line: point.end_line,
+        end_column: point.end_column,
+    });
+    let branches = branches(code, machine, visible).into_iter().filter(|branch| is_reachable(branch.target_offset));
+    MethodPlan {
+        token,
+        points: points.collect(),
+        branches: branches.map(|branch| Branch { file: branch.file.saturating_sub(1), ..branch }).collect(),
+    }
+}

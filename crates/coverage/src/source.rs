@@ -1,0 +1,97 @@
+//! Methods that code was written in: a lambda's, a local function's and a state machine's lines belong to the method around
+//! them.
+
+use clr_metadata::{Assembly, Pdb, Table};
+
+/// State machines, lambdas and local functions lie so deep in each other.
+const DEPTH: usize = 16;
+
+/// Method that code was written in.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Source {
+    /// Metadata token.
+    pub token: u32,
+    /// Type that declares the method, as C# writes it: `Shop.Cache<T>.Entry`.
+    pub class: String,
+    /// Name, as C# writes it.
+    pub name: String,
+    /// Types of the parameters, as C# writes them: `(int, string)`.
+    pub parameters: String,
+}
+
+/// Row of the method that the code of a method was written in; its own row where it was written as such.
+pub(crate) fn source_row(assembly: &Assembly, pdb: &Pdb, method: u32) -> u32 {
+    let mut row = method;
+    for _ in 0..DEPTH {
+        let outer = pdb.kickoff(row).or_else(|| around(assembly, pdb, row));
+        match outer {
+            Some(outer) if outer != row => row = outer,
+            _ => break,
+        }
+    }
+    row
+}
+
+pub(crate) fn source(assembly: &Assembly, row: u32) -> Source {
+    Source {
+        token: Table::METHOD_DEF.token(row),
+        class: assembly.type_of_method(row).map(|owner| assembly.display_type(owner)).unwrap_or_default(),
+        name: assembly.display_method(row),
+        parameters: assembly.display_parameters(row),
+    }
+}
+
+/// The method around a lambda or local function, found by the name that the compiler gave it.
+fn around(assembly: &Assembly, pdb: &Pdb, row: u32) -> Option<u32> {
+    let wanted = written_in(assembly.method_name(row))?;
+    let owner = assembly.type_of_method(row)?;
+    let is_written = |owner: &u32| !is_made(assembly, *owner);
+    let class = assembly.with_enclosing(owner).find(is_written)?;
+    let named = || assembly.methods_of(class).filter(|method| assembly.method_name(*method) == wanted);
+    let (document, line) = start(pdb, row)?;
+    // Of several methods with that name the last one that begins before.
+    let before = named().filter_map(|method| {
+        let begins = start(pdb, method).or_else(|| start(pdb, machine_of(pdb, method)?))?;
+        (begins.0 == document && begins.1 <= line).then_some((begins.1, method))
+    });
+    before.max().map(|(_, method)| method).or_else(|| named().next())
+}
+
+/// Document and line of the first visible point of a method.
+fn start(pdb: &Pdb, method: u32) -> Option<(u32, u32)> {
+    let point = pdb.sequence_points(method).into_iter().find(|point| !point.is_hidden())?;
+    Some((point.document, point.start_line))
+}
+
+/// The method of the state machine that runs a method.
+fn machine_of(pdb: &Pdb, method: u32) -> Option<u32> {
+    pdb.state_machines().find(|(_, kickoff)| *kickoff == method).map(|(machine, _)| machine)
+}
+
+/// Name of the method in a compiler's name of a lambda (`<Pay>b__0_1`) or local function (`<Pay>g__Check|0_0`).
+fn written_in(name: &str) -> Option<&str> {
+    let name = name.strip_prefix('<')?;
+    let end = [">b__", ">g__"].into_iter().filter_map(|mark| name.rfind(mark)).max()?;
+    Some(&name[..end])
+}
+
+/// Whether a type was made to hold closures or a state machine.
+fn is_made(assembly: &Assembly, type_row: u32) -> bool {
+    let name = assembly.type_name(Table::TYPE_DEF.token(type_row));
+    name.rsplit(['/', '.']).next().is_some_and(|own| own.starts_with('<')) && !name.ends_with("<Module>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_lambdas_and_local_functions_hold_their_methods() {
+        assert_eq!(written_in("<Pay>b__0_1"), Some("Pay"));
+        assert_eq!(written_in("<Pay>g__Check|0_0"), Some("Pay"));
+        assert_eq!(written_in("<<Main>$>g__Add|0_0"), Some("<Main>$"));
+        assert_eq!(written_in("<.ctor>b__1_0"), Some(".ctor"));
+        assert_eq!(written_in("Pay"), None);
+        assert_eq!(written_in("<Name>k__BackingField"), None);
+    }
+}

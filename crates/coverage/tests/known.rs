@@ -1,0 +1,118 @@
+//! The fixture `Covered` says itself, line by line, what is a branch.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use clrscope_coverage::{MethodPlan, Module, open};
+
+fn fixture() -> (Module, String) {
+    let module = open(&clrscope_testkit::fixture("Covered")).expect("the fixture has a PDB");
+    let source = clrscope_testkit::workspace_root().join("dotnet/fixtures/Covered/Covered.cs");
+    (module, std::fs::read_to_string(source).expect("the fixture's source"))
+}
+
+fn plans(module: &Module) -> Vec<MethodPlan> {
+    let own = module.documents().iter().position(|path| path.ends_with("/Covered.cs")).expect("the document") as u32;
+    let plans = module.methods().filter_map(|token| module.plan(token));
+    plans.filter(|plan| plan.points.iter().all(|point| point.file == own)).collect()
+}
+
+/// Lines with their branches, as the source says.
+fn expected(source: &str) -> BTreeMap<u32, usize> {
+    let said = (1..).zip(source.lines()).filter_map(|(number, line)| {
+        let (_, said) = line.rsplit_once("// ")?;
+        Some((number, said.strip_suffix(" branches")?.parse().ok()?))
+    });
+    said.collect()
+}
+
+#[test]
+fn lines_have_the_branches_that_their_author_wrote_and_no_others() {
+    let (module, source) = fixture();
+    let mut found: BTreeMap<u32, usize> = BTreeMap::new();
+    for branch in plans(&module).iter().flat_map(|plan| &plan.branches) {
+        *found.entry(branch.line).or_default() += 1;
+    }
+    assert_eq!(found, expected(&source));
+}
+
+#[test]
+fn what_an_attribute_leaves_out_has_no_line_and_all_else_has() {
+    let (module, source) = fixture();
+    let plans = plans(&module);
+    let has_line = |number: u32| {
+        let mut points = plans.iter().flat_map(|plan| &plan.points);
+        points.any(|point| (point.start_line..=point.end_line).contains(&number))
+    };
+    let mut is_left_out = false;
+    let mut seen = [0, 0];
+    for (number, line) in (1..).zip(source.lines()) {
+        match line.trim() {
+            "// left out" => is_left_out = true,
+            "// counted" => is_left_out = false,
+            _ => {}
+        }
+        // Statements, which stand in methods.
+        if line.starts_with("        ") && line.trim_end().ends_with(';') {
+            assert_eq!(has_line(number), !is_left_out, "{number}: {line}");
+            seen[usize::from(is_left_out)] += 1;
+        }
+    }
+    assert!(seen[0] > 40 && seen[1] > 3, "{seen:?}");
+}
+
+#[test]
+fn lambdas_local_functions_and_state_machines_belong_to_the_methods_they_were_written_in() {
+    let (module, _) = fixture();
+    let mut sources: BTreeMap<String, usize> = BTreeMap::new();
+    for plan in plans(&module) {
+        let source = module.source(plan.token);
+        *sources.entry(format!("{}.{}{}", source.class, source.name, source.parameters)).or_default() += 1;
+    }
+    assert!(sources.keys().all(|name| !name.contains("MoveNext") && !name.contains(">b__")), "{sources:?}");
+    assert_eq!(sources.get("Covered.Lambdas.Doubled(int[])"), Some(&2), "{sources:?}");
+    assert_eq!(sources.get("Covered.Lambdas.Local(int)"), Some(&2), "{sources:?}");
+    assert_eq!(sources.get("Covered.Machines.Evens(int)"), Some(&1), "{sources:?}");
+    assert_eq!(sources.get("Covered.Box<T>.Largest(IEnumerable<T>)"), Some(&2), "{sources:?}");
+}
+
+#[test]
+fn a_plan_is_the_same_however_often_it_is_made_and_differs_where_the_method_does() {
+    let (module, _) = fixture();
+    let (first, again) = (plans(&module), plans(&fixture().0));
+    assert_eq!(first, again);
+    let prints: Vec<u64> = first.iter().map(MethodPlan::fingerprint).collect();
+    let mut distinct = prints.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len(), prints.len(), "each method has lines of its own");
+}
+
+#[test]
+fn damaged_assemblies_have_no_plan_and_end() {
+    let path = clrscope_testkit::fixture("Covered");
+    let image = std::fs::read(&path).expect("the fixture");
+    let read = |bytes: Vec<u8>| {
+        let assembly = clr_metadata::Assembly::read(bytes).ok()?;
+        let pdb = clr_metadata::files::pdb_of(&assembly, Path::new("/nonexistent/Covered.dll"))?;
+        Module::new(assembly, pdb).ok()
+    };
+    for length in (0..image.len()).step_by(1009) {
+        // The answer doesn't matter: the call returns.
+        let _ = read(image[..length].to_vec()).map(|module| plans_of_all(&module));
+    }
+    let mut seed = 1_u64;
+    for _ in 0..60 {
+        let mut bytes = image.clone();
+        for _ in 0..40 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let at = (seed >> 33) as usize % bytes.len();
+            bytes[at] = (seed >> 20) as u8;
+        }
+        let _ = read(bytes).map(|module| plans_of_all(&module));
+    }
+}
+
+fn plans_of_all(module: &Module) -> usize {
+    module.methods().filter_map(|token| module.plan(token).map(|plan| (plan, module.source(token)))).count()
+}

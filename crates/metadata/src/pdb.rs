@@ -1,0 +1,160 @@
+//! Portable PDBs: documents, lines of methods, and methods that state machines were written as. Source: the specification of
+//! the format.
+
+use crate::{Blob, Damaged, Table, Tables};
+
+/// Line of points that no source belongs to.
+const HIDDEN: u32 = 0x00fe_efee;
+
+/// Parts of a document's path that are put together at most, and bytes of the path.
+const MOST_PARTS: usize = 256;
+const MOST_PATH: usize = 32 << 10;
+
+/// A portable PDB with its bytes.
+#[derive(Clone, Debug)]
+pub struct Pdb {
+    data: Vec<u8>,
+    tables: Tables,
+}
+
+/// A piece of source that code was made of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SequencePoint {
+    /// Offset of the first instruction, from the method's first.
+    pub il_offset: u32,
+    /// Row of the document.
+    pub document: u32,
+    /// First line and column, from 1; the line is 0 of hidden points: code that no source belongs to.
+    pub start_line: u32,
+    /// First column, from 1.
+    pub start_column: u32,
+    /// Last line.
+    pub end_line: u32,
+    /// Column behind the last one.
+    pub end_column: u32,
+}
+
+impl SequencePoint {
+    /// Whether no source belongs to the code from here on.
+    #[must_use]
+    pub const fn is_hidden(&self) -> bool {
+        self.start_line == 0
+    }
+}
+
+impl Pdb {
+    /// Reads a portable PDB.
+    ///
+    /// # Errors
+    /// [`Damaged`]; PDBs in Windows' own format are no portable ones.
+    pub fn read(data: Vec<u8>) -> Result<Self, Damaged> {
+        let tables = Tables::read(&data, 0)?;
+        if tables.pdb_id(&data).is_some() { Ok(Self { data, tables }) } else { Err(Damaged) }
+    }
+
+    /// Id that the PDB shares with its assembly, see [`Assembly::pdb_id`](crate::Assembly::pdb_id).
+    #[must_use]
+    pub fn id(&self) -> Option<[u8; 16]> {
+        self.tables.pdb_id(&self.data)
+    }
+
+    /// Number of documents; their rows begin with 1.
+    #[must_use]
+    pub fn documents(&self) -> u32 {
+        self.tables.count(Table::DOCUMENT)
+    }
+
+    /// Path of a document, as the compiler was given it.
+    #[must_use]
+    pub fn document(&self, row: u32) -> Option<String> {
+        let mut name = Blob::new(self.tables.blob(&self.data, Table::DOCUMENT, row, 0)?);
+        let separator = name.byte()?;
+        let mut path = Vec::new();
+        for part in 0..MOST_PARTS {
+            if name.is_empty() {
+                break;
+            }
+            if part > 0 && separator != 0 {
+                path.push(separator);
+            }
+            let place = name.unsigned()?;
+            let bytes = if place == 0 { &[][..] } else { self.tables.blob_at(&self.data, place)? };
+            path.extend_from_slice(bytes);
+            if path.len() > MOST_PATH {
+                return None;
+            }
+        }
+        String::from_utf8(path).ok()
+    }
+
+    /// Points of the method with a row, in the order of their offsets; empty where it has none or they are damaged.
+    #[must_use]
+    pub fn sequence_points(&self, method: u32) -> Vec<SequencePoint> {
+        self.points(method).unwrap_or_default()
+    }
+
+    fn points(&self, method: u32) -> Option<Vec<SequencePoint>> {
+        let blob = self.tables.blob(&self.data, Table::METHOD_DEBUG_INFORMATION, method, 1)?;
+        let mut blob = Blob::new(blob);
+        if blob.is_empty() {
+            return None;
+        }
+        blob.unsigned()?;
+        let mut document = self.tables.get(&self.data, Table::METHOD_DEBUG_INFORMATION, method, 0)?;
+        if document == 0 {
+            document = blob.unsigned()?;
+        }
+        let mut points: Vec<SequencePoint> = Vec::new();
+        let (mut il_offset, mut start) = (0_u32, None);
+        while !blob.is_empty() {
+            let distance = blob.unsigned()?;
+            if distance == 0 && !points.is_empty() {
+                document = blob.unsigned()?;
+                continue;
+            }
+            il_offset = il_offset.checked_add(distance)?;
+            points.push(read_point(&mut blob, il_offset, document, &mut start)?);
+        }
+        Some(points)
+    }
+
+    /// Methods of state machines, each with the method that it was written as.
+    pub fn state_machines(&self) -> impl Iterator<Item = (u32, u32)> {
+        let rows = 1..=self.tables.count(Table::STATE_MACHINE_METHOD);
+        let column = |row, column| self.tables.get(&self.data, Table::STATE_MACHINE_METHOD, row, column);
+        rows.filter_map(move |row| Some((column(row, 0)?, column(row, 1)?)))
+    }
+
+    /// Row of the method that the state machine's method with a row was written as.
+    #[must_use]
+    pub fn kickoff(&self, method: u32) -> Option<u32> {
+        let at = self.tables.lower_bound(&self.data, Table::STATE_MACHINE_METHOD, 0, method);
+        let found = self.tables.get(&self.data, Table::STATE_MACHINE_METHOD, at, 0)?;
+        if found == method { self.tables.get(&self.data, Table::STATE_MACHINE_METHOD, at, 1) } else { None }
+    }
+}
+
+/// One point; `start` is line and column of the last one that was not hidden.
+fn read_point(
+    blob: &mut Blob<'_>,
+    il_offset: u32,
+    document: u32,
+    start: &mut Option<(u32, u32)>,
+) -> Option<SequencePoint> {
+    let lines = blob.unsigned()?;
+    let columns = if lines == 0 { blob.unsigned()?.cast_signed() } else { blob.signed()? };
+    if lines == 0 && columns == 0 {
+        let hidden = SequencePoint { il_offset, document, start_line: 0, start_column: 0, end_line: 0, end_column: 0 };
+        return Some(hidden);
+    }
+    let (line, column) = match *start {
+        None => (blob.unsigned()?, blob.unsigned()?),
+        Some((line, column)) => (line.checked_add_signed(blob.signed()?)?, column.checked_add_signed(blob.signed()?)?),
+    };
+    *start = Some((line, column));
+    // Older compilers say by the line that a point is hidden.
+    let line = if line == HIDDEN { 0 } else { line };
+    let end_line = if line == 0 { 0 } else { line.checked_add(lines)? };
+    let end_column = column.checked_add_signed(columns)?;
+    Some(SequencePoint { il_offset, document, start_line: line, start_column: column, end_line, end_column })
+}
