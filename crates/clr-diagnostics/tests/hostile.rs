@@ -167,6 +167,33 @@ fn endless_things_are_not_believed() {
     }
 }
 
+/// Events are taken out of a block one by one: all at once, the smallest of a block of 64 MiB would take gigabytes.
+#[test]
+fn events_in_front_of_a_damaged_one_are_given() {
+    let mut stream = Stream::new();
+    stream.block("MetadataBlock", 0, &full(0, &description()));
+    stream.block("EventBlock", 0, &[full(5, &payload()), number(u32::MAX)].concat());
+    let bytes = stream.end();
+    let mut reader = Reader::new(&*bytes).expect("a stream");
+    let event = reader.next_event().expect("it is whole").expect("an event");
+    assert_eq!(Counter::of(&event).expect("a counter").name, "queue");
+    let error = reader.next_event().expect_err("it is damaged").to_string();
+    assert!(error.contains("too early"), "{error}");
+    assert_eq!(reader.next_event().expect("nothing comes after an error"), None);
+}
+
+/// A stream that goes on describing events does not fill the memory.
+#[test]
+fn endless_descriptions_are_not_believed() {
+    let mut stream = Stream::new();
+    let long = [description(), vec![0; 1 << 20]].concat();
+    (0..70).for_each(|_| stream.block("MetadataBlock", 0, &full(0, &long)));
+    stream.block("EventBlock", 0, &full(5, &payload()));
+    let bytes = stream.end();
+    let error = Reader::new(&*bytes).and_then(|mut reader| reader.next_event()).expect_err("too many").to_string();
+    assert!(error.contains("more kinds of events than there can be"), "{error}");
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_read_without_a_panic(bytes in vec(any::<u8>(), 0..400)) {

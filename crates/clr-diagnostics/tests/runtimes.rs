@@ -158,6 +158,41 @@ fn counters_of_the_runtime_are_read() {
     });
 }
 
+/// Instruments of meters, which newer programs publish instead of counters. The runtime has a meter of its own from .NET 9 on.
+#[test]
+fn values_of_meters_are_read() {
+    testkit::each_runtime(|runtime| {
+        if runtime.major() < 9 {
+            return;
+        }
+        let program = Running::server(runtime.command(&testkit::fixture("Server")));
+        let provider = Provider {
+            name: "System.Diagnostics.Metrics".to_owned(),
+            // Values as the time goes by.
+            keywords: 2,
+            level: 4,
+            arguments: "SessionId=one;Metrics=System.Runtime;RefreshInterval=1;MaxTimeSeries=100;MaxHistograms=10"
+                .to_owned(),
+        };
+        let session = program.port().collect_events(&[provider], 8).expect("a session");
+        let mut reader = session.reader(Some(Duration::from_secs(60))).expect("a stream");
+        let exceptions = loop {
+            let event = reader.next_event().expect("an event").expect("no end yet");
+            let fields = event.fields().expect("described fields");
+            let text =
+                |name: &str| fields.iter().find(|(field, _)| field == name).and_then(|(_, value)| value.as_text());
+            if event.description.name == "CounterRateValuePublished"
+                && text("instrumentName") == Some("dotnet.exceptions")
+            {
+                assert_eq!((text("meterName"), text("unit")), (Some("System.Runtime"), Some("{exception}")));
+                break text("rate").and_then(|rate| rate.parse::<f64>().ok());
+            }
+        };
+        assert!(exceptions.is_some_and(f64::is_finite), "{exceptions:?}");
+        session.stop().expect("it stops");
+    });
+}
+
 #[test]
 fn the_end_of_a_program_ends_its_events() {
     let runtime = testkit::runtimes().first().expect("a runtime");

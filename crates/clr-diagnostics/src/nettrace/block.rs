@@ -19,42 +19,60 @@ mod has {
     pub(super) const SIZE: u8 = 128;
 }
 
-/// An event as it lies in a block.
+/// Header of an event, as far as it is wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Blob<'a> {
+pub(super) struct Header {
     pub(super) description: u32,
     pub(super) thread_id: u64,
     pub(super) timestamp: u64,
     pub(super) stack: u32,
-    pub(super) payload: &'a [u8],
 }
 
-/// Calls `visit` for each event of a block.
-pub(super) fn each<'a>(block: &'a [u8], mut visit: impl FnMut(Blob<'a>) -> Result<(), Error>) -> Result<(), Error> {
-    let mut header = Reader(block);
-    let (size, flags) = (usize::from(header.u16()?), header.u16()?);
-    if size < HEADER {
-        return Err(Error::nonsense("a block with too small a header"));
-    }
-    let mut rest = Reader(block);
-    rest.take(size)?;
-    let mut blob = Blob::default();
-    let mut payload_size = 0;
-    while !rest.0.is_empty() {
-        if flags & COMPRESSED != 0 {
-            compressed(&mut rest, &mut blob, &mut payload_size)?;
-        } else {
-            blob = full(&mut rest)?;
+/// Events of a block, one after another: a block of a few megabytes may hold a million of them.
+#[derive(Debug)]
+pub(super) struct Events {
+    block: Vec<u8>,
+    /// Bytes of the block that were read.
+    read: usize,
+    is_compressed: bool,
+    /// Header of the event before.
+    before: Header,
+    payload_size: usize,
+}
+
+impl Events {
+    pub(super) fn new(block: Vec<u8>) -> Result<Self, Error> {
+        let mut header = Reader(&block);
+        let (size, flags) = (usize::from(header.u16()?), header.u16()?);
+        if size < HEADER {
+            return Err(Error::nonsense("a block with too small a header"));
         }
-        visit(blob)?;
+        Reader(&block).take(size)?;
+        let is_compressed = flags & COMPRESSED != 0;
+        Ok(Self { block, read: size, is_compressed, before: Header::default(), payload_size: 0 })
     }
-    Ok(())
+
+    /// The next event with its payload; `None` at the end of the block.
+    pub(super) fn next(&mut self) -> Result<Option<(Header, &[u8])>, Error> {
+        let Self { block, read, is_compressed, before, payload_size } = self;
+        let mut rest = Reader(&block[*read..]);
+        if rest.0.is_empty() {
+            return Ok(None);
+        }
+        let payload = match is_compressed {
+            true => compressed(&mut rest, before, payload_size)?,
+            false => full(&mut rest, before)?,
+        };
+        *read = block.len() - rest.0.len();
+        Ok(Some((*before, payload)))
+    }
 }
 
 /// The upper bit of a description's number says that events are sorted.
 const SORTED: u32 = 1 << 31;
 
-fn full<'a>(from: &mut Reader<'a>) -> Result<Blob<'a>, Error> {
+/// Reads an event with a header in full; gives the payload.
+fn full<'a>(from: &mut Reader<'a>, header: &mut Header) -> Result<&'a [u8], Error> {
     let size = from.u32()? as usize;
     let mut event = Reader(from.take(size)?);
     let description = event.u32()? & !SORTED;
@@ -68,25 +86,27 @@ fn full<'a>(from: &mut Reader<'a>) -> Result<Blob<'a>, Error> {
     // What fills up to four bytes may be missing behind the last one.
     let fill = (size.next_multiple_of(4) - size).min(from.0.len());
     from.take(fill)?;
-    Ok(Blob { description, thread_id, timestamp, stack, payload })
+    *header = Header { description, thread_id, timestamp, stack };
+    Ok(payload)
 }
 
-fn compressed<'a>(from: &mut Reader<'a>, blob: &mut Blob<'a>, payload_size: &mut usize) -> Result<(), Error> {
+/// Reads an event whose header is what changed since the one before; gives the payload.
+fn compressed<'a>(from: &mut Reader<'a>, header: &mut Header, payload_size: &mut usize) -> Result<&'a [u8], Error> {
     let flags = from.u8()?;
     let with = |part| flags & part != 0;
     if with(has::DESCRIPTION) {
-        blob.description = from.variable()? as u32;
+        header.description = from.variable()? as u32;
     }
     if with(has::SEQUENCE) {
         let _captured = (from.variable()?, from.variable()?, from.variable()?);
     }
     if with(has::THREAD) {
-        blob.thread_id = from.variable()?;
+        header.thread_id = from.variable()?;
     }
     if with(has::STACK) {
-        blob.stack = from.variable()? as u32;
+        header.stack = from.variable()? as u32;
     }
-    blob.timestamp = blob.timestamp.wrapping_add(from.variable()?);
+    header.timestamp = header.timestamp.wrapping_add(from.variable()?);
     if with(has::ACTIVITY) {
         from.take(16)?;
     }
@@ -97,6 +117,5 @@ fn compressed<'a>(from: &mut Reader<'a>, blob: &mut Blob<'a>, payload_size: &mut
         let size = from.variable()?;
         *payload_size = usize::try_from(size).map_err(|_| Error::nonsense("an event larger than memory"))?;
     }
-    blob.payload = from.take(*payload_size)?;
-    Ok(())
+    from.take(*payload_size)
 }

@@ -1,10 +1,10 @@
 //! The stream: its objects, one after another.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use super::block;
+use super::block::Events;
 use super::description::EventDescription;
 use super::value::{self, Value};
 use crate::Error;
@@ -24,6 +24,8 @@ const LARGEST_BLOCK: u32 = 64 << 20;
 const LONGEST_NAME: u32 = 256;
 /// More kinds of events than this are not believed.
 const MOST_DESCRIPTIONS: usize = 1 << 16;
+/// More bytes of descriptions than this are not believed.
+const MOST_DESCRIBED: usize = 64 << 20;
 /// Version of the format that can be read.
 const VERSION: u32 = 4;
 
@@ -84,7 +86,10 @@ pub struct Reader<R> {
     position: u64,
     clock: Clock,
     descriptions: HashMap<u32, Arc<EventDescription>>,
-    waiting: VecDeque<Event>,
+    /// Bytes of all descriptions so far.
+    described: usize,
+    /// The block whose events are being given.
+    events: Option<Events>,
     is_over: bool,
 }
 
@@ -99,7 +104,8 @@ impl<R: Read> Reader<R> {
             position: 0,
             clock: Clock::default(),
             descriptions: HashMap::new(),
-            waiting: VecDeque::new(),
+            described: 0,
+            events: None,
             is_over: false,
         };
         if this.read(MAGIC.len())? != MAGIC {
@@ -127,12 +133,35 @@ impl<R: Read> Reader<R> {
     /// [`Error::Nonsense`], [`Error::System`]; [`Error::TimedOut`] where the stream has a time limit. Nothing can be read after an
     /// error.
     pub fn next_event(&mut self) -> Result<Option<Event>, Error> {
-        while self.waiting.is_empty() && !self.is_over {
-            let read = self.next_object();
-            self.is_over |= read.is_err();
-            read?;
+        let next = self.next_of_all();
+        self.is_over |= !matches!(next, Ok(Some(_)));
+        next
+    }
+
+    fn next_of_all(&mut self) -> Result<Option<Event>, Error> {
+        while !self.is_over {
+            if let Some(event) = self.next_of_block()? {
+                return Ok(Some(event));
+            }
+            self.next_object()?;
         }
-        Ok(self.waiting.pop_front())
+        Ok(None)
+    }
+
+    fn next_of_block(&mut self) -> Result<Option<Event>, Error> {
+        let Some(events) = &mut self.events else { return Ok(None) };
+        let Some((header, payload)) = events.next()? else {
+            self.events = None;
+            return Ok(None);
+        };
+        let description = self.descriptions.get(&header.description);
+        Ok(Some(Event {
+            description: Arc::clone(description.ok_or(Error::nonsense("an event that nothing describes"))?),
+            thread_id: header.thread_id,
+            timestamp: header.timestamp,
+            stack: header.stack,
+            payload: payload.to_vec(),
+        }))
     }
 
     fn next_object(&mut self) -> Result<(), Error> {
@@ -176,8 +205,11 @@ impl<R: Read> Reader<R> {
         self.read(fill as usize)?;
         let block = self.read(size as usize)?;
         match name {
-            "MetadataBlock" => self.describe(&block),
-            "EventBlock" => self.events(&block),
+            "MetadataBlock" => self.describe(block),
+            "EventBlock" => {
+                self.events = Some(Events::new(block)?);
+                Ok(())
+            }
             // Stacks and sequence points, and what later versions add.
             _ => Ok(()),
         }
@@ -196,32 +228,17 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    fn describe(&mut self, block: &[u8]) -> Result<(), Error> {
-        let descriptions = &mut self.descriptions;
-        block::each(block, |blob| {
-            let (number, description) = EventDescription::parse(blob.payload)?;
-            if descriptions.len() >= MOST_DESCRIPTIONS {
+    fn describe(&mut self, block: Vec<u8>) -> Result<(), Error> {
+        let mut descriptions = Events::new(block)?;
+        while let Some((_, payload)) = descriptions.next()? {
+            self.described = self.described.saturating_add(payload.len());
+            let (number, description) = EventDescription::parse(payload)?;
+            if self.descriptions.len() >= MOST_DESCRIPTIONS || self.described > MOST_DESCRIBED {
                 return Err(Error::nonsense("more kinds of events than there can be"));
             }
-            descriptions.insert(number, Arc::new(description));
-            Ok(())
-        })
-    }
-
-    fn events(&mut self, block: &[u8]) -> Result<(), Error> {
-        let (descriptions, waiting) = (&self.descriptions, &mut self.waiting);
-        block::each(block, |blob| {
-            let description = descriptions.get(&blob.description);
-            let description = description.ok_or(Error::nonsense("an event that nothing describes"))?;
-            waiting.push_back(Event {
-                description: Arc::clone(description),
-                thread_id: blob.thread_id,
-                timestamp: blob.timestamp,
-                stack: blob.stack,
-                payload: blob.payload.to_vec(),
-            });
-            Ok(())
-        })
+            self.descriptions.insert(number, Arc::new(description));
+        }
+        Ok(())
     }
 
     /// The next tag; `None` at the end of the bytes.
