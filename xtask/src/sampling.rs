@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clrscope_recording::model::{LossReason, Recording};
 use clrscope_testkit::{
-    Finished, Runtime, Service, cli, fixture, left_over, let_children_hear, native_library, pause, random_pause,
-    run_within, runtimes, scratch, wait_until,
+    Expectations, Finished, HOSTILE, Runtime, Service, cli, fixture, left_over, let_children_hear, native_library,
+    pause, random_pause, run_within, runtimes, scratch, wait_until,
 };
 
 use crate::agents::under_agent;
@@ -39,6 +39,11 @@ pub(crate) fn run(time: Duration) -> Result<(), String> {
         for (way, amount) in timed.clone().chain(counted) {
             for request in REQUESTS {
                 wrong.extend(say(from_the_start(runtime, way, amount, time, request)));
+            }
+        }
+        for (name, arguments) in HOSTILE {
+            for request in REQUESTS {
+                wrong.extend(say(over_and_over(runtime, name, arguments, time, request)));
             }
         }
         for (way, amount) in timed {
@@ -88,12 +93,18 @@ fn caught<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("it did not end, or not as it should".to_owned()))
 }
 
+/// No panic was caught in a recording.
+fn no_panic(recording: &Recording) -> Result<(), String> {
+    let mut losses = recording.processes.iter().flat_map(|process| &process.losses);
+    match losses.find(|loss| loss.reason == LossReason::PanicCaught) {
+        Some(loss) => Err(format!("{} panics were caught", loss.count)),
+        None => Ok(()),
+    }
+}
+
 /// Samples in a recording, which must have some, and no panic.
 fn samples(recording: &Recording) -> Result<u64, String> {
-    let mut losses = recording.processes.iter().flat_map(|process| &process.losses);
-    if let Some(loss) = losses.find(|loss| loss.reason == LossReason::PanicCaught) {
-        return Err(format!("{} panics were caught", loss.count));
-    }
+    no_panic(recording)?;
     let chunks = recording.processes.iter().flat_map(|process| process.arenas("cpu")).flat_map(|arena| &arena.chunks);
     let bytes: usize = chunks.map(|chunk| chunk.bytes.load().len()).sum();
     match bytes / clrscope_recording::layout::sample::BYTES {
@@ -120,6 +131,40 @@ fn from_the_start(
         Ok(format!("{} samples in {:.1?}", samples(&recording)?, finished.elapsed))
     });
     (format!("{way} on {} with {request}", runtime.version), went)
+}
+
+/// Runs a program that ends soon over and over, for so long.
+fn over_and_over(
+    runtime: &Runtime,
+    name: &str,
+    arguments: &[&str],
+    time: Duration,
+    request: &str,
+) -> (String, Result<String, String>) {
+    let went = caught(|| {
+        let run = |out: Option<&Path>| {
+            let mut command = runtime.command(&fixture(name));
+            command.args(arguments);
+            out.into_iter().for_each(|out| under_agent(&mut command, request, out));
+            run_within(command, PATIENCE)
+        };
+        let said = |finished: &Finished| (finished.status, Expectations::other_lines(&finished.stdout_text()));
+        let bare = said(&run(None));
+        let began = std::time::Instant::now();
+        let mut rounds = 0;
+        while rounds == 0 || began.elapsed() < time {
+            rounds += 1;
+            let place = scratch();
+            let out = place.path().join("soaked.clrs.d");
+            let with = said(&run(Some(&out)));
+            if with != bare {
+                return Err(format!("round {rounds}: {with:?}, bare {bare:?}"));
+            }
+            no_panic(&clrscope_recording::open(&out).map_err(|error| error.to_string())?)?;
+        }
+        Ok(format!("{rounds} rounds in {:.1?}", began.elapsed()))
+    });
+    (format!("{name} {arguments:?} on {} with {request}", runtime.version), went)
 }
 
 /// Attaches to a program over and over until it ends by itself.

@@ -271,8 +271,9 @@ fn a_crash_still_makes_its_dump() {
 fn hostile_programs_are_unchanged_at_the_highest_rate() {
     let library = clrscope_testkit::native_library("Sampled/storage.c");
     let library = library.to_str().expect("a path in UTF-8");
-    let programs: [&[&str]; 7] = [
+    let programs: [&[&str]; 8] = [
         &["nulls", "400"],
+        &["exceptions", "400"],
         &["threads", "400"],
         &["collections", "400"],
         &["loads", "400"],

@@ -9,8 +9,8 @@ use std::time::Duration;
 use clrscope_analysis::{ExceptionLog, ExceptionQuery, stack_overflows};
 use clrscope_recording::model::{LossReason, Problem, Process, Recording};
 use clrscope_testkit::{
-    Expectations, Finished, Runtime, Service, each_runtime, fixture, last_count, pause, random_pause, run, run_within,
-    runtimes, scratch, wait_for, wait_for_work,
+    Expectations, Finished, HOSTILE, Runtime, Service, each_runtime, fixture, last_count, pause, random_pause, run,
+    run_within, runtimes, scratch, wait_for, wait_for_work,
 };
 use support::flow::FlowSums;
 use support::{Run, Sums, assert_unchanged, record_with, under_agent};
@@ -40,6 +40,15 @@ fn unchanged(runtime: &Runtime, name: &str, arguments: &[&str]) -> Run {
 
 /// As [`unchanged`], with any request, against what the program did bare.
 fn unchanged_with(runtime: &Runtime, name: &str, request: &str, bare: &Finished, arguments: &[&str]) -> Run {
+    let (run, place) = same_output(runtime, name, request, bare, arguments);
+    for process in &run.recording.processes {
+        assert_nothing_lost(process, &place);
+    }
+    run
+}
+
+/// As [`unchanged_with`], where data may be dropped; what ran where is the second.
+fn same_output(runtime: &Runtime, name: &str, request: &str, bare: &Finished, arguments: &[&str]) -> (Run, String) {
     let run = record_with(runtime, name, request, arguments);
     let place = format!("{name} {arguments:?} with {request} on {}", runtime.version);
     assert_eq!(said(&run.finished), said(bare), "{place}: stdout");
@@ -47,10 +56,7 @@ fn unchanged_with(runtime: &Runtime, name: &str, request: &str, bare: &Finished,
     assert_eq!(complained(&run.finished), complained(bare), "{place}: stderr");
     assert_eq!(run.recording.problems, [], "{place}");
     assert!(!run.recording.processes.is_empty(), "{place}: nothing recorded");
-    for process in &run.recording.processes {
-        assert_nothing_lost(process, &place);
-    }
-    run
+    (run, place)
 }
 
 /// But for paths that a stack that overflows makes faster than a helper thread without a processor finds memory for.
@@ -92,6 +98,20 @@ fn every_way_to_end_leaves_the_calls_until_then() {
             assert_eq!(process.complete, orderly, "{place}");
             let overflowed = arguments[0].starts_with("stackoverflow");
             assert_eq!(stack_overflows(&run.recording).len(), usize::from(overflowed), "{place}");
+        }
+    });
+}
+
+/// Ends, odd stacks, code and processes that come and go, at the highest rate of the engine that interrupts threads.
+#[test]
+fn hostile_programs_of_every_kind_are_unchanged_at_the_highest_rate_of_samples() {
+    each_runtime(|runtime| {
+        for (name, arguments) in HOSTILE {
+            let bare = bare(runtime, name, arguments);
+            let request = "cpu:rate=20000,engine=timer;wall:rate=1000";
+            let (run, place) = same_output(runtime, name, request, &bare, arguments);
+            let mut losses = run.recording.processes.iter().flat_map(|process| &process.losses);
+            assert!(!losses.any(|loss| loss.reason == LossReason::PanicCaught), "{place}");
         }
     });
 }

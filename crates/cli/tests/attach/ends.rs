@@ -34,14 +34,17 @@ fn killing_the_launcher_ends_the_recording_and_the_next_attach_works() {
     testkit::each_runtime(|runtime| {
         let place = TestFolder::new();
         let server = Server::start(runtime);
-        let mut launcher = attach(&place, server.pid, "-i exceptions -o a.clrs").spawn().expect("the tool starts");
+        let instruments = "-i exceptions -i cpu:rate=20000 -i wall:rate=1000";
+        let line = format!("{instruments} -o a.clrs");
+        let mut launcher = attach(&place, server.pid, &line).spawn().expect("the tool starts");
         testkit::wait_until("the agent", || !server.left_over().is_empty());
         testkit::wait_for_work(server.pid, Duration::from_millis(50));
         launcher.kill().expect("it lives");
         launcher.wait().expect("it ends");
         testkit::wait_until("the agent's leave", || server.left_over().is_empty());
         assert!(thrown(&rows(&place, "a.clrs.d")) > 0, "what was recorded is there");
-        assert!(thrown(&recorded(&place, server.pid, "-i exceptions --duration 200ms", "b.clrs")) > 0);
+        let line = format!("{instruments} --duration 200ms");
+        assert!(thrown(&recorded(&place, server.pid, &line, "b.clrs")) > 0);
         server.end();
     });
 }
