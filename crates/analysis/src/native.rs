@@ -46,6 +46,8 @@ fn function_at(of: Option<&Module>, module: u32, symbol: Option<&NativeSymbol>, 
     let library = of.map_or("(unknown)", |module| &module.name);
     let kind = of.map_or(ModuleKind::Native, |module| module.kind);
     let name = match (symbol, kind) {
+        // Time whose place in the kernel nobody saw is charged to its first byte.
+        (_, ModuleKind::Kernel) if offset == 0 => library.to_owned(),
         (Some(symbol), ModuleKind::Kernel) if enters_interrupt(&symbol.name) => INTERRUPTS.to_owned(),
         (Some(symbol), _) if !symbol.name.is_empty() => symbol.name.clone(),
         (_, ModuleKind::Kernel | ModuleKind::Stub) => library.to_owned(),
@@ -71,7 +73,7 @@ mod tests {
         let module = |name: &str, kind| Module { name: name.into(), kind, ..Module::default() };
         let mut stacks = StacksBuilder::default();
         let native = |module, offset| StackFrame::Native { module, offset };
-        let places = [(1, 0x12), (1, 0x15), (1, 0x20), (1, 0x90), (2, 7), (2, 8), (3, 1), (9, 1)];
+        let places = [(1, 0x12), (1, 0x15), (1, 0x20), (1, 0x90), (2, 7), (2, 0), (3, 1), (9, 1)];
         let numbers = places.map(|(module, offset)| stacks.stack(&[native(module, offset)], false));
         let symbol = |offset, name: &str| NativeSymbol { module: 1, offset, size: 8, name: name.into() };
         let process = Process {
@@ -82,7 +84,11 @@ mod tests {
                 module("[kernel]", ModuleKind::Kernel),
                 module("[stub]", ModuleKind::Stub),
             ],
-            native_symbols: vec![symbol(0x10, "begin"), symbol(0x1e, "")],
+            native_symbols: vec![
+                symbol(0x10, "begin"),
+                symbol(0x1e, ""),
+                NativeSymbol { module: 2, offset: 0, size: 4, name: "_text".into() },
+            ],
             stacks: Arc::new(stacks.finish()),
             ..Process::default()
         };

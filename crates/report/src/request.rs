@@ -1,5 +1,7 @@
 //! Requests to a view.
 
+use std::path::PathBuf;
+
 use clrscope_analysis::{Query, TreePlace};
 use clrscope_contract::request::Glob;
 use clrscope_recording::events::Group;
@@ -29,6 +31,8 @@ pub struct Request {
     pub verbose: bool,
     /// The source of each line beside its numbers.
     pub source: bool,
+    /// Folder in which sources are looked for that are not where they were compiled.
+    pub source_root: Option<PathBuf>,
     /// Number of the snapshot of the heap; the last complete one when `None`.
     pub snapshot: Option<u32>,
     /// Number of the snapshot that the other one is compared with; the first complete one when `None`.
@@ -153,6 +157,7 @@ impl Flag {
             files,
             verbose,
             source,
+            source_root: _,
             snapshot,
             against,
             min_share: _,

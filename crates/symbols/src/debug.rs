@@ -19,6 +19,8 @@ use crate::MOST_BYTES;
 pub(crate) struct DebugInformation {
     /// The id that module and PDB share.
     pub(crate) guid: [u8; 16],
+    /// Path that the compiler wrote the PDB to; a bare name where paths were to be left out.
+    pub(crate) path: String,
     /// The PDB, where it is embedded.
     pub(crate) embedded: Option<Vec<u8>>,
 }
@@ -39,7 +41,8 @@ pub(crate) fn information(image: &[u8]) -> Option<DebugInformation> {
 
 fn information_in<Headers: ImageNtHeaders>(image: &[u8]) -> Option<DebugInformation> {
     let file = PeFile::<Headers>::parse(image).ok()?;
-    let guid = file.pdb_info().ok()??.guid();
+    let pdb = file.pdb_info().ok()??;
+    let (guid, path) = (pdb.guid(), String::from_utf8_lossy(pdb.path()).into_owned());
     let directory = file.data_directory(IMAGE_DIRECTORY_ENTRY_DEBUG)?.data(image, &file.section_table()).ok()?;
     let entries = slice_from_all_bytes::<ImageDebugDirectory>(directory).ok()?;
     let embedded = |entry: &ImageDebugDirectory| {
@@ -49,7 +52,7 @@ fn information_in<Headers: ImageNtHeaders>(image: &[u8]) -> Option<DebugInformat
     };
     let mut entries = entries.iter().take(MOST_ENTRIES);
     let embedded = entries.find(|entry| entry.typ.get(LittleEndian) == EMBEDDED_PORTABLE_PDB).and_then(embedded);
-    Some(DebugInformation { guid, embedded })
+    Some(DebugInformation { guid, path, embedded })
 }
 
 /// A deflated PDB behind its size.

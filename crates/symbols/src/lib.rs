@@ -10,12 +10,16 @@
 //! }
 //! ```
 //!
-//! Modules and PDBs are read on the machine where the lines are looked up, at most [`MOST_BYTES`] of each. A PDB that was
-//! not made together with the module is passed over: its lines would be wrong. Files that are damaged, missing or too large
-//! give no lines and no error: a line is an extra, and what asks for one shows the method without.
+//! Modules and PDBs are read on the machine where the lines are looked up, at most [`MOST_BYTES`] of each: at the module's path, or
+//! in a single-file program in that folder; the PDB in the module, beside it, in the program, or where the compiler wrote it. A PDB
+//! that was not made together with the module is passed over: its lines would be wrong. Files that are damaged, missing or too
+//! large give no lines and no error: a line is an extra, and what asks for one shows the method without. [`Lines::obstacle`] says
+//! why a module has none.
 
+mod bundle;
 mod debug;
 mod native;
+mod obstacle;
 mod sources;
 
 use std::collections::HashMap;
@@ -23,7 +27,11 @@ use std::path::{Path, PathBuf};
 
 use symbolic_ppdb::{PortablePdb, PortablePdbCache, PortablePdbCacheConverter};
 
+use bundle::Bundles;
+use debug::DebugInformation;
+
 pub use native::{NativeRange, kernel_symbols, library_symbols};
+pub use obstacle::Obstacle;
 pub use sources::Sources;
 
 /// Largest module and largest PDB that are read, bytes.
@@ -44,8 +52,9 @@ pub struct SourceLine {
 /// Finds lines; each module and its PDB are read once, when the first line of the module is asked for.
 #[derive(Debug, Default)]
 pub struct Lines {
-    /// The converted PDB by the module's path; `None` where no PDB was found.
-    modules: HashMap<PathBuf, Option<Vec<u8>>>,
+    /// The converted PDB by the module's path, or what keeps the module from having one.
+    modules: HashMap<PathBuf, Result<Vec<u8>, Obstacle>>,
+    bundles: Bundles,
 }
 
 impl Lines {
@@ -67,29 +76,61 @@ impl Lines {
             return None;
         }
         if !self.modules.contains_key(module) {
-            self.modules.insert(module.to_owned(), converted_pdb(module));
+            let converted = self.pdb(module).and_then(|pdb| converted(&pdb).ok_or(Obstacle::NoPdbNamed));
+            self.modules.insert(module.to_owned(), converted);
         }
-        let cache = PortablePdbCache::parse(self.modules.get(module)?.as_deref()?).ok()?;
+        let cache = PortablePdbCache::parse(self.modules.get(module)?.as_deref().ok()?).ok()?;
         let found = cache.lookup(row, il_offset)?;
         Some(SourceLine { file: found.file_name.to_owned(), line: found.line })
     }
+
+    /// Obstacle to lines of the module at the path `module`; `None` where it has lines, or none were asked for.
+    #[must_use]
+    pub fn obstacle(&self, module: impl AsRef<Path>) -> Option<&Obstacle> {
+        self.modules.get(module.as_ref())?.as_ref().err()
+    }
+
+    /// Sources that compilers put into the PDBs of the modules that lines were found of, by the paths of their files: what
+    /// generators wrote lies nowhere else.
+    #[must_use]
+    pub fn embedded_sources(&mut self) -> HashMap<String, String> {
+        let has_lines = |(path, pdb): (&PathBuf, &Result<Vec<u8>, Obstacle>)| pdb.is_ok().then(|| path.clone());
+        let modules: Vec<PathBuf> = self.modules.iter().filter_map(has_lines).collect();
+        let pdbs = modules.iter().filter_map(|module| self.pdb(module).ok());
+        pdbs.flat_map(|pdb| sources::embedded(&pdb)).collect()
+    }
+
+    /// The PDB of the module at a path, of one build with the module.
+    fn pdb(&mut self, module: &Path) -> Result<Vec<u8>, Obstacle> {
+        let image = read_bounded(module).or_else(|| self.bundles.read(module)).ok_or(Obstacle::NoModule)?;
+        let DebugInformation { guid, path, embedded } = debug::information(&image).ok_or(Obstacle::NoPdbNamed)?;
+        let is_same = |pdb: &Vec<u8>| {
+            let id = PortablePdb::parse(pdb).ok().and_then(|pdb| pdb.pdb_id());
+            id.is_some_and(|id| id.uuid().to_bytes_le() == guid)
+        };
+        if let Some(embedded) = embedded.filter(is_same) {
+            return Ok(embedded);
+        }
+        let (beside, written) = (module.with_extension("pdb"), PathBuf::from(path));
+        let mut of_another_build = None;
+        for place in [&beside, &written].into_iter().filter(|place| place.is_absolute()) {
+            let Some(pdb) = read_bounded(place).or_else(|| self.bundles.read(place)) else { continue };
+            if is_same(&pdb) {
+                return Ok(pdb);
+            }
+            of_another_build.get_or_insert_with(|| place.clone());
+        }
+        Err(match of_another_build {
+            Some(place) => Obstacle::OtherBuild(place),
+            None => Obstacle::NoPdb { beside, written },
+        })
+    }
 }
 
-/// The PDB of the module at a path, converted for looking up.
-fn converted_pdb(module: &Path) -> Option<Vec<u8>> {
-    let image = read_bounded(module)?;
-    let debug = debug::information(&image)?;
-    let pdb = match debug.embedded {
-        Some(embedded) => embedded,
-        None => read_bounded(&module.with_extension("pdb"))?,
-    };
-    let pdb = PortablePdb::parse(&pdb).ok()?;
-    let same = pdb.pdb_id().is_some_and(|id| id.uuid().to_bytes_le() == debug.guid);
-    if !same {
-        return None;
-    }
+/// A PDB converted for looking up.
+fn converted(pdb: &[u8]) -> Option<Vec<u8>> {
     let mut converter = PortablePdbCacheConverter::new();
-    converter.process_portable_pdb(&pdb).ok()?;
+    converter.process_portable_pdb(&PortablePdb::parse(pdb).ok()?).ok()?;
     let mut converted = Vec::new();
     converter.serialize(&mut converted).ok()?;
     Some(converted)
@@ -131,10 +172,40 @@ mod tests {
         let module = folder.path().join("Beside.dll");
         std::fs::write(&module, without_embedded(&image)).expect("written");
         assert_eq!(first_line(&module), None, "nothing is beside it");
+        let mut lines = Lines::default();
+        assert_eq!((lines.find(&module, 0x0600_0001, 0), lines.obstacle("/other")), (None, None));
+        let words = lines.obstacle(&module).expect("an obstacle").to_string();
+        assert!(words.contains(&format!("no PDB at {}", module.with_extension("pdb").display())), "{words}");
         std::fs::write(folder.path().join("Beside.pdb"), &embedded).expect("written");
         assert_eq!(first_line(&module), first_line(&clrscope_testkit::fixture("Exceptions")));
         std::fs::write(folder.path().join("Beside.pdb"), &other).expect("written");
         assert_eq!(first_line(&module), None, "the PDB of another module");
+        assert_eq!(lines.find(&module, 0x0600_0001, 0), None);
+        let mut lines = Lines::default();
+        assert_eq!(lines.find(&module, 0x0600_0001, 0), None);
+        let words = lines.obstacle(&module).expect("an obstacle").to_string();
+        assert!(words.contains("is of another build"), "{words}");
+    }
+
+    /// A single-file program has its modules behind the host's code, and its PDB there, or beside it.
+    #[test]
+    fn lines_of_a_single_file_program_are_found() {
+        let image = std::fs::read(clrscope_testkit::fixture("Exceptions")).expect("the fixture");
+        let embedded = debug::information(&image).and_then(|debug| debug.embedded).expect("an embedded PDB");
+        let without = without_embedded(&image);
+        let expected = first_line(&clrscope_testkit::fixture("Exceptions"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let (module, program) = (folder.path().join("Alone.dll"), folder.path().join("Alone"));
+        assert_eq!(first_line(&module), None, "there is no module");
+        let put = |files: &[(&str, &[u8], bool)]| bundle::tests::put(&program, &bundle::tests::bundle(6, files));
+        put(&[("Alone.dll", &image, true)]);
+        assert_eq!(first_line(&module), expected, "embedded in the module");
+        put(&[("Alone.dll", &without, false), ("Alone.pdb", &embedded, true)]);
+        assert_eq!(first_line(&module), expected, "in the program");
+        put(&[("Alone.dll", &without, false)]);
+        assert_eq!(first_line(&module), None, "nowhere");
+        std::fs::write(folder.path().join("Alone.pdb"), &embedded).expect("written");
+        assert_eq!(first_line(&module), expected, "beside the program");
     }
 
     /// The image with a damaged signature of its embedded PDB, which is then no embedded PDB.

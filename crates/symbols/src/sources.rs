@@ -1,31 +1,71 @@
 //! Source files, as far as they are on this machine.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use symbolic_ppdb::PortablePdb;
 
 /// Largest source file that is read, bytes.
 const MOST_BYTES: u64 = 16 << 20;
+/// Sources that are taken out of a PDB at most, bytes.
+const MOST_EMBEDDED: usize = 64 << 20;
 
 /// Finds the text of lines; each file is read once, when its first line is asked for.
 #[derive(Debug, Default)]
 pub struct Sources {
     files: HashMap<String, Option<String>>,
+    root: Option<PathBuf>,
 }
 
 impl Sources {
+    /// Sources of which some are known by the paths of their files. Files that are not at their paths are looked for below `root`.
+    #[must_use]
+    pub fn new(known: HashMap<String, String>, root: Option<PathBuf>) -> Self {
+        Self { files: known.into_iter().map(|(path, text)| (path, Some(text))).collect(), root }
+    }
+
     /// Text of a line, from 1, of the file at a path as the compiler was given it; without its end. `None` where this
     /// machine has no such file, or the file has no such line.
     pub fn line(&mut self, file: &str, line: u32) -> Option<&str> {
-        let known = self.files.entry(file.to_owned()).or_insert_with(|| read(Path::new(file)));
+        let root = self.root.as_deref();
+        let found = || read(Path::new(file)).or_else(|| below(root?, file));
+        let known = self.files.entry(file.to_owned()).or_insert_with(found);
         known.as_deref()?.lines().nth((line as usize).checked_sub(1)?)
     }
+}
+
+/// The text of a file below `root`, by as many of the last parts of its path as lead to one there. Paths are those of the machine that
+/// compiled, which may have been one with Windows, and often begin with a place that is none (`/_/`).
+fn below(root: &Path, file: &str) -> Option<String> {
+    // No path leads out of the folder.
+    let is_plain = |part: &&str| !matches!(*part, "" | "." | "..");
+    let parts: Vec<&str> = file.split(['/', '\\']).filter(is_plain).collect();
+    (0..parts.len()).find_map(|first| read(&root.join(parts[first..].iter().collect::<PathBuf>())))
 }
 
 /// The text of a plain file that is not too large.
 fn read(path: &Path) -> Option<String> {
     let metadata = std::fs::metadata(path).ok()?;
     let bytes = (metadata.is_file() && metadata.len() <= MOST_BYTES).then(|| std::fs::read(path).ok())??;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(text(&bytes))
+}
+
+fn text(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned()
+}
+
+/// The sources in a PDB, by their paths.
+pub(crate) fn embedded(pdb: &[u8]) -> Vec<(String, String)> {
+    let Ok(pdb) = PortablePdb::parse(pdb) else { return Vec::new() };
+    let mut left = MOST_EMBEDDED;
+    let sources = pdb.get_embedded_sources().into_iter().flatten().flatten();
+    let read = |source: symbolic_ppdb::EmbeddedSource<'_>| {
+        let bytes = source.get_contents_bounded(Some(left.min(MOST_BYTES as usize))).ok()?;
+        left = left.saturating_sub(bytes.len());
+        Some((source.get_path().to_owned(), text(&bytes)))
+    };
+    sources.filter_map(read).collect()
 }
 
 #[cfg(test)]
@@ -36,12 +76,30 @@ mod tests {
     fn lines_are_counted_from_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.cs");
-        std::fs::write(&path, "first\r\nsecond\n").expect("written");
+        std::fs::write(&path, "\u{feff}first\r\nsecond\n").expect("written");
         let path = path.to_str().expect("a path");
         let mut sources = Sources::default();
         let mut line = |number| sources.line(path, number).map(str::to_owned);
         assert_eq!([line(0), line(1), line(2), line(3)], [None, Some("first".into()), Some("second".into()), None]);
         assert_eq!(sources.line("/nonexistent/a.cs", 1), None);
         assert_eq!(sources.line("/dev/zero", 1), None, "no plain file");
+    }
+
+    #[test]
+    fn sources_that_are_not_at_their_paths_are_found_below_a_folder_by_the_end_of_their_paths() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("repository");
+        std::fs::create_dir_all(root.join("src/App")).expect("folders");
+        for (path, text) in [("src/App/Cart.cs", "whole"), ("Cart.cs", "short"), ("../Secret.cs", "outside")] {
+            std::fs::write(root.join(path), text).expect("written");
+        }
+        let known = HashMap::from([("/_/Generated.cs".to_owned(), "generated".to_owned())]);
+        let mut sources = Sources::new(known, Some(root));
+        let mut line = |path: &str| sources.line(path, 1).map(str::to_owned);
+        assert_eq!(line("/_/src/App/Cart.cs").as_deref(), Some("whole"));
+        assert_eq!(line("C:\\build\\src\\App\\Cart.cs").as_deref(), Some("whole"));
+        assert_eq!(line("/_/lib/Cart.cs").as_deref(), Some("short"), "by its name alone");
+        assert_eq!(line("/_/../Secret.cs"), None, "no path leads out");
+        assert_eq!(line("/_/Generated.cs").as_deref(), Some("generated"));
     }
 }

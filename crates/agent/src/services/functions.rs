@@ -14,6 +14,7 @@ use clrscope_recording::layout;
 use clrscope_recording::model::{self, Function, FunctionFlags, FunctionKind, LossReason, SourceKind};
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
+use crate::os::process;
 use crate::services::developer_log::{Level, log};
 use crate::services::il;
 use crate::services::patterns::WatchedFilter;
@@ -221,8 +222,10 @@ impl Functions {
             return *found;
         }
         let info = self.info.module_info(id).ok();
-        let path = info.as_ref().map(|info| info.path.clone()).unwrap_or_default();
+        let is_made = info.as_ref().is_some_and(|info| info.flags.is_dynamic());
+        let path = info.map(|info| info.path).unwrap_or_default();
         let framework = is_framework(&path, name);
+        let path = if is_made { path } else { beside_program(path) };
         let (module, is_new) = {
             let mut tables = self.tables();
             match tables.modules.get(&id) {
@@ -394,6 +397,16 @@ fn is_runtime_helper(name: &FunctionName) -> bool {
     let (type_name, method) = name.name.split_once("::").unwrap_or_default();
     TYPES.contains(&type_name)
         || (type_name == "System.Runtime.CompilerServices.RuntimeHelpers" && method.contains("TailCall"))
+}
+
+/// Path of an assembly. One that lies in a single-file program has a name without a folder from the runtime: its path is where it would
+/// lie were it a file beside the program.
+fn beside_program(path: String) -> String {
+    let has_folder = Path::new(&path).parent().is_none_or(|folder| folder != Path::new(""));
+    match process::executable().parent() {
+        Some(folder) if !path.is_empty() && !has_folder => folder.join(path).to_string_lossy().into_owned(),
+        _ => path,
+    }
 }
 
 /// Whether an assembly belongs to the framework: it lies in a shared framework's folder, or, in a

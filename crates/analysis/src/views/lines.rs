@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
 use crate::allocations::BYTES;
-use crate::function::FunctionRef;
+use crate::function::{FunctionRef, is_own};
 use crate::metric::{Metric, SampleCount};
 use crate::paths::{self, StackSum};
 use crate::query::{Query, QueryProblem, Sort};
@@ -55,6 +55,8 @@ pub struct LinesView<'a> {
     pub without_line: u64,
     /// Amount of the metric with none.
     pub amount_without_line: u64,
+    /// Paths of the modules of the innermost own methods on stacks with no line, those that most of it is of first.
+    pub modules_without_line: Vec<&'a str>,
     /// Conditions of the selected part, with its sums.
     pub conditions: Conditions<'a>,
 }
@@ -74,12 +76,17 @@ pub fn lines<'a>(
     metric.check(query, "lines")?;
     let mut sums: BTreeMap<(String, u32), LineSums<'a>> = BTreeMap::new();
     let (mut totals, mut without) = (Vec::new(), StackSum::default());
+    let mut blamed: BTreeMap<&str, u64> = BTreeMap::new();
     for paths in paths::select(recording, query, metric)? {
         let process = paths.process;
         totals.push((process, ProcessSums::new(&paths, query).totals));
         let mut places = Places { process, query, metric, find, known: FxHashMap::default() };
         for (stack, sum) in paths::sums_of_stacks(process, query, metric) {
-            without.add(places.add(&mut sums, stack, sum));
+            if let Some(own) = places.add(&mut sums, stack, sum) {
+                without.add(sum);
+                let blame = own.map(|function| blamed.entry(function.module.path.as_str()).or_default());
+                blame.into_iter().for_each(|blame| *blame = blame.saturating_add(sum.samples.max(sum.amount)));
+            }
         }
     }
     let mut rows: Vec<LineRow<'a>> = sums.into_iter().map(|(place, sums)| sums.row(place)).collect();
@@ -95,7 +102,11 @@ pub fn lines<'a>(
     }
     let left_out = query.cut(&mut rows);
     let conditions = conditions_of(recording, query, metric, &totals);
-    Ok(LinesView { rows, left_out, without_line: without.samples, amount_without_line: without.amount, conditions })
+    let mut blamed: Vec<(&str, u64)> = blamed.into_iter().collect();
+    blamed.sort_by_key(|(_, blame)| Reverse(*blame));
+    let modules_without_line = blamed.into_iter().map(|(path, _)| path).collect();
+    let StackSum { samples: without_line, amount: amount_without_line, .. } = without;
+    Ok(LinesView { rows, left_out, without_line, amount_without_line, modules_without_line, conditions })
 }
 
 /// The metric by lines that the query asks for: one whose values have stacks.
@@ -161,14 +172,22 @@ struct Places<'a, 'q, 'f, 'l> {
 }
 
 impl<'a> Places<'a, '_, '_, '_> {
-    /// Adds what a stack stands for, which is returned where it has no line.
-    fn add(&mut self, sums: &mut BTreeMap<(String, u32), LineSums<'a>>, stack: u32, sum: StackSum) -> StackSum {
-        let mut met = FxHashSet::default();
+    /// Adds what a stack stands for. Where it has no line its innermost own method is returned, if it has one.
+    fn add(
+        &mut self,
+        sums: &mut BTreeMap<(String, u32), LineSums<'a>>,
+        stack: u32,
+        sum: StackSum,
+    ) -> Option<Option<FunctionRef<'a>>> {
+        let (mut met, mut own) = (FxHashSet::default(), None);
         let stacks = &self.process.stacks;
         for (depth, frame) in stacks.frames(stack).enumerate() {
             let StackFrame::Method { function, il_offset: Some(offset), tier } = frame else { continue };
             let named = FunctionRef::of(self.process, self.process.functions.get(function as usize));
-            let Some(place) = self.place(function, offset, &named) else { continue };
+            let Some(place) = self.place(function, offset, &named) else {
+                own = own.or(Some(named).filter(is_own));
+                continue;
+            };
             if !met.insert(place.clone()) || !self.query.wants_function(named.module(), named.function) {
                 continue;
             }
@@ -182,7 +201,7 @@ impl<'a> Places<'a, '_, '_, '_> {
                 line.self_samples = line.self_samples.saturating_add(if depth == 0 { sum.samples } else { 0 });
             }
         }
-        if met.is_empty() { sum } else { StackSum::default() }
+        met.is_empty().then_some(own)
     }
 
     fn place(&mut self, function: u32, offset: u32, named: &FunctionRef<'_>) -> Option<(String, u32)> {

@@ -66,6 +66,10 @@ pub(super) struct Report {
     #[arg(long)]
     source: bool,
 
+    /// As --source; files that are not where they were compiled are looked for in this folder, by the ends of their paths
+    #[arg(long, value_name = "FOLDER")]
+    source_root: Option<PathBuf>,
+
     /// With --format html, the file of the page; of the views flow and events with --per-thread, the folder of a file per thread
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
@@ -177,7 +181,8 @@ impl Report {
             follow,
             files: output.is_some() && !is_page,
             verbose: self.verbose,
-            source: self.source,
+            source: self.source || self.source_root.is_some(),
+            source_root: self.source_root,
             ..Request::default()
         };
         self.heap.put_into(&mut request);

@@ -90,4 +90,26 @@ fn a_program_of_a_single_file_is_listed_and_attached_to_as_any_other() {
     let work = rows.iter().find(|row| row["name"] == "Program::Work" && row["module"] == "alone");
     assert!(work.and_then(|row| row["self_share"].as_f64()) > Some(0.5), "{report:#}");
     server.end();
+    lines_are_those_of_the_source(&place);
+}
+
+/// The module lies in the program, the PDB beside it, and where the compiler wrote it. Without one that is said.
+fn lines_are_those_of_the_source(place: &TestFolder) {
+    let lines = || place.run("report alone.clrs --view lines --source");
+    let with = || {
+        let text = String::from_utf8_lossy(&lines().stdout).into_owned();
+        assert!(text.contains("Program.cs") && text.contains("while (!Volatile.Read(ref stop)) Work();"), "{text}");
+    };
+    with();
+    fs::remove_file(place.file("out/alone.pdb")).expect("the PDB beside the program");
+    with();
+    fs::rename(place.file("app/Program.cs"), place.file("Program.cs")).expect("the source");
+    let text = String::from_utf8_lossy(&lines().stdout).replace('\n', " ");
+    assert!(text.contains("Source not found: ") && text.contains("--source-root FOLDER"), "{text}");
+    let text = place.run("report alone.clrs --view lines --source-root .");
+    assert!(String::from_utf8_lossy(&text.stdout).contains("while (!Volatile.Read(ref stop)) Work();"));
+    fs::remove_dir_all(place.file("app/obj")).expect("what the compiler wrote");
+    let text = String::from_utf8_lossy(&lines().stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("are on no line: alone.dll: no PDB at ") && text.contains("out/alone.pdb"), "{text}");
+    assert!(text.contains("<DebugType>embedded</DebugType>"), "{text}");
 }

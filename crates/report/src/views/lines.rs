@@ -1,5 +1,6 @@
 //! The view `lines`: samples, allocations or exceptions by the lines of the source.
 
+use std::cell::RefCell;
 use std::io;
 use std::ops::RangeInclusive;
 
@@ -35,7 +36,7 @@ pub(super) static VIEW: View = View {
         let view = lines(recording, &request.query, &mut |module, method, offset| {
             found.find(module, method, offset).map(|line| (line.file, line.line))
         })?;
-        Ok(Box::new(Opened { view, request: request.clone() }))
+        Ok(Box::new(Opened { view, found: RefCell::new(found), request: request.clone() }))
     },
 };
 
@@ -171,6 +172,7 @@ fn file_name(path: &str) -> String {
 
 struct Opened<'a> {
     view: LinesView<'a>,
+    found: RefCell<Lines>,
     request: Request,
 }
 
@@ -188,10 +190,24 @@ impl Opened<'_> {
             _ => format!("{} {}", count(without), metric.title),
         };
         let share = without as f64 / all.max(1) as f64 * 100.0;
-        let text = format!(
-            "{said} ({share:.1} %) are on no line: no symbol file (PDB) of the code on their stacks was found."
-        );
-        (without > 0).then_some(text)
+        let because = self.because();
+        (without > 0).then(|| format!("{said} ({share:.1} %) are on no line: {because}"))
+    }
+
+    /// Reason why stacks are on no line, and the cure: what was looked for, of the assembly that most of them lead through.
+    fn because(&self) -> String {
+        let found = self.found.borrow();
+        let modules = self.view.modules_without_line.iter().filter(|module| !module.is_empty());
+        let mut reasons = modules.filter_map(|&module| Some((module, found.obstacle(module)?)));
+        let Some((module, obstacle)) = reasons.next() else {
+            return "no code on their stacks has a symbol file (PDB) with a line for it.".to_owned();
+        };
+        let others = match reasons.count() {
+            0 => String::new(),
+            1 => " One other assembly has none either.".to_owned(),
+            more => format!(" {more} other assemblies have none either."),
+        };
+        format!("{}: {obstacle}. {}{others}", file_name(module), obstacle.cure())
     }
 
     /// The lines of a file that are shown, in their order: those with samples and some around each.
@@ -235,7 +251,9 @@ impl Opened<'_> {
     }
 
     fn source(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        let (entries, missing) = self.sources(&mut Sources::default());
+        let known = self.found.borrow_mut().embedded_sources();
+        let (entries, missing) = self.sources(&mut Sources::new(known, self.request.source_root.clone()));
+        let note = self.not_found(&missing);
         let sampled = self.view.conditions.metric.is_sampled();
         let sheet = source_sheet(sampled);
         let text = shown(&[
@@ -247,19 +265,28 @@ impl Opened<'_> {
         ]);
         let section = Section {
             title: Title::Bold("The source, with the share of each line".to_owned()),
+            nothing: note.clone().unwrap_or_default(),
             ..sheet.section("source", Style::Table, &text)
         };
         renderer.section(&section, &mut |visit| {
             entries.iter().try_for_each(|entry| visit(&sheet.entry(entry)))?;
-            let note = match missing.as_slice() {
-                [] => None,
-                [first, rest @ ..] => Some(match rest.len() {
-                    0 => format!("Not found here: {first}."),
-                    more => format!("Not found here: {first} and {more} more files."),
-                }),
-            };
-            Ok(Tail { left_out: 0, note })
+            Ok(Tail { left_out: 0, note: note.clone() })
         })
+    }
+
+    /// Files that were not found, as a sentence with the cure.
+    fn not_found(&self, missing: &[String]) -> Option<String> {
+        let (first, rest) = missing.split_first()?;
+        let more = match rest.len() {
+            0 => String::new(),
+            1 => " and one more file".to_owned(),
+            more => format!(" and {more} more files"),
+        };
+        let cure = match &self.request.source_root {
+            Some(root) => format!("Nor is anything below {} called like the end of the path.", root.display()),
+            None => "Where the sources lie elsewhere: --source-root FOLDER.".to_owned(),
+        };
+        Some(format!("Source not found: {first}{more}. {cure}"))
     }
 }
 
@@ -272,7 +299,7 @@ impl Answer for Opened<'_> {
         let LinesView { rows, left_out, conditions, .. } = &self.view;
         let sheet = sheet(conditions.metric);
         let section = Section {
-            nothing: nothing("line"),
+            nothing: self.note().unwrap_or_else(|| nothing("line")),
             what: "lines",
             ..sheet.main(&self.request, "rows", Style::Table, &text(conditions.metric))
         };

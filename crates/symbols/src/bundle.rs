@@ -1,0 +1,268 @@
+//! Single-file programs: modules and PDBs that lie in the program's own file, behind the code of its host.
+//!
+//! The host's code holds a mark that is known, and in front of the mark the place of a list of files. The format is that of the
+//! .NET SDK's bundler, versions 2 (.NET 5) and 6 (.NET 6 and later).
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use flate2::read::DeflateDecoder;
+
+use crate::MOST_BYTES;
+
+/// The mark in the code of hosts.
+const MARK: [u8; 32] = [
+    0x8b, 0x12, 0x02, 0xb9, 0x6a, 0x61, 0x20, 0x38, 0x72, 0x7b, 0x93, 0x02, 0x14, 0xd7, 0xa0, 0x32, 0x13, 0xf5, 0xb9,
+    0xe6, 0xef, 0xae, 0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
+];
+/// Bytes of a host in which the mark is looked for.
+const MOST_OF_HOST: u64 = 64 << 20;
+/// Executables of a folder that are looked into.
+const MOST_PROGRAMS: usize = 32;
+/// Folders that are looked into.
+const MOST_FOLDERS: usize = 64;
+/// Bytes of a list of files.
+const MOST_OF_LIST: u64 = 4 << 20;
+
+/// Finds files in single-file programs; the programs of each folder are looked at once.
+#[derive(Debug, Default)]
+pub(crate) struct Bundles {
+    folders: HashMap<PathBuf, Vec<Bundle>>,
+}
+
+impl Bundles {
+    /// The file that would lie at `path` if the program in its folder were not a single file.
+    pub(crate) fn read(&mut self, path: &Path) -> Option<Vec<u8>> {
+        let (folder, name) = (path.parent()?, path.file_name()?.to_str()?);
+        if !self.folders.contains_key(folder) {
+            if self.folders.len() == MOST_FOLDERS {
+                return None;
+            }
+            self.folders.insert(folder.to_owned(), programs(folder).filter_map(|path| Bundle::open(&path)).collect());
+        }
+        self.folders.get(folder)?.iter().find_map(|bundle| bundle.read(name))
+    }
+}
+
+/// Executables in a folder, in the order of their names.
+fn programs(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    // The files of single-file programs have no ending on Linux, and dots of names are no endings of libraries.
+    let is_library = |path: &Path| path.extension().is_some_and(|ending| ending == "so" || ending == "dll");
+    let is_program = |path: &PathBuf| {
+        let metadata = std::fs::metadata(path);
+        !is_library(path) && metadata.is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    let mut found: Vec<PathBuf> = entries.filter(is_program).take(MOST_PROGRAMS).collect();
+    found.sort();
+    found.into_iter()
+}
+
+/// A single-file program.
+#[derive(Debug)]
+struct Bundle {
+    path: PathBuf,
+    files: HashMap<String, Place>,
+}
+
+/// Place of a file in a bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    offset: u64,
+    size: u64,
+    /// Bytes of the deflated form; 0 where the file lies there as it is.
+    packed: u64,
+}
+
+impl Bundle {
+    /// The bundle in an executable; `None` where that is none.
+    fn open(path: &Path) -> Option<Self> {
+        let mut file = File::open(path).ok()?;
+        let at = list_offset(&mut file)?;
+        file.seek(SeekFrom::Start(at)).ok()?;
+        let mut list = Vec::new();
+        file.take(MOST_OF_LIST).read_to_end(&mut list).ok()?;
+        Some(Self { path: path.to_owned(), files: List(&list).files()? })
+    }
+
+    fn read(&self, name: &str) -> Option<Vec<u8>> {
+        let Place { offset, size, packed } = *self.files.get(name)?;
+        let stored = if packed == 0 { size } else { packed };
+        if size.max(stored) > MOST_BYTES {
+            return None;
+        }
+        let mut file = File::open(&self.path).ok()?;
+        file.seek(SeekFrom::Start(offset)).ok()?;
+        let (stored, mut bytes) = (file.take(stored), Vec::new());
+        match packed {
+            0 => stored.take(size).read_to_end(&mut bytes),
+            _ => DeflateDecoder::new(stored).take(size).read_to_end(&mut bytes),
+        }
+        .ok()?;
+        (bytes.len() as u64 == size).then_some(bytes)
+    }
+}
+
+/// Place of the list of files, as the host has it in front of the mark; `None` where there is no mark, or nothing in front.
+fn list_offset(file: &mut File) -> Option<u64> {
+    let mut magic = [0; 4];
+    file.read_exact(&mut magic).ok()?;
+    if magic != *b"\x7fELF" {
+        return None;
+    }
+    const BLOCK: u64 = 1 << 20;
+    const BEFORE: usize = 8;
+    let mut block = Vec::new();
+    let mut left = MOST_OF_HOST;
+    while left > 0 {
+        // The end of the block before stays: the mark may lie on the border.
+        block.drain(..block.len().saturating_sub(MARK.len() + BEFORE));
+        let read = file.by_ref().take(BLOCK.min(left)).read_to_end(&mut block).ok()?;
+        if let Some(at) = position(&block, &MARK).filter(|&at| at >= BEFORE) {
+            let offset = u64::from_le_bytes(*block[at - BEFORE..].first_chunk()?);
+            return (offset > 0).then_some(offset);
+        }
+        if read == 0 {
+            return None;
+        }
+        left = left.saturating_sub(read as u64);
+    }
+    None
+}
+
+/// Place of the first occurrence of `wanted`.
+fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    let (&first, last) = (wanted.first()?, bytes.len().checked_sub(wanted.len())?);
+    let mut at = 0;
+    while at <= last {
+        at += bytes[at..=last].iter().position(|&byte| byte == first)?;
+        if bytes[at..].starts_with(wanted) {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// What is left to read of a list of files.
+struct List<'a>(&'a [u8]);
+
+impl List<'_> {
+    /// The files by their names.
+    fn files(mut self) -> Option<HashMap<String, Place>> {
+        let (version, _minor, count) = (self.u32()?, self.u32()?, self.u32()?);
+        self.text()?;
+        if version < 2 {
+            return None;
+        }
+        // Two places that hosts want to have at once, and flags.
+        (0..5).try_for_each(|_| self.u64().map(drop))?;
+        let mut files = HashMap::new();
+        for _ in 0..count {
+            let (offset, size) = (self.u64()?, self.u64()?);
+            let packed = if version >= 6 { self.u64()? } else { 0 };
+            self.take(1)?;
+            files.insert(self.text()?, Place { offset, size, packed });
+        }
+        Some(files)
+    }
+
+    fn take(&mut self, bytes: usize) -> Option<&[u8]> {
+        let (taken, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take(4)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take(8)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+    }
+
+    /// A text behind its length, of which each byte holds seven bits.
+    fn text(&mut self) -> Option<String> {
+        let mut length = 0_usize;
+        for shift in [0, 7, 14] {
+            let byte = self.take(1)?[0];
+            length |= usize::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return String::from_utf8(self.take(length)?.to_vec()).ok();
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::fs;
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+
+    use flate2::Compression;
+    use flate2::write::DeflateEncoder;
+
+    use super::*;
+
+    /// A single-file program of these files, each deflated or not; `version` is that of the format.
+    pub(crate) fn bundle(version: u32, files: &[(&str, &[u8], bool)]) -> Vec<u8> {
+        let mut bytes = b"\x7fELF".to_vec();
+        // On the border of two blocks.
+        bytes.resize((1 << 20) - 5, 0xcc);
+        let place = bytes.len();
+        bytes.extend([0; 8]);
+        bytes.extend(MARK);
+        let mut entries = Vec::new();
+        for (name, content, is_deflated) in files {
+            let mut deflated = DeflateEncoder::new(Vec::new(), Compression::fast());
+            deflated.write_all(content).expect("written");
+            let deflated = deflated.finish().expect("finished");
+            entries.extend((bytes.len() as u64).to_le_bytes());
+            entries.extend((content.len() as u64).to_le_bytes());
+            if version >= 6 {
+                entries.extend((if *is_deflated { deflated.len() as u64 } else { 0 }).to_le_bytes());
+            }
+            entries.extend([1, name.len() as u8]);
+            entries.extend(name.bytes());
+            bytes.extend(if *is_deflated { &deflated } else { *content });
+        }
+        let list = bytes.len() as u64;
+        bytes[place..place + 8].copy_from_slice(&list.to_le_bytes());
+        for number in [version, 0, files.len() as u32] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(*b"\x02id");
+        bytes.extend([0; 40]);
+        bytes.extend(entries);
+        bytes
+    }
+
+    /// Writes a program that can be executed.
+    pub(crate) fn put(path: &Path, bytes: &[u8]) {
+        fs::write(path, bytes).expect("written");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("its mode");
+    }
+
+    #[test]
+    fn files_of_a_single_file_program_are_read_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let read = |name: &str| Bundles::default().read(&folder.path().join(name));
+        for version in [2, 6] {
+            let long = vec![7; 100_000];
+            let whole = bundle(version, &[("A.dll", &long, version == 6), ("B.dll", b"short", false)]);
+            put(&folder.path().join("program"), &whole);
+            assert_eq!((read("A.dll"), read("B.dll"), read("C.dll")), (Some(long), Some(b"short".to_vec()), None));
+            for length in (0..whole.len()).rev().step_by(whole.len() / 50) {
+                put(&folder.path().join("program"), &whole[..length]);
+                assert_eq!(read("B.dll").filter(|bytes| bytes != b"short"), None, "cut at {length}");
+            }
+        }
+        put(&folder.path().join("program"), &bundle(1, &[("B.dll", b"short", false)]));
+        assert_eq!(read("B.dll"), None, "a format that is not known");
+    }
+}

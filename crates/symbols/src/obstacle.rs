@@ -1,0 +1,52 @@
+//! Obstacles to lines of a module, in words.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Obstacle to lines of a module. Displayed it is half a sentence behind the module's name and a colon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The module is not on this machine.
+    NoModule,
+    /// The module names no PDB, or one that can't be read.
+    NoPdbNamed,
+    /// The PDB is nowhere.
+    NoPdb {
+        /// Path beside the module.
+        beside: PathBuf,
+        /// Path that the compiler wrote the PDB to.
+        written: PathBuf,
+    },
+    /// The PDB at a path was made with another build of the module.
+    OtherBuild(PathBuf),
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoModule => write!(out, "neither it nor a single-file program that holds it is on this machine"),
+            Self::NoPdbNamed => write!(out, "it was compiled without symbols"),
+            Self::NoPdb { beside, written } if written.is_absolute() && written != beside => {
+                write!(out, "no PDB at {} or {}", beside.display(), written.display())
+            }
+            Self::NoPdb { beside, .. } => write!(out, "no PDB at {}", beside.display()),
+            Self::OtherBuild(path) => write!(out, "the PDB at {} is of another build", path.display()),
+        }
+    }
+}
+
+impl Obstacle {
+    /// Cure, as a sentence.
+    #[must_use]
+    pub const fn cure(&self) -> &'static str {
+        match self {
+            Self::NoModule => {
+                "Report on the machine that the program runs on, or put the program and its PDBs at the same path here."
+            }
+            Self::NoPdbNamed => "Build it with <DebugType>embedded</DebugType>.",
+            Self::NoPdb { .. } | Self::OtherBuild(_) => {
+                "Put the PDB of the same build there, or build with <DebugType>embedded</DebugType>."
+            }
+        }
+    }
+}
