@@ -367,6 +367,7 @@ fn describe(info: &ProfilerInfo) -> ProcessRecord {
         parent_pid: std::os::unix::process::parent_id(),
         command: process::command_line(),
         runtime,
+        processors: process::processors(),
         mono_ns: monotonic_ns(),
         unix_ns: clock::unix_ns(),
         ticks: clock::ticks(),

@@ -5,7 +5,9 @@ use clrscope_analysis::{
     TreePlace, callees, callers, functions, lines, modules, share_bounds, summary, threads, tree,
 };
 use clrscope_contract::request::Pattern;
-use clrscope_recording::model::{Activity, CallsInfo, Recording, ThreadRole, ThreadState, Tier};
+use clrscope_recording::model::{
+    Activity, CallsInfo, Part, Recording, SourceKind, ThreadRole, ThreadState, Tier,
+};
 use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 
 /// A program that sorts and hashes, compiles, collects and reads, on a main thread, one of the pool and an idle one.
@@ -227,6 +229,54 @@ fn time_in_the_collector_proposes_the_instrument_that_knows_why() {
     let view = summary(&recording, &Query::default()).expect("a summary");
     let expected = "5.0 % of the CPU time went to garbage collection: run -i alloc shows which code allocates what";
     assert!(view.findings.iter().any(|finding| finding.text == expected), "{:?}", view.findings);
+}
+
+/// A service that waited in a lock and for its tasks looked idle: nothing led from `cpu` to what it waited for.
+#[test]
+fn unused_processors_propose_the_instrument_that_shows_waits() {
+    // A hundred samples in a run of a thousand steps.
+    let said = |processors: u32, change: fn(&mut Recording), query: &Query| -> Vec<(String, f64)> {
+        let mut taken = program();
+        taken.processors(processors);
+        let mut recording = taken.recording();
+        change(&mut recording);
+        let findings = summary(&recording, query).expect("a summary").findings;
+        let about_waits = |text: &str| text.contains("what its threads waited for") || text.contains("await");
+        findings.into_iter().filter(|one| about_waits(&one.text)).map(|one| (one.text, one.share)).collect()
+    };
+    let all = Query::default();
+    let waits = "run -i wall shows what its threads waited for";
+    assert_eq!(said(2, |_| (), &all), [(format!("the program used 0.10 of 2 processors: {waits}"), 0.95)]);
+    assert_eq!(said(1, |_| (), &all), [(format!("the program used 0.10 of one processor: {waits}"), 0.9)]);
+    let nothing: [(String, f64); 0] = [];
+    assert_eq!(said(0, |_| (), &all), nothing, "recordings of earlier versions don't say how many there were");
+    assert_eq!(said(2, |_| (), &Query { until_ns: Some(150 * STEP_NS), ..Query::default() }), nothing, "too short");
+    assert_eq!(said(2, |_| (), &Query { threads: vec![ThreadSelector::Number(2)], ..Query::default() }), nothing);
+    let switched = |recording: &mut Recording| {
+        let part = |since: u64, until: u64| Part { since_ns: since * STEP_NS, until_ns: until * STEP_NS, ..Part::default() };
+        recording.processes[0].parts = vec![part(0, 100), part(500, 900)];
+    };
+    let said_of_parts = said(2, switched, &all);
+    assert!(said_of_parts[0].0.starts_with("the program used 0.20 of 2"), "time without recording counts as none");
+    let async_code = |recording: &mut Recording| {
+        let hash = recording.processes[0].functions.iter_mut().find(|function| function.name == "App.P::Hash");
+        let hash = hash.expect("the function");
+        (hash.source, hash.signature) = (SourceKind::Async, "App.P::Hash() (async)".to_owned());
+    };
+    let awaits = "no thread waits in an await, as in App.P::Hash (async): run -i calls counts starts of async code and how \
+                  often it went on";
+    assert_eq!(said(2, async_code, &all)[1].0, awaits);
+}
+
+/// A program whose one thread always worked was to look for waits, on a machine with many processors.
+#[test]
+fn a_thread_that_always_works_waits_for_nothing() {
+    let mut taken = HandSampled::default();
+    taken.processors(64);
+    let main = taken.thread("", ThreadRole::Main);
+    (0..900).for_each(|step| _ = taken.cpu(main, step, "App.P::Main"));
+    let findings = summary(&taken.recording(), &Query::default()).expect("a summary").findings;
+    assert!(findings.iter().all(|finding| !finding.text.contains("processors")), "{findings:?}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ fn process(pid: u32) -> ProcessRecord {
         parent_pid: 1,
         command: vec!["dotnet".into(), "app.dll".into()],
         runtime: ".NET 8.0.33".into(),
+        processors: 2,
         // A process that gave its last sign of life long ago would count as killed.
         mono_ns: monotonic_ns(),
         unix_ns: std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64),
@@ -70,7 +71,7 @@ fn write(folder: &Path) -> (ProcessWriter, Arena) {
 fn check(recording: &Recording) {
     assert_eq!(recording.problems, []);
     let process = &recording.processes[0];
-    assert_eq!((process.pid, process.runtime.as_str()), (77, ".NET 8.0.33"));
+    assert_eq!((process.pid, process.runtime.as_str(), process.processors), (77, ".NET 8.0.33", 2));
     assert_eq!(process.calls.as_ref().map(|c| c.clock), Some(Clock::Sampled));
     assert_eq!(process.functions[41].name, "A.B::Work");
     assert_eq!(process.functions[function::JIT as usize].kind, FunctionKind::Runtime);

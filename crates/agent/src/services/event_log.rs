@@ -265,6 +265,7 @@ mod tests {
             parent_pid: 1,
             command: vec!["large".to_owned()],
             runtime: ".NET".to_owned(),
+            processors: 1,
             mono_ns: start_ns,
             unix_ns: 0,
             ticks: 0,

@@ -34,6 +34,8 @@ record! {
         pub complete: bool,
         /// Meaning of the time stamps in events, if any were taken.
         pub ticks: TickClock,
+        /// Processors that the process might use when it was first recorded; 0 where that is not known.
+        pub processors: u32,
     }
     beside {
         /// Settings and measured constants of the `calls` instrument, if it ran.

@@ -55,6 +55,11 @@ impl HandSampled {
         id
     }
 
+    /// Number of processors that the process may use; not known unless this says it.
+    pub fn processors(&mut self, processors: u32) {
+        self.process.processors = processors;
+    }
+
     /// The tier of a method's frames in samples from now on: tier 1 unless this says otherwise.
     pub fn tier(&mut self, method: &str, tier: Tier) {
         self.tiers.insert(method.to_owned(), tier);

@@ -26,6 +26,8 @@ pub struct ProcessRecord {
     pub command: Vec<String>,
     /// The runtime, for instance `.NET 8.0.33`.
     pub runtime: String,
+    /// Processors that the process may use, by its affinity and its control group.
+    pub processors: u32,
     /// Monotonic nanoseconds at the start.
     pub mono_ns: u64,
     /// Unix nanoseconds at the start.
@@ -75,6 +77,7 @@ impl ProcessWriter {
             parent_pid: process.parent_pid,
             command: process.command.clone(),
             runtime: process.runtime.clone(),
+            processors: process.processors,
             ..Process::default()
         };
         log.append(Process::LOG, codec::encode(&start).bytes());

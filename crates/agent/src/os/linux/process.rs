@@ -24,8 +24,12 @@ pub(crate) fn mappings() -> String {
 /// Threads of the machine that run or wait for a processor, for each processor; 1 where the system doesn't say.
 pub(crate) fn runnable_per_processor() -> u32 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let processors = std::thread::available_parallelism().map_or(1, |processors| processors.get() as u32);
-    runnable(&text).unwrap_or(1).div_ceil(processors).max(1)
+    runnable(&text).unwrap_or(1).div_ceil(processors()).max(1)
+}
+
+/// Processors that this process may use, by its affinity and its control group; 1 where the system doesn't say.
+pub(crate) fn processors() -> u32 {
+    std::thread::available_parallelism().map_or(1, |processors| processors.get() as u32)
 }
 
 /// The fourth word of the list of loads is `runnable/all`.

@@ -103,7 +103,7 @@ fn longest_wait(waits: &[OwnWait<'_>], kind: WaitKind, run_ns: u64) -> Option<Fi
 }
 
 /// Whether an instrument recorded.
-fn has(view: &Summary<'_>, instrument: &str) -> bool {
+pub(super) fn has(view: &Summary<'_>, instrument: &str) -> bool {
     view.conditions.instruments.iter().any(|request| request.name == instrument)
 }
 

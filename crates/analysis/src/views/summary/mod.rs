@@ -6,6 +6,7 @@ mod elsewhere;
 mod findings;
 mod sampled;
 mod snapshots;
+mod unused;
 
 use std::cmp::{Ordering, Reverse};
 
@@ -153,6 +154,8 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         ..Summary::default()
     };
     view.findings = findings::findings(&view, &rows, &below.waits, shown_ns(recording), query.filters_functions());
+    let unused = unused::found(&view, &rows, recording, query);
+    view.findings.extend(unused);
     view.findings.extend(collections::found(recording, query));
     view.findings.extend(allocating::found(recording, query));
     view.findings.extend(snapshots::found(recording, query));

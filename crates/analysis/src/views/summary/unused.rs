@@ -1,0 +1,79 @@
+//! Processors that a program left unused: samples of CPU time say nothing about what its threads waited for then.
+
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{Process, Recording, ThreadRole};
+
+use super::findings::{Finding, has};
+use super::{Summary, is_code};
+use crate::function::is_own;
+use crate::query::Query;
+use crate::samples::SampleKind;
+use crate::views::rows::{FunctionRow, ThreadRow};
+
+/// Shortest time that is worth a word: programs that start and end have much to wait for.
+const LEAST_NS: u64 = 500_000_000;
+/// A program that uses more of the processors than this leaves few unused.
+const MUCH_OF_ALL: f64 = 0.5;
+/// A program with a thread that was at work for more of the time than this was not kept by waits alone.
+const MUCH_OF_ONE: f64 = 0.5;
+
+/// Sentences about a program that used clearly less than the processors allow: where to see what its threads waited for, and
+/// which code goes on after awaits, in which no thread waits. None where the recording shows waits already.
+pub(super) fn found(
+    view: &Summary<'_>,
+    rows: &[FunctionRow<'_>],
+    recording: &Recording,
+    query: &Query,
+) -> Vec<Finding> {
+    let shows_waits = view.conditions.metric.is_of_calls() || has(view, instrument::WALL);
+    let filtered = query.filters_functions() || !query.threads.is_empty();
+    let processors = recording.processes.iter().map(|process| process.processors).max().unwrap_or(0);
+    let time_ns = view.conditions.processes.iter().map(|one| watched_ns(one.process, query)).max().unwrap_or(0);
+    if shows_waits || filtered || processors == 0 || view.kinds.is_empty() || time_ns < LEAST_NS {
+        return Vec::new();
+    }
+    let programs = view.kinds.iter().filter(|row| row.kind != SampleKind::Profiler);
+    let cpu_ns = programs.map(|row| row.time_ns).fold(0_u64, u64::saturating_add);
+    let used = cpu_ns as f64 / time_ns as f64;
+    let unused = 1.0 - used / f64::from(processors);
+    let busiest_ns = view.threads.rows.iter().filter(|row| is_programs(row)).map(|row| row.amount.own).max();
+    let busiest = busiest_ns.unwrap_or(0) as f64 / time_ns as f64;
+    if unused < 1.0 - MUCH_OF_ALL || busiest > MUCH_OF_ONE {
+        return Vec::new();
+    }
+    let of = if processors == 1 { "of one processor".to_owned() } else { format!("of {processors} processors") };
+    let waits = format!("the program used {used:.2} {of}: run -i wall shows what its threads waited for");
+    let awaits = rows.iter().filter(|row| is_code(row) && is_own(&row.function)).find(|row| is_async(row));
+    let awaits = awaits.map(|row| {
+        let name = row.function.label();
+        format!("no thread waits in an await, as in {name}: run -i calls counts starts of async code and how often it went on")
+    });
+    [Some(waits), awaits].into_iter().flatten().map(|text| Finding { text, share: unused }).collect()
+}
+
+/// Whether a thread runs the program's code, and not the runtime's alone.
+fn is_programs(row: &ThreadRow<'_>) -> bool {
+    matches!(row.thread.role, ThreadRole::User | ThreadRole::Main | ThreadRole::Pool)
+}
+
+/// Whether a row is of the code of an `async` method or lambda.
+fn is_async(row: &FunctionRow<'_>) -> bool {
+    row.function.marker().is_some_and(|marker| marker.starts_with("async"))
+}
+
+/// Time of a process that was recorded and that the query shows.
+fn watched_ns(process: &Process, query: &Query) -> u64 {
+    let whole = [(process.started_ns, process.started_ns.saturating_add(process.duration_ns))];
+    let parts: Vec<(u64, u64)> = process.parts.iter().map(|part| (part.since_ns, part.until_ns)).collect();
+    // A recording that was switched off meanwhile has parts.
+    let times = match &process.shown {
+        Some(shown) => shown.as_slice(),
+        None if parts.is_empty() => &whole,
+        None => &parts,
+    };
+    let wanted = |&(since, until): &(u64, u64)| {
+        let since = since.max(query.since_ns.unwrap_or(since));
+        until.min(query.until_ns.unwrap_or(until)).saturating_sub(since)
+    };
+    times.iter().map(wanted).fold(0, u64::saturating_add)
+}
