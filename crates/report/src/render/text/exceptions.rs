@@ -4,7 +4,7 @@ use clrscope_analysis::{Exception, ExceptionLog, FunctionRef};
 use clrscope_symbols::Lines;
 
 use super::events::thread_title;
-use super::units::time;
+use super::units::{count, time};
 use super::values::arguments;
 use super::{TITLE, WARNING, one_line, styled};
 
@@ -76,17 +76,36 @@ fn steps(exception: &Exception<'_>, line: &mut impl FnMut(&str)) {
     }
 }
 
-/// Texts of which those that follow each other and are equal, as the frames of a recursion, are one: `at Deep (x 31)`.
+/// Frames that a recursion through several methods may have before it begins anew.
+const LONGEST_ROUND: usize = 8;
+/// Rounds of several frames that are worth folding.
+const LEAST_ROUNDS: usize = 3;
+
+/// Texts of which those that follow each other and are equal, as the frames of a recursion, are one: `at Deep (x 31)`. Of a
+/// recursion through several methods one round is left: `at Ping`, `at Pong (these 2 x 31)`.
 fn folded(texts: Vec<String>) -> Vec<String> {
-    let mut folded: Vec<(String, usize)> = Vec::new();
-    for text in texts {
-        match folded.last_mut() {
-            Some((last, times)) if *last == text => *times += 1,
-            _ => folded.push((text, 1)),
+    let mut folded = Vec::new();
+    let mut rest = texts.as_slice();
+    while !rest.is_empty() {
+        let (round, rounds) = repeated(rest);
+        folded.extend_from_slice(&rest[..round]);
+        if let Some(last) = folded.last_mut().filter(|_| rounds > 1) {
+            let times = count(rounds as u64);
+            *last += &if round == 1 { format!(" (x {times})") } else { format!(" (these {round} x {times})") };
         }
+        rest = &rest[round * rounds..];
     }
-    let shown = |(text, times)| if times == 1 { text } else { format!("{text} (x {times})") };
-    folded.into_iter().map(shown).collect()
+    folded
+}
+
+/// Number of texts at the front that come again at once, and how often they stand there: those that make up most.
+fn repeated(texts: &[String]) -> (usize, usize) {
+    let rounds = |round: usize| texts.chunks_exact(round).take_while(|chunk| *chunk == &texts[..round]).count();
+    let one = (1, rounds(1));
+    let several = (2..=LONGEST_ROUND.min(texts.len())).map(|round| (round, rounds(round)));
+    let worth = several.filter(|(_, rounds)| *rounds >= LEAST_ROUNDS);
+    // Of those that cover as much the shortest.
+    worth.fold(one, |best, next| if next.0 * next.1 > best.0 * best.1 { next } else { best })
 }
 
 fn end(exception: &Exception<'_>) -> String {
@@ -117,5 +136,16 @@ mod tests {
         let texts = ["at A", "at B", "at B", "at B", "at A"].map(str::to_owned).to_vec();
         assert_eq!(folded(texts), ["at A", "at B (x 3)", "at A"]);
         assert!(folded(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn a_recursion_through_several_methods_is_one_round() {
+        let mut texts = vec!["at Throw".to_owned()];
+        texts.extend(["at Pong", "at Ping"].into_iter().cycle().take(100_001).map(str::to_owned));
+        texts.extend(["at Start", "at Start", "at Main"].map(str::to_owned));
+        let expected = ["at Throw", "at Pong", "at Ping (these 2 x 50,000)", "at Pong", "at Start (x 2)", "at Main"];
+        assert_eq!(folded(texts), expected);
+        let twice = ["at A", "at B", "at A", "at B"].map(str::to_owned).to_vec();
+        assert_eq!(folded(twice.clone()), twice, "what comes twice may well be chance");
     }
 }
