@@ -5,9 +5,7 @@ use clrscope_analysis::{
     TreePlace, callees, callers, functions, lines, modules, share_bounds, summary, threads, tree,
 };
 use clrscope_contract::request::Pattern;
-use clrscope_recording::model::{
-    Activity, CallsInfo, Part, Recording, SourceKind, ThreadRole, ThreadState, Tier,
-};
+use clrscope_recording::model::{Activity, CallsInfo, Part, Recording, SourceKind, ThreadRole, ThreadState, Tier};
 use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 
 /// A program that sorts and hashes, compiles, collects and reads, on a main thread, one of the pool and an idle one.
@@ -253,7 +251,8 @@ fn unused_processors_propose_the_instrument_that_shows_waits() {
     assert_eq!(said(2, |_| (), &Query { until_ns: Some(150 * STEP_NS), ..Query::default() }), nothing, "too short");
     assert_eq!(said(2, |_| (), &Query { threads: vec![ThreadSelector::Number(2)], ..Query::default() }), nothing);
     let switched = |recording: &mut Recording| {
-        let part = |since: u64, until: u64| Part { since_ns: since * STEP_NS, until_ns: until * STEP_NS, ..Part::default() };
+        let part =
+            |since: u64, until: u64| Part { since_ns: since * STEP_NS, until_ns: until * STEP_NS, ..Part::default() };
         recording.processes[0].parts = vec![part(0, 100), part(500, 900)];
     };
     let said_of_parts = said(2, switched, &all);

@@ -122,7 +122,7 @@ impl Dictionary {
     fn start(&mut self, start: Process) {
         let process = &mut self.process;
         (process.pid, process.parent_pid) = (start.pid, start.parent_pid);
-        (process.command, process.runtime) = (start.command, start.runtime);
+        (process.command, process.runtime, process.processors) = (start.command, start.runtime, start.processors);
     }
 
     /// Settings, which leave alone what was measured.

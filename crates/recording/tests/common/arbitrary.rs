@@ -55,7 +55,7 @@ prop_compose! {
         near in vec((text(), text()), 0..3), samplers in vec(sampler(), 0..3), symbols in vec(symbol(), 0..9),
         parts in vec(part(), 0..3), types in vec((text(), any::<u32>()), 0..9),
         allocation_sampling in option::of(allocation_sampling()),
-        snapshots in vec(snapshot(), 0..3),
+        snapshots in vec(snapshot(), 0..3), processors: u32,
     ) -> Process {
         let (functions, modules, threads) = tables;
         Process {
@@ -70,6 +70,7 @@ prop_compose! {
             native_symbols: in_order(symbols),
             stacks: Arc::new(stacks),
             ticks: TickClock { start: ticks.0, ns_per_tick: ticks.1 },
+            processors,
         }
     }
 }
