@@ -1,5 +1,7 @@
-//! Time and memory that the view `heap` takes: `heap_cost MILLIONS` of objects with three references each.
+//! Time and memory that the view `heap` takes: `heap_cost MILLIONS` of made-up objects with three references each, or
+//! `heap_cost RECORDING`.
 
+use std::path::Path;
 use std::time::Instant;
 
 use clrscope_analysis::{HeapQuery, Heaps, heap};
@@ -15,8 +17,11 @@ fn status(key: &str) -> u64 {
 
 #[expect(clippy::print_stdout, reason = "an example prints")]
 fn main() {
-    let millions: u64 = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(10);
-    let recording = Recording { processes: vec![large_heap(millions * 1_000_000)], ..Recording::default() };
+    let of = std::env::args().nth(1).unwrap_or_else(|| "10".to_owned());
+    let recording = match of.parse::<u64>() {
+        Ok(millions) => Recording { processes: vec![large_heap(millions * 1_000_000)], ..Recording::default() },
+        Err(_) => clrscope_recording::open(Path::new(&of)).expect("a recording"),
+    };
     // What the recording itself takes is no part of the analysis.
     let before = status("VmRSS");
     let began = Instant::now();
@@ -24,7 +29,7 @@ fn main() {
     let took = began.elapsed();
     let snapshot = view.snapshots[0];
     println!(
-        "retained sizes in {:.2}s, {:.2} GB at most, {} objects, {} references",
+        "retained sizes in {:.2} s, {:.2} GB at most, {} objects, {} references",
         took.as_secs_f64(),
         status("VmHWM").saturating_sub(before) as f64 / 1e9,
         snapshot.objects,

@@ -66,24 +66,6 @@ pub(super) fn open() -> Result<Line, String> {
     Ok(("P10", format!("open a recording of {LARGE} MB"), line, verdict(fast)))
 }
 
-/// Millions of objects in the heap that the analysis of goal P7 is measured on.
-const HEAP: u32 = 10;
-
-/// Time and memory of retained sizes by type, by the analysis crate's own example.
-pub(super) fn heap() -> Result<Line, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.current_dir(workspace_root()).args(["run", "--quiet", "--release", "-p", "clrscope-analysis"]);
-    command.args(["--example", "heap_cost", "--", &HEAP.to_string()]);
-    let said = run(&mut command)?.stdout;
-    let line = said.lines().next().unwrap_or_default().to_owned();
-    let (took, memory) = line.split_once(", ").unwrap_or_default();
-    let is_fast = took.strip_prefix("retained sizes in ").and_then(seconds).is_some_and(|took| took < 10.0);
-    let size = memory.split(' ').next().and_then(|size| size.parse::<f64>().ok());
-    let is_met = is_fast && size.is_some_and(|size| size < 4.0);
-    Ok(("P7", format!("analysis of a heap of {HEAP} M objects"), line, verdict(is_met)))
-}
-
 /// The leading duration of a text such as `1.25ms, heap`.
 fn seconds(text: &str) -> Option<f64> {
     let word = text.split([',', ' ']).next()?;
@@ -157,7 +139,7 @@ pub(super) fn threads(bench: &Bench, runs: usize) -> Result<Line, String> {
     Ok(("memory", "threads that made a few calls, `clock=sampled`, memory per thread".into(), figure, ""))
 }
 
-fn verdict(met: bool) -> &'static str {
+pub(super) fn verdict(met: bool) -> &'static str {
     if met { "met" } else { "**missed**" }
 }
 

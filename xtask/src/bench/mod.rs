@@ -5,6 +5,7 @@
 //! | [`goals`] | the comparisons |
 //! | [`absolute`] | what is no ratio |
 //! | [`attached`] | programs that are attached to |
+//! | [`heap`] | snapshots of large heaps, and their analysis |
 //! | [`web`] | a web service under load |
 //! | [`programs`] | the programs and what they run under |
 //! | [`source`] | text for the compiler |
@@ -14,6 +15,7 @@
 mod absolute;
 mod attached;
 mod goals;
+mod heap;
 mod programs;
 mod report;
 mod series;
@@ -32,10 +34,11 @@ const USAGE: &str = "usage: cargo xtask bench [--only P1,P2,...] [--pairs N] [--
 /// A measurement that is no ratio of [`GOALS`]: what it is asked for by, and the lines of the report that it makes.
 type Absolute = (&'static str, fn(&Bench, &Plan) -> Result<Vec<Line>, String>);
 
-const ABSOLUTE: [Absolute; 9] = [
+const ABSOLUTE: [Absolute; 10] = [
     ("P9", |bench, plan| Ok(vec![absolute::flow(bench, plan.pairs)?])),
     ("P10", |_, _| Ok(vec![absolute::open()?])),
-    ("P7", |_, _| Ok(vec![absolute::heap()?])),
+    ("P7", |_, plan| Ok(vec![heap::analysis(plan.pairs)?])),
+    ("P7", |bench, _| heap::snapshots(bench)),
     ("memory", |bench, plan| Ok(vec![absolute::threads(bench, plan.pairs)?])),
     ("memory", |bench, _| with_compiler(bench, absolute::memory)),
     ("samples", |bench, _| with_compiler(bench, absolute::samples)),

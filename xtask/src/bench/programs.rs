@@ -66,6 +66,8 @@ pub(super) enum Program {
     Pace,
     /// Allocates so many megabytes, of which some live for a few collections.
     Collects(u32),
+    /// Keeps so many million objects of several types until it ends.
+    Shop(u32),
     /// Throws and catches so often.
     Throws(u32),
     /// The program of `Throws` without a throw: so many rounds of a thousand calls under `try` and `finally`.
@@ -205,6 +207,7 @@ impl Bench {
             Program::Pace => of("Library", "pace".into()),
             Program::Numbers(count, rounds) => with("Numbers", &[count.to_string(), rounds.to_string()]),
             Program::Collects(megabytes) => of("Collects", megabytes.to_string()),
+            Program::Shop(millions) => of("Shop", millions.to_string()),
             Program::Throws(times) => of("Throws", times.to_string()),
             Program::Quiet(rounds) => with("Throws", &["0".into(), rounds.to_string()]),
             Program::Compiler => self.compiler(),

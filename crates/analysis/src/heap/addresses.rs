@@ -2,13 +2,15 @@
 
 use rustc_hash::FxHashMap;
 
-/// Bits of an address within a page: few objects lie on one.
-const PAGE_BITS: u32 = 9;
-/// Bits of an address within a block of pages, whose places stand one behind the other.
-const BLOCK_BITS: u32 = 22;
-/// Pages of a block.
-const PAGES: usize = 1 << (BLOCK_BITS - PAGE_BITS);
-/// Bytes of places for each object, at most; so many blocks there are in any case.
+/// Bits of an address within eight bytes: objects lie at multiples of these.
+const ALIGNED_BITS: u32 = 3;
+/// Bits of an address within a piece: one bit of a [`Piece`] stands for each eight bytes.
+const PIECE_BITS: u32 = ALIGNED_BITS + 6;
+/// Bits of an address within a block of pieces, which stand one behind the other.
+const BLOCK_BITS: u32 = 16;
+/// Pieces of a block.
+const PIECES: usize = 1 << (BLOCK_BITS - PIECE_BITS);
+/// Bytes of pieces for each object, at most; so many blocks there are in any case.
 const MOST_FOR_EACH: usize = 16;
 const FEW_BLOCKS: usize = 64;
 
@@ -19,10 +21,73 @@ pub(crate) struct Addresses {
     sorted: Vec<u64>,
     /// Number of each; empty where numbers rise with addresses.
     numbers: Vec<u32>,
-    /// Begin of the places of each block; empty where objects lie so far apart that places would take more room than they.
+    /// The quick way from an address to its place among all; `None` where that would take more room than the objects are worth, or where
+    /// addresses are such as no heap has.
+    marks: Option<Marks>,
+}
+
+/// A bit for each eight bytes of the heap where an object may begin.
+#[derive(Debug, Default)]
+struct Marks {
+    /// Begin of the pieces of each block.
     blocks: FxHashMap<u64, u32>,
-    /// Place of the first object on or behind each page, and behind the pages of each block that behind its last object.
-    places: Vec<u32>,
+    pieces: Vec<Piece>,
+}
+
+/// 512 bytes of the heap: where objects begin, and how many of them lie before. Both are read at once.
+#[derive(Debug, Clone, Copy, Default)]
+struct Piece {
+    begins: u64,
+    before: u32,
+}
+
+impl Piece {
+    const BYTES: usize = size_of::<Self>();
+
+    /// Number of the piece in its block, and of the bit in the piece.
+    fn place(address: u64) -> (usize, u32) {
+        ((address >> PIECE_BITS) as usize % PIECES, (address >> ALIGNED_BITS) as u32 % u64::BITS)
+    }
+}
+
+impl Marks {
+    /// Marks of addresses; `None` where they are not each higher than the one before, where one lies between two that objects may have,
+    /// and where they lie too far apart.
+    fn new(sorted: &[u64]) -> Option<Self> {
+        let block = |address: u64| address >> BLOCK_BITS;
+        let is_aligned = sorted.iter().all(|address| address.trailing_zeros() >= ALIGNED_BITS);
+        if !is_aligned || !sorted.is_sorted_by(|one, next| one < next) {
+            return None;
+        }
+        let count = sorted.chunk_by(|one, other| block(*one) == block(*other)).count();
+        if count > FEW_BLOCKS && count * PIECES * Piece::BYTES > sorted.len() * MOST_FOR_EACH {
+            return None;
+        }
+        let mut marks = Self { blocks: FxHashMap::default(), pieces: Vec::with_capacity(count * PIECES) };
+        let mut before = 0;
+        for of_block in sorted.chunk_by(|one, other| block(*one) == block(*other)) {
+            let begin = marks.pieces.len();
+            marks.blocks.insert(block(of_block[0]), begin as u32);
+            marks.pieces.resize(begin + PIECES, Piece::default());
+            for &address in of_block {
+                let (piece, bit) = Piece::place(address);
+                marks.pieces[begin + piece].begins |= 1 << bit;
+            }
+            for piece in &mut marks.pieces[begin..] {
+                piece.before = before;
+                before += piece.begins.count_ones();
+            }
+        }
+        Some(marks)
+    }
+
+    /// Place of an address among all.
+    fn find(&self, address: u64) -> Option<usize> {
+        let (piece, bit) = Piece::place(address);
+        let Piece { begins, before } = self.pieces[*self.blocks.get(&(address >> BLOCK_BITS))? as usize + piece];
+        let is_there = begins >> bit & 1 == 1 && address.trailing_zeros() >= ALIGNED_BITS;
+        is_there.then(|| before as usize + (begins & ((1 << bit) - 1)).count_ones() as usize)
+    }
 }
 
 impl Addresses {
@@ -33,60 +98,30 @@ impl Addresses {
             true => addresses,
             false => numbers.iter().map(|&number| addresses[number as usize]).collect(),
         };
-        let (blocks, places) = places(&sorted).unwrap_or_default();
-        Self { sorted, numbers, blocks, places }
+        let marks = if numbers.is_empty() { Marks::new(&sorted) } else { None };
+        Self { sorted, numbers, marks }
     }
 
     /// Number of the object at an address.
     pub(crate) fn find(&self, address: u64) -> Option<u32> {
-        let (first, end) = if self.blocks.is_empty() {
-            (0, self.sorted.len())
-        } else {
-            let page = (address >> PAGE_BITS) as usize % PAGES;
-            let at = *self.blocks.get(&(address >> BLOCK_BITS))? as usize + page;
-            (self.places[at] as usize, self.places[at + 1] as usize)
-        };
-        let among = &self.sorted[first..end];
-        let at = among.partition_point(|&other| other < address);
-        if among.get(at) != Some(&address) {
-            return None;
+        if let Some(marks) = &self.marks {
+            return marks.find(address).map(|at| at as u32);
         }
-        let at = first + at;
-        Some(if self.numbers.is_empty() { at as u32 } else { self.numbers[at] })
+        let at = self.sorted.partition_point(|&other| other < address);
+        (self.sorted.get(at) == Some(&address)).then(|| self.number(at))
+    }
+
+    /// Number of the object at a place among all.
+    fn number(&self, at: usize) -> u32 {
+        if self.numbers.is_empty() { at as u32 } else { self.numbers[at] }
     }
 
     /// Number of the object that an address lies in or behind, and the distance from the object's own.
     pub(crate) fn around(&self, address: u64) -> Option<(u32, u64)> {
         let nearest = self.sorted[self.sorted.partition_point(|&other| other <= address).checked_sub(1)?];
         let at = self.sorted.partition_point(|&other| other < nearest);
-        let number = if self.numbers.is_empty() { at as u32 } else { self.numbers[at] };
-        Some((number, address - nearest))
+        Some((self.number(at), address - nearest))
     }
-}
-
-/// Begin of the places of each block, and all places; `None` where they would take too much room.
-fn places(sorted: &[u64]) -> Option<(FxHashMap<u64, u32>, Vec<u32>)> {
-    let block = |address: u64| address >> BLOCK_BITS;
-    let count = sorted.chunk_by(|one, other| block(*one) == block(*other)).count();
-    if count > FEW_BLOCKS && count * PAGES * 4 > sorted.len() * MOST_FOR_EACH {
-        return None;
-    }
-    let (mut blocks, mut places) = (FxHashMap::default(), Vec::with_capacity(count * (PAGES + 1)));
-    let mut at = 0;
-    for block in sorted.chunk_by(|one, other| block(*one) == block(*other)) {
-        let begin = places.len();
-        blocks.insert(block[0] >> BLOCK_BITS, begin as u32);
-        for (number, address) in (at..).zip(block) {
-            let page = (address >> PAGE_BITS) as usize % PAGES;
-            // It is the first on its page, and the next behind all pages that are empty before it.
-            while places.len() <= begin + page {
-                places.push(number as u32);
-            }
-        }
-        at += block.len();
-        places.resize(begin + PAGES + 1, at as u32);
-    }
-    Some((blocks, places))
 }
 
 /// Numbers in the order of their addresses.
@@ -98,16 +133,22 @@ fn in_order(addresses: &[u64]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn objects_are_found_in_any_order_and_nothing_between_them() {
         let far_apart: Vec<u64> = [0x1000, 0x1018].into_iter().chain((1..1000).map(|at| at << 30)).collect();
-        for addresses in
-            [vec![0x1000, 0x1018, 0x7f00_0000_0000], vec![0x7f00_0000_0000, 0x1000, 0x1018, 0x1000], far_apart]
-        {
+        let between_words = vec![0x1000, 0x1018, 0x1024];
+        for (addresses, has_marks) in [
+            (vec![0x1000, 0x1018, 0x7f00_0000_0000], true),
+            (vec![0x7f00_0000_0000, 0x1000, 0x1018, 0x1000], false),
+            (far_apart, false),
+            (between_words, false),
+        ] {
             let found = Addresses::new(addresses.clone());
-            assert_eq!(found.blocks.is_empty(), addresses.len() > 4);
+            assert_eq!(found.marks.is_some(), has_marks);
             for (number, address) in (0_u32..).zip(&addresses).filter(|(number, _)| *number < 3 || addresses.len() > 4)
             {
                 assert_eq!(found.find(*address), Some(number));
@@ -124,8 +165,24 @@ mod tests {
     fn every_object_of_full_pages_is_found() {
         let addresses: Vec<u64> = (0..500_000).map(|at| 0x7f00_003f_f000 + at * 24).collect();
         let found = Addresses::new(addresses.clone());
+        assert!(found.marks.is_some());
         assert!((0..).zip(&addresses).all(|(number, address)| found.find(*address) == Some(number)));
         assert!(addresses.iter().all(|address| found.find(address + 8).is_none()));
         assert_eq!(found.find(addresses[499_999] + 24), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_found_is_what_is_there(mut words in proptest::collection::btree_set(0..100_000_u64, 1..300)) {
+            // A few far away.
+            words.insert(1 << 40);
+            let addresses: Vec<u64> = words.iter().map(|word| word << 3).collect();
+            let found = Addresses::new(addresses.clone());
+            prop_assert!(found.marks.is_some());
+            for asked in addresses.iter().flat_map(|address| [address - 8 * u64::from(*address > 0), *address, address + 1, address + 8]) {
+                let number = addresses.binary_search(&asked).ok().map(|at| at as u32);
+                prop_assert_eq!(found.find(asked), number);
+            }
+        }
     }
 }

@@ -7,8 +7,6 @@ use rustc_hash::FxHashMap;
 
 use super::ways::Member;
 
-/// The class that is not known.
-pub(crate) const NO_CLASS: u32 = 0;
 /// The name of a class that is not known.
 const UNKNOWN: &str = "(unknown)";
 
@@ -16,7 +14,7 @@ const UNKNOWN: &str = "(unknown)";
 #[derive(Debug)]
 pub(crate) struct Classes<'a> {
     process: &'a Process,
-    /// At least one: that of [`NO_CLASS`].
+    /// At least one: that of objects whose class is not known.
     types: Vec<HeapType>,
     names: Vec<Arc<str>>,
     /// First class of the same name and module as each: one row of a view.

@@ -1,42 +1,68 @@
 //! Dominators: of each object the one without which nothing would hold it, by the algorithm of Lengauer and Tarjan.
 //!
-//! Without recursion, in five numbers of 32 bits an object beside the references turned round. The simple form, with
-//! compressed paths: its time grows with references times the logarithm of objects, whatever the graph.
+//! Without recursion, in six numbers of 32 bits an object beside some of the references turned round. The simple form, with
+//! compressed paths: its time grows with references times the logarithm of objects, whatever the graph. Most of the time goes
+//! into waiting for memory; hence
+//!
+//! - a reference from above in the search tree counts itself, so that only those from elsewhere are turned round and looked at again;
+//! - an object that is reached from two roots has no single one above, nothing more is asked about it, and no way up is walked beyond it;
+//! - what will be asked for soon is touched ahead, many at once ([`Forest::touch`]).
+
+use std::hint::black_box;
+use std::ops::Range;
 
 use super::graph::Graph;
 use super::preorder::{Preorder, TOP};
 
 /// No entry of a list.
 const NONE: u32 = u32::MAX;
+/// References that are touched ahead of being looked at.
+const AHEAD: usize = 128;
 
 /// The immediate dominator of each number of a search; [`TOP`] where no single object holds it. A dominator's number is
 /// smaller than those it dominates.
 pub(crate) fn dominators(graph: &Graph, order: &Preorder, roots: impl IntoIterator<Item = u32>) -> Vec<u32> {
-    let referrers = Referrers::new(graph, order);
     let mut forest = Forest::new(order);
-    let mut is_root = vec![false; order.len() + 1];
-    roots.into_iter().for_each(|root| is_root[order.number[root as usize] as usize] = true);
-    // First number of each list of numbers with one semidominator, and the next of each list, until the dominator is known.
-    let mut bucket = vec![NONE; order.len() + 1];
-    let mut dominator = vec![NONE; order.len() + 1];
+    roots.into_iter().for_each(|root| forest.nodes[order.number[root as usize] as usize].semi = TOP);
+    let referrers = Referrers::new(graph, order, &mut forest);
+    let mut buckets = Buckets { first: vec![NONE; order.len() + 1], dominator: vec![NONE; order.len() + 1] };
+    let mut touched = referrers.from.len();
     for at in (1..=order.len() as u32).rev() {
-        let parent = order.parent[at as usize];
-        let mut semi = if is_root[at as usize] { TOP } else { parent };
-        for &from in referrers.of(at) {
-            // Of what lies above all in the tree the number itself counts.
-            semi = semi.min(if from > at { forest.best(from, at + 1).1 } else { from });
+        let (parent, of_this) = (order.parent[at as usize], referrers.places(at));
+        while of_this.start < touched {
+            let next = touched.saturating_sub(AHEAD);
+            forest.touch(referrers.from[next..touched].iter().copied());
+            touched = next;
+        }
+        if at as usize % AHEAD == 0 {
+            let next = &order.parent[(at as usize).saturating_sub(AHEAD)..at as usize];
+            forest.touch(buckets.touch(next.iter().copied()));
+        }
+        let mut semi = forest.nodes[at as usize].semi;
+        for &from in &referrers.from[of_this] {
+            if semi == TOP {
+                break;
+            }
+            semi = semi.min(forest.best(from, at + 1).1);
         }
         forest.link(at, semi);
-        dominator[at as usize] = std::mem::replace(&mut bucket[semi as usize], at);
-        let mut next = std::mem::replace(&mut bucket[parent as usize], NONE);
-        while next != NONE {
-            let this = next as usize;
-            let (best, least) = forest.best(next, at);
-            next = dominator[this];
-            dominator[this] = if least < forest.nodes[this].semi { best } else { parent };
+        // Nothing lies between these and the number.
+        if semi == TOP || semi == parent {
+            buckets.dominator[at as usize] = semi;
+        } else {
+            buckets.put(semi, at);
         }
+        buckets.empty(parent, |this| {
+            let (best, least) = forest.best(this, at);
+            match forest.nodes[this as usize].semi {
+                _ if least == TOP => TOP,
+                semi if least < semi => best,
+                semi => semi,
+            }
+        });
     }
-    drop((referrers, bucket, is_root));
+    drop(referrers);
+    let mut dominator = buckets.dominator;
     dominator[TOP as usize] = TOP;
     for at in 1..=order.len() {
         if dominator[at] != forest.nodes[at].semi {
@@ -46,23 +72,59 @@ pub(crate) fn dominators(graph: &Graph, order: &Preorder, roots: impl IntoIterat
     dominator
 }
 
-/// References turned round: who refers to each number. What no root holds is nobody's referrer but among its own.
+/// Numbers by their semidominators, in lists, until their dominators are known.
+struct Buckets {
+    /// First number of each list.
+    first: Vec<u32>,
+    /// The next number of the list; then the dominator, or one that has the same.
+    dominator: Vec<u32>,
+}
+
+impl Buckets {
+    fn put(&mut self, semi: u32, number: u32) {
+        self.dominator[number as usize] = std::mem::replace(&mut self.first[semi as usize], number);
+    }
+
+    /// Takes the numbers out of a list; `find` says the dominator of each.
+    fn empty(&mut self, semi: u32, mut find: impl FnMut(u32) -> u32) {
+        let mut next = std::mem::replace(&mut self.first[semi as usize], NONE);
+        while next != NONE {
+            let this = next;
+            next = self.dominator[this as usize];
+            self.dominator[this as usize] = find(this);
+        }
+    }
+
+    /// Numbers that stand first in lists, of which what stands next is touched, as [`Forest::touch`] does it.
+    fn touch(&self, semis: impl Iterator<Item = u32> + Clone) -> impl Iterator<Item = u32> + Clone {
+        let first = semis.map(|semi| self.first[semi as usize]).filter(|&first| first != NONE);
+        black_box(first.clone().fold(0, |sum, first| sum ^ self.dominator[first as usize]));
+        first
+    }
+}
+
+/// References turned round: the numbers behind each number that refer to it. What no root holds is nobody's referrer but among
+/// its own.
 struct Referrers {
     first: Vec<u64>,
     from: Vec<u32>,
 }
 
 impl Referrers {
-    fn new(graph: &Graph, order: &Preorder) -> Self {
+    /// Turns references round. Those from above a number in the search tree count for its semidominator at once.
+    fn new(graph: &Graph, order: &Preorder, forest: &mut Forest) -> Self {
         let mut first = vec![0_u64; order.len() + 2];
-        // References in the order of the search, as numbers: what is looked up once is read in a row afterwards.
-        let mut numbered: Vec<u32> = Vec::with_capacity(graph.references() as usize);
+        // In the order of the search: what is looked up once is read in a row afterwards.
+        let mut numbered: Vec<u32> = Vec::new();
         let mut ends: Vec<u64> = Vec::with_capacity(order.len());
         for number in 1..=order.len() as u32 {
             for &target in graph.targets(order.object[number as usize]) {
                 let to = order.number[target as usize];
-                let is_garbage_holding = number > order.held && to <= order.held;
-                if !is_garbage_holding && to != number {
+                if to > number {
+                    // Whoever is met first and refers to it lies above it.
+                    let semi = &mut forest.nodes[to as usize].semi;
+                    *semi = number.min(*semi);
+                } else if to != number && (number <= order.held || to > order.held) {
                     first[to as usize + 1] += 1;
                     numbered.push(to);
                 }
@@ -87,8 +149,8 @@ impl Referrers {
         Self { first, from }
     }
 
-    fn of(&self, number: u32) -> &[u32] {
-        &self.from[self.first[number as usize] as usize..self.first[number as usize + 1] as usize]
+    fn places(&self, number: u32) -> Range<usize> {
+        self.first[number as usize] as usize..self.first[number as usize + 1] as usize
     }
 }
 
@@ -112,9 +174,18 @@ struct Node {
 }
 
 impl Forest {
+    /// Numbers without a tree, whose semidominators are at most their parents in the search.
     fn new(order: &Preorder) -> Self {
-        let node = |(number, &above): (u32, &u32)| Node { above, label: number, least: number, semi: number };
+        let node = |(number, &above): (u32, &u32)| Node { above, label: number, least: number, semi: above };
         Self { nodes: (0..).zip(&order.parent).map(node).collect(), path: Vec::new() }
+    }
+
+    /// Lets the processor fetch what is known of numbers, and of those above them, all at once: when they are asked for one by one
+    /// they are at hand.
+    fn touch(&self, numbers: impl Iterator<Item = u32> + Clone) {
+        let above = |number: u32| self.nodes[number as usize].above;
+        black_box(numbers.clone().fold(0, |sum, number| sum ^ above(number)));
+        black_box(numbers.fold(0, |sum, number| sum ^ above(above(number))));
     }
 
     /// The semidominator of a number is known.
@@ -127,7 +198,8 @@ impl Forest {
     fn best(&mut self, number: u32, linked: u32) -> (u32, u32) {
         let mut at = number;
         let mut node = self.nodes[at as usize];
-        while node.above >= linked {
+        // None is smaller than the place above all.
+        while node.least != TOP && node.above >= linked {
             self.path.push(at);
             at = node.above;
             node = self.nodes[at as usize];

@@ -48,7 +48,14 @@ impl Graph {
         &self.targets[self.edges(object)]
     }
 
-    /// References of an object: target and place.
+    /// Object that an object refers to at a place.
+    pub(crate) fn at(&self, object: u32, place: u32) -> Option<u32> {
+        let edges = self.edges(object);
+        let at = self.places[edges.clone()].binary_search(&place).ok()?;
+        Some(self.targets[edges][at])
+    }
+
+    /// References of an object: target and place, in the order of places.
     pub(crate) fn references_of(&self, object: u32) -> impl Iterator<Item = (u32, u32)> {
         let edges = self.edges(object);
         self.targets[edges.clone()].iter().copied().zip(self.places[edges].iter().copied())
@@ -69,11 +76,6 @@ impl GraphBuilder {
         Self { graph: Graph { first: vec![0], targets: Vec::new(), places: Vec::new() }, dependents }
     }
 
-    /// Number of objects that were ended.
-    pub(crate) fn len(&self) -> usize {
-        self.graph.len()
-    }
-
     /// Makes room for so many objects and references.
     pub(crate) fn reserve(&mut self, objects: usize, references: usize) {
         self.graph.first.reserve_exact(objects);
@@ -85,6 +87,12 @@ impl GraphBuilder {
     pub(crate) fn refer(&mut self, target: u32, place: u32) {
         self.graph.targets.push(target);
         self.graph.places.push(place);
+    }
+
+    /// Adds several: of each target its place.
+    pub(crate) fn refer_to(&mut self, targets: &[u32], places: &[u32]) {
+        self.graph.targets.extend_from_slice(targets);
+        self.graph.places.extend_from_slice(places);
     }
 
     /// Ends the object whose references were added.
@@ -136,6 +144,7 @@ mod tests {
         builder.end_object();
         let graph = builder.finish(3);
         assert_eq!(graph.references_of(0).collect::<Vec<_>>(), [(1, 1), (2, DEPENDENT)]);
+        assert_eq!((graph.at(0, 1), graph.at(0, 2), graph.at(2, 1)), (Some(1), None, None));
         assert_eq!((graph.len(), graph.references(), graph.targets(2)), (3, 2, &[][..]));
     }
 }

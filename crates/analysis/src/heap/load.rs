@@ -1,13 +1,16 @@
 //! A snapshot in memory: objects by number, references, and the roots that hold something.
 
+use std::collections::BTreeMap;
+use std::mem::take;
 use std::sync::Arc;
 
-use clrscope_recording::model::{HeapGeneration, HeapSnapshot, Process, RootKind, Thread};
+use clrscope_recording::model::{HeapGeneration, HeapSnapshot, HeapType, Process, RootKind, Thread};
 use rustc_hash::FxHashMap;
 
 use super::addresses::Addresses;
-use super::classes::{Classes, NO_CLASS};
-use super::graph::{Graph, GraphBuilder, LOADER, MOST_OBJECTS};
+use super::classes::Classes;
+use super::graph::{Graph, GraphBuilder, LOADER};
+use super::pieces::{Piece, Pieces};
 use super::source::Source;
 
 /// Bytes of an object's header, which lies before its address and counts for its size.
@@ -80,26 +83,21 @@ pub(crate) struct Loaded<'a> {
 }
 
 impl<'a> Loaded<'a> {
-    /// Reads a snapshot: once for its objects, and once for their references; what there is of one that is not complete. `None` where that
-    /// is nothing.
+    /// Reads a snapshot, or what there is of one that is not complete; `None` where that is nothing.
     pub(crate) fn new(process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Self> {
         let source = Source::open(process, snapshot.number)?;
-        let objects = Objects::read(&source);
-        let addresses = Addresses::new(objects.addresses);
-        let mut missing = Missing { chunks: source.missing_chunks(), objects: objects.beyond, ..Missing::default() };
+        let mut pieces = Pieces::read(&source);
+        let Objects { class, sizes, generation, addresses } = Objects::of(&mut pieces);
+        let addresses = Addresses::new(addresses);
+        let mut missing = Missing { chunks: source.missing_chunks(), objects: pieces.beyond, ..Missing::default() };
+        missing.references = pieces.resolve(&addresses);
+        let graph = References { source: &source, class: &class, addresses: &addresses }.graph(pieces);
         let mut roots = Roots { process, all: Vec::new(), known: FxHashMap::default(), holds: Vec::new() };
-        let statics = roots.statics(&source, &addresses, &objects.class);
-        let references = References { source: &source, class: &objects.class, addresses: &addresses };
-        let graph = references.read(objects.references, |object, slot, target| match statics.get(&(object, slot)) {
-            _ if target.is_none() => missing.references += 1,
-            Some(&root) => roots.holds.extend(target.map(|object| Hold { object, root })),
-            None => {}
-        });
-        roots.frozen(&objects.generation);
+        roots.statics(&source, &addresses, &class, &graph);
+        roots.frozen(&generation);
         roots.others(&source, &addresses, &mut missing);
         let (roots, mut holds) = (roots.all, roots.holds);
         holds.sort_by_key(|hold| KINDS.iter().position(|kind| *kind == roots[hold.root as usize].kind));
-        let Objects { class, sizes, generation, .. } = objects;
         Some(Self { process, snapshot, source, graph, class, sizes, generation, roots, holds, missing })
     }
 
@@ -128,44 +126,31 @@ impl<'a> Loaded<'a> {
     }
 }
 
-/// Objects as they were read.
+/// Objects as they were read, in the order of their numbers.
 struct Objects {
     class: Vec<u32>,
     sizes: Vec<u64>,
     generation: Vec<HeapGeneration>,
     addresses: Vec<u64>,
-    references: usize,
-    beyond: u64,
 }
 
 impl Objects {
-    fn read(source: &Source<'_>) -> Self {
+    /// Takes what is known of objects, but for their references, out of pieces.
+    fn of(pieces: &mut Pieces) -> Self {
+        let count = pieces.iter().map(Piece::len).sum();
         let mut objects = Self {
-            class: Vec::new(),
-            sizes: Vec::new(),
-            generation: Vec::new(),
-            addresses: Vec::new(),
-            references: 0,
-            beyond: 0,
+            class: Vec::with_capacity(count),
+            sizes: Vec::with_capacity(count),
+            generation: Vec::with_capacity(count),
+            addresses: Vec::with_capacity(count),
         };
-        source.objects(|object| {
-            objects.references += object.references.len();
-            if object.goes_on && objects.addresses.last() == Some(&object.address) {
-                return;
-            }
-            if objects.addresses.len() >= MOST_OBJECTS {
-                objects.beyond += 1;
-                return;
-            }
-            let class = object.type_number;
-            objects.references += usize::from(source.classes.get(class).loader != 0);
-            objects.addresses.push(object.address);
-            objects.class.push(class);
-            objects.sizes.push(object.bytes);
-            objects.generation.push(object.generation);
-        });
-        objects.class.shrink_to_fit();
-        objects.sizes.shrink_to_fit();
+        for piece in pieces.iter_mut() {
+            let first = usize::from(piece.goes_on);
+            objects.class.extend_from_slice(&take(&mut piece.class)[first..]);
+            objects.sizes.extend_from_slice(&take(&mut piece.sizes)[first..]);
+            objects.generation.extend_from_slice(&take(&mut piece.generation)[first..]);
+            objects.addresses.extend_from_slice(&take(&mut piece.addresses)[first..]);
+        }
         objects
     }
 }
@@ -178,40 +163,34 @@ struct References<'l, 'a> {
 }
 
 impl References<'_, '_> {
-    /// The graph. `visit` is told object, slot and target of each reference, `None` where that is not there.
-    fn read(&self, references: usize, mut visit: impl FnMut(u32, u64, Option<u32>)) -> Graph {
+    /// The graph of pieces whose references are resolved.
+    fn graph(&self, pieces: Pieces) -> Graph {
         let dependents = self.dependents();
+        let types = self.source.classes.types();
+        let loader = |found: &HeapType| self.addresses.find(found.loader).filter(|_| found.loader != 0);
+        let loaders: Vec<Option<u32>> = types.iter().map(loader).collect();
+        let held_types = self.class.iter().filter(|class| loaders[**class as usize].is_some()).count();
         let values: usize = dependents.values().map(Vec::len).sum();
-        let classes = &self.source.classes;
-        let loaders: Vec<Option<u32>> = classes
-            .types()
-            .iter()
-            .map(|found| self.addresses.find(found.loader).filter(|_| found.loader != 0))
-            .collect();
         let mut builder = GraphBuilder::new(dependents);
-        builder.reserve(self.class.len(), references + values);
-        // Object whose references are being read.
-        let mut open: Option<u64> = None;
-        self.source.objects(|object| {
-            let goes_on = object.goes_on && open == Some(object.address);
-            if !goes_on {
-                if open.is_some() && builder.len() < self.class.len() {
-                    builder.end_object();
+        builder.reserve(self.class.len(), pieces.references() + held_types + values);
+        // The last object that was begun has more references where the next piece goes on with it.
+        let mut begun = self.class.iter();
+        let mut open: Option<&u32> = None;
+        let end = |builder: &mut GraphBuilder, class: &u32| {
+            loaders[*class as usize].into_iter().for_each(|loader| builder.refer(loader, LOADER));
+            builder.end_object();
+        };
+        for piece in pieces.into_iter() {
+            for at in 0..piece.len() {
+                if at > 0 || !piece.goes_on {
+                    open.into_iter().for_each(|class| end(&mut builder, class));
+                    open = begun.next();
                 }
-                open = Some(object.address);
+                let (targets, slots) = piece.references(at);
+                builder.refer_to(targets, slots);
             }
-            let number = builder.len() as u32;
-            let Some(&class) = self.class.get(number as usize) else { return };
-            for reference in object.references {
-                let target = self.addresses.find(reference.target);
-                visit(number, reference.slot, target);
-                let slot = u32::try_from(reference.slot).unwrap_or(LOADER).min(LOADER - 1);
-                target.into_iter().for_each(|target| builder.refer(target, slot));
-            }
-            if !goes_on && class != NO_CLASS {
-                loaders[class as usize].into_iter().for_each(|loader| builder.refer(loader, LOADER));
-            }
-        });
+        }
+        open.into_iter().for_each(|class| end(&mut builder, class));
         builder.finish(self.class.len())
     }
 
@@ -245,9 +224,9 @@ impl<'a> Roots<'a> {
         })
     }
 
-    /// Roots of the slots that are static fields: elements of arrays of the runtime's own.
-    fn statics(&mut self, source: &Source<'_>, addresses: &Addresses, class: &[u32]) -> FxHashMap<(u32, u64), u32> {
-        let mut statics = FxHashMap::default();
+    /// What static fields hold: elements of arrays of the runtime's own.
+    fn statics(&mut self, source: &Source<'_>, addresses: &Addresses, class: &[u32], graph: &Graph) {
+        let mut statics: BTreeMap<(u32, u64), u32> = BTreeMap::new();
         for place in source.places() {
             let Some((object, behind)) = addresses.around(place.address) else { continue };
             let found = source.classes.get(class[object as usize]);
@@ -258,7 +237,10 @@ impl<'a> Roots<'a> {
                 statics.insert((object, slot), self.number(place.kind, &place.name, place.thread));
             }
         }
-        statics
+        for ((holder, slot), root) in statics {
+            let object = u32::try_from(slot).ok().and_then(|slot| graph.at(holder, slot));
+            self.holds.extend(object.map(|object| Hold { object, root }));
+        }
     }
 
     /// Objects that are never collected hold themselves.

@@ -4,6 +4,7 @@
 //! that was not collected, or held by what the runtime does not tell. What refers to each other among them stays together,
 //! but nothing of it holds what roots reach.
 
+use super::bits::Bits;
 use super::graph::Graph;
 
 /// Number of the place above all roots.
@@ -26,69 +27,77 @@ impl Preorder {
     /// The search from these roots, in their order.
     pub(crate) fn new(graph: &Graph, roots: impl IntoIterator<Item = u32>) -> Self {
         let objects = graph.len();
-        let mut order = Self {
-            number: vec![0; objects],
+        let mut search = Search {
+            graph,
+            is_met: Bits::new(objects),
             object: Vec::with_capacity(objects + 1),
             parent: Vec::with_capacity(objects + 1),
-            held: 0,
+            open: Vec::new(),
         };
-        order.object.push(0);
-        order.parent.push(TOP);
-        let mut open = Vec::new();
-        for root in roots {
-            order.search(graph, root, &mut open);
-        }
-        order.held = order.object.len() as u32 - 1;
-        order.search_rest(graph, &mut open);
-        order
+        search.object.push(0);
+        search.parent.push(TOP);
+        roots.into_iter().for_each(|root| search.from(root));
+        let held = search.object.len() as u32 - 1;
+        search.rest(held);
+        let Search { object, parent, .. } = search;
+        let mut number = vec![0; objects];
+        (1..).zip(&object[1..]).for_each(|(at, object)| number[*object as usize] = at);
+        Self { number, object, parent, held }
     }
 
     /// Number of objects.
     pub(crate) fn len(&self) -> usize {
         self.number.len()
     }
+}
 
+/// A search under way.
+struct Search<'g> {
+    graph: &'g Graph,
+    is_met: Bits,
+    object: Vec<u32>,
+    parent: Vec<u32>,
+    /// Numbers on the way to the object that is looked at, each with its next reference.
+    open: Vec<(u32, usize)>,
+}
+
+impl Search<'_> {
     /// Objects that no root reaches: first from those that nothing of the kind refers to, then what is left, which are rings.
-    fn search_rest(&mut self, graph: &Graph, open: &mut Vec<(u32, usize)>) {
-        if self.held as usize == self.len() {
+    fn rest(&mut self, held: u32) {
+        let objects = self.graph.len() as u32;
+        if held == objects {
             return;
         }
-        let mut is_referred_to = vec![false; self.len()];
-        for object in (0..self.len() as u32).filter(|&object| self.number[object as usize] == 0) {
-            graph.targets(object).iter().for_each(|&target| is_referred_to[target as usize] |= target != object);
+        let mut is_referred_to = Bits::new(objects as usize);
+        for object in (0..objects).filter(|&object| !self.is_met.has(object)) {
+            let others = self.graph.targets(object).iter().filter(|target| **target != object);
+            others.for_each(|target| _ = is_referred_to.set(*target));
         }
-        for is_start in [true, false] {
-            for object in (0..self.len() as u32).filter(|&object| is_referred_to[object as usize] != is_start) {
-                self.search(graph, object, open);
-            }
+        for is_ring in [false, true] {
+            (0..objects).filter(|&object| is_referred_to.has(object) == is_ring).for_each(|object| self.from(object));
         }
     }
 
-    fn search(&mut self, graph: &Graph, start: u32, open: &mut Vec<(u32, usize)>) {
-        if self.number[start as usize] != 0 {
+    fn from(&mut self, start: u32) {
+        if !self.is_met.set(start) {
             return;
         }
         self.meet(start, TOP);
-        open.push((start, graph.edges(start).start));
-        while let Some((object, edge)) = open.last_mut() {
-            let end = graph.edges(*object).end;
-            let unmet = (*edge..end).find(|&edge| self.number[graph.target(edge) as usize] == 0);
-            match unmet {
+        while let Some((number, edge)) = self.open.last_mut() {
+            let (number, end) = (*number, self.graph.edges(self.object[*number as usize]).end);
+            match (*edge..end).find(|&edge| self.is_met.set(self.graph.target(edge))) {
                 Some(found) => {
-                    let (parent, target) = (self.number[*object as usize], graph.target(found));
                     *edge = found + 1;
-                    self.meet(target, parent);
-                    open.push((target, graph.edges(target).start));
+                    self.meet(self.graph.target(found), number);
                 }
-                None => {
-                    open.pop();
-                }
+                None => _ = self.open.pop(),
             }
         }
     }
 
+    /// Gives an object the next number.
     fn meet(&mut self, object: u32, parent: u32) {
-        self.number[object as usize] = self.object.len() as u32;
+        self.open.push((self.object.len() as u32, self.graph.edges(object).start));
         self.object.push(object);
         self.parent.push(parent);
     }

@@ -53,11 +53,12 @@ impl Retained {
 
     /// Numbers that a number dominates immediately, in ascending order.
     pub(crate) fn children(&self, number: u32) -> &[u32] {
-        &self.children[self.span(number)]
+        let Range { start, end } = self.places(number);
+        &self.children[start as usize..end as usize]
     }
 
-    fn span(&self, number: u32) -> Range<usize> {
-        self.first[number as usize] as usize..self.first[number as usize + 1] as usize
+    fn places(&self, number: u32) -> Range<u32> {
+        self.first[number as usize]..self.first[number as usize + 1]
     }
 
     /// Bytes that the objects of each class retain together: what an object retains that another of its class dominates counts
@@ -65,24 +66,24 @@ impl Retained {
     pub(crate) fn by_class(&self, classes: usize, class: impl Fn(u32) -> u32) -> Vec<u64> {
         let mut retained = vec![0; classes];
         let mut above = vec![0_u32; classes];
-        let class_of = |number: u32| class(self.order.object[number as usize]) as usize;
-        let mut open: Vec<(u32, u32)> = vec![(TOP, self.first[TOP as usize])];
-        while let Some((number, next)) = open.last_mut() {
-            if *next == self.first[*number as usize + 1] {
-                if *number != TOP {
-                    above[class_of(*number)] -= 1;
-                }
+        // Of the numbers on the way: the children that are left, and the class.
+        let mut open: Vec<(Range<u32>, Option<u32>)> = vec![(self.places(TOP), None)];
+        while let Some((places, of)) = open.last_mut() {
+            let Some(place) = places.next() else {
+                of.iter().for_each(|class| above[*class as usize] -= 1);
                 open.pop();
                 continue;
+            };
+            let child = self.children[place as usize];
+            let class = class(self.order.object[child as usize]);
+            if above[class as usize] == 0 {
+                retained[class as usize] = u64::saturating_add(retained[class as usize], self.bytes(child));
             }
-            let child = self.children[*next as usize];
-            *next += 1;
-            let class = class_of(child);
-            if above[class] == 0 {
-                retained[class] = u64::saturating_add(retained[class], self.bytes(child));
+            let below = self.places(child);
+            if !below.is_empty() {
+                above[class as usize] += 1;
+                open.push((below, Some(class)));
             }
-            above[class] += 1;
-            open.push((child, self.first[child as usize]));
         }
         retained
     }

@@ -1,5 +1,6 @@
 //! The shortest way from a root to each object.
 
+use super::bits::Bits;
 use super::graph::Graph;
 
 /// Number of an object where there is none: the object is one that a root refers to, or that nothing holds.
@@ -14,7 +15,7 @@ pub(crate) struct Shortest {
     pub(crate) from: Vec<u32>,
     /// Place in the object before; of an object that a root refers to, the root's place in the list of roots.
     pub(crate) place: Vec<u32>,
-    is_held: Vec<bool>,
+    is_held: Bits,
 }
 
 impl Shortest {
@@ -26,7 +27,7 @@ impl Shortest {
             order: Vec::with_capacity(objects),
             from: vec![NO_OBJECT; objects],
             place: vec![0; objects],
-            is_held: vec![false; objects],
+            is_held: Bits::new(objects),
         };
         for (root, object) in (0..).zip(roots) {
             search.meet(object, NO_OBJECT, root);
@@ -40,7 +41,7 @@ impl Shortest {
     }
 
     fn meet(&mut self, object: u32, from: u32, place: u32) {
-        if !std::mem::replace(&mut self.is_held[object as usize], true) {
+        if self.is_held.set(object) {
             self.from[object as usize] = from;
             self.place[object as usize] = place;
             self.order.push(object);
@@ -59,6 +60,6 @@ mod tests {
         assert_eq!(search.order, [1, 0, 2, 4, 3]);
         assert_eq!((search.from[1], search.place[1], search.place[0]), (NO_OBJECT, 0, 1));
         assert_eq!((search.from[2], search.from[3]), (1, 2));
-        assert!(!search.is_held[5]);
+        assert!(!search.is_held.has(5));
     }
 }

@@ -4,6 +4,7 @@ use clrscope_recording::heap::{HeapChunk, HeapData, HeapObject, HeapRoot};
 use clrscope_recording::model::{EventChunk, HeapPlace, Process};
 
 use super::classes::Classes;
+use crate::parallel::fold;
 
 /// A snapshot that is read chunk by chunk.
 #[derive(Debug)]
@@ -20,16 +21,20 @@ impl<'a> Source<'a> {
     pub(crate) fn open(process: &'a Process, number: u32) -> Option<Self> {
         let data = process.heap(number).or_else(|| process.cut_heap(number))?;
         let classes = Classes::new(process, data.types());
-        let (mut rows, mut others) = (Vec::new(), Vec::new());
-        for chunk in data.chunks() {
-            match data.chunk(&chunk.bytes.load()) {
-                HeapChunk::Objects(row) => rows.push((row.address(), *chunk)),
-                _ => others.push(*chunk),
-            }
-        }
+        let chunks = data.chunks();
+        let address = |chunk: &EventChunk| match data.chunk(&chunk.bytes.load()) {
+            HeapChunk::Objects(row) => Some(row.address()),
+            _ => None,
+        };
+        let states = fold(chunks.len(), Vec::new, |found, at| found.push((address(chunks[at]), at)));
+        let mut found: Vec<(Option<u64>, usize)> = states.into_iter().flatten().collect();
         // A chunk whose first object goes on from another has the same address, and stands behind.
-        rows.sort_by_key(|(address, _)| *address);
-        Some(Self { rows: rows.into_iter().map(|(_, chunk)| chunk).collect(), others, classes, data })
+        found.sort_unstable();
+        let of = |is_row: bool| {
+            let found = found.iter().filter(move |(address, _)| address.is_some() == is_row);
+            found.map(|(_, at)| chunks[*at]).collect()
+        };
+        Some(Self { rows: of(true), others: of(false), classes, data })
     }
 
     /// Chunks of the snapshot that are missing.
@@ -37,14 +42,22 @@ impl<'a> Source<'a> {
         self.data.missing_chunks()
     }
 
+    /// Number of chunks with objects.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Visits the objects of the chunk at a place, in the order of addresses.
+    pub(crate) fn objects_of(&self, at: usize, visit: impl FnMut(&HeapObject<'_>)) {
+        if let HeapChunk::Objects(row) = self.data.chunk(&self.rows[at].bytes.load()) {
+            // What makes no sense ends its chunk; what refers to it is counted as missing.
+            let _ = row.visit(self.classes.types(), visit);
+        }
+    }
+
     /// Visits every object; one with very many references several times, where it [goes on](HeapObject::goes_on).
     pub(crate) fn objects(&self, mut visit: impl FnMut(&HeapObject<'_>)) {
-        for chunk in &self.rows {
-            if let HeapChunk::Objects(row) = self.data.chunk(&chunk.bytes.load()) {
-                // What makes no sense ends its chunk; what refers to it is counted as missing.
-                let _ = row.visit(self.classes.types(), &mut visit);
-            }
-        }
+        (0..self.rows()).for_each(|at| self.objects_of(at, &mut visit));
     }
 
     /// Visits every root.

@@ -8,7 +8,7 @@ use clrscope_analysis::{
 };
 use clrscope_recording::model::Recording;
 
-use super::frame::{Frame, HeapRows, OF_TWO, Refusals, answer, heap_query, heap_view};
+use super::frame::{Frame, HeapRows, OF_TWO, OfSnapshots, Refusals, answer, heap_query, heap_view};
 use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count, signed};
@@ -107,6 +107,19 @@ fn sheet<'c>() -> Sheet<'c, Changes> {
     ])
 }
 
+impl<'a> OfSnapshots<'a> for HeapChanges<'a> {
+    fn find(heaps: &Heaps<'a>, request: &Request, recording: &'a Recording) -> Result<Self, QueryProblem> {
+        let after = heap_query(request);
+        let before = HeapQuery { snapshot: Some(earlier(recording, request)?), ..after.clone() };
+        heap_changes((heaps, &before), (heaps, &after))
+    }
+
+    fn snapshots(&self) -> Vec<(&'static str, &[SnapshotRef<'a>])> {
+        let [before, after] = &self.snapshots;
+        vec![("before", before), ("after", after)]
+    }
+}
+
 impl HeapRows for Changes {
     const NAME: &'static str = "heap-diff";
     const ABOUT: &'static str = "Types by what their objects retain more than in an earlier snapshot (see --against)";
@@ -117,21 +130,6 @@ impl HeapRows for Changes {
 
     fn columns() -> Vec<ColumnInfo> {
         sheet().infos()
-    }
-
-    fn find<'a>(
-        heaps: &Heaps<'a>,
-        request: &Request,
-        recording: &'a Recording,
-    ) -> Result<HeapChanges<'a>, QueryProblem> {
-        let after = heap_query(request);
-        let before = HeapQuery { snapshot: Some(earlier(recording, request)?), ..after.clone() };
-        heap_changes((heaps, &before), (heaps, &after))
-    }
-
-    fn snapshots<'f>(found: &'f HeapChanges<'_>) -> Vec<(&'static str, &'f [SnapshotRef<'f>])> {
-        let [before, after] = &found.snapshots;
-        vec![("before", before), ("after", after)]
     }
 
     fn show(found: &HeapChanges<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {

@@ -2,17 +2,15 @@
 
 use std::io;
 
-use clrscope_analysis::{DominatorNode, DominatorTree, Heaps, QueryProblem, SnapshotRef, Sort, dominator_tree};
-use clrscope_recording::model::Recording;
+use clrscope_analysis::{DominatorNode, DominatorTree, Sort};
 
 use super::super::nothing;
-use super::frame::{Frame, HeapRows, OF_TREE, Refusals, heap_query, heap_view};
+use super::frame::{Frame, HeapRows, OF_TREE, Refusals, heap_view};
 use super::types::share;
 use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count};
 use crate::render::{Layout, Renderer, Section, Style};
-use crate::request::Request;
 use crate::view::View;
 
 /// The view `dominators`.
@@ -69,18 +67,6 @@ impl HeapRows for Nodes {
 
     fn columns() -> Vec<ColumnInfo> {
         sheet(true).infos()
-    }
-
-    fn find<'a>(
-        heaps: &Heaps<'a>,
-        request: &Request,
-        _recording: &'a Recording,
-    ) -> Result<DominatorTree<'a>, QueryProblem> {
-        dominator_tree(heaps, &heap_query(request))
-    }
-
-    fn snapshots<'f>(found: &'f DominatorTree<'_>) -> Vec<(&'static str, &'f [SnapshotRef<'f>])> {
-        vec![("snapshots", &found.snapshots)]
     }
 
     fn show(found: &DominatorTree<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {

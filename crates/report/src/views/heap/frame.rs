@@ -2,7 +2,10 @@
 
 use std::io;
 
-use clrscope_analysis::{Conditions, HeapQuery, Heaps, QueryProblem, SnapshotRef, Sort, conditions};
+use clrscope_analysis::{
+    Conditions, DominatorTree, HeapQuery, HeapView, HeapWaste, HeapWays, Heaps, QueryProblem, SnapshotRef, Sort,
+    conditions, dominator_tree, heap, heap_waste, heap_ways,
+};
 use clrscope_recording::model::Recording;
 
 use super::super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE, RAW};
@@ -49,24 +52,40 @@ pub(super) trait HeapRows: 'static {
     const LAYOUT: Layout = Layout::Rows;
 
     /// Answer of the analysis.
-    type Found<'a>: 'a;
+    type Found<'a>: OfSnapshots<'a> + 'a;
 
     /// Columns that a row has.
     fn columns() -> Vec<ColumnInfo>;
 
-    /// The answer to a request.
-    fn find<'a>(
-        heaps: &Heaps<'a>,
-        request: &Request,
-        recording: &'a Recording,
-    ) -> Result<Self::Found<'a>, QueryProblem>;
-
-    /// The snapshots that rows are of, by their keys in JSON.
-    fn snapshots<'f>(found: &'f Self::Found<'_>) -> Vec<(&'static str, &'f [SnapshotRef<'f>])>;
-
     /// Shows the rows.
     fn show(found: &Self::Found<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()>;
 }
+
+/// Answer of the analysis about snapshots.
+pub(super) trait OfSnapshots<'a>: Sized {
+    /// The answer to a request.
+    fn find(heaps: &Heaps<'a>, request: &Request, recording: &'a Recording) -> Result<Self, QueryProblem>;
+
+    /// The snapshots that rows are of, by their keys in JSON.
+    fn snapshots(&self) -> Vec<(&'static str, &[SnapshotRef<'a>])>;
+}
+
+/// Answers about one snapshot of each process, and who gives them.
+macro_rules! of_one {
+    ($($answer:ident by $ask:ident),*) => {$(
+        impl<'a> OfSnapshots<'a> for $answer<'a> {
+            fn find(heaps: &Heaps<'a>, request: &Request, _recording: &'a Recording) -> Result<Self, QueryProblem> {
+                $ask(heaps, &heap_query(request))
+            }
+
+            fn snapshots(&self) -> Vec<(&'static str, &[SnapshotRef<'a>])> {
+                vec![("snapshots", &self.snapshots)]
+            }
+        }
+    )*};
+}
+
+of_one!(HeapView by heap, HeapWays by heap_ways, DominatorTree by dominator_tree, HeapWaste by heap_waste);
 
 /// The part of a request that is about snapshots.
 pub(super) fn heap_query(request: &Request) -> HeapQuery {
@@ -84,7 +103,9 @@ pub(super) const fn heap_view<R: HeapRows>() -> View {
         has_head: true,
         layout: R::LAYOUT,
         columns: |_| R::columns(),
-        open: |recording, request, heaps| Ok(answer::<R>(R::find(heaps, request, recording)?, request, recording)),
+        open: |recording, request, heaps| {
+            Ok(answer::<R>(OfSnapshots::find(heaps, request, recording)?, request, recording))
+        },
     }
 }
 
@@ -110,7 +131,7 @@ impl<R: HeapRows> Answer for Opened<'_, R> {
 
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let mut shown = Vec::new();
-        for (key, all) in R::snapshots(&self.found) {
+        for (key, all) in self.found.snapshots() {
             snapshots::show(key, all, renderer)?;
             shown.extend_from_slice(all);
         }

@@ -2,17 +2,15 @@
 
 use std::io;
 
-use clrscope_analysis::{HeapWay, HeapWays, Heaps, QueryProblem, SnapshotRef, Sort, WayPlace, WayStep, heap_ways};
-use clrscope_recording::model::Recording;
+use clrscope_analysis::{HeapWay, HeapWays, Sort, WayPlace, WayStep};
 use serde_json::{Value, json};
 
 use super::super::nothing;
-use super::frame::{Frame, HeapRows, heap_query, heap_view};
+use super::frame::{Frame, HeapRows, heap_view};
 use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::json::{Object, object};
 use crate::render::{Renderer, Section, Style};
-use crate::request::Request;
 use crate::view::View;
 
 /// The view `roots`.
@@ -107,14 +105,6 @@ impl HeapRows for Ways {
 
     fn columns() -> Vec<ColumnInfo> {
         sheet(true).infos()
-    }
-
-    fn find<'a>(heaps: &Heaps<'a>, request: &Request, _recording: &'a Recording) -> Result<HeapWays<'a>, QueryProblem> {
-        heap_ways(heaps, &heap_query(request))
-    }
-
-    fn snapshots<'f>(found: &'f HeapWays<'_>) -> Vec<(&'static str, &'f [SnapshotRef<'f>])> {
-        vec![("snapshots", &found.snapshots)]
     }
 
     fn show(found: &HeapWays<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {

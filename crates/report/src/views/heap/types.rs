@@ -2,16 +2,15 @@
 
 use std::io;
 
-use clrscope_analysis::{HeapRow, HeapView, Heaps, QueryProblem, SnapshotRef, Sort, heap};
-use clrscope_recording::model::{HeapGeneration, Recording};
+use clrscope_analysis::{HeapRow, HeapView, Sort};
+use clrscope_recording::model::HeapGeneration;
 use serde_json::{Value, json};
 
 use super::super::nothing;
-use super::frame::{Frame, HeapRows, heap_query, heap_view};
+use super::frame::{Frame, HeapRows, heap_view};
 use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Renderer, Section, Style};
-use crate::request::Request;
 use crate::view::View;
 
 /// The view `heap`.
@@ -73,14 +72,6 @@ impl HeapRows for Types {
 
     fn columns() -> Vec<ColumnInfo> {
         sheet(true).infos()
-    }
-
-    fn find<'a>(heaps: &Heaps<'a>, request: &Request, _recording: &'a Recording) -> Result<HeapView<'a>, QueryProblem> {
-        heap(heaps, &heap_query(request))
-    }
-
-    fn snapshots<'f>(found: &'f HeapView<'_>) -> Vec<(&'static str, &'f [SnapshotRef<'f>])> {
-        vec![("snapshots", &found.snapshots)]
     }
 
     fn show(found: &HeapView<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {

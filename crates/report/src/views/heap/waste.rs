@@ -2,16 +2,14 @@
 
 use std::io;
 
-use clrscope_analysis::{HeapWaste, Heaps, QueryProblem, SnapshotRef, Sort, WasteRow, heap_waste};
-use clrscope_recording::model::Recording;
+use clrscope_analysis::{HeapWaste, Sort, WasteRow};
 
 use super::super::nothing;
-use super::frame::{Frame, HeapRows, heap_query, heap_view};
+use super::frame::{Frame, HeapRows, heap_view};
 use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::bytes;
 use crate::render::{Renderer, Section, Style};
-use crate::request::Request;
 use crate::view::View;
 
 /// The view `waste`.
@@ -57,18 +55,6 @@ impl HeapRows for Wastes {
 
     fn columns() -> Vec<ColumnInfo> {
         sheet(true).infos()
-    }
-
-    fn find<'a>(
-        heaps: &Heaps<'a>,
-        request: &Request,
-        _recording: &'a Recording,
-    ) -> Result<HeapWaste<'a>, QueryProblem> {
-        heap_waste(heaps, &heap_query(request))
-    }
-
-    fn snapshots<'f>(found: &'f HeapWaste<'_>) -> Vec<(&'static str, &'f [SnapshotRef<'f>])> {
-        vec![("snapshots", &found.snapshots)]
     }
 
     fn show(found: &HeapWaste<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
