@@ -101,6 +101,7 @@ instruments! {
     gc: Gc,
     heap: Heap,
     alloc: Alloc,
+    coverage: Coverage,
 }
 
 impl Instruments {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::callback_args::Inlining;
-use clr_profiler::{Callbacks, FunctionId, FunctionName, ModuleId, NameCache, ProfilerInfo};
+use clr_profiler::{Callbacks, FunctionId, FunctionName, ModuleId, NameCache, ProfilerInfo, Token};
 use clrscope_recording::layout;
 use clrscope_recording::model::{self, Function, FunctionFlags, FunctionKind, LossReason, SourceKind};
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
@@ -255,6 +255,20 @@ impl Functions {
             return found.index;
         }
         self.names.assembly(&self.info, id).map_or(0, |name| self.module(id, &name).index)
+    }
+
+    /// Whether a module belongs to the framework. Where the runtime may be asked.
+    pub(crate) fn is_framework_module(&self, id: ModuleId, path: &str) -> bool {
+        self.names.assembly(&self.info, id).is_ok_and(|name| is_framework(path, &name))
+    }
+
+    /// Whether a method passes the filters that choose functions, compiled or not; one that the runtime does not name does not.
+    /// Where the runtime may be asked.
+    pub(crate) fn passes_method(&self, module: ModuleId, method: Token) -> bool {
+        if self.choice.filter.is_empty() {
+            return true;
+        }
+        self.names.method(&self.info, module, method).is_ok_and(|name| self.choice.filter.passes(&name))
     }
 
     /// An unmanaged function, by the names in the P/Invoke map of `function`.

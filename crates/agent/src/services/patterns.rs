@@ -78,6 +78,11 @@ impl WatchedFilter {
         self.filter.passes(&function.module, &function.name, &function.signature)
     }
 
+    /// Whether every function passes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.filter.include.is_empty() && self.filter.exclude.is_empty()
+    }
+
     /// Whether there are includes, which name functions.
     pub(crate) fn names_any(&self) -> bool {
         !self.filter.include.is_empty()

@@ -7,6 +7,7 @@ mod attach;
 pub mod calls;
 mod check;
 mod checked;
+pub mod coverage;
 pub mod cpu;
 pub mod events;
 pub mod exceptions;
@@ -36,6 +37,7 @@ pub const ALL: &[&Spec] = &[
     gc::SPEC,
     heap::SPEC,
     alloc::SPEC,
+    coverage::SPEC,
 ];
 
 /// Instrument that records where none is asked for, of programs that are started and of those that run already: where a

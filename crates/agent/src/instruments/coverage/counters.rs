@@ -1,0 +1,89 @@
+//! Room for counters in the recording.
+
+use std::sync::{Mutex, PoisonError};
+
+use clrscope_recording::layout::{chunk, coverage, instrument};
+use clrscope_recording::model::MethodHits;
+use clrscope_recording::writer::{Chunk, EventStore, MethodCounters, monotonic_ns};
+
+use crate::os::signals;
+use crate::services::context::Context;
+use crate::services::helper::Task;
+
+/// Address space for all counters: a mapping can't grow.
+const ADDRESS_SPACE: u64 = 4 << 30;
+/// Bytes of a chunk, where no method needs more.
+const CHUNK: usize = 1 << 20;
+
+/// The counters of all methods.
+pub(super) struct Counters {
+    store: EventStore,
+    /// Held while room is asked for and taken, so that nobody takes what another has asked for.
+    asking: Mutex<()>,
+}
+
+impl Counters {
+    /// Without any.
+    ///
+    /// # Errors
+    /// A sentence for the user, when the file could not be made.
+    pub(super) fn create(context: &Context) -> Result<Self, String> {
+        let made = context.writer.create_slow_events(instrument::COVERAGE, ADDRESS_SPACE);
+        Ok(Self { store: made.map_err(|error| format!("no memory for counters: {error}"))?, asking: Mutex::default() })
+    }
+
+    /// Counters of zero for each of these methods, or for none where there is no room for all. Waits for the disk.
+    pub(super) fn take(&self, methods: &[MethodHits]) -> Option<Vec<MethodCounters>> {
+        let mut chunk: Option<Chunk> = None;
+        let mut left: usize = methods.iter().map(bytes).sum();
+        let mut taken = Vec::with_capacity(methods.len());
+        for method in methods {
+            let now = monotonic_ns();
+            let counters = chunk.and_then(|chunk| chunk.append_method(method, now)).or_else(|| {
+                chunk = self.chunk(left.min(CHUNK).max(bytes(method)));
+                chunk?.append_method(method, now)
+            });
+            match counters {
+                Some(counters) => taken.push(counters),
+                None => {
+                    taken.into_iter().for_each(MethodCounters::withdraw);
+                    return None;
+                }
+            }
+            left -= bytes(method);
+        }
+        Some(taken)
+    }
+
+    fn chunk(&self, bytes: usize) -> Option<Chunk> {
+        let bytes = bytes + chunk::HEAD;
+        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        // A refusal shows when nothing is there to be taken.
+        signals::with_all_blocked(|| _ = self.store.back(bytes));
+        self.store.take(0, bytes, monotonic_ns())
+    }
+
+    /// Task of the helper thread for the counters.
+    pub(super) fn task(&'static self) -> Box<dyn Task> {
+        Box::new(WriteOut(self))
+    }
+
+    /// In a forked child: its code adds to private memory from now on. Async-signal-safe.
+    pub(super) fn detach_in_child(&self) {
+        self.store.segment().detach_in_child();
+    }
+}
+
+/// Bytes of a method's record.
+fn bytes(method: &MethodHits) -> usize {
+    coverage::bytes((method.points + method.branches) as usize, if method.counted { 8 } else { 1 })
+}
+
+struct WriteOut(&'static Counters);
+
+impl Task for WriteOut {
+    fn write_out(&mut self) {
+        // A failed write is tried again at the next round.
+        let _ = self.0.store.segment().write_out();
+    }
+}

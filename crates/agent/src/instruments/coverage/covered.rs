@@ -1,0 +1,69 @@
+//! The modules with counters, and their methods.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use clr_profiler::{ModuleId, Token};
+
+use super::probes::Probes;
+
+/// The modules with counters. No lock is held while the runtime is asked.
+#[derive(Default)]
+pub(super) struct CoveredModules(RwLock<HashMap<ModuleId, CoveredModule>>);
+
+/// A module's methods with counters.
+pub(super) struct CoveredModule(HashMap<Token, Arc<Probes>>);
+
+impl CoveredModule {
+    pub(super) fn new(methods: impl Iterator<Item = (Token, Arc<Probes>)>) -> Self {
+        Self(methods.collect())
+    }
+
+    /// The methods, in the order of their tokens.
+    pub(super) fn tokens(&self) -> Vec<Token> {
+        let mut tokens: Vec<Token> = self.0.keys().copied().collect();
+        tokens.sort_unstable_by_key(|token| token.as_raw());
+        tokens
+    }
+
+    /// Takes the records of all methods back: none has counters in its code.
+    pub(super) fn withdraw(&self) {
+        self.0.values().for_each(|probes| probes.withdraw());
+    }
+}
+
+impl CoveredModules {
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<ModuleId, CoveredModule>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<ModuleId, CoveredModule>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn insert(&self, id: ModuleId, module: CoveredModule) {
+        self.write().insert(id, module);
+    }
+
+    pub(super) fn remove(&self, id: ModuleId) -> Option<CoveredModule> {
+        self.write().remove(&id)
+    }
+
+    /// Whether a module has counters.
+    pub(super) fn has(&self, id: ModuleId) -> bool {
+        self.read().contains_key(&id)
+    }
+
+    /// The counters of a method.
+    pub(super) fn method(&self, module: ModuleId, method: Token) -> Option<Arc<Probes>> {
+        self.read().get(&module)?.0.get(&method).cloned()
+    }
+
+    /// Takes a method's record back: its code has no counters.
+    pub(super) fn withdraw(&self, module: ModuleId, method: Token) {
+        let probes = self.write().get_mut(&module).and_then(|module| module.0.remove(&method));
+        if let Some(probes) = probes {
+            probes.withdraw();
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `coverage`: which lines and branches of the program's own assemblies run, and how often.
+//!
+//! When a module with symbols is loaded, each of its methods gets a counter for every point and branch of its plan (crate
+//! `clrscope-coverage`), and a body in which its own code adds to them: no call, no lock, no hook. Counters lie in the recording
+//! itself, so nothing is lost however the program ends. Precompiled code of those modules is not used.
+//!
+//! With `hits=off` a counter is a byte that is set, and what has been set need not be set again: whenever the runtime compiles the
+//! method anew, it gets a body without what has fired.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`covered`] | the modules with counters, and their methods |
+//! | [`probes`] | a method's counters, and the code that adds to them |
+//! | [`counters`] | room for the counters in the recording |
+
+mod counters;
+mod covered;
+mod options;
+mod probes;
+
+use std::sync::Arc;
+
+use clr_profiler::il::Edits;
+use clr_profiler::{
+    AssemblyId, BodyWriter, BodyWriters, Callbacks, Events, FunctionId, MethodToWrite, ModuleId, ProfilerInfo, Token,
+};
+use clrscope_coverage as plans;
+use clrscope_recording::model::{LossReason, MethodHits};
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+
+use crate::instrument::Instrument;
+use crate::services::context::Context;
+use crate::services::developer_log::{Level, log};
+use crate::services::functions::Functions;
+use crate::services::helper::Task;
+
+use counters::Counters;
+use covered::{CoveredModule, CoveredModules};
+use probes::Probes;
+
+pub(crate) use options::CoverageOptions;
+
+/// Refused methods of a module that are named.
+const MOST_NAMED: usize = 20;
+
+/// The running instrument.
+pub(crate) struct Coverage {
+    info: ProfilerInfo,
+    writer: &'static ProcessWriter,
+    functions: Arc<Functions>,
+    counters: &'static Counters,
+    modules: Arc<CoveredModules>,
+    writers: BodyWriters,
+    counts_hits: bool,
+}
+
+/// Author of the code that adds to counters.
+struct Author(Arc<CoveredModules>);
+
+impl BodyWriter for Author {
+    fn edits(&self, method: &MethodToWrite<'_>) -> clr_profiler::Result<Edits> {
+        let probes = self.0.method(method.module, method.token);
+        Ok(probes.map_or_else(Edits::new, |probes| probes.edits()))
+    }
+}
+
+impl Coverage {
+    /// Gives the methods of a module counters, where the module is one of those to be covered.
+    fn cover(&self, module: ModuleId) {
+        let Ok(about) = self.info.module_info(module) else { return };
+        let is_of_file = !about.flags.is_dynamic() && !about.flags.is_resource() && !about.path.is_empty();
+        if !is_of_file || (!self.functions.names_functions() && self.functions.is_framework_module(module, &about.path)) {
+            return;
+        }
+        let symbols = match plans::open(about.path.as_ref()) {
+            Ok(symbols) => symbols,
+            Err(why) => return log(Level::Info, || format!("coverage: {} is left out: {why}", about.path)),
+        };
+        let is_named = self.functions.names_functions();
+        if !is_named && (symbols.is_test_project() || !symbols.has_sources()) {
+            return log(Level::Info, || format!("coverage: {} holds tests, or was written elsewhere", about.path));
+        }
+        let plans = symbols.methods().filter_map(|token| symbols.plan(token));
+        let plans: Vec<_> =
+            plans.filter(|plan| self.functions.passes_method(module, Token::new(plan.token))).collect();
+        if plans.is_empty() {
+            return log(Level::Info, || format!("coverage: {} has no method to be covered", about.path));
+        }
+        let index = self.functions.module_index(module);
+        let methods: Vec<_> = plans
+            .iter()
+            .map(|plan| MethodHits {
+                module: index,
+                token: plan.token,
+                fingerprint: plan.fingerprint(),
+                points: plan.points.len() as u32,
+                branches: plan.branches.len() as u32,
+                counted: self.counts_hits,
+                hits: Vec::new(),
+            })
+            .collect();
+        let Some(counters) = self.counters.take(&methods) else {
+            return self.refuse(&about.path, methods.len(), ["there is no room for the counters of any of its methods".into()]);
+        };
+        let probes = plans.iter().zip(counters).map(|(plan, counters)| {
+            (Token::new(plan.token), Arc::new(Probes::new(plan, counters, self.counts_hits)))
+        });
+        let covered = CoveredModule::new(probes);
+        let tokens = covered.tokens();
+        self.modules.insert(module, covered);
+        // SAFETY: stores to memory that is mapped for ever, and additions to it, are right in every method: they leave the stack
+        // as it was and use nothing of the method.
+        match unsafe { self.writers.write_methods(module, &tokens) } {
+            Ok(written) => {
+                log(Level::Info, || format!("coverage: {}: {} methods, {} refused", about.path, written.changed, written.refused.len()));
+                for (method, _) in &written.refused {
+                    self.modules.withdraw(module, *method);
+                }
+                let words = written.refused.iter().take(MOST_NAMED).map(|(method, error)| {
+                    let name = self.functions.names().method(&self.info, module, *method);
+                    let name = name.map_or_else(|_| format!("{:#x}", method.as_raw()), |name| name.signature);
+                    format!("{name}: {error}")
+                });
+                self.refuse(&about.path, written.refused.len(), words);
+            }
+            Err(error) => {
+                self.modules.remove(module).iter().for_each(|module| module.withdraw());
+                self.refuse(&about.path, tokens.len(), [error.to_string()]);
+            }
+        }
+    }
+
+    /// Notes methods of the module at `path` that have no counters, with a few words about some.
+    fn refuse(&self, path: &str, methods: usize, words: impl IntoIterator<Item = String>) {
+        if methods == 0 {
+            return;
+        }
+        self.writer.state().lose(LossReason::NotCovered, methods as u64, monotonic_ns());
+        let file = path.rsplit('/').next().unwrap_or(path);
+        for text in words {
+            self.writer.loss_detail(LossReason::NotCovered, &format!("{file}: {text}"));
+        }
+    }
+
+    /// A covered method is about to be compiled.
+    fn compiles(&self, function: FunctionId) -> clr_profiler::Result<()> {
+        let (_, module, token) = self.info.function_place(function)?;
+        let Some(probes) = self.modules.method(module, token) else { return Ok(()) };
+        if probes.is_compiled_first() {
+            self.info.set_il_map(function, &self.writers.moves(module, token)?)?;
+        }
+        if probes.have_fired_since_written() {
+            // SAFETY: as in `cover`; what has fired became as many instructions that do nothing, so every body of the method has
+            // the others at the same offsets.
+            unsafe { self.writers.write_anew(module, token)? };
+        }
+        Ok(())
+    }
+}
+
+impl Callbacks for Coverage {
+    /// Before this the assembly has no name, and after this its methods are compiled.
+    fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
+        self.cover(module);
+    }
+
+    fn module_unload_started(&self, module: ModuleId) {
+        self.modules.remove(module);
+    }
+
+    /// Code that was compiled before has no counters.
+    fn jit_cached_function_search_started(&self, function: FunctionId) -> bool {
+        let module = self.info.function_place(function).map(|(_, module, _)| module);
+        !module.is_ok_and(|module| self.modules.has(module))
+    }
+
+    fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
+        if let Err(error) = self.compiles(function) {
+            log(Level::Warn, || format!("coverage: a method that is compiled: {error}"));
+        }
+    }
+}
+
+impl Instrument for Coverage {
+    type Options = CoverageOptions;
+
+    fn start(options: &CoverageOptions, context: &Context) -> Result<Self, String> {
+        let modules = Arc::<CoveredModules>::default();
+        let writers = BodyWriters::new(&context.info).with(Arc::new(Author(Arc::clone(&modules))));
+        Ok(Self {
+            info: context.info.clone(),
+            writer: context.writer,
+            functions: Arc::clone(&context.functions),
+            counters: Box::leak(Box::new(Counters::create(context)?)),
+            modules,
+            writers,
+            counts_hits: options.counts_hits,
+        })
+    }
+
+    fn events(&self) -> Events {
+        Events::MODULE_LOADS | Events::JIT_COMPILATION | Events::CACHE_SEARCHES
+    }
+
+    /// Room is asked for when a module is loaded.
+    fn needs_frequent_help(&self) -> bool {
+        false
+    }
+
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
+        vec![self.counters.task()]
+    }
+
+    fn detach_in_child(&self) {
+        self.counters.detach_in_child();
+    }
+}
