@@ -167,7 +167,7 @@ fn a_switch_is_taken_bare_and_with_on_and_off_everywhere() {
             assert_eq!((is_on(""), is_on("=on"), is_on("=off")), (true, true, false), "{}:{name}", spec.name);
         }
     }
-    assert_eq!(switches, 13);
+    assert_eq!(switches, 14);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn refusals_name_what_is_known() {
     assert!(
         refusal("nothing")
             .hint
-            .starts_with("known instruments: calls, flow, events, exceptions, cpu, wall, gc, heap, alloc")
+            .starts_with("known instruments: calls, flow, events, exceptions, cpu, wall, gc, heap, alloc, coverage")
     );
     assert!(refusal("calls:speed=9").hint.contains("clock, noinline, native, helpers, trivial, max"));
     assert_eq!(refusal("calls:clock=sun").hint, "write clock=sampled|tsc");
@@ -247,7 +247,7 @@ fn every_group_can_be_named_alone() {
 fn what_is_misspelt_is_guessed() {
     assert_eq!(
         refusal("call").hint,
-        "did you mean 'calls'? known instruments: calls, flow, events, exceptions, cpu, wall, gc, heap, alloc"
+        "did you mean 'calls'? known instruments: calls, flow, events, exceptions, cpu, wall, gc, heap, alloc, coverage"
     );
     assert!(refusal("calls:clocks=tsc").hint.starts_with("did you mean 'clock'? its options: clock, noinline"));
     assert!(refusal("events:exceptoins").hint.starts_with("did you mean 'exceptions'?"));
@@ -353,6 +353,7 @@ fn what_the_runtime_allows_at_its_start_only_is_not_attached() {
     }
     for refused in [
         "calls",
+        "coverage",
         "flow:args",
         "exceptions;calls",
         "exceptions:args",
