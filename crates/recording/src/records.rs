@@ -7,7 +7,7 @@
 use crate::codec::{Field, record};
 use crate::model::{
     AllocationSampling, CallsInfo, Function, HeapSnapshot, HookCost, Loss, LossReason, Module, NativeSymbol, NearName,
-    ObjectType, PairCost, Part, PartBoundary, Problem, Process, Remark, Run, SampleSteps, Sampler, Thread,
+    ObjectType, OwnMemory, PairCost, Part, PartBoundary, Problem, Process, Remark, Run, SampleSteps, Sampler, Thread,
 };
 use crate::payload::{PayloadReader, PayloadWriter};
 use crate::upgrade::OldSettings;
@@ -61,6 +61,7 @@ kinds! {
     Sampler { log 22 file 12 }
     AllocationSampling { log 27 file 17 }
     HeapSnapshot { log 40 file 40 }
+    OwnMemory { log 42 file 42 }
     PartBoundary { log 24 }
     Part { file 15 }
     // Tables.

@@ -15,12 +15,14 @@
 //!
 //! With `--loaded` others keep every processor busy meanwhile: shares may be off then, but bounds and counts are true. Runs are fewer and shorter then, as each takes three times as long or more.
 //!
-//! Without options, which is the whole of it, the tables go into `docs/accuracy.md` as well.
+//! Each part goes into a section of its own of `docs/accuracy.md`, as soon as it is measured; with `--only` the others stay as they are. With
+//! `--loaded`, or other numbers of runs and rounds than usual, nothing is written there.
 
 mod allocations;
 mod bounds;
 mod load;
 mod page;
+mod parts;
 mod sampled;
 mod shares;
 mod sleeps;
@@ -28,9 +30,7 @@ mod sleeps;
 use crate::agents::newest_runtime;
 use load::Load;
 use page::Page;
-
-/// Parts of the whole, by which `--only` asks for some.
-const PARTS: [&str; 4] = ["shares", "samples", "allocations", "sleeps"];
+use parts::{PARTS, headings};
 
 const USAGE: &str =
     "usage: cargo xtask accuracy [--loaded] [--runs N] [--rounds N] [--only shares,samples,allocations,sleeps]";
@@ -43,7 +43,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let loaded = arguments.iter().any(|word| word == "--loaded");
     let (runs, rounds) = if loaded { (5, 250) } else { (7, 1_000) };
     let mut plan = shares::Plan { runs, rounds, loaded };
-    let mut parts = PARTS.to_vec();
+    let mut parts: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+    let mut is_usual = !loaded;
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         if word == "--loaded" {
@@ -59,26 +60,23 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             "--rounds" => plan.rounds = number,
             _ => return Err(USAGE.to_owned()),
         }
+        is_usual = false;
     }
-    if parts.iter().any(|part| !PARTS.contains(part)) {
+    if !parts.iter().all(|name| PARTS.iter().any(|part| part.name == *name)) {
         return Err(USAGE.to_owned());
     }
-    let is_asked = |part| parts.contains(&part);
-    let runtime = newest_runtime()?;
+    let newest = newest_runtime()?;
     // Built before others want the processors: that takes minutes otherwise.
     clrscope_testkit::agent();
     let _load = plan.loaded.then(Load::begin);
-    let mut page = Page::default();
-    page.line(format_args!("on .NET {}", runtime.version));
-    let mut missed = if is_asked("shares") { shares::run(runtime, plan, &mut page)? } else { 0 };
-    missed += if is_asked("samples") { sampled::run(runtime, plan, &mut page)? } else { 0 };
-    for runtime in clrscope_testkit::runtimes().iter().filter(|_| is_asked("allocations")) {
-        missed += allocations::run(runtime, &mut page)?;
-    }
-    // How long a sleep takes says nothing where others have the processors.
-    missed += if plan.loaded || !is_asked("sleeps") { 0 } else { sleeps::run(runtime, &mut page)? };
-    if arguments.is_empty() {
-        page.write()?;
+    let (mut page, mut missed) = (Page::default(), 0);
+    for part in PARTS.iter().filter(|part| parts.contains(&part.name) && !(loaded && part.needs_quiet)) {
+        page.begin();
+        page.line(format_args!("on .NET {}, where nothing else is said", newest.version));
+        missed += (part.measure)(plan, &mut page)?;
+        if is_usual {
+            page.write(&headings(), part.heading, part.about)?;
+        }
     }
     if missed == 0 { Ok(()) } else { Err(format!("{missed} goals missed")) }
 }

@@ -1,12 +1,13 @@
-//! Results, on the terminal and in `docs/accuracy.md`.
+//! Results, on the terminal and in `docs/accuracy.md`: a section for each part, so that parts can be measured one at a time.
 
 use std::fmt::{Arguments, Write as _};
+use std::path::PathBuf;
 
 use clrscope_testkit::workspace_root;
 
 use crate::machine;
 
-/// The lines so far.
+/// The lines of the part under way.
 #[derive(Default)]
 pub(super) struct Page(String);
 
@@ -24,38 +25,83 @@ impl Page {
         eprintln!("{text}");
     }
 
-    /// Writes the file.
-    pub(super) fn write(&self) -> Result<(), String> {
-        let path = workspace_root().join("docs/accuracy.md");
-        let text = format!(
-            "# Accuracy
+    /// Begins another part: forgets the lines of the one before.
+    pub(super) fn begin(&mut self) {
+        self.0.clear();
+    }
 
-Written by `cargo xtask accuracy`; do not edit.
-
-{}.
-
-*Bare* is what the program itself measured without a profiler, *raw* what `calls` measured, *shown* the same less what the hooks
-cost, in brackets the difference between the least and the greatest of the runs. P12 is met where *shown* is within 5 points of *bare*
-(10 with `clock=tsc`) plus the spread of the bare runs, the truth lies within the bounds, and every count is equal. *A pair* is what a
-pair of hooks cost there in truth, in nanoseconds; *found* is what the recording says it cost, where it could measure that.
-
-Rows of single runs are judged by what the same run took. *What samples say* is compared with what the program itself measured in that
-run. *CPU times within their bounds* are compared with the bare runs' times, at the pace of that run, which `Lone` shows: processors are
-slower where others want them. Bounds hold 95 of 100 rows; the goal is missed where so few would have a chance below 1 % if they did. Bounds
-take hooks for that much cheaper and dearer than the recording found them as each table says that they have; the part that single runs
-needed stands before.
-
-For `cpu` it is met where *shown* is within 1 point of *bare* plus the spread of the bare runs, or the truth lies within the interval that
-the report states for this number of samples (95 %). The functions of `Beats` take turns by the CPU clock of their thread, each as long as
-the other: 500 microseconds are a pair in each interval of 1 kHz, 2,000 a pair in each tick of a kernel with 250 Hz. The engine `timer` samples at ticks and nowhere else, so
-where the turns are in step with these it can't be right, which its reports say; perf events drift through such loops.
-
-```text
-{}```
-",
-            machine::describe(),
-            self.0
-        );
+    /// Writes the lines into the file as the section below `heading`, `about` first. All others of the sections stay as they are.
+    pub(super) fn write(&self, sections: &[&str], heading: &str, about: &str) -> Result<(), String> {
+        let path = path();
+        let before = std::fs::read_to_string(&path).unwrap_or_default();
+        let lines = self.0.trim_start_matches('\n');
+        let conditions = format!("{}; programs that wanted a core: {:.1}.", machine::describe(), machine::load());
+        let section = format!("{about}\n\n{conditions}\n\n```text\n{lines}```\n");
+        let text = with_section(&before, sections, heading, &section);
         std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+    }
+}
+
+fn path() -> PathBuf {
+    workspace_root().join("docs/accuracy.md")
+}
+
+/// The page `before` with this text as the section below `heading`.
+fn with_section(before: &str, sections: &[&str], heading: &str, text: &str) -> String {
+    let mut page = "# Accuracy
+
+Written by `cargo xtask accuracy`, a section for each part (`--only`), which says where and beside how much other work it was measured;
+do not edit.
+"
+    .to_owned();
+    for other in sections {
+        let kept = section(before, sections, other).unwrap_or_default();
+        let text = if *other == heading { text } else { kept };
+        if !text.is_empty() {
+            let _ = write!(page, "{}\n{}\n", line_of(other), text.trim());
+        }
+    }
+    page
+}
+
+/// Text of the section below `heading`.
+fn section<'page>(page: &'page str, sections: &[&str], heading: &str) -> Option<&'page str> {
+    let (_, from) = page.split_once(&line_of(heading))?;
+    let end = sections.iter().filter_map(|other| from.find(&line_of(other))).min();
+    Some(&from[..end.unwrap_or(from.len())])
+}
+
+fn line_of(heading: &str) -> String {
+    format!("\n## {heading}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accuracy::parts::headings;
+
+    /// A run of one part alone could not be written down, and a run of the whole was needed for any of it.
+    #[test]
+    fn a_part_that_is_measured_alone_leaves_the_others_on_the_page() {
+        let sections = ["One", "Two", "Three"];
+        let set = |page: &str, heading, text| with_section(page, &sections, heading, text);
+        let page = set("", "Three", "slept\n");
+        let page = set(&page, "One", "first\n\n```text\n## no heading of ours\n```\n");
+        assert_eq!(section(&page, &sections, "Two"), None);
+        let page = set(&page, "Two", "bytes\n");
+        assert_eq!(section(&page, &sections, "Three").map(str::trim), Some("slept"));
+        let again = set(&page, "Two", "other bytes\n");
+        assert_eq!(section(&again, &sections, "Two").map(str::trim), Some("other bytes"));
+        assert_eq!(again.replace("other bytes", "bytes"), page, "nothing else changes, however often");
+        assert!(sections.map(|heading| again.find(heading)).is_sorted(), "{again}");
+    }
+
+    #[test]
+    fn the_page_as_it_is_has_sections_and_nothing_else() {
+        let page = std::fs::read_to_string(path()).expect("docs/accuracy.md");
+        let all = headings();
+        let there = all.iter().find_map(|heading| Some((heading, section(&page, &all, heading)?)));
+        let (heading, text) = there.expect("a section");
+        assert_eq!(with_section(&page, &all, heading, text), page, "what is on it stays when a part is measured anew");
     }
 }

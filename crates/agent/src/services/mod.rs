@@ -16,6 +16,7 @@
 //! - [`sampling`]: samples of threads by their CPU time and by the clock
 //! - [`clauses`]: which catch blocks belong to clauses with a filter
 //! - [`memory`]: memory that hooks use: backed by the helper thread, or a thread's own
+//! - [`own_memory`]: what an instrument takes for tables of its own, as the recording gets it
 //! - [`faults`]: caught panics and odd callbacks, as the recording gets them; [`developer_log`]: lines for developers
 //! - [`clock`]: ticks, times and the CPU time of threads
 
@@ -36,6 +37,7 @@ pub(crate) mod il;
 pub(crate) mod leftovers;
 pub(crate) mod memory;
 pub(crate) mod object_types;
+pub(crate) mod own_memory;
 pub(crate) mod patterns;
 pub(crate) mod reused;
 pub(crate) mod sampling;

@@ -166,7 +166,8 @@ record! {
         pub pinned_exact: bool,
         /// Objects are followed until they are gone.
         pub follows: bool,
-        /// Bytes of memory that the instrument had taken for its own tables when this was written, without what is recorded.
+        /// Bytes of memory that the instrument had taken for its own tables when this was written, without what is recorded. Written by
+        /// earlier versions; see [`OwnMemory`](super::OwnMemory).
         pub own_bytes: u64,
         /// Reason why a better engine was not used and what would allow it, in one sentence; empty where there is none.
         pub why_engine: String,

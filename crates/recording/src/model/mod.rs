@@ -12,6 +12,7 @@ mod event_bytes;
 mod exit;
 mod heap;
 mod object_types;
+mod own_memory;
 mod parts;
 mod process;
 mod remarks;
@@ -27,6 +28,7 @@ pub use event_bytes::EventBytes;
 pub use exit::Exit;
 pub use heap::{HeapGeneration, HeapPlace, HeapSnapshot, HeapType, RootKind, SnapshotReason, SnapshotState};
 pub use object_types::ObjectType;
+pub use own_memory::OwnMemory;
 pub use parts::{BoundaryKind, Part, PartBoundary, PartTrees};
 pub use process::{
     CallsInfo, Clock, EventArena, EventChunk, Function, FunctionFlags, FunctionKind, GC_NAME, HookCost, JIT_NAME,

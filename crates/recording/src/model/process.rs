@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    AllocationSampling, EventBytes, Exit, HeapSnapshot, Loss, NativeSymbol, ObjectType, Part, Remark, RemarkKind,
-    Sampler, Stacks, TreeSource,
+    AllocationSampling, EventBytes, Exit, HeapSnapshot, Loss, NativeSymbol, ObjectType, OwnMemory, Part, Remark,
+    RemarkKind, Sampler, Stacks, TreeSource,
 };
 use crate::codec::{Field, numbered, record};
 use crate::payload::{PayloadReader, PayloadWriter};
@@ -65,6 +65,8 @@ record! {
         pub samplers: Vec<Sampler>,
         /// Sampling of allocations by `alloc`, if it ran.
         pub allocation_sampling: Option<AllocationSampling>,
+        /// Memory of instruments' own, by instrument.
+        pub own_memory: Vec<OwnMemory>,
         /// Snapshots of the heap, by number.
         pub snapshots: Vec<HeapSnapshot>,
         /// Names of places in native code, by module and offset in ascending order.

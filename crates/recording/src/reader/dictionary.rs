@@ -8,7 +8,8 @@ use crate::layout::function;
 use crate::log_records::LogRecords;
 use crate::model::{
     AllocationSampling, CallsInfo, Function, FunctionKind, HeapSnapshot, HookCost, JIT_NAME, LossReason, Module,
-    NearName, ObjectType, PairCost, PartBoundary, Process, Remark, SampleSteps, Sampler, TRUNCATED_NAME, ThreadRole,
+    NearName, ObjectType, OwnMemory, PairCost, PartBoundary, Process, Remark, SampleSteps, Sampler, TRUNCATED_NAME,
+    ThreadRole,
 };
 use crate::payload::PayloadReader;
 use crate::records::{
@@ -99,6 +100,7 @@ impl Dictionary {
             HookCost::LOG => self.process.calls.get_or_insert_default().hook_cost = decode(payload)?,
             Sampler::LOG => keep_last_word(&mut self.process.samplers, decode(payload)?),
             AllocationSampling::LOG => self.process.allocation_sampling = Some(decode(payload)?),
+            OwnMemory::LOG => keep_most(&mut self.process.own_memory, decode(payload)?),
             HeapSnapshot::LOG => keep_last_state(&mut self.process.snapshots, decode(payload)?),
             PairCost::LOG => self.process.calls.get_or_insert_default().pair_costs.push(decode(payload)?),
             ThreadName::LOG => {
@@ -144,6 +146,14 @@ fn keep_last_word(samplers: &mut Vec<Sampler>, said: Sampler) {
     match samplers.iter_mut().find(|known| known.instrument == said.instrument) {
         Some(known) => *known = said,
         None => samplers.push(said),
+    }
+}
+
+/// Of several words about an instrument's memory the greatest.
+fn keep_most(memory: &mut Vec<OwnMemory>, said: OwnMemory) {
+    match memory.iter_mut().find(|known| known.instrument == said.instrument) {
+        Some(known) => known.bytes = known.bytes.max(said.bytes),
+        None => memory.push(said),
     }
 }
 

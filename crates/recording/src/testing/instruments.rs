@@ -5,7 +5,8 @@ use std::io;
 use crate::events::{Encoder, EntityRef, Kind, Tag};
 use crate::layout::{self, chunk, flow, function, instrument, value};
 use crate::model::{
-    Activity, Allocation, AllocationKind, AllocationSampling, MethodHits, ObjectHeap, ObjectType, Sample, StackFrame,
+    Activity, Allocation, AllocationKind, AllocationSampling, MethodHits, ObjectHeap, ObjectType, OwnMemory, Sample,
+    StackFrame,
     ThreadState,
 };
 use crate::payload::PayloadWriter;
@@ -93,6 +94,9 @@ fn allocation(number: u32) -> [u8; layout::allocation::BYTES] {
 pub(super) fn write_types(writer: &ProcessWriter) {
     for (index, name) in (1..).zip(["App.Point", "System.Collections.Generic.List<App.Point>", ""]) {
         writer.object_type(index, ObjectType { name: name.to_owned(), module: index });
+    }
+    for bytes in [7, 1 << 20] {
+        writer.own_memory(&OwnMemory { instrument: instrument::ALLOC.to_owned(), bytes });
     }
     writer.allocation_sampling(&AllocationSampling { follows: true, mean_bytes: 9, ..AllocationSampling::default() });
 }

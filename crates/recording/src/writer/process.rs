@@ -9,7 +9,7 @@ use super::{Arena, LogWriter, StateWriter, ThreadTable};
 use crate::codec;
 use crate::model::{
     AllocationSampling, CallsInfo, Function, HeapSnapshot, HookCost, LossReason, Module, NearName, ObjectType,
-    PairCost, PartBoundary, Process, Remark, RemarkKind, SampleSteps, Sampler, ThreadRole,
+    OwnMemory, PairCost, PartBoundary, Process, Remark, RemarkKind, SampleSteps, Sampler, ThreadRole,
 };
 use crate::records::{
     Carry, FunctionInlined, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName,
@@ -256,6 +256,11 @@ impl ProcessWriter {
     /// Notes how `alloc` takes what it records; the last word counts.
     pub fn allocation_sampling(&self, sampling: &AllocationSampling) {
         self.append(sampling);
+    }
+
+    /// Notes what an instrument takes for itself; the greatest word about an instrument counts.
+    pub fn own_memory(&self, own: &OwnMemory) {
+        self.append(own);
     }
 
     /// Notes a snapshot of the heap; the last word about a number counts.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use clrscope_recording::model::{
     Advice, AllocationEngine, AllocationSampling, CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk,
     Exit, Function, FunctionFlags, FunctionKind, HeapSnapshot, HookCost, Loss, LossReason, Module, ModuleKind,
-    NativeSymbol, NearName, Node, NodeFlags, NodeValues, ObjectType, PairCost, Part, PartTrees, Problem, Process, ROOT,
-    Recording, Remark, RemarkKind, Run, SampleSteps, Sampler, SamplingEngine, SnapshotReason, SnapshotState,
-    SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole, TickClock, Tier, TreeSource,
+    NativeSymbol, NearName, Node, NodeFlags, NodeValues, ObjectType, OwnMemory, PairCost, Part, PartTrees, Problem,
+    Process, ROOT, Recording, Remark, RemarkKind, Run, SampleSteps, Sampler, SamplingEngine, SnapshotReason,
+    SnapshotState, SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole, TickClock, Tier, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -55,7 +55,7 @@ prop_compose! {
         near in vec((text(), text()), 0..3), samplers in vec(sampler(), 0..3), symbols in vec(symbol(), 0..9),
         parts in vec(part(), 0..3), types in vec((text(), any::<u32>()), 0..9),
         allocation_sampling in option::of(allocation_sampling()),
-        snapshots in vec(snapshot(), 0..3), processors: u32,
+        snapshots in vec(snapshot(), 0..3), processors: u32, own_memory in vec((text(), any::<u64>()), 0..3),
     ) -> Process {
         let (functions, modules, threads) = tables;
         Process {
@@ -64,6 +64,7 @@ prop_compose! {
             near_names: near.into_iter().map(|(pattern, name)| NearName { pattern, name }).collect(),
             types: types.into_iter().map(|(name, module)| ObjectType { name, module }).collect(),
             allocation_sampling,
+            own_memory: own_memory.into_iter().map(|(instrument, bytes)| OwnMemory { instrument, bytes }).collect(),
             samplers,
             snapshots,
             shown: None,

@@ -8,7 +8,7 @@ use clr_profiler::{HandleKind, ObjectHandle, ProfilerInfo};
 use clrscope_recording::model::{Allocation, AllocationKind};
 use clrscope_recording::writer::{AllocationCell, ThreadRecord};
 
-use super::own_memory::BYTES_OF_AN_OBJECT;
+use super::limits::BYTES_OF_AN_OBJECT;
 use super::sums::Sums;
 
 /// Generations that objects come into, one after another.

@@ -5,7 +5,7 @@
 //! | [`sums`] | objects and bytes by type and path, per thread |
 //! | [`paths`] | the stacks that allocate |
 //! | [`events`] | sampled objects, as the runtime's own events tell of them |
-//! | [`own_memory`] | what these take of memory |
+//! | [`limits`] | what these may take of memory |
 //! | [`unseen`] | objects that the runtime allocates without a callback |
 //! | [`follow`] | objects that are followed until they are collected |
 //!
@@ -17,8 +17,8 @@
 
 mod events;
 mod follow;
+mod limits;
 mod options;
-mod own_memory;
 mod paths;
 pub(crate) mod sums;
 mod unseen;
@@ -28,8 +28,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clr_profiler::callback_args::{EventPipeEvent, GcReason, Generations};
-use clr_profiler::internals::NativeFrame;
+use clr_profiler::internals::{FrameChain, NativeFrame};
 use clr_profiler::{AssemblyId, Callbacks, ClassId, Events, FunctionId, ModuleId, ObjectId, OwnThread, ProfilerInfo, Result};
+use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Allocation, AllocationEngine, AllocationSampling, ObjectHeap};
 use clrscope_recording::writer::{AllocationCell, ProcessWriter, ThreadRecord, monotonic_ns};
 
@@ -40,21 +41,20 @@ use crate::services::event_pipe::{self, EventPipe};
 use crate::services::functions::Functions;
 use crate::services::helper::Task;
 use crate::services::object_types::ObjectTypes;
+use crate::services::own_memory::OwnMemory;
 use crate::services::threads;
 use crate::services::values::object_size::SizeRule;
 
 use events::SampledObject;
 use follow::Follow;
+use limits::Limits;
 pub(crate) use options::AllocOptions;
-use own_memory::OwnMemory;
 use paths::Paths;
 use sums::{Key, Sums};
 use unseen::Unseen;
 
 /// Between two rounds of the thread that looks up what callbacks could not.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Bytes by which the instrument's own tables must have grown to be told of again.
-const LEAST_MORE: u64 = 64 << 10;
 /// The first version of .NET with randomly sampled events.
 const RANDOMIZED_SINCE: u16 = 10;
 
@@ -77,6 +77,8 @@ struct Shared {
     /// Each object of the pinned heap is seen.
     sees_pinned: AtomicBool,
     large_from: u64,
+    /// Memory of the instrument's own tables.
+    own: Arc<OwnMemory>,
     /// The thread that looks up what callbacks could not has ended.
     is_over: AtomicBool,
 }
@@ -90,7 +92,7 @@ impl Instrument for Alloc {
             Ok(version) if version.major < RANDOMIZED_SINCE => AllocationEngine::Ticks,
             _ => AllocationEngine::Randomized,
         };
-        let own = OwnMemory::of(options.max_bytes);
+        let limits = Limits::of(options.max_bytes);
         let event_pipe = (!options.exact).then(|| context.event_pipe());
         let shared = Box::leak(Box::new(Shared {
             info: context.info.clone(),
@@ -99,11 +101,12 @@ impl Instrument for Alloc {
             functions: Arc::clone(&context.functions),
             unseen: Unseen::default(),
             sums: Sums::create(context, options.max_bytes)?,
-            paths: Paths::new(context, (options.frames, own.paths), options.exact)?,
+            paths: Paths::new(context, (options.frames, limits), options.exact)?,
             engine,
-            follow: options.live.then(|| Follow::new(&context.info, own.followed)),
+            follow: options.live.then(|| Follow::new(&context.info, limits.followed)),
             event_pipe,
             sees_pinned: AtomicBool::new(true),
+            own: Arc::new(OwnMemory::new(context.writer, instrument::ALLOC)),
             is_over: AtomicBool::new(false),
             large_from: context.info.large_object_threshold().map_or(events::LARGE_FROM, u64::from),
         }));
@@ -131,13 +134,12 @@ impl Instrument for Alloc {
         let shared = self.0;
         // The runtime tells of each object of the pinned heap only who was there when it started.
         shared.sees_pinned.store(beginning == Beginning::Launch || shared.event_pipe.is_none(), Ordering::Relaxed);
-        shared.tell(0);
+        shared.tell();
         if let Some(event_pipe) = shared.event_pipe {
             event_pipe.begin();
         }
         let Some(mut map) = shared.paths.take_map() else { return };
         let started = OwnThread::start(&shared.info, "clrscope-alloc", move |thread| {
-            let mut told = 0;
             loop {
                 let goes_on = thread.sleep(PAUSE);
                 shared.types.settle();
@@ -146,7 +148,7 @@ impl Instrument for Alloc {
                     follow.look(&shared.sums);
                     follow.let_go_if_over();
                 }
-                told = shared.tell_own_bytes(told, !goes_on);
+                shared.own.takes(shared.own_bytes());
                 if !goes_on {
                     break;
                 }
@@ -159,7 +161,12 @@ impl Instrument for Alloc {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        vec![self.0.sums.task(), self.0.paths.recorded().task(), Box::new(Settle(self.0))]
+        vec![
+            self.0.sums.task(),
+            self.0.paths.recorded().task(),
+            OwnMemory::task(&self.0.own),
+            Box::new(Settle(self.0)),
+        ]
     }
 
     fn detach_in_child(&self) {
@@ -195,21 +202,11 @@ impl Shared {
 
     /// Bytes of the instrument's own tables.
     fn own_bytes(&self) -> u64 {
-        own_memory::lists_bytes() + self.paths.own_bytes() + self.follow.as_ref().map_or(0, Follow::own_bytes)
-    }
-
-    /// Notes what the instrument's own tables take, where that is much more than was told, or at the end; what is told by then.
-    fn tell_own_bytes(&self, told: u64, is_last: bool) -> u64 {
-        let bytes = self.own_bytes();
-        if bytes < told.saturating_mul(3) / 2 + LEAST_MORE && !is_last {
-            return told;
-        }
-        self.tell(bytes);
-        bytes
+        limits::lists_bytes() + self.paths.own_bytes() + self.follow.as_ref().map_or(0, Follow::own_bytes)
     }
 
     /// Notes how allocations are taken.
-    fn tell(&self, own_bytes: u64) {
+    fn tell(&self) {
         self.writer.allocation_sampling(&AllocationSampling {
             engine: self.engine,
             mean_bytes: if self.engine == AllocationEngine::Exact { 0 } else { events::MEAN_BYTES },
@@ -222,7 +219,7 @@ impl Shared {
                     .to_owned(),
                 _ => String::new(),
             },
-            own_bytes,
+            ..AllocationSampling::default()
         });
     }
 
@@ -230,21 +227,31 @@ impl Shared {
     #[inline]
     fn allocated(&self, object: ObjectId<'_>, class: ClassId, frame: NativeFrame) {
         let Some(thread) = threads::current() else { return };
-        let key = Key { class: class.as_raw(), path: self.paths.here(thread, frame), heap: ObjectHeap::Small };
-        let key = if self.event_pipe.is_some() { self.of_other_heaps(key, object) } else { key };
-        let added = self.sums.add(thread, key, |cell, rule| cell.add(rule.size(&self.info, object)));
-        if added.is_none() {
-            // Literals and the like, which are never collected: the runtime makes them once, and counts them nowhere.
-            if self.info.is_frozen(object).unwrap_or(false) {
-                return;
-            }
-            let (rule, bytes) = SizeRule::of(&self.info, object, class);
-            if let Some(cell) = self.begin(thread, key, class, rule) {
-                cell.add(bytes);
-            }
+        let key_of = |chain: &mut FrameChain| {
+            let path = self.paths.here(thread, frame, chain);
+            let key = Key { class: class.as_raw(), path, heap: ObjectHeap::Small };
+            if self.event_pipe.is_some() { self.of_other_heaps(key, object) } else { key }
+        };
+        match self.sums.add(thread, key_of, |cell, rule| cell.add(rule.size(&self.info, object))) {
+            Some((_, Some(()))) if self.follow.is_none() => {}
+            Some((key, added)) => self.more_of(object, class, (thread, key), added.is_some()),
+            None => self.sums.lose(1),
+        }
+    }
+
+    /// Begins the record that there was none of for an object, where that is not `added` yet, and follows the object where that is wanted.
+    #[cold]
+    #[inline(never)]
+    fn more_of(&self, object: ObjectId<'_>, class: ClassId, (thread, key): (ThreadRecord, Key), added: bool) {
+        // Literals and the like, which are never collected: the runtime makes them once, and counts them nowhere.
+        if !added && self.info.is_frozen(object).unwrap_or(false) {
+            return;
+        }
+        let (rule, bytes) = SizeRule::of(&self.info, object, class);
+        if !added && let Some(cell) = self.begin(thread, key, class, rule) {
+            cell.add(bytes);
         }
         if let Some(follow) = &self.follow {
-            let (_, bytes) = SizeRule::of(&self.info, object, class);
             self.follow(follow, thread, key, (class, bytes, bytes, object.address()));
         }
     }
@@ -265,8 +272,12 @@ impl Shared {
             _ => false,
         };
         let Some(thread) = threads::current().filter(|_| !is_seen) else { return };
-        let key = Key { class: object.class.as_raw(), path: self.paths.here(thread, frame), heap: object.heap };
-        let added = self.sums.add(thread, key, |cell, _| cell.add_sampled(object.bytes, object.weight));
+        let key_of = |chain: &mut FrameChain| {
+            let path = self.paths.here(thread, frame, chain);
+            Key { class: object.class.as_raw(), path, heap: object.heap }
+        };
+        let added = self.sums.add(thread, key_of, |cell, _| cell.add_sampled(object.bytes, object.weight));
+        let Some((key, added)) = added else { return self.sums.lose(1) };
         if added.is_none()
             && let Some(cell) = self.begin(thread, key, object.class, SizeRule::default())
         {
@@ -355,7 +366,6 @@ impl Callbacks for Alloc {
     /// No callback comes any more: another recording of the process may use what threads keep.
     fn profiler_detach_succeeded(&self) {
         sums::let_go();
-        paths::let_go();
     }
 
     fn garbage_collection_started(&self, generations: Generations<'_>, _reason: GcReason) {

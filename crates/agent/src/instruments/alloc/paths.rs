@@ -23,9 +23,8 @@ use crate::services::code::{CodeMap, Place};
 use crate::services::context::Context;
 use crate::services::stacks::Mix;
 use crate::services::stacks::table::RecordedStacks;
-use crate::services::thread_own::{ThreadOwn, ThreadOwned};
 
-use super::own_memory::BYTES_OF_A_PATH;
+use super::limits::{BYTES_OF_A_PATH, Limits};
 
 /// Frames of the runtime's own among those that are followed.
 const NATIVE_FRAMES: usize = 32;
@@ -35,15 +34,6 @@ const LEAST: usize = 3;
 const MOST_EDGES: usize = 4096;
 /// Mark of paths that are edges.
 const OF_EDGES: u64 = 1 << 32;
-/// Stacks that wait to be looked up, at most.
-const MOST_PENDING: usize = 1 << 17;
-
-static CHAINS: ThreadOwned<FrameChain> = ThreadOwned::nothing();
-
-/// The recording is over, and its paths are used no more.
-pub(super) fn let_go() {
-    CHAINS.give_back_all();
-}
 
 /// The paths of one recording.
 pub(super) struct Paths {
@@ -52,14 +42,11 @@ pub(super) struct Paths {
     recorded: &'static RecordedStacks,
     /// Paths are edges of the tree of `calls`.
     by_edges: bool,
-    /// Frames of each thread as they were when it last allocated.
-    chains: ThreadOwn<FrameChain>,
     /// The map of code, until the thread that looks addresses up takes it.
     map: Mutex<Option<CodeMap>>,
     /// Frames kept of a stack; 0 for no stacks.
     frames: usize,
-    /// Paths that are remembered.
-    most_paths: usize,
+    limits: Limits,
     tables: Mutex<Tables>,
     unloads: AtomicU64,
     reported_no_stack: AtomicBool,
@@ -70,6 +57,8 @@ struct Tables {
     /// Numbers in the stack table by paths, as far as they are looked up.
     numbers: HashMap<u64, u32, BuildHasherDefault<Mix>>,
     pending: Vec<Pending>,
+    /// Bytes of these.
+    pending_bytes: usize,
     /// Stacks that are being looked up.
     under_way: usize,
 }
@@ -95,14 +84,20 @@ struct Pending {
     unloads: u64,
 }
 
+impl Pending {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.addresses.capacity() * size_of::<usize>()
+    }
+}
+
 impl Paths {
-    /// Paths with so many frames, 0 for none, of which `most_paths` are remembered. `exact`: each object is seen.
+    /// Paths with so many frames, 0 for none, whose tables have these limits. `exact`: each object is seen.
     ///
     /// # Errors
     /// A sentence for the user, when the file of stacks could not be made.
     pub(super) fn new(
         context: &Context,
-        (frames, most_paths): (usize, usize),
+        (frames, limits): (usize, Limits),
         exact: bool,
     ) -> std::result::Result<Self, String> {
         Ok(Self {
@@ -110,10 +105,9 @@ impl Paths {
             writer: context.writer,
             recorded: context.stacks.open(context.writer, &context.helper)?,
             by_edges: exact && context.hooks.has_tree(),
-            chains: CHAINS.take().map_err(|error| format!("no thread key for stacks of allocations: {error}"))?,
             map: Mutex::new(Some(context.code_map())),
             frames,
-            most_paths,
+            limits,
             tables: Mutex::default(),
             unloads: AtomicU64::new(0),
             reported_no_stack: AtomicBool::new(false),
@@ -130,21 +124,15 @@ impl Paths {
     }
 
     /// A number for the calling thread's path, the same for the same return addresses, or for the same edge; 0 where no stacks are wanted.
-    /// `thread` is the thread's record, `frame` the frame that the framework's callback was given.
+    /// `thread` is the thread's record, `frame` the frame that the framework's callback was given, `chain` the thread's frames as they were
+    /// the last time.
     #[inline]
-    pub(super) fn here(&self, thread: ThreadRecord, frame: NativeFrame) -> u64 {
-        if self.frames == 0 {
-            return 0;
+    pub(super) fn here(&self, thread: ThreadRecord, frame: NativeFrame, chain: &mut FrameChain) -> u64 {
+        match self.frames {
+            0 => 0,
+            _ if self.by_edges => edge_here(thread).map_or(u64::MAX, |here| OF_EDGES | u64::from(here.edge())),
+            frames => of_stack(frame, chain, frames + NATIVE_FRAMES),
         }
-        if self.by_edges {
-            return edge_here(thread).map_or(u64::MAX, |here| OF_EDGES | u64::from(here.edge()));
-        }
-        let most = self.frames + NATIVE_FRAMES;
-        let mixed = CurrentStack::here().and_then(|stack| {
-            self.chains.with(|chain| chain.follow(stack, frame, (LEAST, most), mix))?
-        });
-        // 0 and the largest number have meanings of their own.
-        mixed.map_or(u64::MAX, |mixed| mixed.clamp(1, u64::MAX - 1))
     }
 
     /// The number of the stack of the calling thread's path in the stack table, where it is known or can be at once.
@@ -159,7 +147,7 @@ impl Paths {
         let functions: Vec<u32> = edge_here(thread)?.functions().take(MOST_EDGES).collect();
         let frames: Vec<StackFrame> = functions.iter().map(|&function| StackFrame::method(function, None)).collect();
         let number = self.recorded.number_of(&frames, frames.len() == MOST_EDGES);
-        self.tables().remember(path, number, self.most_paths);
+        self.tables().remember(path, number, self.limits.paths);
         Some(number)
     }
 
@@ -187,7 +175,9 @@ impl Paths {
         }
         let pending = Pending { path, time_ns: monotonic_ns(), addresses, is_cut, cell, unloads };
         let mut tables = self.tables();
-        if tables.pending.len() < MOST_PENDING {
+        let bytes = tables.pending_bytes + pending.bytes();
+        if bytes <= self.limits.waiting || tables.pending.is_empty() {
+            tables.pending_bytes = bytes;
             tables.pending.push(pending);
         } else {
             drop(tables);
@@ -198,8 +188,7 @@ impl Paths {
     /// Bytes of the tables.
     pub(super) fn own_bytes(&self) -> u64 {
         let tables = self.tables();
-        let waiting = tables.pending.iter().map(|stack| size_of::<Pending>() + stack.addresses.capacity() * 8);
-        (tables.numbers.capacity() * BYTES_OF_A_PATH + waiting.sum::<usize>()) as u64
+        (tables.numbers.capacity() * BYTES_OF_A_PATH + tables.pending_bytes) as u64
     }
 
     /// Whether all stacks are looked up.
@@ -219,6 +208,7 @@ impl Paths {
             let mut tables = self.tables();
             let pending = std::mem::take(&mut tables.pending);
             tables.under_way = pending.len();
+            tables.pending_bytes = 0;
             pending
         };
         if pending.is_empty() {
@@ -246,7 +236,7 @@ impl Paths {
         let mut tables = self.tables();
         let is_gone = self.unloads.load(Ordering::Acquire) != stack.unloads;
         if number != 0 && stack.path != u64::MAX && !is_gone {
-            tables.remember(stack.path, number, self.most_paths);
+            tables.remember(stack.path, number, self.limits.paths);
         }
     }
 
@@ -256,6 +246,14 @@ impl Paths {
         tables.numbers.clear();
         self.unloads.fetch_add(1, Ordering::AcqRel);
     }
+}
+
+/// Number for the calling thread's return addresses, at most so many of them.
+#[inline(never)]
+fn of_stack(frame: NativeFrame, chain: &mut FrameChain, most: usize) -> u64 {
+    let mixed = CurrentStack::here().and_then(|stack| chain.follow(stack, frame, (LEAST, most), mix));
+    // 0 and the largest number have meanings of their own.
+    mixed.map_or(u64::MAX, |mixed| mixed.clamp(1, u64::MAX - 1))
 }
 
 /// The path of the calling thread, whose record this is, in its tree.

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use clr_profiler::internals::FrameChain;
 use clrscope_recording::layout::{allocation, chunk, instrument};
 use clrscope_recording::model::{Allocation, LossReason, ObjectHeap};
 use clrscope_recording::writer::{
@@ -19,13 +20,15 @@ use crate::services::memory::Patience;
 use crate::services::thread_own::{ThreadOwn, ThreadOwned};
 use crate::services::values::object_size::SizeRule;
 
-use super::own_memory::{Counted, OwnMemory};
+use super::limits::{Counted, Limits};
 
 /// A thread's first chunk; each further one is twice as large, up to [`LARGEST_CHUNK`].
 const FIRST_CHUNK: usize = 4 << 10;
 const LARGEST_CHUNK: usize = 64 << 10;
 /// Places of a thread's first table. A power of two.
 const FIRST_PLACES: usize = 64;
+/// Places of a first table where the limit is reached. A power of two.
+const LEAST_PLACES: usize = 4;
 /// Places of a table at most, and less where the limit is near: a full one is begun again. A power of two.
 const MOST_PLACES: usize = 1 << 16;
 /// Places looked at for one record.
@@ -59,7 +62,7 @@ pub(super) struct Sums {
     writer: &'static ProcessWriter,
     store: EventStore,
     start_ns: u64,
-    own: OwnMemory,
+    limits: Limits,
     patience: Patience,
     tables: ThreadOwn<Table>,
     /// Table for records of no thread.
@@ -70,9 +73,11 @@ pub(super) struct Sums {
     period: AtomicU32,
 }
 
-/// A thread's way to its sums.
+/// A thread's way to its sums, and to its paths.
 #[derive(Default)]
 struct Table {
+    /// Frames of the thread as they were when it last allocated.
+    chain: FrameChain,
     number: u32,
     /// Serial number of the thread.
     thread: u32,
@@ -111,8 +116,8 @@ impl Sums {
         let tables = TABLES.take().map_err(|error| format!("no thread key for allocations: {error}"))?;
         let number = MADE.fetch_add(1, Ordering::Relaxed) + 1;
         let patience = Patience::new(helper);
-        let own = OwnMemory::of(limit);
-        Ok(Self { writer, store, start_ns, own, patience, tables, of_nobody: Mutex::default(), number, period: AtomicU32::new(1) })
+        let limits = Limits::of(limit);
+        Ok(Self { writer, store, start_ns, limits, patience, tables, of_nobody: Mutex::default(), number, period: AtomicU32::new(1) })
     }
 
     /// Store of the records.
@@ -125,24 +130,25 @@ impl Sums {
         self.period.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Lets `add` add to the sums that the calling thread, with this record, has of the key; `None` where there is no record of this
-    /// period yet. Takes no lock and no memory.
+    /// Lets `add` add to the sums that the calling thread, with this record, has of a key; `key_of` is given the frames of the thread as
+    /// they were the last time. Returns the key, and nothing for `add` where there is no record of this period yet; nothing at all where
+    /// the thread is in here already. Takes no lock, and no memory but for frames that were not there before.
     #[inline]
     pub(super) fn add<R>(
         &self,
         thread: ThreadRecord,
-        key: Key,
+        key_of: impl FnOnce(&mut FrameChain) -> Key,
         add: impl FnOnce(AllocationCell, SizeRule) -> R,
-    ) -> Option<R> {
+    ) -> Option<(Key, Option<R>)> {
         let period = self.period.load(Ordering::Relaxed);
         let (number, serial) = (self.number, thread.serial());
-        let added = self.tables.with(|table| {
+        self.tables.with(|table| {
+            let key = key_of(&mut table.chain);
             if table.number != number || table.thread != serial {
-                return None;
+                return (key, None);
             }
-            table.find(key, period).map(|place| add(place.cell, place.rule))
-        });
-        added.flatten()
+            (key, table.find(key, period).map(|place| add(place.cell, place.rule)))
+        })
     }
 
     /// Begins a record for the key, with `record`'s type and stack. `None` where there is no room, and then an object is counted as lost.
@@ -159,7 +165,7 @@ impl Sums {
         let begun = self.tables.with(|table| {
             table.belong_to(self.number, thread.serial());
             let cell = table.append(self, &record, now)?;
-            table.insert(Place { key, period, rule, cell }, self.own);
+            table.insert(Place { key, period, rule, cell }, self.limits);
             Some(cell)
         });
         begun.flatten().or_else(|| {
@@ -223,20 +229,27 @@ impl Table {
     fn find(&self, key: Key, period: u32) -> Option<&Place> {
         let mask = self.places.len().checked_sub(1)?;
         let first = home(key);
-        (0..PROBES)
-            .map(|step| &self.places[first.wrapping_add(step) & mask])
-            .find(|place| place.key == key)
-            .filter(|place| place.period == period)
+        let place = &self.places[first & mask];
+        let place = if place.key == key { place } else { self.find_further(key, first)? };
+        (place.period == period).then_some(place)
+    }
+
+    /// Place of a key that is not where it is looked for first.
+    #[inline(never)]
+    fn find_further(&self, key: Key, first: usize) -> Option<&Place> {
+        let mask = self.places.len().checked_sub(1)?;
+        (1..PROBES).map(|step| &self.places[first.wrapping_add(step) & mask]).find(|place| place.key == key)
     }
 
     /// Takes the place of the key's last record, or a free one.
-    fn insert(&mut self, new: Place, own: OwnMemory) {
+    fn insert(&mut self, new: Place, limits: Limits) {
         if self.places.is_empty() {
-            self.places = empty(new, FIRST_PLACES);
+            let has_room = limits.has_room(FIRST_PLACES * size_of::<Place>());
+            self.places = empty(new, if has_room { FIRST_PLACES } else { LEAST_PLACES });
             self.used = 0;
         }
         if self.used * 2 >= self.places.len() {
-            self.grow(new, own);
+            self.grow(new, limits);
         }
         self.put(new);
     }
@@ -254,11 +267,11 @@ impl Table {
     }
 
     /// Makes room: what is of an earlier period goes, and the table is doubled where that is not enough.
-    fn grow(&mut self, new: Place, own: OwnMemory) {
+    fn grow(&mut self, new: Place, limits: Limits) {
         let old = std::mem::take(&mut self.places);
         let current: Vec<Place> = old.iter().copied().filter(|place| place.period == new.period).collect();
         let is_wanted = current.len() * 4 >= old.len() && old.len() < MOST_PLACES;
-        let may_grow = is_wanted && own.has_room(old.len() * size_of::<Place>());
+        let may_grow = is_wanted && limits.has_room(old.len() * size_of::<Place>());
         let places = if may_grow { old.len() * 2 } else { old.len() };
         drop(old);
         self.places = empty(new, places);

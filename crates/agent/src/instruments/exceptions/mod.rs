@@ -35,7 +35,7 @@ use crate::services::event_log::EventLog;
 use crate::services::functions::Functions;
 use crate::services::helper::Task;
 use crate::services::il;
-use crate::services::stacks::{CallStacks, StackOptions, WalkedFrame};
+use crate::services::stacks::{REMEMBERED, CallStacks, StackOptions, WalkedFrame};
 use crate::services::values::overhead_advice::AdviseOverhead;
 use crate::services::values::plans;
 use crate::services::values::types::{self, Types};
@@ -173,7 +173,7 @@ impl Instrument for Exceptions {
         let log = EventLog::create(context, instrument::EXCEPTIONS, options.max_bytes)?;
         let recorded = context.stacks.open(context.writer, &context.helper)?;
         let (frames, walk, frame_pointers) = (options.frames, options.walk, options.arguments);
-        let wanted = StackOptions { frames, walk, frame_pointers };
+        let wanted = StackOptions { frames, walk, frame_pointers, remembered: REMEMBERED };
         Ok(Self {
             info: context.info.clone(),
             writer: context.writer,

@@ -8,10 +8,12 @@
 //! The stack of the thread that caused a collection is walked before the program stands still: where the collector runs on the
 //! program's threads, at the begin of the suspension; where it has threads of its own, at the event that asks for a collection.
 
+mod limits;
 mod options;
 mod runtime_events;
 mod survivors;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use clr_profiler::callback_args::{
@@ -30,8 +32,10 @@ use crate::services::context::{Beginning, Context};
 use crate::services::event_log::EventLog;
 use crate::services::event_pipe::{EventPipe, RUNTIME, level};
 use crate::services::helper::Task;
+use crate::services::own_memory::OwnMemory;
 use crate::services::stacks::{CallStacks, StackOptions, Walk};
 
+use limits::Limits;
 use runtime_events::{GC_KEYWORD, GENERATIONS, GcEvent, GenerationSizes};
 use survivors::Survivors;
 
@@ -52,9 +56,16 @@ pub(crate) struct Gc {
     reported_no_stack: AtomicBool,
     /// Survivors, where they are wanted.
     survivors: Option<Survivors>,
+    /// Memory of the instrument's own tables.
+    own: Arc<OwnMemory>,
 }
 
 impl Gc {
+    /// Adds up what the tables take.
+    fn look_at_memory(&self) {
+        self.own.takes(self.survivors.as_ref().map_or(0, Survivors::own_bytes) + self.stacks.own_bytes());
+    }
+
     /// The number of the calling thread's stack; 0 on a thread of the collector's own.
     fn stack(&self) -> u32 {
         if self.info.current_thread().is_err() {
@@ -135,9 +146,10 @@ impl Instrument for Gc {
     fn start(options: &GcOptions, context: &Context) -> std::result::Result<Self, String> {
         let log = EventLog::create(context, instrument::GC, options.max_bytes)?;
         let recorded = context.stacks.open(context.writer, &context.helper)?;
-        let wanted = StackOptions { frames: FRAMES, walk: Walk::Snapshot, frame_pointers: false };
-        let survivors =
-            options.survivors.then(|| Survivors::new(&context.info, context.writer, log, &context.object_types));
+        let limits = Limits::of(options.max_bytes);
+        let remembered = limits.stacks;
+        let wanted = StackOptions { frames: FRAMES, walk: Walk::Snapshot, frame_pointers: false, remembered };
+        let survivors = || Survivors::new(&context.info, context.writer, log, (&context.object_types, limits));
         let pipe = context.event_pipe();
         pipe.want(RUNTIME, GC_KEYWORD, level::INFORMATIONAL);
         Ok(Self {
@@ -148,7 +160,8 @@ impl Instrument for Gc {
             stacks: CallStacks::new(wanted, &context.info, &context.functions, recorded)?,
             suspender: AtomicU32::new(0),
             reported_no_stack: AtomicBool::new(false),
-            survivors,
+            survivors: options.survivors.then(survivors),
+            own: Arc::new(OwnMemory::new(context.writer, instrument::GC)),
         })
     }
 
@@ -163,7 +176,7 @@ impl Instrument for Gc {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        vec![self.log.task(), self.stacks.task()]
+        vec![self.log.task(), self.stacks.task(), OwnMemory::task(&self.own)]
     }
 
     fn detach_in_child(&self) {
@@ -198,6 +211,7 @@ impl Callbacks for Gc {
     fn runtime_resume_finished(&self) {
         self.put(Kind::RUNTIME_RESUME_FINISHED);
         self.suspender.store(0, Ordering::Relaxed);
+        self.look_at_memory();
         self.name_types();
     }
 

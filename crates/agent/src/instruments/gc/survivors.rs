@@ -7,7 +7,7 @@
 //! The runtime reports survivors of blocking collections only, and runs no others while somebody wants them.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::callback_args::{Generations, MovedRanges, ObjectsOfClass, SurvivingRanges};
@@ -16,11 +16,10 @@ use clrscope_recording::events::{EntityRef, Kind, Tag};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
+use super::limits::{BYTES_OF_A_CLASS, BYTES_OF_A_RANGE, Limits};
 use crate::services::event_log::EventLog;
 use crate::services::object_types::ObjectTypes;
 
-/// Ranges of one collection that are noted at most.
-const MOST_RANGES: usize = 4 << 20;
 /// Objects begin at multiples of this many bytes.
 const ALIGNMENT: usize = 8;
 
@@ -34,14 +33,18 @@ struct Range {
     bytes: usize,
 }
 
+// The limit counts with what these take.
+const _: () = assert!(size_of::<Range>() <= BYTES_OF_A_RANGE, "a range takes more than is counted with");
+const _: () = assert!(2 * (size_of::<(ClassId, u32)>() + size_of::<Sums>()) <= BYTES_OF_A_CLASS / 2, "so does a class");
+
 /// Notes on a collection so far.
-#[derive(Default)]
 struct Noted {
     /// Pieces of the heap before, by their addresses.
     heap: Vec<HeapRange>,
     ranges: Vec<Range>,
-    /// Ranges that found no room.
+    /// Ranges and classes that found no room.
     left_out: u64,
+    limits: Limits,
     /// Objects of generation 0 before, by class.
     young: HashMap<ClassId, u64>,
 }
@@ -61,7 +64,10 @@ pub(super) struct Survivors {
     writer: &'static ProcessWriter,
     log: &'static EventLog,
     types: Arc<ObjectTypes>,
+    limits: Limits,
     noted: Mutex<Noted>,
+    /// The most bytes that the notes on a collection took.
+    most_bytes: AtomicU64,
     /// A collection is under way.
     is_collecting: AtomicBool,
 }
@@ -71,12 +77,13 @@ impl Survivors {
         info: &ProfilerInfo,
         writer: &'static ProcessWriter,
         log: &'static EventLog,
-        types: &Arc<ObjectTypes>,
+        (types, limits): (&Arc<ObjectTypes>, Limits),
     ) -> Self {
         let text = "gc:survivors: no collection runs beside the program, since the runtime reports the survivors of blocking ones only";
         writer.note(monotonic_ns(), text);
         let (info, types) = (info.clone(), Arc::clone(types));
-        Self { info, writer, log, types, noted: Mutex::default(), is_collecting: AtomicBool::new(false) }
+        let (noted, is_collecting) = (Mutex::new(Noted::of(Vec::new(), limits)), AtomicBool::new(false));
+        Self { info, writer, log, types, limits, noted, most_bytes: AtomicU64::new(0), is_collecting }
     }
 
     /// Several threads of the collector may report at a time; none of them is stopped while it does.
@@ -88,13 +95,13 @@ impl Survivors {
         let is_collected = |range: &HeapRange| generations.contains(range.generation.as_raw() as usize);
         let mut heap: Vec<_> = self.info.generation_bounds().unwrap_or_default().into_iter().filter(is_collected).collect();
         heap.sort_unstable_by_key(|range| range.start);
-        *self.noted() = Noted { heap, ..Noted::default() };
+        *self.noted() = Noted::of(heap, self.limits);
         self.is_collecting.store(true, Ordering::Release);
     }
 
     pub(super) fn were_young(&self, objects: ObjectsOfClass<'_>) {
         let mut noted = self.noted();
-        objects.iter().for_each(|(class, count)| *noted.young.entry(class).or_default() += u64::from(count));
+        objects.iter().for_each(|(class, count)| noted.add_young(class, count.into()));
     }
 
     pub(super) fn moved(&self, ranges: MovedRanges<'_>) {
@@ -111,11 +118,12 @@ impl Survivors {
         if !self.is_collecting.swap(false, Ordering::AcqRel) {
             return;
         }
-        let noted = std::mem::take(&mut *self.noted());
-        if noted.left_out > 0 {
-            self.writer.state().lose(LossReason::EventDropped, noted.left_out, monotonic_ns());
+        let noted = std::mem::replace(&mut *self.noted(), Noted::of(Vec::new(), self.limits));
+        let (sums, left_out) = noted.sums(|range, visit| self.walk(range, visit));
+        if noted.left_out + left_out > 0 {
+            self.writer.state().lose(LossReason::EventDropped, noted.left_out + left_out, monotonic_ns());
         }
-        let sums = noted.sums(|range, visit| self.walk(range, visit));
+        self.most_bytes.fetch_max(noted.bytes() + (sums.capacity() * BYTES_OF_A_CLASS / 2) as u64, Ordering::Relaxed);
         for ((class, generation), of) in sums {
             let class = EntityRef { id: 0, index: self.types.reserved(class) };
             let mut fields = vec![
@@ -149,6 +157,11 @@ impl Survivors {
         }
     }
 
+    /// The most bytes that the notes on a collection took.
+    pub(super) fn own_bytes(&self) -> u64 {
+        self.most_bytes.load(Ordering::Relaxed)
+    }
+
     /// Names of classes that were met meanwhile are asked for. Where the runtime may be asked.
     pub(super) fn name_types(&self) {
         self.types.settle();
@@ -156,11 +169,29 @@ impl Survivors {
 }
 
 impl Noted {
+    fn of(heap: Vec<HeapRange>, limits: Limits) -> Self {
+        Self { heap, ranges: Vec::new(), left_out: 0, limits, young: HashMap::new() }
+    }
+
+    fn bytes(&self) -> u64 {
+        let young = self.young.capacity() * BYTES_OF_A_CLASS / 2;
+        (self.heap.capacity() * size_of::<HeapRange>() + self.ranges.capacity() * BYTES_OF_A_RANGE + young) as u64
+    }
+
+    fn add_young(&mut self, class: ClassId, count: u64) {
+        let room = self.young.len() < self.limits.classes;
+        match self.young.get_mut(&class) {
+            Some(of) => *of += count,
+            None if room => _ = self.young.insert(class, count),
+            None => self.left_out += 1,
+        }
+    }
+
     fn add(&mut self, ranges: impl Iterator<Item = Range>) {
         for range in ranges {
             if self.ranges.last().is_some_and(|last| self.are_one(last, &range)) {
                 self.ranges.last_mut().into_iter().for_each(|last| last.bytes += range.bytes);
-            } else if self.ranges.len() < MOST_RANGES {
+            } else if self.ranges.len() < self.limits.ranges {
                 self.ranges.push(range);
             } else {
                 self.left_out += 1;
@@ -181,12 +212,17 @@ impl Noted {
         found.map_or(0, |range| range.generation.as_raw())
     }
 
-    /// Sums by class and generation; `walk` visits the objects of a range.
-    fn sums(&self, walk: impl Fn(&Range, &mut dyn FnMut(ClassId, u64))) -> HashMap<(ClassId, u32), Sums> {
+    /// Sums by class and generation, and how many objects of further classes there are; `walk` visits the objects of a range.
+    fn sums(&self, walk: impl Fn(&Range, &mut dyn FnMut(ClassId, u64))) -> (HashMap<(ClassId, u32), Sums>, u64) {
         let mut sums: HashMap<(ClassId, u32), Sums> = HashMap::new();
+        let mut left_out = 0;
         for range in &self.ranges {
             let (generation, is_moved) = (self.generation(range.old), range.old != range.new);
             walk(range, &mut |class, bytes| {
+                if sums.len() >= self.limits.classes && !sums.contains_key(&(class, generation)) {
+                    left_out += 1;
+                    return;
+                }
                 let of = sums.entry((class, generation)).or_default();
                 of.objects += 1;
                 of.bytes += bytes;
@@ -197,6 +233,6 @@ impl Noted {
             let of = sums.entry((class, 0)).or_default();
             of.died = count.saturating_sub(of.objects);
         }
-        sums
+        (sums, left_out)
     }
 }

@@ -7,9 +7,6 @@ use clr_profiler::{CodeRange, FunctionId, ProfilerInfo, ReJitId, StackFrame};
 
 use crate::services::functions::Functions;
 
-/// Addresses that are remembered.
-const MOST: usize = 1 << 16;
-
 /// A frame as it is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CodeLocation {
@@ -19,9 +16,10 @@ pub(crate) struct CodeLocation {
 }
 
 /// The locations seen so far.
-#[derive(Default)]
 pub(super) struct CodeLocations {
     known: Mutex<LocationTable>,
+    /// Addresses that are remembered.
+    most: usize,
 }
 
 #[derive(Default)]
@@ -32,6 +30,16 @@ struct LocationTable {
 }
 
 impl CodeLocations {
+    /// Locations of which so many are remembered.
+    pub(super) fn new(most: usize) -> Self {
+        Self { known: Mutex::default(), most }
+    }
+
+    /// Bytes of the table.
+    pub(super) fn own_bytes(&self) -> usize {
+        self.known().locations.capacity() * size_of::<(usize, CodeLocation)>()
+    }
+
     fn known(&self) -> MutexGuard<'_, LocationTable> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,7 +59,7 @@ impl CodeLocations {
         };
         let mut known = self.known();
         if known.unloads == unloads {
-            if known.locations.len() >= MOST {
+            if known.locations.len() >= self.most {
                 known.locations.clear();
             }
             known.locations.insert(frame.address, location);

@@ -64,7 +64,14 @@ pub(crate) struct StackOptions {
     pub(crate) walk: Walk,
     /// Frame pointers are wanted, which only the runtime knows.
     pub(crate) frame_pointers: bool,
+    /// Stacks, and as many addresses, that are remembered at a time.
+    pub(crate) remembered: usize,
 }
+
+/// Stacks that are remembered where nobody asks for fewer.
+pub(crate) const REMEMBERED: usize = MOST;
+/// Bytes of a stack and an address that are remembered, in tables that may be half empty.
+pub(crate) const BYTES_OF_A_STACK: usize = 2 * (2 * size_of::<u64>() + size_of::<(usize, CodeLocation)>());
 
 /// A frame of the calling thread's stack, as the runtime walked it.
 #[derive(Debug, Clone, Copy)]
@@ -136,7 +143,7 @@ impl CallStacks {
             options,
             info: info.clone(),
             functions: Arc::clone(functions),
-            locations: CodeLocations::default(),
+            locations: CodeLocations::new(options.remembered),
             recorded,
             known: RwLock::default(),
             cache: StackCache::new().map_err(|error| format!("no thread key: {error}"))?,
@@ -164,6 +171,12 @@ impl CallStacks {
     /// The outcome of [`Walk::Check`] as text, where that was asked for.
     pub(crate) fn comparison(&self) -> Option<String> {
         (self.options.walk == Walk::Check).then(|| self.comparison.in_words())
+    }
+
+    /// Bytes of what is remembered of stacks.
+    pub(crate) fn own_bytes(&self) -> u64 {
+        let stacks = self.known().numbers.capacity() * 2 * size_of::<u64>();
+        (stacks + self.locations.own_bytes()) as u64
     }
 
     /// Task of the helper thread for stacks.
@@ -310,7 +323,7 @@ impl CallStacks {
         // A stack that found no room is tried again.
         if number != 0 {
             let mut known = self.known_mut();
-            if known.numbers.len() >= MOST {
+            if known.numbers.len() >= self.options.remembered {
                 known.numbers.clear();
             }
             known.numbers.insert(sum, number);

@@ -29,7 +29,7 @@ impl SizeRule {
     /// The rule for the class of an object, compared with what the runtime says of the object; and the object's size. In the callback that
     /// received both.
     pub(crate) fn of(info: &ProfilerInfo, object: ObjectId<'_>, class: ClassId) -> (Self, u64) {
-        let asked = info.object_size(object).unwrap_or(0) as u64;
+        let asked = asked(info, object);
         let rule =
             if IS_OTHERWISE.load(Ordering::Relaxed) { Self { base: 0, element: ASK } } else { Self::read(class) };
         if rule.element != ASK && rule.bytes(info, object) != asked {
@@ -61,10 +61,17 @@ impl SizeRule {
     fn bytes(self, info: &ProfilerInfo, object: ObjectId<'_>) -> u64 {
         match self.element {
             0 => self.base.into(),
-            ASK => info.object_size(object).unwrap_or(0) as u64,
+            ASK => asked(info, object),
             element => u64::from(self.base) + u64::from(element) * u64::from(elements(object)),
         }
     }
+}
+
+/// Bytes of an object by the runtime's word.
+#[cold]
+#[inline(never)]
+fn asked(info: &ProfilerInfo, object: ObjectId<'_>) -> u64 {
+    info.object_size(object).unwrap_or(0) as u64
 }
 
 /// Number of elements of an array, or of characters of a string.

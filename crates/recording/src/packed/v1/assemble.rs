@@ -11,8 +11,8 @@ use crate::layout::{u32_at, u64_at};
 use crate::log_records::LogRecords;
 use crate::model::{
     AllocationSampling, ByteSource, CallTree, CallsInfo, EventArena, EventBytes, EventChunk, Function, FunctionKind,
-    HeapSnapshot, Loss, LossReason, Module, NativeSymbol, ObjectType, Part, PartTrees, Problem, Process, Recording,
-    Remark, RemarkKind, Run, Sampler, Thread, TreeSource,
+    HeapSnapshot, Loss, LossReason, Module, NativeSymbol, ObjectType, OwnMemory, Part, PartTrees, Problem, Process,
+    Recording, Remark, RemarkKind, Run, Sampler, Thread, TreeSource,
 };
 use crate::packed::Source;
 use crate::payload::PayloadReader;
@@ -227,6 +227,7 @@ impl Parts {
             Loss::FILE => process.losses.push(decode(payload)?),
             Sampler::FILE => process.samplers.push(decode(payload)?),
             AllocationSampling::FILE => process.allocation_sampling = Some(decode(payload)?),
+            OwnMemory::FILE => process.own_memory.push(decode(payload)?),
             HeapSnapshot::FILE => process.snapshots.push(decode(payload)?),
             Part::FILE => process.parts.push(decode(payload)?),
             MatchedPatterns::FILE => {

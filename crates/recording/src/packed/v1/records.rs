@@ -26,6 +26,7 @@ pub(super) fn put_process(bytes: &mut Vec<u8>, process: &Process) {
     process.losses.iter().for_each(|loss| put(bytes, loss));
     process.samplers.iter().for_each(|sampler| put(bytes, sampler));
     process.allocation_sampling.iter().for_each(|sampling| put(bytes, sampling));
+    process.own_memory.iter().for_each(|own| put(bytes, own));
     process.snapshots.iter().for_each(|snapshot| put(bytes, snapshot));
     for arena in &process.events {
         put(bytes, &Arena { instrument: arena.instrument.clone() });

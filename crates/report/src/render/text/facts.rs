@@ -1,5 +1,7 @@
 //! Everything that is known of how the numbers of a recording came about, a fact each.
 
+use std::collections::BTreeMap;
+
 use clrscope_analysis::{
     Conditions, ProcessConditions, Program, Totals, own_programs, stack_overflows, unmatched_patterns,
 };
@@ -118,11 +120,14 @@ fn runtime_and_profiler(facts: &mut Vec<Fact>, totals: &Totals, raw: bool) {
 
 /// Line about the memory that instruments took for themselves in the program.
 fn own_memory(processes: &[ProcessConditions<'_>]) -> Option<Fact> {
-    let sampling = processes.iter().filter_map(|process| process.process.allocation_sampling.as_ref());
-    let own = sampling.map(|sampling| sampling.own_bytes).fold(0, u64::saturating_add);
-    (own > 0).then(|| {
-        Fact::new("memory", format!("tables of alloc took {} in the program, beside the recording", bytes(own)))
-    })
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for (instrument, bytes) in processes.iter().flat_map(|process| process.process.memory_of_instruments()) {
+        let sum = sums.entry(instrument).or_default();
+        *sum = sum.saturating_add(bytes);
+    }
+    let took: Vec<String> = sums.iter().map(|(instrument, sum)| format!("{instrument} took {}", bytes(*sum))).collect();
+    let text = || format!("tables of {} in the program, beside the recording", took.join(", those of "));
+    (!took.is_empty()).then(|| Fact::new("memory", text()))
 }
 
 fn remarks(facts: &mut Vec<Fact>, processes: &[ProcessConditions<'_>]) {

@@ -1,4 +1,4 @@
-//! Memory of the instrument's own tables: counted, kept within a part of the limit, and said in the recording.
+//! Limits of the instrument's own tables: counted, and kept within a part of the instrument's limit.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,23 +16,29 @@ static LISTS: AtomicU64 = AtomicU64::new(0);
 
 /// Limits of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct OwnMemory {
-    /// Bytes of the tables of all threads, by which sums are found: those that all threads begin with are there in any case.
+pub(super) struct Limits {
+    /// Bytes of the tables of all threads, by which sums are found, but for the few places that each thread begins with.
     pub(super) lists: u64,
     /// Paths that are remembered.
     pub(super) paths: usize,
+    /// Bytes of stacks that wait to be looked up.
+    pub(super) waiting: usize,
     /// Objects that are followed at a time.
     pub(super) followed: usize,
 }
 
-impl OwnMemory {
+/// Paths and objects at least: those of a program's few last moments.
+const LEAST: usize = 16;
+
+impl Limits {
     /// Limits of the tables where the instrument's is so many bytes.
     pub(super) fn of(max_bytes: u64) -> Self {
         let all = max_bytes / PART;
-        let items = |part: u64, bytes: usize, most: usize| ((part / bytes as u64) as usize).clamp(1 << 10, most);
+        let items = |part: u64, bytes: usize, most: usize| ((part / bytes as u64) as usize).clamp(LEAST, most);
         Self {
             lists: all / 2,
-            paths: items(all / 4, BYTES_OF_A_PATH, 1 << 20),
+            paths: items(all / 8, BYTES_OF_A_PATH, 1 << 20),
+            waiting: (all / 8) as usize,
             followed: items(all / 4, BYTES_OF_AN_OBJECT, 1 << 22),
         }
     }
@@ -105,9 +111,20 @@ mod tests {
         let list = Counted::of(7_u64, 1 << 20);
         assert!(lists_bytes() >= before + (8 << 20) - (1 << 20), "others' tests have lists, too");
         assert_eq!((list.len(), list[9]), (1 << 20, 7));
-        let (large, small) = (OwnMemory::of(1 << 30), OwnMemory::of(1 << 20));
+        let (large, small) = (Limits::of(1 << 30), Limits::of(1 << 20));
         assert!(large.has_room(100 << 20) && !small.has_room(1 << 20));
-        assert!(small.followed < 4_000 && large.followed >= 1 << 20, "{small:?} {large:?}");
-        assert!(small.paths < 9_000 && large.paths == 1 << 20, "{small:?} {large:?}");
+        assert!(small.followed <= 1_024 && large.followed >= 1 << 20, "{small:?} {large:?}");
+        assert!(small.paths <= 1_024 && large.paths == 1 << 20, "{small:?} {large:?}");
+    }
+
+    /// With `max=64KiB` a thousand paths and a thousand objects, a multiple of that, were kept all the same.
+    #[test]
+    fn tables_of_a_small_limit_stay_within_their_part_of_it() {
+        for max in [64_u64 << 10, 256 << 10, 1 << 20, 1 << 30] {
+            let limits = Limits::of(max);
+            let tables = limits.paths * BYTES_OF_A_PATH + limits.followed * BYTES_OF_AN_OBJECT + limits.waiting;
+            assert!(limits.lists + tables as u64 <= max / PART, "{max}: {limits:?}");
+            assert!(limits.paths >= 64 && limits.followed >= 64, "{max}: {limits:?}");
+        }
     }
 }

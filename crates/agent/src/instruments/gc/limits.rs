@@ -1,0 +1,53 @@
+//! Limits of the instrument's own tables, a part of the instrument's limit.
+
+use crate::services::stacks::{BYTES_OF_A_STACK, REMEMBERED};
+
+/// Part of the limit that tables beside the recording may take.
+const PART: u64 = 4;
+/// Entries of each table at least.
+const LEAST: usize = 16;
+
+/// Bytes of a range of objects that is noted.
+pub(super) const BYTES_OF_A_RANGE: usize = 24;
+/// Bytes of a class in the tables of one collection: what was young, and the sums of its generations.
+pub(super) const BYTES_OF_A_CLASS: usize = 256;
+
+/// Limits of the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// Ranges of one collection that are noted.
+    pub(super) ranges: usize,
+    /// Classes of one collection, each in every generation that it is met in.
+    pub(super) classes: usize,
+    /// Stacks that are remembered.
+    pub(super) stacks: usize,
+}
+
+impl Limits {
+    /// Limits of the tables where the instrument's is so many bytes.
+    pub(super) fn of(max_bytes: u64) -> Self {
+        let all = max_bytes / PART;
+        let items = |part: u64, bytes: usize, most: usize| ((part / bytes as u64) as usize).clamp(LEAST, most);
+        Self {
+            ranges: items(all / 2, BYTES_OF_A_RANGE, 4 << 20),
+            classes: items(all / 4, BYTES_OF_A_CLASS, 1 << 20),
+            stacks: items(all / 4, BYTES_OF_A_STACK, REMEMBERED),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hundred megabytes of ranges were noted, whatever `max=` said.
+    #[test]
+    fn tables_stay_within_their_part_of_the_limit() {
+        for max in [64_u64 << 10, 1 << 20, 1 << 30] {
+            let Limits { ranges, classes, stacks } = Limits::of(max);
+            let bytes = ranges * BYTES_OF_A_RANGE + classes * BYTES_OF_A_CLASS + stacks * BYTES_OF_A_STACK;
+            assert!(bytes as u64 <= max / PART, "{max}: {bytes}");
+        }
+        assert_eq!(Limits::of(1 << 30).ranges, 4 << 20);
+    }
+}
