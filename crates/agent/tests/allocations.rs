@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use clrscope_analysis::{Query, TreeOptions, collections, functions, tree};
@@ -163,6 +163,19 @@ fn sampled_bytes_of_each_type_are_near_the_truth() {
     });
 }
 
+/// Objects that are followed by their types, as far as `by` is on their stacks: those alive and those gone.
+fn followed<'a>(process: &'a Process, by: &str) -> BTreeMap<&'a str, (u64, u64)> {
+    let all = records(process);
+    let of = |kind| all.iter().map(|(_, record)| record).filter(move |record| record.kind == kind);
+    let gone: BTreeSet<u32> = of(AllocationKind::Gone).map(|record| record.object).collect();
+    let mut counts = BTreeMap::new();
+    for record in of(AllocationKind::Followed).filter(|record| methods(process, record).contains(&by)) {
+        let count: &mut (u64, u64) = counts.entry(type_name(process, record)).or_default();
+        *if gone.contains(&record.object) { &mut count.1 } else { &mut count.0 } += 1;
+    }
+    counts
+}
+
 /// Objects that a cache keeps are alive at the end, those that were dropped are gone.
 #[test]
 fn what_a_cache_keeps_is_alive_and_what_was_dropped_is_gone() {
@@ -174,18 +187,7 @@ fn what_a_cache_keeps_is_alive_and_what_was_dropped_is_gone() {
         assert_unchanged(&run.finished, &bare(runtime, &arguments), &place);
         let process = &run.recording.processes[0];
         assert_nothing_is_lost(process, &place);
-        let all = records(process);
-        let of = |kind| all.iter().map(|(_, record)| record).filter(move |record| record.kind == kind);
-        let gone: std::collections::BTreeSet<u32> = of(AllocationKind::Gone).map(|record| record.object).collect();
-        let alive = |name: &str, by: &str| {
-            let followed = of(AllocationKind::Followed).filter(|record| type_name(process, record) == name);
-            let mut counts = (0, 0);
-            for record in followed.filter(|record| methods(process, record).contains(&by)) {
-                counts =
-                    if gone.contains(&record.object) { (counts.0, counts.1 + 1) } else { (counts.0 + 1, counts.1) };
-            }
-            counts
-        };
+        let alive = |name: &str, by: &str| followed(process, by).get(name).copied().unwrap_or_default();
         assert_eq!(alive("Allocated.Point[]", "Allocated.Program::Remember"), (4_000, 0), "{place}");
         let kept = "Allocated.Cache<string, Allocated.Point[]>";
         assert_eq!(alive(kept, "Allocated.Program::Remember"), (4_000, 0), "{place}");
@@ -199,11 +201,11 @@ fn what_a_cache_keeps_is_alive_and_what_was_dropped_is_gone() {
 fn threads_that_all_allocate_and_memory_that_runs_out_are_counted_through() {
     each_runtime(|runtime| {
         let place = runtime.version.to_string();
-        let run = record_with(runtime, "Allocated", "alloc:exact", &["many", "200"]);
+        let run = record_with(runtime, "Allocated", "alloc:exact", &["many", "1000"]);
         assert_eq!(run.finished.stdout_text(), "done\n", "{place}");
         let found = below(&run.recording.processes[0], "Allocated.Program::NewPoint");
-        assert_eq!(found.get("Allocated.Point"), Some(&(100_000, 2_400_000)), "{place}: {found:?}");
-        for request in ["alloc:exact", "alloc:live"] {
+        assert_eq!(found.get("Allocated.Point"), Some(&(500_000, 12_000_000)), "{place}: {found:?}");
+        for request in ["gc", "gc:survivors;alloc", "alloc:exact", "gc;alloc:live"] {
             let mut command = runtime.command(&fixture("Allocated"));
             command.arg("exhaust").env("DOTNET_GCHeapHardLimit", "0x2000000");
             let run = support::record_command(runtime, "Allocated", request, command);
@@ -249,4 +251,46 @@ fn killed_while_it_allocates_what_was_seen_of_objects_and_collections_is_there()
             assert!(is_more, "{place}: {before:?} before, {after:?} after");
         }
     });
+}
+
+/// Collections with every few objects: counts stay exact, and each object that is followed is gone once.
+#[test]
+fn collections_all_the_time_change_no_count() {
+    each_runtime(|runtime| {
+        let place = runtime.version.to_string();
+        let mut command = runtime.command(&fixture("Allocated"));
+        command.args(["many", "300"]).env("DOTNET_GCgen0size", "40000");
+        let run = support::record_command(runtime, "Allocated", "gc;alloc:exact,live", command);
+        assert_eq!(run.finished.stdout_text(), "done\n", "{place}");
+        let process = &run.recording.processes[0];
+        assert_nothing_is_lost(process, &place);
+        let found = below(process, "Allocated.Program::NewPoint");
+        assert_eq!(found.get("Allocated.Point"), Some(&(150_000, 3_600_000)), "{place}: {found:?}");
+        let (alive, gone) = followed(process, "Allocated.Program::NewPoint")["Allocated.Point"];
+        assert!(alive + gone == 150_000 && gone > 10_000, "{place}: {alive} alive, {gone} gone");
+        let all = records(process);
+        let objects = |kind| all.iter().filter(move |(_, record)| record.kind == kind).map(|(_, record)| record.object);
+        let (followed, gone) = (objects(AllocationKind::Followed), objects(AllocationKind::Gone));
+        let numbers: BTreeSet<u32> = followed.clone().collect();
+        assert_eq!(numbers.len(), followed.count(), "{place}: each has a number of its own");
+        assert_eq!(gone.clone().collect::<BTreeSet<_>>().len(), gone.clone().count(), "{place}: and goes once");
+        assert!(gone.into_iter().all(|number| numbers.contains(&number)), "{place}");
+        let rows = collections(&run.recording, &Query::default()).expect("collections");
+        assert!(rows.len() > 10, "{place}: {} collections", rows.len());
+    });
+}
+
+/// With a small `max=` each thread had a table of 3 KiB all the same, and what `gc` takes was not said at all.
+#[test]
+fn tables_of_a_thousand_threads_keep_to_a_small_limit_and_are_told_of() {
+    const THREADS: u64 = 1_000;
+    let newest = clrscope_testkit::runtimes().last().expect("a runtime");
+    let request = "gc:survivors,max=1MiB;alloc:exact,max=1MiB";
+    let run = record_with(newest, "Allocated", request, &["many", &THREADS.to_string()]);
+    assert_eq!(run.finished.stdout_text(), "done\n");
+    let memory: BTreeMap<&str, u64> = run.recording.processes[0].memory_of_instruments().collect();
+    assert_eq!(memory.keys().copied().collect::<Vec<_>>(), ["alloc", "gc"]);
+    // Four places of 48 bytes are there for each thread in any case.
+    assert!(memory["alloc"] < (1 << 18) + THREADS * 4 * 48, "{memory:?}");
+    assert!(memory["gc"] < 1 << 18, "{memory:?}");
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use clrscope_analysis::{Query, allocations};
 use clrscope_contract::request::AGENT_VARIABLE;
 use clrscope_recording::model::{LossReason, Process, Recording};
 use clrscope_testkit::confine::{is_root, with_file_size_limit, with_small_disk, without_powers};
@@ -96,6 +97,22 @@ fn events_that_find_no_disk_are_counted() {
         let kept: usize =
             process.events.iter().flat_map(|arena| &arena.chunks).map(|chunk| chunk.bytes.load().len()).sum();
         assert!(kept > 100_000, "{place}: {kept} bytes of events");
+    });
+}
+
+#[test]
+fn objects_that_find_no_disk_are_counted_and_the_others_are_there() {
+    each_runtime(|runtime| {
+        let place = format!("on {}", runtime.version);
+        let program = ("Allocated", &["many", "200"][..]);
+        let Some((_, recording)) = on_small_disk(runtime, "gc;alloc:exact,live", program, "4m") else { return };
+        assert_eq!(recording.problems, [], "{place}");
+        let process = &recording.processes[0];
+        assert!(process.complete, "{place}: the end was not seen");
+        assert!(lost(process, LossReason::EventDropped) > 1000, "{place}: {:?}", process.losses);
+        let view = allocations(&recording, &Query::default()).expect("allocations");
+        let row = view.rows.iter().find(|row| row.type_name == "Allocated.Point").expect("the type");
+        assert!(row.objects > 1000, "{place}: {row:?}");
     });
 }
 

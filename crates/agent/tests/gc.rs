@@ -11,20 +11,28 @@ use support::{Run, record_command};
 /// A way in which the runtime collects, with the variables that ask for it.
 type Flavour = (&'static str, &'static [(&'static str, &'static str)]);
 
+/// Collectors in a library of their own, with the first version that has it.
+const IN_LIBRARIES: [(Flavour, u32); 2] = [
+    (("segments", &[("DOTNET_GCName", "libclrgc.so")]), 8),
+    (("regions and adapting", &[("DOTNET_GCName", "libclrgcexp.so"), ("DOTNET_gcServer", "1")]), 9),
+];
+
 /// Collectors that every runtime is tried with.
 const COMMON: [Flavour; 2] =
     [("workstation", &[]), ("server", &[("DOTNET_gcServer", "1"), ("DOTNET_GCHeapCount", "2")])];
 
 /// Others, for the newest.
-const OTHERS: [Flavour; 4] = [
+const OTHERS: [Flavour; 3] = [
     ("not concurrent", &[("DOTNET_gcConcurrent", "0")]),
     ("conserving memory", &[("DOTNET_GCConserveMemory", "5")]),
     ("adapting", &[("DOTNET_gcServer", "1"), ("DOTNET_GCDynamicAdaptationMode", "1")]),
-    ("segments", &[("DOTNET_GCName", "libclrgc.so")]),
 ];
 
 fn each_flavour(check: impl Fn(&Runtime, Flavour)) {
-    each_runtime(|runtime| COMMON.iter().for_each(|flavour| check(runtime, *flavour)));
+    each_runtime(|runtime| {
+        let in_libraries = IN_LIBRARIES.iter().filter(|(_, since)| runtime.version.major >= *since);
+        COMMON.iter().chain(in_libraries.map(|(flavour, _)| flavour)).for_each(|flavour| check(runtime, *flavour));
+    });
     let newest = runtimes().last().expect("a runtime");
     OTHERS.iter().for_each(|flavour| check(newest, *flavour));
 }
@@ -119,6 +127,11 @@ fn pauses_agree(run: &Run, rows: &[Collection<'_>], place: &str) {
     // A thread that writes an event may wait for a processor.
     let near = |one: u64, other: u64| one.abs_diff(other) <= one.max(other) / 5 + 60_000_000;
     assert!(near(by_callbacks, by_events), "{place}: {by_callbacks} and {by_events}");
+    // Nor does stopping the threads take longer by the one than by the other.
+    let stopped = rows.iter().filter_map(|row| Some((row.suspend_ns, row.runtime_suspend_ns?)));
+    let (by_callbacks, by_events) = stopped.clone().fold((0, 0), |sums, pair| (sums.0 + pair.0, sums.1 + pair.1));
+    assert!(stopped.count() + 3 >= rows.len(), "{place}: {rows:?}");
+    assert!(near(by_callbacks, by_events), "{place}: stopped in {by_callbacks} and {by_events}");
     let paused = said(run, "PAUSED")[0];
     assert!(near(ours, paused), "{place}: {ours} ns here, {paused} ns by the runtime");
 }

@@ -97,8 +97,8 @@ fn a_blocking_collection_has_its_pause_its_sizes_and_its_thread() {
     );
     // Records are a microsecond apart: the callback comes second, and the 13th is that of the restart.
     assert_eq!(
-        (row.start_ns, row.suspend_ns, row.pause_ns, row.runtime_pause_ns),
-        (11_000, 1_000, 12_000, Some(14_000))
+        (row.start_ns, row.suspend_ns, row.pause_ns, row.runtime_pause_ns, row.runtime_suspend_ns),
+        (11_000, 1_000, 12_000, Some(14_000), Some(3_000))
     );
     assert_eq!((row.compacting, row.memory_load, row.promoted_bytes), (Some(true), Some(40), Some(15)));
     assert_eq!((row.pinned_objects, row.finalizers, row.thread.map(|thread| thread.id)), (Some(3), 4, Some(2)));

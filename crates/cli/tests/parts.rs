@@ -16,8 +16,8 @@ use testkit::{Runtime, each_runtime, fixture, runtimes};
 const BATCH: u64 = 1_000;
 const STEP: &str = "Counter.Program::Step";
 
-/// A program under the tool that makes a batch of calls when it is told to, and none otherwise.
-struct Counter<'p> {
+/// A program under the tool that does what it is told to.
+struct Told<'p> {
     place: &'p TestFolder,
     tool: Child,
     input: Option<ChildStdin>,
@@ -25,21 +25,39 @@ struct Counter<'p> {
     pid: u64,
 }
 
-impl<'p> Counter<'p> {
-    fn start(place: &'p TestFolder, runtime: &Runtime, options: &[&str]) -> Self {
+impl<'p> Told<'p> {
+    fn start(place: &'p TestFolder, runtime: &Runtime, options: &[&str], (name, arguments): (&str, &[String])) -> Self {
         let mut words: Vec<OsString> = ["run", "-o", "c.clrs"].iter().chain(options).map(OsString::from).collect();
         words.push("--".into());
-        words.extend(runtime.words(&fixture("Counter")));
-        words.extend(["-".to_owned(), BATCH.to_string()].map(OsString::from));
+        words.extend(runtime.words(&fixture(name)));
+        words.extend(arguments.iter().map(OsString::from));
         let mut command: Command = place.clrscope(words);
         runtime.prepare(&mut command);
         let mut tool =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
         let (input, output) = (tool.stdin.take(), BufReader::new(tool.stdout.take().expect("its output")));
-        let mut counter = Self { place, tool, input, output, pid: 0 };
+        Self { place, tool, input, output, pid: 0 }
+    }
+
+    /// A program that makes a batch of calls when it is told to, and none otherwise.
+    fn counter(place: &'p TestFolder, runtime: &Runtime, options: &[&str]) -> Self {
+        let mut counter = Self::start(place, runtime, options, ("Counter", &["-".to_owned(), BATCH.to_string()]));
         counter.count(1);
-        counter.pid = json(place, "report c.clrs.d")["recording"]["processes"][0]["pid"].as_u64().expect("a process");
+        counter.find_pid();
         counter
+    }
+
+    /// Finds the process, once the program runs.
+    fn find_pid(&mut self) {
+        let report = json(self.place, "report c.clrs.d");
+        self.pid = report["recording"]["processes"][0]["pid"].as_u64().expect("a process");
+    }
+
+    /// Waits for the program's next line, which must be this one.
+    fn says(&mut self, expected: &str) {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("it answers");
+        assert_eq!(line.trim_end(), expected);
     }
 
     /// Lets the program make so many batches; returns when it waits for more.
@@ -105,7 +123,7 @@ fn part_names(document: &Value) -> Vec<String> {
 fn reports_show_the_parts_of_a_recording_that_was_switched_while_the_program_ran() {
     each_runtime(|runtime| {
         let place = TestFolder::new();
-        let mut program = Counter::start(&place, runtime, &["-i", "calls", "-i", "flow:all"]);
+        let mut program = Told::counter(&place, runtime, &["-i", "calls", "-i", "flow:all"]);
         program.count(1);
         program.switch("mark warm");
         program.count(3);
@@ -146,10 +164,41 @@ fn reports_show_the_parts_of_a_recording_that_was_switched_while_the_program_ran
     });
 }
 
+/// Objects of a type that a report of allocations shows as alive.
+fn alive(place: &TestFolder, recording: &str, options: &str, type_name: &str) -> u64 {
+    let document = json(place, &format!("report {recording} --view allocations {options}"));
+    let rows = document["rows"].as_array().expect("rows").iter().filter(|row| row["type"] == type_name);
+    rows.filter_map(|row| row["live_objects"].as_u64()).sum()
+}
+
+#[test]
+fn what_was_alive_at_a_mark_is_shown_though_it_has_gone_since() {
+    const KEPT: &str = "Allocated.Point[]";
+    each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let files = ["first", "second"].map(|name| place.file(name).display().to_string());
+        let arguments = ["release".to_owned(), files[0].clone(), files[1].clone()];
+        let mut program = Told::start(&place, runtime, &["-i", "alloc:exact,live"], ("Allocated", &arguments));
+        program.says("kept 4000");
+        program.find_pid();
+        program.switch("mark released");
+        fs::write(&files[0], "").expect("a file");
+        program.says("kept 0");
+        testkit::wait_until("all that was kept is gone", || alive(&place, "c.clrs.d", "", KEPT) == 0);
+        program.switch("mark after");
+        fs::write(&files[1], "").expect("a file");
+        program.end();
+        let on = format!("on {}", runtime.version);
+        assert_eq!(alive(&place, "c.clrs", "--part 1", KEPT), 4_000, "{on}");
+        assert_eq!(alive(&place, "c.clrs", "--part 1 --part released", KEPT), 0, "{on}");
+        assert_eq!(alive(&place, "c.clrs", "", KEPT), 0, "{on}");
+    });
+}
+
 #[test]
 fn with_a_delay_recording_begins_late_and_a_duration_counts_from_there() {
     let (place, runtime) = (TestFolder::new(), runtimes().last().expect("a runtime"));
-    let mut program = Counter::start(&place, runtime, &["-i", "calls", "--delay", "1h", "--duration", "1s"]);
+    let mut program = Told::counter(&place, runtime, &["-i", "calls", "--delay", "1h", "--duration", "1s"]);
     program.count(3);
     assert_eq!(batches(&place, "c.clrs.d", ""), 0.0);
     program.switch("start now");
@@ -173,7 +222,7 @@ fn with_a_delay_recording_begins_late_and_a_duration_counts_from_there() {
 #[test]
 fn a_program_that_is_killed_keeps_its_parts() {
     let (place, runtime) = (TestFolder::new(), runtimes().last().expect("a runtime"));
-    let mut program = Counter::start(&place, runtime, &["-i", "calls"]);
+    let mut program = Told::counter(&place, runtime, &["-i", "calls"]);
     program.switch("mark load");
     program.count(2);
     program.switch("mark end");

@@ -91,6 +91,8 @@ pub struct Collection<'a> {
     pub pause_ns: u64,
     /// Pause by the runtime's own events, where they were recorded.
     pub runtime_pause_ns: Option<u64>,
+    /// Part of it until all threads stood still, likewise.
+    pub runtime_suspend_ns: Option<u64>,
     /// Sizes by generation, as in [`GENERATION_NAMES`]; empty where they are not known.
     pub generations: Vec<GenerationSizes>,
     /// Bytes that survived in the generations that were collected.

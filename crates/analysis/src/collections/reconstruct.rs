@@ -47,6 +47,7 @@ const COMPACTING: u64 = 2;
 
 /// The steps of a suspension in the runtime's events.
 const SUSPENSION_BEGINS: u64 = 9;
+const SUSPENSION_ENDS: u64 = 8;
 const RESTART_ENDS: u64 = 3;
 
 /// A thread that asked for a collection.
@@ -65,8 +66,9 @@ pub(super) struct Course<'a> {
     resume_started_ns: u64,
     /// Collection that the last pause belongs to.
     last_paused: Option<usize>,
-    /// Begin of the suspension by the runtime's events.
+    /// Begin of the suspension by the runtime's events, and when all threads stood still.
     events_say_since: Option<u64>,
+    events_say_stopped: Option<u64>,
     trigger: Option<Trigger>,
     blocking: Option<usize>,
     background: Option<usize>,
@@ -87,6 +89,7 @@ impl<'a> Course<'a> {
             resume_started_ns: 0,
             last_paused: None,
             events_say_since: None,
+            events_say_stopped: None,
             trigger: None,
             blocking: None,
             background: None,
@@ -147,12 +150,16 @@ impl<'a> Course<'a> {
 
     fn step_of_suspension(&mut self, time_ns: u64, record: &Record<'_>) {
         match record.number(Tag::STEP) {
-            Some(SUSPENSION_BEGINS) => self.events_say_since = Some(time_ns),
+            Some(SUSPENSION_BEGINS) => (self.events_say_since, self.events_say_stopped) = (Some(time_ns), None),
+            Some(SUSPENSION_ENDS) => self.events_say_stopped = Some(time_ns),
             Some(RESTART_ENDS) => {
-                let since = self.events_say_since.take();
+                let (since, stopped) = (self.events_say_since.take(), self.events_say_stopped.take());
                 let row = self.last_paused.and_then(|at| self.rows.get_mut(at));
                 if let (Some(since), Some(row)) = (since, row) {
                     *row.runtime_pause_ns.get_or_insert(0) += time_ns.saturating_sub(since);
+                    if let Some(stopped) = stopped {
+                        *row.runtime_suspend_ns.get_or_insert(0) += stopped.saturating_sub(since);
+                    }
                 }
             }
             _ => {}
@@ -222,6 +229,7 @@ impl<'a> Course<'a> {
             suspend_ns: 0,
             pause_ns: 0,
             runtime_pause_ns: None,
+            runtime_suspend_ns: None,
             generations: Vec::new(),
             promoted_bytes: None,
             allocated_bytes: None,

@@ -38,6 +38,8 @@ pub struct AllocationRow<'a> {
     /// The innermost own method on the stacks that allocated most of it, with the bytes that it did; the framework's where no own one is
     /// there.
     pub place: Option<(FunctionRef<'a>, u64)>,
+    /// As `place`, of the bytes that are alive: who leaks is rarely who allocates most.
+    pub live_place: Option<(FunctionRef<'a>, u64)>,
 }
 
 /// Objects that were alive.
@@ -77,7 +79,30 @@ struct Sums<'a> {
     seen: u64,
     live: Option<(Estimate, Estimate, u64)>,
     /// Bytes by the method that allocated them.
-    places: Vec<(FunctionRef<'a>, u64)>,
+    places: BytesByMethod<'a>,
+    /// Bytes that are alive, likewise.
+    live_places: BytesByMethod<'a>,
+}
+
+/// Bytes by the method that allocated them.
+#[derive(Default)]
+struct BytesByMethod<'a>(Vec<(FunctionRef<'a>, u64)>);
+
+impl<'a> BytesByMethod<'a> {
+    fn add(&mut self, place: FunctionRef<'a>, bytes: u64) {
+        let same = |known: &FunctionRef<'a>| std::ptr::eq(known.function, place.function);
+        match self.0.iter_mut().find(|(known, _)| same(known)) {
+            Some((_, sum)) => *sum = sum.saturating_add(bytes),
+            None => self.0.push((place, bytes)),
+        }
+    }
+
+    /// The method that allocated most.
+    fn most(&self) -> Option<(FunctionRef<'a>, u64)> {
+        let by_bytes =
+            |a: &&(FunctionRef<'a>, u64), b: &&(FunctionRef<'a>, u64)| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0));
+        self.0.iter().min_by(by_bytes).copied()
+    }
 }
 
 /// Types by bytes, those with the most first; by `calls` (objects), `total` (bytes alive) or `name` when the query sorts.
@@ -150,15 +175,19 @@ fn add_process<'a>(sums: &mut BTreeMap<(&'a str, &'a str), Sums<'a>>, process: &
             sum.live.get_or_insert_default();
         }
         if let Some(place) = place {
-            sum.add_place(place, record.weight);
+            sum.places.add(place, record.weight);
         }
     });
     let Some(live) = live else { return };
     each_record(process, AllocationKind::Followed, |thread, record| {
-        if !wanted(thread, record) || !places.of(record.stack).1 || !live.is_alive(record) {
+        let (place, is_on_path) = places.of(record.stack);
+        if !wanted(thread, record) || !is_on_path || !live.is_alive(record) {
             return;
         }
         let sum = sums.entry(named(record)).or_default();
+        if let Some(place) = place {
+            sum.live_places.add(place, record.weight);
+        }
         let (objects, bytes, collections) = sum.live.get_or_insert_default();
         objects.add(Estimate::of_objects(record));
         bytes.add(Estimate::of_bytes(record));
@@ -167,19 +196,9 @@ fn add_process<'a>(sums: &mut BTreeMap<(&'a str, &'a str), Sums<'a>>, process: &
 }
 
 impl<'a> Sums<'a> {
-    fn add_place(&mut self, place: FunctionRef<'a>, bytes: u64) {
-        let same = |known: &FunctionRef<'a>| std::ptr::eq(known.function, place.function);
-        match self.places.iter_mut().find(|(known, _)| same(known)) {
-            Some((_, sum)) => *sum = sum.saturating_add(bytes),
-            None => self.places.push((place, bytes)),
-        }
-    }
-
     fn row(self, (type_name, module): (&'a str, &'a str), all_bytes: u64) -> AllocationRow<'a> {
         let (objects, bytes) = (self.objects.bounded(), self.bytes.bounded());
         let bounds = |of: Bounded| (of.low, of.high);
-        let by_bytes =
-            |a: &&(FunctionRef<'a>, u64), b: &&(FunctionRef<'a>, u64)| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0));
         let live = self.live.map(|(objects, bytes, collections)| LiveSum {
             objects: objects.bounded().amount,
             bytes: bytes.bounded().amount,
@@ -195,7 +214,8 @@ impl<'a> Sums<'a> {
             seen: self.seen,
             share: share(bytes.amount, all_bytes),
             live,
-            place: self.places.iter().min_by(by_bytes).copied(),
+            place: self.places.most(),
+            live_place: self.live_places.most(),
         }
     }
 }

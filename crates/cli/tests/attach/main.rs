@@ -55,6 +55,38 @@ fn collections_of_a_running_program_are_recorded_with_what_caused_them() {
     });
 }
 
+/// Each flavour of the collector in a program that runs already: collections, and pauses by the callbacks as by the runtime's events.
+#[test]
+fn collections_of_every_flavour_are_recorded_in_a_running_program() {
+    const FLAVOURS: [(&str, &[(&str, &str)]); 5] = [
+        ("server", &[("DOTNET_gcServer", "1"), ("DOTNET_GCHeapCount", "2")]),
+        ("adapting", &[("DOTNET_gcServer", "1"), ("DOTNET_GCDynamicAdaptationMode", "1")]),
+        ("not-concurrent", &[("DOTNET_gcConcurrent", "0")]),
+        ("conserving", &[("DOTNET_GCConserveMemory", "5")]),
+        ("segments", &[("DOTNET_GCName", "libclrgc.so")]),
+    ];
+    let (place, newest) = (TestFolder::new(), testkit::runtimes().last().expect("a runtime"));
+    for (flavour, variables) in FLAVOURS {
+        let mut command = newest.command(&testkit::fixture("Collections"));
+        command.arg("serve").envs(variables.iter().copied());
+        let server = Server::of(command);
+        let output = attach(&place, server.pid, &format!("-i gc --duration 500ms -o {flavour}.clrs")).output();
+        let output = output.expect("the tool starts");
+        assert!(output.status.success(), "{flavour}: {}", said(&output));
+        server.end();
+        let output = place.run(&format!("report {flavour}.clrs --view gc --format json"));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let rows = report["rows"].as_array().expect("rows");
+        let number = |row: &Value, key: &str| row[key].as_u64();
+        let both: Vec<_> =
+            rows.iter().filter_map(|row| Some([number(row, "pause_ns")?, number(row, "runtime_pause_ns")?])).collect();
+        assert!(both.len() >= 2, "{flavour}: {report:#}");
+        let [by_callbacks, by_events] = [0, 1].map(|at| both.iter().map(|pair| pair[at]).sum::<u64>());
+        let near = by_events.abs_diff(by_callbacks) <= by_callbacks / 5 + 100_000_000;
+        assert!(near, "{flavour}: {by_callbacks} and {by_events}, {report:#}");
+    }
+}
+
 #[test]
 fn a_running_program_is_recorded_and_left_as_it_was_three_times_in_a_row() {
     testkit::each_runtime(|runtime| {

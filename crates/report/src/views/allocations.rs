@@ -76,6 +76,14 @@ fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
         Column::new("allocated_by_bytes", "bytes by it", Kind::Bytes, |row: &AllocationRow<'_>| {
             Cell::or_null(row.place, |(_, bytes)| Cell::Bytes(bytes))
         }),
+        Column::new("live_allocated_by", "most alive by", Kind::Function, |row: &AllocationRow<'_>| {
+            Cell::or_null(row.live_place, |(function, _)| Cell::function(&function))
+        })
+        .only_if(live),
+        Column::new("live_allocated_by_bytes", "alive by it", Kind::Bytes, |row: &AllocationRow<'_>| {
+            Cell::or_null(row.live_place, |(_, bytes)| Cell::Bytes(bytes))
+        })
+        .only_if(live),
     ])
 }
 
@@ -131,7 +139,8 @@ impl Answer for Opened<'_> {
             ("live_objects", 3, live),
             ("live_collections", 3, live),
             ("type", 0, true),
-            ("allocated_by", 2, true),
+            ("live_allocated_by", 2, live),
+            ("allocated_by", if live { 4 } else { 2 }, true),
         ]);
         let sheet = sheet(live);
         let main = sheet.main(&self.request, "rows", Style::Table, &text);

@@ -105,6 +105,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Collections> {
         time("suspend_ns", "to suspend", |row| Some(row.suspend_ns)),
         time("pause_ns", "pause", |row| Some(row.pause_ns)),
         time("runtime_pause_ns", "pause by events", |row| row.runtime_pause_ns),
+        time("runtime_suspend_ns", "to suspend by events", |row| row.runtime_suspend_ns),
         bytes("heap_before_bytes", "before", |row| row.before_bytes()),
         bytes("heap_after_bytes", "after", |row| row.after_bytes()),
         bytes("live_bytes", "objects after", |row| row.live_bytes()),

@@ -27,9 +27,10 @@ pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
 #[must_use]
 pub fn findings_about_allocations(view: &Allocations<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = whole(view).into_iter().collect();
+    // Who follows objects asks for what stays.
+    found.extend(alive(view));
     let large = view.rows.iter().filter(|row| row.share >= LEAST_SHARE).take(MOST);
     found.extend(large.map(|row| Finding { text: of_type(row), share: row.share }));
-    found.extend(alive(view));
     found
 }
 
@@ -51,8 +52,9 @@ fn of_type(row: &AllocationRow<'_>) -> String {
 fn alive(view: &Allocations<'_>) -> Option<Finding> {
     let (row, live) = view.rows.iter().filter_map(|row| Some((row, row.live?))).max_by_key(|(_, live)| live.bytes)?;
     let all = view.rows.iter().filter_map(|row| row.live).fold(0_u64, |sum, live| sum.saturating_add(live.bytes));
-    let by =
-        row.place.map_or_else(String::new, |(function, _)| format!(", most of it allocated by {}", function.label()));
+    let by = row
+        .live_place
+        .map_or_else(String::new, |(function, _)| format!(", most of it allocated by {}", function.label()));
     let when = if view.at_end { "at the end" } else { "at the end of the time shown" };
     let text = format!(
         "{} that were allocated were alive {when}, or not collected yet: {} of it {}{by}; the oldest outlived {} collections",
