@@ -253,21 +253,22 @@ fn killed_while_it_allocates_what_was_seen_of_objects_and_collections_is_there()
     });
 }
 
-/// Collections with every few objects: counts stay exact, and each object that is followed is gone once.
+/// Collections all the time: counts stay exact, and each object that is followed goes once.
 #[test]
 fn collections_all_the_time_change_no_count() {
     each_runtime(|runtime| {
         let place = runtime.version.to_string();
         let mut command = runtime.command(&fixture("Allocated"));
-        command.args(["many", "300"]).env("DOTNET_GCgen0size", "40000");
+        command.args(["exact", "2", "1500"]).env("DOTNET_GCgen0size", "40000");
         let run = support::record_command(runtime, "Allocated", "gc;alloc:exact,live", command);
-        assert_eq!(run.finished.stdout_text(), "done\n", "{place}");
+        assert!(run.finished.status.success(), "{place}: {}", run.finished.stderr_text());
         let process = &run.recording.processes[0];
         assert_nothing_is_lost(process, &place);
-        let found = below(process, "Allocated.Program::NewPoint");
-        assert_eq!(found.get("Allocated.Point"), Some(&(150_000, 3_600_000)), "{place}: {found:?}");
-        let (alive, gone) = followed(process, "Allocated.Program::NewPoint")["Allocated.Point"];
-        assert!(alive + gone == 150_000 && gone > 10_000, "{place}: {alive} alive, {gone} gone");
+        let found = below(process, "Allocated.Program::Work");
+        let bytes: u64 = found.values().map(|(_, bytes)| bytes).sum();
+        assert_eq!(bytes, printed(&run, "bytes"), "{place}: as the runtime itself counts\n{found:#?}");
+        let (alive, gone) = followed(process, "Allocated.Program::Work")["Allocated.Money"];
+        assert!(alive + gone == 3_000 && gone > 1_000, "{place}: {alive} alive, {gone} gone");
         let all = records(process);
         let objects = |kind| all.iter().filter(move |(_, record)| record.kind == kind).map(|(_, record)| record.object);
         let (followed, gone) = (objects(AllocationKind::Followed), objects(AllocationKind::Gone));
@@ -276,7 +277,7 @@ fn collections_all_the_time_change_no_count() {
         assert_eq!(gone.clone().collect::<BTreeSet<_>>().len(), gone.clone().count(), "{place}: and goes once");
         assert!(gone.into_iter().all(|number| numbers.contains(&number)), "{place}");
         let rows = collections(&run.recording, &Query::default()).expect("collections");
-        assert!(rows.len() > 10, "{place}: {} collections", rows.len());
+        assert!(rows.len() > 5, "{place}: {} collections", rows.len());
     });
 }
 

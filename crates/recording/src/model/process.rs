@@ -122,6 +122,15 @@ impl Process {
         refusal.map(|remark| remark.text.as_str())
     }
 
+    /// Memory of each instrument that says what it took for itself.
+    pub fn memory_of_instruments(&self) -> impl Iterator<Item = (&str, u64)> {
+        let said = self.own_memory.iter().map(|own| (own.instrument.as_str(), own.bytes));
+        // Earlier versions noted the memory of one instrument alone, there.
+        let earlier =
+            self.allocation_sampling.as_ref().map(|sampling| (crate::layout::instrument::ALLOC, sampling.own_bytes));
+        said.chain(earlier).filter(|(_, bytes)| *bytes > 0)
+    }
+
     /// Event arenas of the instrument of this name (see [`layout::instrument`](crate::layout::instrument)).
     pub fn arenas(&self, instrument: &str) -> impl Iterator<Item = &EventArena> {
         self.events.iter().filter(move |arena| arena.instrument == instrument)
