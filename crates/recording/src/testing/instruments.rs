@@ -6,8 +6,7 @@ use crate::events::{Encoder, EntityRef, Kind, Tag};
 use crate::layout::{self, chunk, flow, function, instrument, value};
 use crate::model::{
     Activity, Allocation, AllocationKind, AllocationSampling, MethodHits, ObjectHeap, ObjectType, OwnMemory, Sample,
-    StackFrame,
-    ThreadState,
+    StackFrame, ThreadState,
 };
 use crate::payload::PayloadWriter;
 use crate::writer::{Keep, ProcessWriter, monotonic_ns};
