@@ -102,18 +102,17 @@ fn every_way_to_end_leaves_the_calls_until_then() {
     });
 }
 
-/// Ends, odd stacks, code and processes that come and go, at the highest rate of the engine that interrupts threads.
+/// Ends, odd stacks, code and processes that come and go, at the highest rate of the engine that interrupts threads: each on one of the
+/// runtimes in turn. The soak has all of them on each, with both engines.
 #[test]
 fn hostile_programs_of_every_kind_are_unchanged_at_the_highest_rate_of_samples() {
-    each_runtime(|runtime| {
-        for (name, arguments) in HOSTILE {
-            let bare = bare(runtime, name, arguments);
-            let request = "cpu:rate=20000,engine=timer;wall:rate=1000";
-            let (run, place) = same_output(runtime, name, request, &bare, arguments);
-            let mut losses = run.recording.processes.iter().flat_map(|process| &process.losses);
-            assert!(!losses.any(|loss| loss.reason == LossReason::PanicCaught), "{place}");
-        }
-    });
+    for ((name, arguments), runtime) in HOSTILE.into_iter().zip(runtimes().iter().cycle()) {
+        let bare = bare(runtime, name, arguments);
+        let request = "cpu:rate=20000,engine=timer;wall:rate=1000";
+        let (run, place) = same_output(runtime, name, request, &bare, arguments);
+        let mut losses = run.recording.processes.iter().flat_map(|process| &process.losses);
+        assert!(!losses.any(|loss| loss.reason == LossReason::PanicCaught), "{place}");
+    }
 }
 
 /// Exit codes that shells and systems give a meaning on each runtime, against what the program does bare; all others on

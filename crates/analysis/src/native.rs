@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clrscope_recording::model::{
-    Function, FunctionKind, Module, ModuleKind, NamedPlace, NativeSymbol, Process, Recording,
+    Function, FunctionKind, Module, ModuleKind, NamedPlace, NativeSymbol, Process, Recording, Stacks,
 };
 use rustc_hash::FxHashMap;
 
@@ -18,9 +18,13 @@ pub fn name_native_code(recording: &mut Recording) {
             continue;
         }
         let mut known = FxHashMap::default();
+        let thread_start = thread_start(modules, native_symbols, stacks);
         Arc::make_mut(stacks).name_native_places(|module, offset| {
             let symbol = NativeSymbol::find(native_symbols, module, offset);
-            let named = function_at(modules.get(module as usize), module, symbol, offset);
+            let mut named = function_at(modules.get(module as usize), module, symbol, offset);
+            if symbol.is_some_and(|symbol| Some((module, symbol.offset)) == thread_start) {
+                [named.name, named.signature, named.raw_name] = [THREAD_START; 3].map(str::to_owned);
+            }
             let has_caller = named.name != INTERRUPTS;
             let function = *known.entry((module, named.name.clone())).or_insert_with(|| {
                 functions.push(named);
@@ -29,6 +33,24 @@ pub fn name_native_code(recording: &mut Recording) {
             NamedPlace { function, has_caller }
         });
     }
+}
+
+/// Name of the function of the C library that threads start in, which has no symbol.
+const THREAD_START: &str = "[thread start]";
+
+/// The function of the C library that threads start in, as module and offset: of its functions without a name the one that most
+/// stands on. Other stacks end in the library only where they were lost.
+fn thread_start(modules: &[Module], symbols: &[NativeSymbol], stacks: &Stacks) -> Option<(u32, u32)> {
+    let is_c_library = |module: u32| {
+        let named = modules.get(module as usize).filter(|module| module.kind == ModuleKind::Native);
+        named.is_some_and(|module| ["libc.so", "libc-2", "libpthread"].iter().any(|name| module.name.starts_with(name)))
+    };
+    let mut counts: FxHashMap<(u32, u32), usize> = FxHashMap::default();
+    for (module, offset, count) in stacks.native_roots().filter(|(module, ..)| is_c_library(*module)) {
+        let symbol = NativeSymbol::find(symbols, module, offset).filter(|symbol| symbol.name.is_empty());
+        symbol.into_iter().for_each(|symbol| *counts.entry((module, symbol.offset)).or_default() += count);
+    }
+    counts.into_iter().max_by_key(|(place, count)| (*count, *place)).map(|(place, _)| place)
 }
 
 /// Name of the function that stands for all ways into interrupts of the kernel.
@@ -115,6 +137,35 @@ mod tests {
         assert_eq!(numbers.map(name), expected);
         assert_eq!(process.functions.len(), 3 + 6);
         assert_eq!(process.stacks.native_places().count(), 0);
+    }
+
+    #[test]
+    fn the_function_that_threads_start_in_has_a_name() {
+        let mut stacks = StacksBuilder::default();
+        let native = |module, offset| StackFrame::Native { module, offset };
+        let own = StackFrame::method(0, None);
+        // Lost in the C library; then two threads.
+        stacks.stack(&[own, native(1, 0x88)], false);
+        let numbers =
+            [1, 2].map(|method| stacks.stack(&[StackFrame::method(method, None), own, native(1, 0x14)], false));
+        let symbol = |offset| NativeSymbol { module: 1, offset, size: 0x20, name: String::new() };
+        let module = Module { name: "libc.so.6".into(), kind: ModuleKind::Native, ..Module::default() };
+        let process = Process {
+            functions: vec![Function::default(); 3],
+            modules: vec![Module::default(), module],
+            native_symbols: vec![symbol(0x10), symbol(0x80)],
+            stacks: Arc::new(stacks.finish()),
+            ..Process::default()
+        };
+        let mut recording = Recording { processes: vec![process], ..Recording::default() };
+        name_native_code(&mut recording);
+        let process = &recording.processes[0];
+        let names: Vec<&str> = process.functions[3..].iter().map(|function| function.name.as_str()).collect();
+        assert_eq!(names, ["libc.so.6+0x80", "[thread start]"]);
+        for number in numbers {
+            let outermost = process.stacks.frames(number).last();
+            assert_eq!(outermost, Some(StackFrame::method(4, None)));
+        }
     }
 
     #[test]

@@ -7,7 +7,8 @@ use clrscope_recording::model::Process as Recorded;
 
 use super::target::explained;
 use crate::agent_file::LIBRARY;
-use crate::errors::{Failure, quoted};
+use crate::errors::{Failure, quoted, shell_word};
+use crate::recorded_process::process_folder;
 
 /// The profiler that the program was started with, as its environment names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,10 +47,10 @@ pub(super) fn refused(process: &Process, error: &Error, folder: &Path) -> Failur
     }
     match error.code() {
         Some(ResultCode::PROFILER_ALREADY_ACTIVE) => match Present::of(process) {
-            Present::Ours => cannot(
-                "it was started under clrscope, which records it from its start".to_owned(),
-                "read the recording of that 'clrscope run' instead",
-            ),
+            Present::Ours => {
+                let why = "it was started under clrscope, which records it from its start";
+                cannot(why.to_owned(), &instead(process.pid()))
+            }
             Present::Other(path) => cannot(
                 format!("another profiler is loaded, {}, and the runtime takes one at a time", quoted(&path)),
                 "start the program without that profiler",
@@ -72,5 +73,16 @@ pub(super) fn refused(process: &Process, error: &Error, folder: &Path) -> Failur
         ),
         Some(code) => cannot(format!("its runtime could not load the agent: {code}"), "run 'clrscope doctor'"),
         None => explained(process, error),
+    }
+}
+
+/// Hint at the recording of a process that was started under clrscope.
+fn instead(pid: u32) -> String {
+    let folder = process_folder(pid, "attach").ok();
+    match folder.as_deref().and_then(Path::parent) {
+        Some(growing) => {
+            format!("look at what it has so far: clrscope report {}", shell_word(&growing.to_string_lossy()))
+        }
+        None => "read the recording of that 'clrscope run' instead".to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 //! The stack table of a process: call stacks as chains of nodes, each shared by all stacks that begin alike.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use super::Tier;
@@ -161,6 +161,28 @@ impl Stacks {
     pub fn native_places(&self) -> impl Iterator<Item = (u32, u32)> {
         let nodes = self.parts.iter().flat_map(|part| &part.nodes);
         nodes.filter(|node| node.kind & stack::KIND_BITS == stack::NATIVE).map(|node| (node.subject, node.offset))
+    }
+
+    /// The outermost places in native code, as modules and offsets, each with the number of nodes that stand on it, its own included.
+    /// Of a damaged table those in front of the first gap.
+    pub fn native_roots(&self) -> impl Iterator<Item = (u32, u32, usize)> {
+        // The root of each node; a caller has a smaller number.
+        let mut roots: Vec<u32> = vec![0];
+        let mut counts: BTreeMap<u32, (u32, u32, usize)> = BTreeMap::new();
+        for (first, nodes) in self.parts() {
+            if first as usize != roots.len() {
+                break;
+            }
+            for (number, node) in (first..).zip(nodes) {
+                let root = if node.parent == 0 { number } else { roots[node.parent as usize] };
+                roots.push(root);
+                if root == number && node.kind & stack::KIND_BITS == stack::NATIVE {
+                    counts.insert(number, (node.subject, node.offset, 0));
+                }
+                counts.entry(root).and_modify(|(.., count)| *count += 1);
+            }
+        }
+        counts.into_values()
     }
 
     /// Makes frames of functions of those in native code: `name` tells the function of a module and an offset.

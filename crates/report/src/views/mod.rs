@@ -24,6 +24,7 @@ mod tree;
 
 use clrscope_analysis::Conditions;
 use clrscope_contract::instruments::first_view;
+use clrscope_recording::layout::instrument;
 use clrscope_recording::model::Recording;
 
 use crate::render::text::units::time;
@@ -109,6 +110,11 @@ fn nothing(what: &str) -> String {
 
 /// Text of a table without functions, and where to look in a recording that has none.
 fn no_functions(conditions: &Conditions<'_>) -> String {
+    if conditions.metric.instrument == instrument::CPU {
+        return "No function to show: no sample was taken, as threads that use no CPU time have none, or the filters leave \
+                nothing. -i wall records what threads wait for."
+            .to_owned();
+    }
     match first_view(conditions.instruments) {
         Some(view) => format!("This recording was made without 'calls': it has no functions; see --view {view}."),
         None => nothing("function"),

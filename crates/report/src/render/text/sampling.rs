@@ -37,7 +37,10 @@ pub(super) fn sampled(of: &SamplingConditions<'_>) -> String {
         text.push_str(&format!(" (asked for: {})", time(asked)));
     }
     let complete = of.complete as f64 / of.samples.max(1) as f64;
-    text.push_str(&format!(": {} samples, {} with a complete stack", count(of.samples), share(complete)));
+    match of.samples {
+        0 => text.push_str(": no samples"),
+        all => text.push_str(&format!(": {} samples, {} with a complete stack", count(all), share(complete))),
+    }
     if of.profiler > 0 {
         text.push_str(&format!(", {} in the profiler", share(of.profiler as f64 / of.samples.max(1) as f64)));
     }
