@@ -213,6 +213,44 @@ fn threads_that_wait_are_seen_where_they_wait_and_for_what() {
     });
 }
 
+/// Between two looks that find a thread at work it waits, too, and a thread that waits for a processor stands where it was seen last.
+#[test]
+fn waits_that_no_look_meets_have_a_stack() {
+    each_runtime(|runtime| {
+        let run = record_with(runtime, "Sampled", "wall:rate=1000", &["switches", "300"]);
+        let process = &run.recording.processes[0];
+        let all = samples(process, "wall");
+        let weight = |is_it: &dyn Fn(&Sample) -> bool| -> u64 {
+            all.iter().filter(|sample| is_it(sample)).map(|sample| sample.weight_ns).sum()
+        };
+        let lost =
+            weight(&|sample| matches!(sample.state, ThreadState::Ready | ThreadState::Waiting) && !sample.complete);
+        let whole = weight(&|_| true);
+        assert!(100 * lost <= whole, "{lost} ns of {whole} on {}: {}", runtime.version, incomplete(process, &all));
+    });
+}
+
+/// The runtime's library has no symbols, and what it does to load a type happens before anybody is told of the type. The program unloads the types
+/// again, and at the highest rate code was asked about that was about to go.
+#[test]
+fn types_that_are_loaded_are_told_and_code_that_goes_is_not_asked_about() {
+    each_runtime(|runtime| {
+        let run = record_with(runtime, "Loading", "cpu:rate=20000,engine=perf", &["contexts"]);
+        if !is_engine(&run, "perf") {
+            return;
+        }
+        assert!(run.finished.status.success(), "{} on {}", run.finished.stderr_text(), runtime.version);
+        let process = &run.recording.processes[0];
+        let all = samples(process, "cpu");
+        let mut of = BTreeMap::<&str, usize>::new();
+        for sample in all.iter().filter(|sample| !sample.profiler) {
+            *of.entry(sample.activity.name()).or_default() += 1;
+        }
+        let (loads, sum) = (of.get("type_loading").copied().unwrap_or(0), of.values().sum::<usize>());
+        assert!(40 * loads > sum, "{of:?} on {}", runtime.version);
+    });
+}
+
 /// While one thread collects, the others stand still; and the collector's time is told from the runtime's other work.
 #[test]
 fn collections_and_threads_that_wait_for_their_end_are_told_apart() {

@@ -84,6 +84,19 @@ impl StackTable {
         kept.iter().rev().try_fold(root, |parent, &frame| self.find_or_add(&mut index, StackNode::new(parent, frame)))
     }
 
+    /// The number of the stack with these frames, innermost first, above those of the stack `callers`, a number of this table. The numbers of
+    /// all stacks between are appended to `numbers`, the outermost first. `None` as for [`intern`](Self::intern). That there are no more than
+    /// [`Stacks::DEEPEST`] frames is for the caller to see to.
+    #[must_use]
+    pub fn intern_above(&self, callers: u32, frames: &[StackFrame], numbers: &mut Vec<u32>) -> Option<u32> {
+        let mut index = self.index();
+        frames.iter().rev().try_fold(callers, |parent, &frame| {
+            let number = self.find_or_add(&mut index, StackNode::new(parent, frame))?;
+            numbers.push(number);
+            Some(number)
+        })
+    }
+
     fn index(&self) -> MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -141,6 +141,11 @@ impl Bodies {
         self.stubs.clear();
     }
 
+    /// Whether the runtime was asked for an address not long ago, and knew no method there.
+    pub(super) fn is_known_stub(&self, address: usize) -> bool {
+        self.stubs.contains_key(&address)
+    }
+
     fn retire(&mut self, start: usize, gone_ns: u64) {
         if let Some(body) = self.live.remove(&start) {
             self.gone.push_back((body, gone_ns));

@@ -127,6 +127,34 @@ impl Elf {
     }
 }
 
+impl Elf {
+    /// The function around an address, both as the file gives addresses: from where it begins up to where the next one does, by the sorted table in
+    /// front of the unwind data; `None` where there is none, or in another form than linkers write.
+    pub(crate) fn function_around(&self, address: u64) -> Option<Range<u64>> {
+        /// Version 1; the table's length as a number, its rows as distances from the header.
+        const FORM: [u8; 4] = [1, 0x1B, 0x03, 0x3B];
+        const ROWS: usize = 12;
+        let Section { addresses, bytes } = self.eh_frame_header.as_ref()?;
+        if !bytes.starts_with(&FORM) {
+            return None;
+        }
+        let start = |row: usize| {
+            let distance = number(bytes, ROWS + 8 * row, 4)? as u32 as i32;
+            addresses.start.checked_add_signed(distance.into())
+        };
+        let (mut low, mut high) = (0, (number(bytes, 8, 4)? as usize).min((bytes.len() - ROWS) / 8));
+        let rows = high;
+        // The last row that begins at or before the address.
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if start(middle)? <= address { low = middle + 1 } else { high = middle }
+        }
+        let end = if low < rows { start(low)? } else { self.text.end };
+        let begin = start(low.checked_sub(1)?)?;
+        (begin..end).contains(&address).then_some(begin..end)
+    }
+}
+
 /// The rows of a table of a file.
 fn table(
     file: &(impl Bytes + ?Sized),
@@ -180,6 +208,25 @@ mod tests {
         let frames = elf.eh_frame.expect("frames to be undone");
         assert_eq!((frames.addresses.end - frames.addresses.start) as usize, frames.bytes.len());
         assert!(elf.eh_frame_header.is_some());
+    }
+
+    #[test]
+    fn a_function_begins_where_the_unwind_data_says() {
+        let elf = Elf::of_file(Path::new("/proc/self/exe")).expect("an ELF file");
+        let maps = crate::os::process::mappings();
+        let first = maps.lines().next().and_then(|line| line.split('-').next()).expect("a mapping");
+        let base = u64::from_str_radix(first, 16).expect("an address") - elf.loaded.start;
+        let function = Elf::function_around as *const () as u64 - base;
+        let found = elf.function_around(function).expect("a function");
+        assert_eq!(found.start, function);
+        assert_eq!(elf.function_around(found.end - 1), Some(found));
+        assert_eq!((elf.function_around(0), elf.function_around(u64::MAX)), (None, None));
+        let cut = |bytes: usize| {
+            let mut cut = elf.clone();
+            cut.eh_frame_header.as_mut().expect("a table").bytes.truncate(bytes);
+            cut.function_around(function)
+        };
+        assert!([0, 4, 8, 11].map(cut).iter().all(Option::is_none));
     }
 
     #[test]

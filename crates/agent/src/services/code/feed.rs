@@ -5,6 +5,7 @@
 //! There is one feed in a process, a part of the agent's composition of callbacks, and as many readers as there are maps.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clr_profiler::{Callbacks, CodeRange, Events, FunctionId, ModuleId, ProfilerInfo, ReJitId, Result};
@@ -75,6 +76,8 @@ pub(crate) struct CodeFeed {
     info: ProfilerInfo,
     functions: Arc<Functions>,
     told: Mutex<Told>,
+    /// Monotonic nanoseconds of the last callback about a module that goes.
+    last_unload_ns: AtomicU64,
 }
 
 /// The feed of the process, once somebody has asked for a map of code.
@@ -99,7 +102,12 @@ impl CodeFeed {
         Events::JIT_COMPILATION.union(Events::DYNAMIC_FUNCTION_UNLOADS).union(Events::MODULE_LOADS);
 
     fn new(info: &ProfilerInfo, functions: &Arc<Functions>) -> Self {
-        Self { info: info.clone(), functions: Arc::clone(functions), told: Mutex::default() }
+        Self {
+            info: info.clone(),
+            functions: Arc::clone(functions),
+            told: Mutex::default(),
+            last_unload_ns: AtomicU64::new(0),
+        }
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {
@@ -126,6 +134,11 @@ impl CodeFeed {
     /// Origin of the body that begins at `start`, where that was told.
     pub(super) fn origin(&self, start: usize) -> Option<Origin> {
         self.told().origins.get(&start).copied()
+    }
+
+    /// Monotonic nanoseconds when a module began to go or was gone last; 0 for never.
+    pub(super) fn last_unload_ns(&self) -> u64 {
+        self.last_unload_ns.load(Ordering::Acquire)
     }
 
     fn compiled(&self, function: FunctionId, rejit: ReJitId) {
@@ -186,8 +199,13 @@ impl Callbacks for CodeFeed {
         self.tell(|news| news.freed.push((function, now)));
     }
 
+    fn module_unload_started(&self, _module: ModuleId) {
+        self.last_unload_ns.store(monotonic_ns(), Ordering::Release);
+    }
+
     fn module_unload_finished(&self, _module: ModuleId, _status: Result<()>) {
         let now = monotonic_ns();
+        self.last_unload_ns.store(now, Ordering::Release);
         self.tell(|news| news.unloaded_ns = Some(now));
         let mut told = self.told();
         // Of which modules these are is not known, and their identifiers and addresses may be used again.

@@ -38,8 +38,9 @@ use crate::services::stacks::Mix;
 
 /// Longest time that a list of mappings is believed.
 const STALE_NS: u64 = 2_000_000_000;
-/// Shortest time between two readings of it.
-const HASTE_NS: u64 = 200_000_000;
+/// Shortest time between two readings of it for the sake of single addresses. As long as readings bring nothing, each is twice as long after the
+/// one before.
+const HASTE_NS: u64 = 50_000_000;
 
 /// Code at an address.
 #[derive(Clone)]
@@ -66,7 +67,9 @@ pub(crate) struct CodeMap {
     modules: HashMap<usize, (u32, Arc<Library>)>,
     special: HashMap<&'static str, u32>,
     read_ns: u64,
-    /// The list of mappings has changed since what was found out about addresses was last thrown away.
+    /// Time after which the list is read again for the sake of one address.
+    haste_ns: u64,
+    /// What lay at an address is gone since what was found out about addresses was last thrown away.
     has_moved: bool,
     /// Places found at addresses, until code goes or comes to lie where none was.
     places: HashMap<usize, Place, BuildHasherDefault<Mix>>,
@@ -89,6 +92,7 @@ impl CodeMap {
             modules: HashMap::new(),
             special: HashMap::new(),
             read_ns: 0,
+            haste_ns: HASTE_NS,
             has_moved: false,
             places: HashMap::default(),
             frames: HashMap::default(),
@@ -98,8 +102,7 @@ impl CodeMap {
     /// Takes what callbacks told; whether something is gone, so that what was found out about addresses may be wrong now.
     pub(crate) fn update(&mut self) -> bool {
         let news = self.feed.take(self.reader);
-        let is_stale = monotonic_ns().saturating_sub(self.read_ns) > STALE_NS;
-        if is_stale {
+        if self.is_older_than(STALE_NS) {
             self.refresh();
             self.bodies.forget_stubs();
             self.places.retain(|_, place| !matches!(place, Place::Stub));
@@ -113,8 +116,51 @@ impl CodeMap {
     }
 
     fn refresh(&mut self) {
-        self.has_moved |= self.native.refresh();
+        self.has_moved |= self.native.take(&crate::os::process::mappings());
         self.read_ns = monotonic_ns();
+    }
+
+    /// Whether the list was read longer ago.
+    fn is_older_than(&self, time_ns: u64) -> bool {
+        monotonic_ns().saturating_sub(self.read_ns) > time_ns
+    }
+
+    /// Reads the list for the sake of an address that is not in it, if it may be: unwinding that has lost its way finds such all the time.
+    fn refresh_for(&mut self, address: usize) {
+        if self.is_older_than(self.haste_ns) {
+            self.refresh();
+            let was_worth_it = self.native.at(address).is_some();
+            self.haste_ns = if was_worth_it { HASTE_NS } else { (2 * self.haste_ns).min(STALE_NS) };
+        }
+    }
+
+    /// Asks the runtime for a method at an address that was on a thread's stack at a time. Not where a module was unloaded since: the runtime reads
+    /// what it knows of code that it is about to give back.
+    fn ask(&mut self, address: usize, is_image: bool, time_ns: u64) -> Option<Arc<Body>> {
+        if self.may_be_gone(time_ns) { None } else { self.bodies.ask(address, is_image, &self.feed) }
+    }
+
+    /// Whether code that was there at a time may be gone by now.
+    fn may_be_gone(&self, time_ns: u64) -> bool {
+        self.feed.last_unload_ns() >= time_ns
+    }
+
+    /// Whether there may be code at an address, as far as that is known without reading the list again: for words that are addresses by
+    /// chance as a rule.
+    pub(crate) fn is_code(&mut self, address: usize, time_ns: u64) -> bool {
+        self.places.contains_key(&address)
+            || self.native.at(address).is_some()
+            || !self.bodies.is_known_stub(address)
+                && (self.bodies.find(address, time_ns).is_some() || self.ask(address, false, time_ns).is_some())
+    }
+
+    /// The function of a library around an address, by the library's unwind data.
+    pub(crate) fn native_function(&self, address: usize) -> Option<(&Library, Range<usize>)> {
+        let Contents::Library(library) = self.native.at(address)? else { return None };
+        let distance = (library.base as u64).wrapping_sub(library.elf.loaded.start);
+        let found = library.elf.function_around((address as u64).wrapping_sub(distance))?;
+        let at = |address: u64| address.wrapping_add(distance) as usize;
+        Some((library, at(found.start)..at(found.end)))
     }
 
     /// Code that ran at an address at a time. An address behind a call belongs to the next instruction: give the one before.
@@ -124,7 +170,12 @@ impl CodeMap {
         }
         let place = self.look_up(address, time_ns);
         // Code may come to lie where none is.
-        if !matches!(place, Place::Nowhere) {
+        let is_sure = match place {
+            Place::Nowhere => false,
+            Place::Stub => !self.may_be_gone(time_ns),
+            Place::Method(_) | Place::Native(..) => true,
+        };
+        if is_sure {
             self.places.insert(address, place.clone());
         }
         place
@@ -137,13 +188,11 @@ impl CodeMap {
         let mut contents = self.native.at(address).cloned();
         if contents.is_none() {
             // The runtime maps memory for code all the time; asking it costs less than reading the list.
-            if let Some(body) = self.bodies.ask(address, false, &self.feed) {
+            if let Some(body) = self.ask(address, false, time_ns) {
                 return Place::Method(body);
             }
-            if monotonic_ns().saturating_sub(self.read_ns) > HASTE_NS {
-                self.refresh();
-                contents = self.native.at(address).cloned();
-            }
+            self.refresh_for(address);
+            contents = self.native.at(address).cloned();
         }
         match contents {
             Some(Contents::Library(library)) => {
@@ -151,7 +200,7 @@ impl CodeMap {
                 Place::Native(library, module)
             }
             Some(Contents::Runtime { is_image }) => {
-                self.bodies.ask(address, is_image, &self.feed).map_or(Place::Stub, Place::Method)
+                self.ask(address, is_image, time_ns).map_or(Place::Stub, Place::Method)
             }
             None => Place::Nowhere,
         }

@@ -64,16 +64,15 @@ struct Line<'a> {
 }
 
 impl NativeMap {
-    /// Reads the list again; whether anything that can be run has come, gone or moved.
-    pub(crate) fn refresh(&mut self) -> bool {
+    /// Takes the system's list as it is now; whether anything that could be run is gone, or something else lies there now.
+    pub(super) fn take(&mut self, list: &str) -> bool {
         if self.main.as_os_str().is_empty() {
             self.main = crate::os::process::executable();
         }
-        let list = crate::os::process::mappings();
         let mut bases: HashMap<&str, usize> = HashMap::new();
         let mut mapped = Vec::new();
         for line in list.lines().filter_map(Line::parse) {
-            if line.offset == 0 {
+            if line.offset == 0 && !line.path.is_empty() {
                 bases.insert(line.path, line.addresses.start);
             }
             if line.can_run {
@@ -82,16 +81,31 @@ impl NativeMap {
                 mapped.push(Mapped { addresses: line.addresses, contents });
             }
         }
-        let has_changed = self.mapped != mapped;
-        self.mapped = mapped;
-        has_changed
+        let before = std::mem::replace(&mut self.mapped, mapped);
+        // Code is added all the time, and pieces that lie side by side become one.
+        !before.iter().all(|mapped| self.still_has(mapped))
+    }
+
+    /// Whether at all addresses of a mapping of before there is what was there.
+    fn still_has(&self, before: &Mapped) -> bool {
+        let mut at = before.addresses.start;
+        while at < before.addresses.end {
+            match self.mapping(at) {
+                Some(now) if now.contents == before.contents => at = now.addresses.end,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    fn mapping(&self, address: usize) -> Option<&Mapped> {
+        let after = self.mapped.partition_point(|mapped| mapped.addresses.start <= address);
+        self.mapped.get(after.checked_sub(1)?).filter(|found| found.addresses.contains(&address))
     }
 
     /// Contents at an address, as far as the list says that something there can be run.
     pub(crate) fn at(&self, address: usize) -> Option<&Contents> {
-        let after = self.mapped.partition_point(|mapped| mapped.addresses.start <= address);
-        let found = self.mapped.get(after.checked_sub(1)?)?;
-        found.addresses.contains(&address).then_some(&found.contents)
+        self.mapping(address).map(|mapped| &mapped.contents)
     }
 
     /// The code of all libraries.
@@ -174,7 +188,7 @@ mod tests {
     #[test]
     fn functions_of_libraries_and_of_the_program_are_found_where_they_are_loaded() {
         let mut map = NativeMap::default();
-        assert!(map.refresh(), "everything is new");
+        assert!(!map.take(&crate::os::process::mappings()), "nothing is gone");
         let library = |address: usize| match map.at(address) {
             Some(Contents::Library(library)) => Arc::clone(library),
             other => panic!("{other:?}"),
@@ -187,6 +201,23 @@ mod tests {
         assert_eq!(own.elf.loaded.start, 0, "tests are linked to be loaded anywhere");
         assert!(map.at((&raw const *Box::new(1)).addr()).is_none(), "data can't be run");
         assert!(map.at(0).is_none() && map.at(usize::MAX).is_none());
+    }
+
+    #[test]
+    fn code_that_comes_leaves_what_was_there_and_code_that_goes_does_not() {
+        let mut map = NativeMap::default();
+        let list = |code: &[&str]| {
+            let lines =
+                code.iter().map(|addresses| format!("{addresses} r-xs 00000000 00:01 7 /memfd:code (deleted)\n"));
+            lines.chain(["7000-9000 r-xp 00001000 fd:01 7 /a/b.dll\n".to_owned()]).collect::<String>()
+        };
+        assert!(!map.take(&list(&["1000-2000"])), "nothing was there");
+        assert!(!map.take(&list(&["1000-3000", "3000-5000", "5000-6000"])), "more");
+        assert!(!map.take(&list(&["1000-6000"])), "pieces that became one");
+        assert!(map.take(&list(&["2000-6000"])), "the first piece is gone");
+        assert!(map.take(&list(&[])) && !map.take(&list(&["2000-6000"])), "all of it is gone, and comes again");
+        let other = list(&["2000-6000"]).replace("/memfd:code (deleted)", "/a/c.dll");
+        assert!(map.take(&other), "something else lies there");
     }
 
     #[test]

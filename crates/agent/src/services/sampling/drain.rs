@@ -26,10 +26,12 @@ use crate::services::code::CodeMap;
 
 /// Between two rounds.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Between two looks which threads there are.
+/// Between two looks which threads there are, where new ones must be met, and where all that is learnt is which have ended.
 const THREADS_NS: u64 = 50_000_000;
-/// Pause until the next look at the threads, in times of what a look takes.
-const BETWEEN_LOOKS: u64 = 50;
+const ENDED_NS: u64 = 250_000_000;
+/// Pause until the next look at the threads, in times of what a look takes, and the longest.
+const BETWEEN_LOOKS: u64 = 200;
+const LONGEST_NS: u64 = 1_000_000_000;
 /// Between two looks at handlers and mappings.
 const CHECK_NS: u64 = 1_000_000_000;
 
@@ -90,7 +92,7 @@ impl Drain {
             self.frames.kernel_start = kernel_start();
         }
         if let Some(sample) = sample_here() {
-            self.frames.map.update();
+            self.frames.update();
             self.frames.unwinder.learn_start_of_threads(&mut self.frames.map, &sample);
         }
         loop {
@@ -113,15 +115,16 @@ impl Drain {
 
     fn round(&mut self) {
         let now = monotonic_ns();
-        if self.frames.map.update() {
-            self.frames.unwinder.forget();
-        }
+        self.frames.update();
+        let type_loads = self.sampler.type_loads.take(self.frames.knows_type_loads());
+        type_loads.iter().for_each(|sample| self.frames.learn_type_load(sample));
         if now >= self.next_threads_ns {
             let began = own_cpu_ns().unwrap_or(0);
             self.update_threads();
             // With thousands of threads a look takes milliseconds.
             let took_ns = own_cpu_ns().unwrap_or(0).saturating_sub(began);
-            self.next_threads_ns = now + (BETWEEN_LOOKS * took_ns).clamp(THREADS_NS, 4 * THREADS_NS);
+            let least_ns = if self.meets_threads() { THREADS_NS } else { ENDED_NS };
+            self.next_threads_ns = now + (BETWEEN_LOOKS * took_ns).clamp(least_ns, LONGEST_NS);
         }
         self.drain();
         if matches!(self.engine, Engine::Timers(_)) && !self.has_given_up && !super::os::signal::is_ours() {
@@ -136,6 +139,11 @@ impl Drain {
             self.sampler.work.copy_into(&mut self.work);
             poll.round(now, output, &mut self.frames, &self.work);
         }
+    }
+
+    /// Whether something is to be done for each new thread: those that come under perf events have inherited them.
+    fn meets_threads(&self) -> bool {
+        matches!(self.engine, Engine::Timers(_)) || self.kernel_time.is_some() || self.wall.is_some()
     }
 
     /// Looks which threads there are.
@@ -268,7 +276,10 @@ impl Drain {
                 activity: match found.touched {
                     Touched { compiler: true, .. } => Activity::Jit,
                     Touched { collector: true, .. } => Activity::Gc,
-                    _ => work.activity(sample.os_id, sample.time_ns),
+                    Touched { type_load, .. } => match work.activity(sample.os_id, sample.time_ns) {
+                        Activity::None if type_load => Activity::TypeLoading,
+                        other => other,
+                    },
                 },
                 complete: found.is_complete,
                 kernel: sample.in_kernel,
@@ -307,7 +318,7 @@ impl Drain {
             if let Some(targets) = self.sampler.targets.get() {
                 lock(targets).clear();
             }
-            self.frames.map.update();
+            self.frames.update();
             self.drain();
             self.fill_in_kernel(&threads::all(), true);
             if let Some((output, poll)) = &mut self.wall {

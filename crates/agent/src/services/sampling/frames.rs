@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use clrscope_recording::model::{StackFrame, ThreadState};
+use clrscope_recording::model::{StackFrame, Stacks, ThreadState};
 use clrscope_recording::writer::monotonic_ns;
 
-use super::os::task::{BETWEEN_READINGS, StackRanges};
+use super::last_stacks::{LastStacks, WalkedFrame};
+use super::os::task::{BETWEEN_READINGS, MOST_COPIED, StackRanges};
 use super::raw::RawSample;
 use super::unwind::{Ending, StackUnwinder, Touched};
 use crate::os::memory::copy_if_there;
@@ -20,12 +21,12 @@ pub(super) struct Frames {
     pub(super) unwinder: StackUnwinder,
     pub(super) kernel_start: Option<usize>,
     frames: Vec<StackFrame>,
+    /// Numbers of the stacks that begin with each of the frames.
+    numbers: Vec<u32>,
+    last: LastStacks,
     /// Bounds of stacks, as they were looked up last.
     ranges: Option<StackRanges>,
 }
-
-/// Bytes of a stack that are read on at most.
-const MOST_READ: usize = 64 << 10;
 
 /// A stack that was found.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,23 +39,76 @@ pub(super) struct FoundStack {
 
 impl Frames {
     pub(super) fn new(stacks: &'static RecordedStacks, map: CodeMap) -> Self {
-        Self { stacks, map, unwinder: StackUnwinder::new(), kernel_start: None, frames: Vec::new(), ranges: None }
+        Self {
+            stacks,
+            map,
+            unwinder: StackUnwinder::new(),
+            kernel_start: None,
+            frames: Vec::new(),
+            numbers: Vec::new(),
+            last: LastStacks::default(),
+            ranges: None,
+        }
     }
 
-    /// The stack of a sample of a thread that goes on: where the sample holds too little of it, the rest is read now.
+    /// Takes what callbacks told of code that came and went.
+    pub(super) fn update(&mut self) {
+        if self.map.update() {
+            self.unwinder.forget();
+            self.last.forget();
+        }
+    }
+
+    /// The stack of a sample of a thread that goes on: what lies further out than its thread has returned since its last sample is as it was,
+    /// and where the sample holds too little of the stack, the rest is read now.
     pub(super) fn of_running(&mut self, sample: &mut RawSample) -> FoundStack {
-        let found = self.of(sample);
+        let found = self.since_last(sample);
         if found.is_complete || sample.registers.ip == 0 {
             return found;
         }
         let Some(stack) = self.stack_around(sample.registers.sp) else { return found };
         let is_same = sample.read_on(self.unwinder.lost_at, |start| {
-            let mut bytes = vec![0; stack.end.saturating_sub(start).min(MOST_READ) & !7];
+            let mut bytes = vec![0; stack.end.saturating_sub(start).min(MOST_COPIED) & !7];
             let is_there = copy_if_there(start, &mut bytes);
             bytes.truncate(if is_there { bytes.len() } else { 0 });
             bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
         });
-        if is_same { self.of(sample) } else { found }
+        if is_same { self.since_last(sample) } else { found }
+    }
+
+    /// The stack of a sample, from where it differs from the last one of the thread. A stack that is found whole is the thread's last one then.
+    fn since_last(&mut self, sample: &RawSample) -> FoundStack {
+        if sample.registers.ip == 0 {
+            return self.of(sample);
+        }
+        let last = self.last.of(sample.os_id);
+        let (ending, joined) = self.unwinder.walk(&mut self.map, sample, Some(last.compare(sample)));
+        let callers = joined.map_or(&[][..], |index| last.frames_to(index));
+        let walked = &self.unwinder.walked;
+        if ending != Ending::Complete {
+            return self.of_walked(sample, ending);
+        }
+        if callers.len() + walked.len() + sample.kernel.len() >= Stacks::DEEPEST {
+            last.forget();
+            return self.of(sample);
+        }
+        let marks = walked.iter().chain(callers.iter().rev().map(|(frame, _)| frame)).map(|frame| frame.marks);
+        let touched = Touched::by(marks);
+        self.frames.clear();
+        self.frames.extend(walked.iter().map(|walked| walked.frame));
+        let callers = callers.last().map_or(0, |(_, number)| *number);
+        let number = self.stacks.number_above(callers, &self.frames, &mut self.numbers);
+        match number {
+            0 => last.forget(),
+            _ => last.take(joined, walked, &self.numbers),
+        }
+        self.frames.clear();
+        self.add_kernel(sample);
+        let number = match self.frames.is_empty() || number == 0 {
+            true => number,
+            false => self.stacks.number_above(number, &self.frames, &mut self.numbers),
+        };
+        FoundStack { number, is_complete: true, touched }
     }
 
     /// Bounds of the stack around an address. The list is read again where it doesn't say, but rarely.
@@ -71,7 +125,30 @@ impl Frames {
 
     /// The stack of a sample.
     pub(super) fn of(&mut self, sample: &RawSample) -> FoundStack {
+        let ending = match sample.registers.ip {
+            // A thread of the kernel's, or one that is about to end: there is no user mode to go on in.
+            0 => {
+                self.unwinder.walked.clear();
+                Ending::Complete
+            }
+            _ => self.unwinder.walk(&mut self.map, sample, None).0,
+        };
+        self.of_walked(sample, ending)
+    }
+
+    /// The stack of a sample whose frames were walked from the innermost on.
+    fn of_walked(&mut self, sample: &RawSample, ending: Ending) -> FoundStack {
         self.frames.clear();
+        self.add_kernel(sample);
+        let walked: &[WalkedFrame] = &self.unwinder.walked;
+        self.frames.extend(walked.iter().map(|walked| walked.frame));
+        let number = self.stacks.number_of(&self.frames, ending != Ending::Complete);
+        let touched = Touched::by(walked.iter().map(|walked| walked.marks));
+        FoundStack { number, is_complete: ending == Ending::Complete, touched }
+    }
+
+    /// Adds the frames in the kernel.
+    fn add_kernel(&mut self, sample: &RawSample) {
         for &address in &sample.kernel {
             let offset = self.kernel_start.and_then(|start| address.checked_sub(start)).unwrap_or(0);
             self.frames.push(self.map.kernel(u32::try_from(offset).unwrap_or(0)));
@@ -79,13 +156,6 @@ impl Frames {
         if sample.in_kernel && sample.kernel.is_empty() {
             self.frames.push(self.map.kernel(0));
         }
-        let (ending, touched) = match sample.registers.ip {
-            // A thread of the kernel's, or one that is about to end: there is no user mode to go on in.
-            0 => (Ending::Complete, Touched::default()),
-            _ => self.unwinder.walk(&mut self.map, sample, &mut self.frames),
-        };
-        let number = self.stacks.number_of(&self.frames, ending != Ending::Complete);
-        FoundStack { number, is_complete: ending == Ending::Complete, touched }
     }
 
     /// State of a thread that waits in a call of the kernel that locks, events and sleeps are all made of, by the methods that
@@ -93,6 +163,16 @@ impl Frames {
     pub(super) fn state_of_last(&self, stack: FoundStack, is_suspended: bool) -> ThreadState {
         let names = self.unwinder.innermost.iter().map(|body| self.map.name(body)).collect();
         state_by_names(names, stack.touched.own_code, is_suspended)
+    }
+
+    /// Learns from the stack of a callback about a type.
+    pub(super) fn learn_type_load(&mut self, sample: &RawSample) {
+        self.unwinder.learn_type_load(&mut self.map, sample);
+    }
+
+    /// Whether more of such stacks would say no more.
+    pub(super) fn knows_type_loads(&self) -> bool {
+        self.unwinder.type_loaders.is_enough()
     }
 
     /// The innermost frame in user mode alone.

@@ -6,8 +6,8 @@
 //! | [`os`] | what interrupts threads: `os::signal` and `os::timers`, or `os::perf`; what the system says of single threads |
 //! | [`ring`] | what signal handlers write into; [`targets`] the threads that have a timer |
 //! | [`engine`] | the choice between the engines, and what they have in common |
-//! | [`unwind`] | from registers and words to frames |
-//! | [`frames`] | from samples to numbers of stacks; [`output`] where samples go |
+//! | [`unwind`] | from registers and words to frames; [`type_loads`] in which of them the runtime loads types |
+//! | [`frames`] | from samples to numbers of stacks, by what has changed since the [`last_stacks`]; [`output`] where samples go |
 //! | [`drain`] | the thread that takes samples from the engine and records them; [`known_threads`] whose they are |
 //! | [`kernel_time`] | time in the kernel that may not be sampled |
 //! | [`switches`] | whether threads are switched too often for perf events |
@@ -23,6 +23,7 @@ mod engine;
 mod frames;
 mod kernel_time;
 mod known_threads;
+mod last_stacks;
 mod os;
 mod output;
 mod poll;
@@ -31,6 +32,7 @@ mod ring;
 mod runtime_work;
 mod switches;
 mod targets;
+mod type_loads;
 mod unwind;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -38,7 +40,7 @@ use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use clr_profiler::callback_args::SuspendReason;
 use clr_profiler::internals::CurrentStack;
-use clr_profiler::{Callbacks, Events, ModuleId, ObjectId, OwnThread, ProfilerInfo, Result, ThreadId};
+use clr_profiler::{Callbacks, ClassId, Events, ModuleId, ObjectId, OwnThread, ProfilerInfo, Result, ThreadId};
 use clrscope_recording::writer::{EventStore, ProcessWriter};
 
 use drain::Drain;
@@ -46,6 +48,7 @@ use engine::Engine;
 use os::signal;
 use runtime_work::{RuntimeWork, Work};
 use targets::Targets;
+use type_loads::TypeLoads;
 
 use crate::services::code::{CodeFeed, CodeMap};
 use crate::services::developer_log::{Level, log};
@@ -109,6 +112,7 @@ impl SharedSampler {
             wall: OnceLock::new(),
             targets: OnceLock::new(),
             work: RuntimeWork::new(),
+            type_loads: TypeLoads::default(),
             uses_signals: AtomicBool::new(false),
             state: AtomicU8::new(State::On as u8),
             begun: Once::new(),
@@ -145,6 +149,7 @@ pub(crate) struct Sampler {
     /// The threads with timers, where there are timers.
     targets: OnceLock<Mutex<Targets>>,
     work: RuntimeWork,
+    type_loads: TypeLoads,
     /// Samples are taken by signals.
     uses_signals: AtomicBool,
     state: AtomicU8,
@@ -165,7 +170,7 @@ impl Sampler {
 
     /// The events that it wants from the runtime. For after [`begin`](Self::begin).
     pub(crate) fn events(&self) -> Events {
-        let code = CodeFeed::EVENTS | Events::THREADS | Events::SUSPENSIONS;
+        let code = CodeFeed::EVENTS | Events::THREADS | Events::SUSPENSIONS | Events::CLASS_LOADS;
         // Where signals are kept out of hardware exceptions, each exception lets them in again.
         if self.uses_signals.load(Ordering::Acquire) { code | Events::EXCEPTIONS } else { code }
     }
@@ -286,6 +291,10 @@ impl Callbacks for Sampler {
 
     fn module_load_finished(&self, _module: ModuleId, _status: Result<()>) {
         self.work.end(|work| work == Work::ModuleLoad);
+    }
+
+    fn class_load_started(&self, _class: ClassId) {
+        self.type_loads.told();
     }
 
     fn runtime_suspend_started(&self, reason: SuspendReason) {

@@ -3,7 +3,9 @@
 //! Nobody is interrupted: a signal would let calls of the kernel end early that otherwise go on (`poll`, `epoll_wait`, `nanosleep`,
 //! `futex` answer EINTR whatever the handler's flags). A thread that waits stands still, so its stack is read from
 //! outside, once; as long as it has not run since, one record counts all samples of it, and the system is asked ever more
-//! rarely. Time on a processor comes from the engine's samples; time waiting for one is what the system adds up.
+//! rarely. Time on a processor comes from the engine's samples; time waiting for one is what the system adds up, spent where the thread was
+//! seen last. Where a thread ran at one look and at the next, nobody has seen what it waited for between: that time is part of the wait
+//! that is seen next.
 
 use std::collections::HashMap;
 
@@ -52,8 +54,8 @@ struct Watched {
     pause_ns: u64,
     state: ThreadState,
     stack: FoundStack,
-    /// The stack when it was last seen to run.
-    ran_in: FoundStack,
+    /// The stack when one was seen last, whether the thread ran or waited.
+    seen: FoundStack,
     /// End of the stack, once that was looked up.
     stack_end: Option<usize>,
     /// Times that the stack is looked for again where it was not found whole: what it leads through may have been loaded a moment ago,
@@ -61,6 +63,8 @@ struct Watched {
     tries: u32,
     /// Time in this state that no record stands for yet.
     open_ns: u64,
+    /// Time of waits that nobody has seen.
+    unseen_ns: u64,
     /// Time on a processor of samples that no record stands for yet.
     ran_ns: u64,
 }
@@ -98,7 +102,7 @@ impl Poll {
         self.watched.retain(|os_id, watched| {
             let stays = is_among(alive, *os_id);
             if !stays {
-                watched.close(start_ns, interval_ns, output);
+                watched.finish(start_ns, interval_ns, output);
             }
             stays
         });
@@ -121,7 +125,7 @@ impl Poll {
     /// A thread was sampled while it ran; one record stands for as many samples as make up the interval.
     pub(super) fn ran(&mut self, os_id: u32, sample: &Sample, found: FoundStack, output: &mut Output) {
         let Some(watched) = self.watched.get_mut(&os_id) else { return };
-        watched.ran_in = found;
+        watched.seen = found;
         watched.ran_ns += sample.weight_ns;
         let count = watched.ran_ns / self.interval_ns;
         if count > 0 {
@@ -136,7 +140,7 @@ impl Poll {
             if let Some(schedule) = watched.task.schedule() {
                 watched.account(schedule, self.start_ns, self.interval_ns, output);
             }
-            watched.close(self.start_ns, self.interval_ns, output);
+            watched.finish(self.start_ns, self.interval_ns, output);
         }
         self.watched.clear();
     }
@@ -153,10 +157,11 @@ impl Watched {
             pause_ns: 0,
             state: ThreadState::Unknown,
             stack: FoundStack::default(),
-            ran_in: FoundStack::default(),
+            seen: FoundStack::default(),
             stack_end: None,
             tries: TRIES,
             open_ns: 0,
+            unseen_ns: 0,
             ran_ns: 0,
         }
     }
@@ -191,7 +196,7 @@ impl Watched {
         self.schedule = schedule;
         self.open_ns += passed.saturating_sub(ran).saturating_sub(waited);
         if waited >= interval_ns / 2 {
-            self.write(ThreadState::Ready, self.ran_in, waited, start_ns, interval_ns, output);
+            self.write(ThreadState::Ready, self.seen, waited, start_ns, interval_ns, output);
         }
     }
 
@@ -214,6 +219,8 @@ impl Watched {
             return;
         }
         self.stack = sources.frames.of(&sample);
+        self.seen = self.stack;
+        self.open_ns += std::mem::take(&mut self.unseen_ns);
         self.state = match call.state() {
             _ if !self.stack.touched.own_code && is_pool(&self.thread) => ThreadState::Idle,
             ThreadState::Lock => {
@@ -223,17 +230,31 @@ impl Watched {
         };
     }
 
-    /// Records the time that no record stands for yet.
+    /// Records the time that no record stands for yet. Of a thread that ran at the last look it is part of what is seen next; where nothing is
+    /// seen for long, the thread is recorded to wait where it was seen to run.
     fn close(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
         let open_ns = std::mem::take(&mut self.open_ns);
-        // What a thread that runs did between two looks is too short to have a stack.
-        let state = match self.state {
-            ThreadState::Running => ThreadState::Waiting,
-            state => state,
-        };
-        if open_ns >= interval_ns / 2 {
-            self.write(state, self.stack, open_ns, start_ns, interval_ns, output);
+        if self.state == ThreadState::Running {
+            self.unseen_ns += open_ns;
+            if self.unseen_ns >= RECORD_NS {
+                self.give_up_unseen(start_ns, interval_ns, output);
+            }
+        } else if open_ns >= interval_ns / 2 {
+            self.write(self.state, self.stack, open_ns, start_ns, interval_ns, output);
         }
+    }
+
+    fn give_up_unseen(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
+        let unseen_ns = std::mem::take(&mut self.unseen_ns);
+        if unseen_ns >= interval_ns / 2 {
+            self.write(ThreadState::Waiting, self.seen, unseen_ns, start_ns, interval_ns, output);
+        }
+    }
+
+    /// Records what is left, when the thread has ended or recording stops.
+    fn finish(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
+        self.close(start_ns, interval_ns, output);
+        self.give_up_unseen(start_ns, interval_ns, output);
     }
 
     fn write(

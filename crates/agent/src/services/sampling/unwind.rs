@@ -5,17 +5,21 @@
 //! are loaded.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use clrscope_recording::model::{StackFrame, Stacks};
+use clrscope_recording::model::Stacks;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 
+use super::last_stacks::{Comparison, WalkedFrame};
 use super::raw::{RawSample, Registers};
+use super::type_loads::TypeLoaders;
 use crate::os::memory::copy_if_there;
 use crate::services::code::arch::{LeafStep, follows_call};
 use crate::services::code::{Body, CodeMap, Library, Place};
+use crate::services::stacks::Mix;
 
 /// Bytes of a stack at most: a frame pointer further up is none.
 const MOST_STACK: usize = 64 << 20;
@@ -31,6 +35,22 @@ pub(crate) enum Ending {
     Lost,
 }
 
+/// Marks of a frame, which say something of the whole stack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Marks {
+    /// The just-in-time compiler.
+    compiler: bool,
+    /// The library of the collector, where that is one of its own.
+    collector: bool,
+    /// The agent.
+    agent: bool,
+    /// A function of the runtime in which types are loaded.
+    loads_types: bool,
+    /// A method, and one that is not the framework's.
+    method: bool,
+    own_code: bool,
+}
+
 /// Marks that the frames of a stack left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Touched {
@@ -40,24 +60,49 @@ pub(crate) struct Touched {
     pub(crate) collector: bool,
     /// The agent: what it calls it calls for the profiler.
     pub(crate) agent: bool,
+    /// The runtime, which loads a type, and no method that it called for that.
+    pub(crate) type_load: bool,
     /// A method that is not the framework's.
     pub(crate) own_code: bool,
 }
+
+impl Touched {
+    /// Of the marks of a stack's frames, innermost first.
+    pub(super) fn by(marks: impl Iterator<Item = Marks>) -> Self {
+        let (mut all, mut in_method) = (Self::default(), false);
+        for frame in marks {
+            all.compiler |= frame.compiler;
+            all.collector |= frame.collector;
+            all.agent |= frame.agent;
+            all.own_code |= frame.own_code;
+            all.type_load |= frame.loads_types && !in_method;
+            in_method |= frame.method;
+        }
+        all
+    }
+}
+
+/// Hasher of addresses.
+type ByAddress = BuildHasherDefault<Mix>;
 
 /// Walks stacks.
 pub(crate) struct StackUnwinder {
     native: UnwinderX86_64<Vec<u8>>,
     cache: CacheX86_64,
     /// Libraries whose unwind data is known, by where they are loaded.
-    known: HashMap<usize, Arc<Library>>,
+    known: HashMap<usize, Arc<Library>, ByAddress>,
     /// Return addresses in the functions of the C library that threads start in.
-    roots: HashSet<usize>,
+    roots: HashSet<usize, ByAddress>,
     /// Steps from the innermost instruction of methods.
-    leaves: HashMap<usize, LeafStep>,
+    leaves: HashMap<usize, LeafStep, ByAddress>,
     /// Whether an address follows a call.
-    calls: HashMap<usize, bool>,
+    calls: HashMap<usize, bool, ByAddress>,
     /// Address at which the agent itself is loaded.
     own: Option<usize>,
+    /// Functions of the runtime in which types are loaded.
+    pub(super) type_loaders: TypeLoaders,
+    /// Frames of the last walk, innermost first.
+    pub(super) walked: Vec<WalkedFrame>,
     /// The stack pointer where the last walk was lost.
     pub(crate) lost_at: usize,
     /// The framework's methods that the last walk met before any other method, innermost first.
@@ -77,11 +122,13 @@ impl StackUnwinder {
         Self {
             native: UnwinderX86_64::new(),
             cache: CacheX86_64::new(),
-            known: HashMap::new(),
-            roots: HashSet::new(),
-            leaves: HashMap::new(),
-            calls: HashMap::new(),
+            known: HashMap::default(),
+            roots: HashSet::default(),
+            leaves: HashMap::default(),
+            calls: HashMap::default(),
             own: None,
+            type_loaders: TypeLoaders::default(),
+            walked: Vec::new(),
             lost_at: 0,
             innermost: Vec::new(),
         }
@@ -99,53 +146,69 @@ impl StackUnwinder {
             Place::Native(library, _) => Some(library.base),
             _ => None,
         };
-        self.walk(map, sample, &mut Vec::new());
+        self.walk(map, sample, None);
     }
 
-    /// Appends the frames of a sample to `frames`.
-    pub(crate) fn walk(
+    /// Learns from the stack of a callback about a type in which functions of the runtime such are loaded.
+    pub(super) fn learn_type_load(&mut self, map: &mut CodeMap, sample: &RawSample) {
+        self.walk(map, sample, None);
+        let callers = self.walked.iter().skip_while(|walked| walked.marks.agent);
+        let (mut run, mut runtime) = (Vec::new(), None);
+        for walked in callers {
+            let function = map.native_function(walked.registers.ip - 1);
+            let function = function.filter(|(library, _)| *runtime.get_or_insert(library.base) == library.base);
+            let Some((_, addresses)) = function else {
+                self.type_loaders.learn(&run);
+                break;
+            };
+            run.push(addresses);
+        }
+    }
+
+    /// Walks the stack of a sample, whose frames are in [`walked`](Self::walked) then. A walk that meets the stack in `last` ends there:
+    /// with the index of the frame that comes next in it.
+    pub(super) fn walk(
         &mut self,
         map: &mut CodeMap,
         sample: &RawSample,
-        frames: &mut Vec<StackFrame>,
-    ) -> (Ending, Touched) {
-        let mut touched = Touched::default();
+        mut last: Option<Comparison<'_>>,
+    ) -> (Ending, Option<usize>) {
+        self.walked.clear();
         self.innermost.clear();
         let place = map.place(sample.registers.ip, sample.time_ns);
         let mut step = Step { registers: sample.registers, is_return: false, place };
         // The addresses in the outermost library, which are where threads start if the walk ends there by itself.
         let mut outermost = Vec::new();
-        let mut main_called = false;
+        let (mut main_called, mut own_code) = (false, false);
         loop {
-            if let Place::Native(library, _) = &step.place {
-                touched.agent |= Some(library.base) == self.own;
-                touched.compiler |= library.name.starts_with("libclrjit");
-                touched.collector |= library.name.starts_with("libclrgc");
-            }
             if let Place::Method(body) = &step.place {
-                touched.own_code |= !body.is_framework();
-                if !touched.own_code {
+                own_code |= !body.is_framework();
+                if !own_code {
                     self.innermost.push(Arc::clone(body));
                 }
             }
-            frames.push(map.frame(&step.place, step.registers.ip, step.is_return));
+            self.note(map, &step);
             self.lost_at = step.registers.sp;
             if self.is_start(&step, main_called) {
-                return (Ending::Complete, touched);
+                return (Ending::Complete, None);
             }
-            if frames.len() > Stacks::DEEPEST {
-                return (Ending::Cut, touched);
+            if self.walked.len() > Stacks::DEEPEST {
+                return (Ending::Cut, None);
             }
             let next = match self.next(map, sample, &step) {
                 Next::Frame(registers) => registers,
                 Next::End => {
                     self.roots.extend(outermost);
-                    return (Ending::Complete, touched);
+                    return (Ending::Complete, None);
                 }
-                Next::Lost => return (self.follow_chain(map, sample, step.registers, main_called, frames), touched),
+                Next::Lost => return (self.follow_chain(map, sample, step.registers, main_called), None),
             };
             if next.ip == 0 || next.sp <= step.registers.sp {
-                return (Ending::Lost, touched);
+                return (Ending::Lost, None);
+            }
+            let joined = last.as_mut().and_then(|last| last.joins(next));
+            if joined.is_some() {
+                return (Ending::Complete, joined);
             }
             main_called = matches!(&step.place, Place::Native(library, _) if library.is_main);
             let place = map.place(next.ip - 1, sample.time_ns);
@@ -155,6 +218,23 @@ impl StackUnwinder {
             }
             step = Step { registers: next, is_return: true, place };
         }
+    }
+
+    /// Adds a frame to those that were walked.
+    fn note(&mut self, map: &mut CodeMap, step: &Step) {
+        let mut marks = Marks::default();
+        match &step.place {
+            Place::Native(library, _) => {
+                marks.agent = Some(library.base) == self.own;
+                marks.compiler = library.name.starts_with("libclrjit");
+                marks.collector = library.name.starts_with("libclrgc");
+                marks.loads_types = self.type_loaders.hold(step.registers.ip);
+            }
+            Place::Method(body) => (marks.method, marks.own_code) = (true, !body.is_framework()),
+            Place::Stub | Place::Nowhere => {}
+        }
+        let frame = map.frame(&step.place, step.registers.ip, step.is_return);
+        self.walked.push(WalkedFrame { registers: step.registers, frame, marks });
     }
 
     /// Whether the frame is one of those in which threads start.
@@ -170,7 +250,6 @@ impl StackUnwinder {
         sample: &RawSample,
         last: Registers,
         mut main_called: bool,
-        frames: &mut Vec<StackFrame>,
     ) -> Ending {
         let known = sample.chain.iter().rposition(|&address| address == last.ip);
         // The chain begins at the frame pointer, whoever's frame that is.
@@ -178,8 +257,8 @@ impl StackUnwinder {
         let Some(at) = known.or_else(begins_here) else { return Ending::Lost };
         for &ip in &sample.chain[at + 1..] {
             let place = map.place(ip.saturating_sub(1), sample.time_ns);
-            frames.push(map.frame(&place, ip, true));
             let step = Step { registers: Registers { ip, sp: 0, bp: 0 }, is_return: true, place };
+            self.note(map, &step);
             if self.is_start(&step, main_called) {
                 return Ending::Complete;
             }
@@ -280,7 +359,7 @@ impl StackUnwinder {
 
     /// Whether a word of a stack is where a call returns to.
     fn is_return_address(&mut self, map: &mut CodeMap, sample: &RawSample, ip: usize) -> bool {
-        if ip < 0x1_0000 || matches!(map.place(ip - 1, sample.time_ns), Place::Nowhere) {
+        if ip < 0x1_0000 || !map.is_code(ip - 1, sample.time_ns) {
             return false;
         }
         *self.calls.entry(ip).or_insert_with(|| {

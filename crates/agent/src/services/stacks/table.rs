@@ -65,7 +65,24 @@ impl RecordedStacks {
 
     /// The number of a stack as [`number`](Self::number) gives it, also once recording has ended: for samples that were taken before.
     pub(crate) fn number_of(&self, frames: &[StackFrame], cut: bool) -> u32 {
-        let intern = || self.table.intern(frames, cut);
+        self.patiently(|| self.table.intern(frames, cut))
+    }
+
+    /// The number of the stack with these frames above those of the stack `callers`; see [`StackTable::intern_above`]. Where there is no
+    /// room 0, and `numbers` is empty.
+    pub(crate) fn number_above(&self, callers: u32, frames: &[StackFrame], numbers: &mut Vec<u32>) -> u32 {
+        let number = self.patiently(|| {
+            numbers.clear();
+            self.table.intern_above(callers, frames, numbers)
+        });
+        if number == 0 {
+            numbers.clear();
+        }
+        number
+    }
+
+    /// A number of the table, which is asked again where the helper thread is behind.
+    fn patiently(&self, mut intern: impl FnMut() -> Option<u32>) -> u32 {
         let number = intern().or_else(|| self.patience.wait(&self.table, 0, intern));
         number.unwrap_or_else(|| {
             self.writer.state().lose(LossReason::StackTableFull, 1, monotonic_ns());

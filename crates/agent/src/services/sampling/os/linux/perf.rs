@@ -325,7 +325,7 @@ fn parse(bytes: &[u8], misc: u16, process: u32, sample: &mut RawSample) -> Optio
     if stack > 0 {
         let (bytes, rest) = words.0.split_at_checked(stack)?;
         let used = (Words(rest).next()? as usize).min(stack);
-        sample.stack.extend(Words(&bytes[..used]));
+        sample.stack.extend(bytes[..used].as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
     }
     Some(())
 }

@@ -14,7 +14,7 @@ use crate::services::sampling::arch::interrupted;
 use crate::services::sampling::raw::RawSample;
 
 /// Bytes of a stack that are copied at most.
-const MOST_COPIED: usize = 64 << 10;
+pub(crate) const MOST_COPIED: usize = 64 << 10;
 
 /// Times for which a thread ran and waited for a processor, since it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,16 +104,27 @@ impl SystemCall {
 }
 
 /// The calling thread as a sample, with its whole stack; `None` where the system does not say where that ends.
-#[inline(never)]
 pub(crate) fn sample_here() -> Option<RawSample> {
     let end = CurrentStack::bounds()?.end;
+    sample_below(|_| end)
+}
+
+/// The calling thread as a sample, with so many bytes of its stack; `None` where that has fewer. Nobody is asked where the stack ends, which on a
+/// program's first thread takes the C library as long as reading the list of mappings.
+pub(crate) fn sample_part_here(bytes: usize) -> Option<RawSample> {
+    sample_below(|sp| sp.saturating_add(bytes)).filter(|sample| !sample.stack.is_empty())
+}
+
+/// The calling thread as a sample, with its stack up to an address that depends on the stack pointer.
+#[inline(never)]
+fn sample_below(end: impl FnOnce(usize) -> usize) -> Option<RawSample> {
     // SAFETY: zeroes are a valid context, which the call fills in.
     let registers = unsafe {
         let mut context: libc::ucontext_t = std::mem::zeroed();
         (libc::getcontext(&mut context) == 0).then(|| interrupted(&context))?
     };
-    let mut sample = RawSample { registers, time_ns: u64::MAX, ..RawSample::default() };
-    copy_stack(&mut sample, end);
+    let mut sample = RawSample { registers, time_ns: monotonic_ns(), ..RawSample::default() };
+    copy_stack(&mut sample, end(registers.sp));
     Some(sample)
 }
 
