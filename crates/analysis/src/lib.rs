@@ -55,6 +55,7 @@ mod collections;
 mod columns;
 mod comparison;
 mod cost;
+mod coverage;
 mod edges;
 mod events;
 mod exceptions;
@@ -102,6 +103,7 @@ pub use comparison::{
     SmallerPaths, Thrower, TreeChanges, TypeChange, Verdict, Verdicts, allocation_changes, exception_changes,
     function_changes, judge, tree_changes,
 };
+pub use coverage::{BranchCoverage, Coverage, CoverageSums, FileCoverage, LineCoverage, MethodCoverage, coverage};
 pub use events::{EventLog, EventNames, EventQuery, EventRow, Subject};
 pub use exceptions::{
     CallStack, EXCEPTIONS, Exception, ExceptionGroup, ExceptionLog, ExceptionQuery, Filter, Frame, Inner,

@@ -6,6 +6,7 @@ mod agent_file;
 mod args;
 mod attach;
 mod commands;
+mod coverage_plans;
 mod doctor;
 mod embedded;
 mod errors;

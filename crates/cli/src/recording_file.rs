@@ -10,6 +10,7 @@ use clrscope_recording::OpenError;
 use clrscope_recording::model::Recording;
 use clrscope_symbols::Lines;
 
+use crate::coverage_plans::add_coverage_plans;
 use crate::errors::{Failure, quoted, reason, shown};
 use crate::native_symbols::add_native_symbols;
 use crate::terminal::say;
@@ -57,6 +58,7 @@ pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
     // A packed recording has been given its names where it was made.
     if path.is_dir() || !path.exists() {
         add_native_symbols(&mut recording);
+        add_coverage_plans(&mut recording);
     }
     name_native_code(&mut recording);
     let mut lines = Lines::default();
@@ -74,6 +76,24 @@ pub(crate) fn open_parts(path: &Path, names: &[String]) -> Result<Opened, Failur
     let mut opened = open(path)?;
     keep_parts(&mut opened.0, names).map_err(|problem| query_failure(&problem))?;
     Ok(opened)
+}
+
+/// As [`open`], several recordings as one: the processes of all, under the head of the first.
+///
+/// # Errors
+/// Those of [`open`], of any of them.
+pub(crate) fn open_together(paths: &[PathBuf]) -> Result<Opened, Failure> {
+    let mut all = Opened(Recording::default());
+    for (number, path) in paths.iter().enumerate() {
+        let mut next = open(path)?;
+        if number == 0 {
+            std::mem::swap(&mut all.0, &mut next.0);
+        } else {
+            all.0.processes.append(&mut next.0.processes);
+            all.0.problems.append(&mut next.0.problems);
+        }
+    }
+    Ok(all)
 }
 
 /// The newest recording in the current folder, by the time of its last change; says on stderr which one that is.

@@ -9,6 +9,7 @@
 mod calllog;
 mod chrome;
 mod collapsed;
+mod coverage;
 pub mod delimited;
 #[cfg(feature = "flamegraph")]
 mod differential;
@@ -130,6 +131,9 @@ pub fn exporters() -> &'static [&'static dyn Exporter] {
         &parquet::Paths,
         &parquet::Samples,
         &heapsnapshot::HeapSnapshot,
+        &coverage::Cobertura,
+        &coverage::Lcov,
+        &coverage::OpenCover,
     ]
 }
 

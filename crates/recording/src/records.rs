@@ -6,8 +6,9 @@
 
 use crate::codec::{Field, record};
 use crate::model::{
-    AllocationSampling, CallsInfo, Function, HeapSnapshot, HookCost, Loss, LossReason, Module, NativeSymbol, NearName,
-    ObjectType, OwnMemory, PairCost, Part, PartBoundary, Problem, Process, Remark, Run, SampleSteps, Sampler, Thread,
+    AllocationSampling, CallsInfo, CoveragePlan, Function, HeapSnapshot, HookCost, Loss, LossReason, Module,
+    NativeSymbol, NearName, ObjectType, OwnMemory, PairCost, Part, PartBoundary, Problem, Process, Remark, Run,
+    SampleSteps, Sampler, Thread,
 };
 use crate::payload::{PayloadReader, PayloadWriter};
 use crate::upgrade::OldSettings;
@@ -70,6 +71,7 @@ kinds! {
     Indexed<Function> { log 4 }
     Function { file 6 }
     NativeSymbol { file 13 }
+    CoveragePlan { file 18 }
     Indexed<ObjectType> { log 26 }
     ObjectType { file 16 }
     FunctionUnloaded { log 5 }

@@ -33,6 +33,8 @@ pub struct Request {
     pub source: bool,
     /// Folder in which sources are looked for that are not where they were compiled.
     pub source_root: Option<PathBuf>,
+    /// Each line, rather than sums of lines.
+    pub lines: bool,
     /// Number of the snapshot of the heap; the last complete one when `None`.
     pub snapshot: Option<u32>,
     /// Number of the snapshot that the other one is compared with; the first complete one when `None`.
@@ -96,6 +98,8 @@ pub enum Flag {
     JustMyCode,
     /// `--source`
     Source,
+    /// `--lines`
+    Lines,
     /// `--snapshot`
     Snapshot,
     /// `--against`
@@ -106,7 +110,7 @@ pub enum Flag {
 
 impl Flag {
     /// Every option with its name on the command line.
-    pub const ALL: [(&'static str, Self); 27] = [
+    pub const ALL: [(&'static str, Self); 28] = [
         ("--pid", Self::Pid),
         ("--process", Self::Process),
         ("--thread", Self::Thread),
@@ -131,6 +135,7 @@ impl Flag {
         ("--verbose", Self::Verbose),
         ("--just-my-code", Self::JustMyCode),
         ("--source", Self::Source),
+        ("--lines", Self::Lines),
         ("--snapshot", Self::Snapshot),
         ("--against", Self::Against),
         ("--type", Self::Type),
@@ -158,6 +163,7 @@ impl Flag {
             verbose,
             source,
             source_root: _,
+            lines,
             snapshot,
             against,
             min_share: _,
@@ -189,6 +195,7 @@ impl Flag {
             Self::Verbose => *verbose,
             Self::JustMyCode => query.just_my_code,
             Self::Source => *source,
+            Self::Lines => *lines,
             Self::Snapshot => snapshot.is_some(),
             Self::Against => against.is_some(),
             Self::Type => !query.types.is_empty(),

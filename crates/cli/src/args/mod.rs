@@ -2,6 +2,7 @@
 
 mod attach;
 mod completions;
+mod cover;
 mod demo;
 mod diff;
 mod doctor;
@@ -31,6 +32,7 @@ use crate::errors::Failure;
 const OVERVIEW: &str = "\
 Examples:
   clrscope run -- dotnet app.dll        profile a program
+  clrscope cover -- dotnet test         see which lines tests run
   clrscope attach PID                   profile one that runs already
   clrscope report app.clrs              read the recording
   clrscope view app.clrs                look at it in a browser
@@ -49,6 +51,7 @@ struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Cover(Box<cover::Cover>),
     Record(record::Record),
     Attach(Box<attach::Attach>),
     Heap(heap::Heap),
@@ -83,9 +86,9 @@ fn unless_stdout(output: Option<PathBuf>) -> Option<PathBuf> {
 /// Reads a command line, the program's own name included.
 ///
 /// # Errors
-/// In the three lines of every failure, with the exit code of usage errors: 125 under `run`, else 2.
+/// In the three lines of every failure, with the exit code of usage errors: 125 under `run` and `cover`, else 2.
 pub(crate) fn parse(arguments: &[OsString]) -> Result<Parsed, Failure> {
-    let under_run = arguments.get(1).is_some_and(|word| word == "run");
+    let under_run = arguments.get(1).is_some_and(|word| word == "run" || word == "cover");
     if under_run {
         crate::memory::under_run();
     }
@@ -111,6 +114,7 @@ impl Command {
     fn into_task(self) -> Result<Task, Failure> {
         Ok(match self {
             Self::Run(args) => args.into_task()?,
+            Self::Cover(args) => Task::Cover(Box::new(args.into_options()?)),
             Self::Record(args) => Task::Record(args.into_options()?),
             Self::Attach(args) => Task::Attach(Box::new(args.into_options()?)),
             Self::Heap(args) => Task::Heap(args.into_options()),

@@ -149,6 +149,30 @@ impl RecordingArgs {
     }
 }
 
+/// A request for coverage of the functions that patterns choose.
+///
+/// # Errors
+/// Where a pattern is none.
+pub(super) fn coverage_request(include: Vec<String>, exclude: Vec<String>) -> Result<Request, Failure> {
+    let instruments = InstrumentArgs { instruments: vec!["coverage".to_owned()] };
+    let all = RecordingArgs {
+        instruments,
+        include,
+        exclude,
+        redact: Vec::new(),
+        just_my_code: false,
+        delay: None,
+        duration: None,
+        max_size: MAX_SIZE,
+        rate: USUAL_RATE,
+        no_children: false,
+        only: Vec::new(),
+        only_from: Vec::new(),
+        trust_writable: false,
+    };
+    all.into_request()
+}
+
 /// Samples per second where nobody asks for another number; instruments may have a usual rate of their own.
 const USUAL_RATE: u32 = 1000;
 

@@ -70,6 +70,10 @@ pub(super) struct Report {
     #[arg(long, value_name = "FOLDER")]
     source_root: Option<PathBuf>,
 
+    /// View coverage: each line with its hits and branches, rather than each method
+    #[arg(long)]
+    lines: bool,
+
     /// With --format html, the file of the page; of the views flow and events with --per-thread, the folder of a file per thread
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
@@ -183,6 +187,7 @@ impl Report {
             verbose: self.verbose,
             source: self.source || self.source_root.is_some(),
             source_root: self.source_root,
+            lines: self.lines,
             ..Request::default()
         };
         self.heap.put_into(&mut request);

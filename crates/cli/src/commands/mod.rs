@@ -2,6 +2,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod completions;
+pub(crate) mod cover;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
@@ -27,6 +28,8 @@ use crate::errors::Failure;
 pub(crate) enum Task {
     /// `clrscope run`
     Run(Box<run::RunOptions>),
+    /// `clrscope cover`
+    Cover(Box<cover::CoverOptions>),
     /// `clrscope attach`
     Attach(Box<attach::AttachOptions>),
     /// `clrscope heap`
@@ -70,6 +73,7 @@ impl Task {
         let done = |()| 0;
         match self {
             Self::Run(options) => run::perform(*options).map_err(Failure::under_run),
+            Self::Cover(options) => cover::perform(*options).map_err(Failure::under_run),
             Self::Attach(options) => attach::perform(*options).map(done),
             Self::Heap(options) => heap::perform(options).map(done),
             Self::Ps(options) => ps::perform(&options).map(done),

@@ -8,6 +8,7 @@ mod by_number;
 
 mod allocations;
 mod coverage;
+mod coverage_plan;
 mod event_bytes;
 mod exit;
 mod heap;
@@ -23,6 +24,7 @@ mod tree;
 
 pub use allocations::{Allocation, AllocationEngine, AllocationKind, AllocationSampling, ObjectHeap};
 pub use coverage::MethodHits;
+pub use coverage_plan::{CoveragePlan, CoverageSource, PlannedBranch, PlannedMethod, PlannedPoint};
 pub(crate) use event_bytes::ByteSource;
 pub use event_bytes::EventBytes;
 pub use exit::Exit;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    AllocationSampling, EventBytes, Exit, HeapSnapshot, Loss, NativeSymbol, ObjectType, OwnMemory, Part, Remark,
-    RemarkKind, Sampler, Stacks, TreeSource,
+    AllocationSampling, CoveragePlan, EventBytes, Exit, HeapSnapshot, Loss, NativeSymbol, ObjectType, OwnMemory, Part,
+    Remark, RemarkKind, Sampler, Stacks, TreeSource,
 };
 use crate::codec::{Field, numbered, record};
 use crate::payload::{PayloadReader, PayloadWriter};
@@ -71,6 +71,8 @@ record! {
         pub snapshots: Vec<HeapSnapshot>,
         /// Names of places in native code, by module and offset in ascending order.
         pub native_symbols: Vec<NativeSymbol>,
+        /// Plans of the assemblies whose coverage was recorded, as far as their files were there.
+        pub coverage_plans: Vec<CoveragePlan>,
         /// The call stacks that records of instruments refer to by number.
         pub stacks: Arc<Stacks>,
         /// Raw event chunks of other instruments, by instrument name.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use clrscope_recording::model::{
-    Advice, AllocationEngine, AllocationSampling, CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk,
-    Exit, Function, FunctionFlags, FunctionKind, HeapSnapshot, HookCost, Loss, LossReason, Module, ModuleKind,
-    NativeSymbol, NearName, Node, NodeFlags, NodeValues, ObjectType, OwnMemory, PairCost, Part, PartTrees, Problem,
-    Process, ROOT, Recording, Remark, RemarkKind, Run, SampleSteps, Sampler, SamplingEngine, SnapshotReason,
-    SnapshotState, SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole, TickClock, Tier, TreeSource,
+    Advice, AllocationEngine, AllocationSampling, CallTree, CallTreeBuilder, CallsInfo, Clock, CoveragePlan,
+    CoverageSource, EventArena, EventChunk, Exit, Function, FunctionFlags, FunctionKind, HeapSnapshot, HookCost, Loss,
+    LossReason, Module, ModuleKind, NativeSymbol, NearName, Node, NodeFlags, NodeValues, ObjectType, OwnMemory,
+    PairCost, Part, PartTrees, PlannedBranch, PlannedMethod, PlannedPoint, Problem, Process, ROOT, Recording, Remark,
+    RemarkKind, Run, SampleSteps, Sampler, SamplingEngine, SnapshotReason, SnapshotState, SourceKind, StackFrame,
+    Stacks, StacksBuilder, Thread, ThreadRole, TickClock, Tier, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -55,7 +56,7 @@ prop_compose! {
         near in vec((text(), text()), 0..3), samplers in vec(sampler(), 0..3), symbols in vec(symbol(), 0..9),
         parts in vec(part(), 0..3), types in vec((text(), any::<u32>()), 0..9),
         allocation_sampling in option::of(allocation_sampling()),
-        snapshots in vec(snapshot(), 0..3), processors: u32, own_memory in vec((text(), any::<u64>()), 0..3),
+        snapshots in vec(snapshot(), 0..3), processors: u32, own_memory in vec((text(), any::<u64>()), 0..3), coverage_plans in vec(coverage_plan(), 0..3),
     ) -> Process {
         let (functions, modules, threads) = tables;
         Process {
@@ -67,6 +68,7 @@ prop_compose! {
             own_memory: own_memory.into_iter().map(|(instrument, bytes)| OwnMemory { instrument, bytes }).collect(),
             samplers,
             snapshots,
+            coverage_plans,
             shown: None,
             native_symbols: in_order(symbols),
             stacks: Arc::new(stacks),
@@ -95,6 +97,25 @@ prop_compose! {
             number, time_ns: objects, reason, name, collected, state, why, pause_ns, walk_ns, objects, bytes, references,
             roots, first_chunk, last_chunk, tail_chunk,
         }
+    }
+}
+
+prop_compose! {
+    fn coverage_plan()(
+        module: u32, files in vec(text(), 0..3), source in text(), numbers in vec(any::<[u32; 6]>(), 0..4), print: u64,
+    ) -> CoveragePlan {
+        let point = |of: &[u32; 6]| {
+            let [il_offset, file, start_line, start_column, end_line, end_column] = *of;
+            PlannedPoint { il_offset, file, start_line, start_column, end_line, end_column }
+        };
+        let branch = |of: &[u32; 6]| {
+            let [il_offset, path, target_offset, file, line, _] = *of;
+            PlannedBranch { il_offset, path, target_offset, file, line }
+        };
+        let (points, branches) = (numbers.iter().map(point).collect(), numbers.iter().map(branch).collect());
+        let sources = vec![CoverageSource { class: source.clone(), name: source, parameters: "()".to_owned() }];
+        let methods = vec![PlannedMethod { token: module, source: 0, fingerprint: print, points, branches }];
+        CoveragePlan { module, files, sources, methods }
     }
 }
 

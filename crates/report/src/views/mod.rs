@@ -2,6 +2,7 @@
 
 mod allocations;
 mod conditions;
+mod coverage;
 mod events;
 mod exceptions;
 mod flame;
@@ -31,6 +32,7 @@ use crate::render::text::units::time;
 use crate::request::Flag;
 use crate::view::View;
 
+pub use coverage::first_coverage;
 pub(crate) use heap::{HEAP_DIFF, heap_changes_of};
 pub(crate) use tree::answer_again;
 
@@ -59,6 +61,7 @@ pub static VIEWS: &[&View] = &[
     &heap::DOMINATORS,
     &heap::WASTE,
     &HEAP_DIFF,
+    &coverage::VIEW,
 ];
 
 /// The view with this name.
@@ -75,7 +78,7 @@ pub(crate) const LOG_FLAGS: (&[Flag], &str) = (
 /// Own code alone, where rows are not made of samples.
 pub(crate) const NO_FOLDING: (&[Flag], &str) = (&[Flag::JustMyCode], "its rows are not made of samples");
 /// Lines of sources, which only lines have.
-pub(crate) const NO_SOURCE: (&[Flag], &str) = (&[Flag::Source], "its rows are no lines");
+pub(crate) const NO_SOURCE: (&[Flag], &str) = (&[Flag::Source, Flag::Lines], "its rows are no lines");
 /// Snapshots of the heap, where rows are not of one.
 pub(crate) const NO_HEAP: (&[Flag], &str) =
     (&[Flag::Snapshot, Flag::Against], "its rows are not about a snapshot of the heap");

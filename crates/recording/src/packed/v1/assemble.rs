@@ -10,9 +10,9 @@ use crate::codec::{Field, decode};
 use crate::layout::{u32_at, u64_at};
 use crate::log_records::LogRecords;
 use crate::model::{
-    AllocationSampling, ByteSource, CallTree, CallsInfo, EventArena, EventBytes, EventChunk, Function, FunctionKind,
-    HeapSnapshot, Loss, LossReason, Module, NativeSymbol, ObjectType, OwnMemory, Part, PartTrees, Problem, Process,
-    Recording, Remark, RemarkKind, Run, Sampler, Thread, TreeSource,
+    AllocationSampling, ByteSource, CallTree, CallsInfo, CoveragePlan, EventArena, EventBytes, EventChunk, Function,
+    FunctionKind, HeapSnapshot, Loss, LossReason, Module, NativeSymbol, ObjectType, OwnMemory, Part, PartTrees,
+    Problem, Process, Recording, Remark, RemarkKind, Run, Sampler, Thread, TreeSource,
 };
 use crate::packed::Source;
 use crate::payload::PayloadReader;
@@ -146,7 +146,8 @@ impl Assembly {
             | kind::THREADS
             | kind::OBJECT_TYPES
             | kind::REMARKS
-            | kind::NATIVE_SYMBOLS => {
+            | kind::NATIVE_SYMBOLS
+            | kind::COVERAGE_PLANS => {
                 self.parts(section).take_records(section, &mut log)?;
             }
             kind::STACKS => return self.take_stacks(section, content),
@@ -208,6 +209,7 @@ impl Parts {
                 // As the writer had them, unless somebody else wrote the file.
                 self.process.native_symbols.sort_by_key(NativeSymbol::place);
             }
+            kind::COVERAGE_PLANS => self.process.coverage_plans.extend(all::<CoveragePlan>(log)),
             _ => {
                 for (_, payload) in log.by_ref().filter(|(kind, _)| *kind == Remark::FILE) {
                     self.first_without_kind |= self.process.remarks.is_empty() && is_without_kind(payload);
@@ -429,6 +431,7 @@ fn place(section: &Section) -> String {
         kind::OBJECT_TYPES => format!("process {process}, types from {item}"),
         kind::REMARKS => format!("process {process}, remarks from {item}"),
         kind::NATIVE_SYMBOLS => format!("process {process}, native symbols from {item}"),
+        kind::COVERAGE_PLANS => format!("process {process}, plans of coverage from {item}"),
         kind::STACKS => format!("process {process}, stacks from {item}"),
         kind::TREE => format!("process {process}, tree of thread {item}, part {}", head.part & !LAST_PART),
         kind::PART_TREE => format!("process {process}, tree in part {item}, part {}", head.part & !LAST_PART),

@@ -43,10 +43,11 @@
 //! | 10 index | | per section: `u64` offset, then its head |
 //! | 11 stacks | number of the first | nodes of the stack table, 16 bytes each, as in the directory ([`layout::stack`](crate::layout::stack)) |
 //! | 12 native symbols | index of the first | records `NativeSymbol`, by module and offset in ascending order |
+//! | 13 plans of coverage | index of the first | records `CoveragePlan` |
 //! | 14 tree of a part | index of the part of the recording | a part of the tree of what a thread gained there; before it, never compressed, `u32` index of the thread |
 //! | 15 types | index of the first | records `ObjectType` |
 //!
-//! Kinds 1 to 6, 9, 11, 12 and 15 stand before all trees, and those before all events; only problems met while trees and events were
+//! Kinds 1 to 6, 9, 11, 12, 13 and 15 stand before all trees, and those before all events; only problems met while trees and events were
 //! packed stand behind them. Sections and records of an
 //! unknown kind are passed over. A thread that recorded nothing has one tree part without nodes.
 //!

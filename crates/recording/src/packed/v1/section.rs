@@ -39,6 +39,8 @@ pub(super) mod kind {
     pub(in super::super) const NATIVE_SYMBOLS: u16 = 12;
     /// Types of objects; `item` is the index of the first.
     pub(in super::super) const OBJECT_TYPES: u16 = 15;
+    /// Plans of coverage.
+    pub(in super::super) const COVERAGE_PLANS: u16 = 13;
     /// Part of the tree of what a thread gained in a part of the recording; `item` is the index of that part.
     pub(in super::super) const PART_TREE: u16 = 14;
 }

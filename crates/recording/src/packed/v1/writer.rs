@@ -144,6 +144,7 @@ impl Writer<'_> {
         self.table(Head { kind: kind::THREADS, ..head }, &process.threads, records::put)?;
         self.table(Head { kind: kind::REMARKS, ..head }, &process.remarks, records::put)?;
         self.table(Head { kind: kind::NATIVE_SYMBOLS, ..head }, &process.native_symbols, records::put)?;
+        self.table(Head { kind: kind::COVERAGE_PLANS, ..head }, &process.coverage_plans, records::put)?;
         self.stacks(Head { kind: kind::STACKS, ..head }, &process.stacks)
     }
 

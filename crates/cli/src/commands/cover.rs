@@ -1,0 +1,175 @@
+//! `clrscope cover`: the coverage of a program, or of several recordings together.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clrscope_analysis::{Query, coverage};
+use clrscope_contract::request::Request;
+use clrscope_export::{ExportError, ExportOptions, exporter};
+use clrscope_recording::model::Recording;
+use clrscope_report::first_coverage;
+
+use super::print;
+use super::run::warn_of_obstacles;
+use crate::errors::{Failure, reason, shell_word, shown};
+use crate::launch::{Stdout, resolve};
+use crate::recording_file::{Opened, open, open_together, query_failure};
+use crate::session::{Plan, Recorded, record};
+use crate::terminal::{message_width, messages_on_terminal, say};
+use crate::{programs, result_file, runtime, summary};
+
+/// Exit code where less was run than is asked for.
+const UNDER: u8 = 1;
+/// Columns of what is printed as a result.
+const WIDTH: usize = 120;
+
+/// Options of `cover`.
+#[derive(Debug)]
+pub(crate) struct CoverOptions {
+    /// Program or recordings.
+    pub(crate) measured: Measured,
+    /// File for the coverage as Cobertura's XML.
+    pub(crate) cobertura: Option<PathBuf>,
+    /// Least share of the lines, in percent.
+    pub(crate) fail_under: Option<f64>,
+    /// Overwrite files that exist.
+    pub(crate) force: bool,
+}
+
+/// Subject of the coverage.
+#[derive(Debug)]
+pub(crate) enum Measured {
+    /// A program that is run.
+    Program {
+        /// Request, without a place.
+        request: Box<Request>,
+        /// The program and its arguments.
+        command: Vec<OsString>,
+        /// Name of the recording; taken from the program when `None`.
+        output: Option<PathBuf>,
+        /// Print nothing but errors.
+        quiet: bool,
+    },
+    /// Recordings that are there, together.
+    Recordings(Vec<PathBuf>),
+}
+
+/// Does it; the program's exit code, or whether enough was run.
+///
+/// # Errors
+/// When the program did not start, or recordings or files can't be read or written.
+pub(crate) fn perform(options: CoverOptions) -> Result<u8, Failure> {
+    let CoverOptions { measured, cobertura, fail_under, force } = options;
+    // Better now than after a long run.
+    if let Some(file) = &cobertura {
+        result_file::check(file, Path::new(""), force)?;
+    }
+    match measured {
+        Measured::Recordings(files) => {
+            let recording = open_together(&files)?;
+            print(&table(&recording, WIDTH)?)?;
+            judge(&recording, cobertura.as_deref(), fail_under, force)
+        }
+        Measured::Program { request, command, output, quiet } => {
+            let recorded = run(*request, &command, output, force, quiet)?;
+            let Some(recording) = recorded_coverage(&recorded, quiet)? else {
+                let is_judged = fail_under.is_some() && recorded.ended.code() == 0;
+                return Ok(if is_judged { UNDER } else { recorded.ended.code() });
+            };
+            if !quiet {
+                say_result(&recording, recorded.path.as_deref())?;
+            }
+            let verdict = judge(&recording, cobertura.as_deref(), fail_under, force)?;
+            Ok(if recorded.ended.code() == 0 { verdict } else { recorded.ended.code() })
+        }
+    }
+}
+
+fn run(
+    request: Request,
+    command: &[OsString],
+    output: Option<PathBuf>,
+    force: bool,
+    quiet: bool,
+) -> Result<Recorded, Failure> {
+    let program = resolve(command, runtime::host)?;
+    programs::check(&request.programs, request.trust_writable)?;
+    if !quiet {
+        warn_of_obstacles("clrscope");
+    }
+    record(Plan {
+        program: &program,
+        command,
+        request,
+        instruments_given: "coverage",
+        output,
+        force,
+        progress: !quiet && messages_on_terminal(),
+        live: false,
+        announce: !quiet && messages_on_terminal(),
+        stdout: Stdout::Ours,
+        debugger: None,
+        view: false,
+    })
+}
+
+/// The recording, if a process of it has coverage; otherwise says why there is none.
+fn recorded_coverage(recorded: &Recorded, quiet: bool) -> Result<Option<Opened>, Failure> {
+    let Some(path) = &recorded.path else {
+        summary::after_run(recorded, quiet);
+        return Ok(None);
+    };
+    let recording = open(path)?;
+    if coverage(&recording, &Query::default()).is_err() {
+        summary::after_run(recorded, quiet);
+        return Ok(None);
+    }
+    Ok(Some(recording))
+}
+
+fn say_result(recording: &Recording, path: Option<&Path>) -> Result<(), Failure> {
+    summary::say_unmatched(recording);
+    say(table(recording, message_width())?.trim_end());
+    if let Some(path) = path {
+        let file = shell_word(&path.to_string_lossy());
+        say(&format!("clrscope: recorded {}; next: clrscope report {file} --view coverage", shown(path)));
+    }
+    Ok(())
+}
+
+fn table(recording: &Recording, width: usize) -> Result<String, Failure> {
+    first_coverage(recording, &Query::default(), width).map_err(|problem| query_failure(&problem))
+}
+
+/// Writes the file that is asked for; the exit code by the share of lines.
+fn judge(recording: &Recording, cobertura: Option<&Path>, fail_under: Option<f64>, force: bool) -> Result<u8, Failure> {
+    if let Some(file) = cobertura {
+        write_cobertura(recording, file, force)?;
+    }
+    let Some(least) = fail_under else { return Ok(0) };
+    let sums = coverage(recording, &Query::default()).map_err(|problem| query_failure(&problem))?.sums();
+    let reached = sums.line_share() * 100.0;
+    if sums.lines > 0 && reached >= least {
+        return Ok(0);
+    }
+    say(&match sums.lines {
+        0 => "clrscope: no line was to be covered, which is less than --fail-under asks for".to_owned(),
+        _ => format!("clrscope: {reached:.2} % of the lines were run, and --fail-under asks for {least} %"),
+    });
+    Ok(UNDER)
+}
+
+fn write_cobertura(recording: &Recording, file: &Path, force: bool) -> Result<(), Failure> {
+    let failed = |error: &ExportError| {
+        let why = match error {
+            ExportError::Io(error) => reason(error),
+            other => other.to_string(),
+        };
+        Failure::new(format!("cannot write {}", shown(file)), why, "choose another file with --cobertura")
+    };
+    let format = exporter("cobertura").map_err(|error| {
+        Failure::new("cannot write Cobertura's XML", error.to_string(), "see 'clrscope export --help'")
+    })?;
+    result_file::write(file, force, |out| format.write(recording, &ExportOptions::default(), out))
+        .map_err(|error| failed(&error))
+}

@@ -1,0 +1,340 @@
+//! The view `coverage`: lines and branches that were run, by assembly, class and method, or line by line.
+
+use std::io;
+
+use clrscope_analysis::{
+    Conditions, Coverage, CoverageSums, FileCoverage, LineCoverage, MethodCoverage, Query, QueryProblem, conditions,
+    coverage,
+};
+use clrscope_recording::model::Recording;
+
+use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_TYPES, RAW, THREADS_APART, TIMES, nothing};
+use crate::cell::{Cell, Kind};
+use crate::column::{Column, Row, RowKind, Sheet};
+use crate::render::text::units::{count, share};
+use crate::render::{Layout, Renderer, Section, Style, Tail, Title, text};
+use crate::request::{Flag, Request};
+use crate::view::{Answer, View};
+
+/// The view `coverage`.
+pub(super) static VIEW: View = View {
+    name: "coverage",
+    about: "Lines and branches that were run, by assembly, class and method",
+    refuses: &[
+        LOG_FLAGS,
+        RAW,
+        NO_METRIC,
+        NO_FOLDING,
+        NO_HEAP,
+        NO_TYPES,
+        TIMES,
+        THREADS_APART,
+        (&[Flag::Source], "its rows are sums; --lines has a row for each line"),
+        (&[Flag::Thread], "lines are counted for all threads together"),
+        (&[Flag::Function], "it has methods that never ran, which have no name in the recording"),
+        (&[Flag::Part], "lines are counted over the whole run"),
+        (&[Flag::Sort], "its rows have an order: what was run least comes first, lines by number"),
+    ],
+    sorts: &[],
+    text_rows: |_| Some(20),
+    has_head: true,
+    layout: Layout::Rows,
+    columns: |request| if request.lines { line_sheet().infos() } else { method_sheet().infos() },
+    open: |recording, request, _| Ok(Box::new(Opened::new(recording, request)?)),
+};
+
+/// Classes that text shows.
+const MOST_CLASSES: usize = 30;
+
+/// Sums of an assembly, class or method, with what they are of.
+struct Sums<'a> {
+    module: &'a str,
+    file: &'a str,
+    class: &'a str,
+    name: &'a str,
+    parameters: &'a str,
+    line: u32,
+    sums: CoverageSums,
+}
+
+impl Row for Sums<'_> {}
+
+struct SumRows;
+
+impl RowKind for SumRows {
+    type Row<'a> = Sums<'a>;
+}
+
+/// A line of a file.
+struct Line<'a> {
+    file: &'a FileCoverage,
+    number: u32,
+    line: &'a LineCoverage,
+}
+
+impl Row for Line<'_> {}
+
+struct LineRows;
+
+impl RowKind for LineRows {
+    type Row<'a> = Line<'a>;
+}
+
+fn text_of<'c>(key: &'static str, title: &'static str, of: fn(&Sums<'_>) -> String) -> Column<'c, SumRows> {
+    Column::new(key, title, Kind::Text, move |row: &Sums<'_>| Cell::Text(of(row).into()))
+}
+
+/// Columns of sums, behind those that say what they are of.
+fn sums<'c>() -> impl Iterator<Item = Column<'c, SumRows>> {
+    let number = |key, title, of: fn(&CoverageSums) -> u64| {
+        Column::new(key, title, Kind::Count, move |row: &Sums<'_>| Cell::Count(of(&row.sums)))
+    };
+    [
+        number("lines", "lines", |sums| sums.lines),
+        number("lines_covered", "run", |sums| sums.lines_covered),
+        Column::new("line_share", "of lines", Kind::Share, |row: &Sums<'_>| Cell::Share(row.sums.line_share())),
+        number("branches", "branches", |sums| sums.branches),
+        number("branches_covered", "gone", |sums| sums.branches_covered),
+        Column::new("branch_share", "of branches", Kind::Share, |row: &Sums<'_>| match row.sums.branches {
+            0 => Cell::Share(1.0).said("-"),
+            _ => Cell::Share(row.sums.branch_share()),
+        }),
+    ]
+    .into_iter()
+}
+
+const SUMS_IN_TEXT: [(&str, u8); 6] = [
+    ("line_share", 0),
+    ("lines_covered", 3),
+    ("lines", 2),
+    ("branch_share", 0),
+    ("branches_covered", 5),
+    ("branches", 4),
+];
+
+fn module_sheet<'c>() -> Sheet<'c, SumRows> {
+    Sheet::new([text_of("module", "assembly", |row| row.module.to_owned())].into_iter().chain(sums()))
+}
+
+fn class_sheet<'c>() -> Sheet<'c, SumRows> {
+    let names = [
+        text_of("module", "assembly", |row| row.module.to_owned()),
+        text_of("class", "class", |row| row.class.to_owned()),
+        file_column(),
+    ];
+    Sheet::new(names.into_iter().chain(sums()))
+}
+
+fn method_sheet<'c>() -> Sheet<'c, SumRows> {
+    let names = [
+        file_column(),
+        text_of("class", "class", |row| row.class.to_owned()),
+        Column::new("name", "method", Kind::Text, |row: &Sums<'_>| {
+            Cell::text(row.name).said(format!("{}.{}{}", row.class, row.name, row.parameters))
+        }),
+        text_of("parameters", "parameters", |row| row.parameters.to_owned()),
+        text_of("module", "assembly", |row| row.module.to_owned()),
+        Column::new("line", "line", Kind::Number, |row: &Sums<'_>| Cell::Number(row.line.into())),
+    ];
+    Sheet::new(names.into_iter().chain(sums()))
+}
+
+/// The whole path, of which people are shown the file's name.
+fn file_column<'c>() -> Column<'c, SumRows> {
+    Column::new("file", "file", Kind::Text, |row: &Sums<'_>| Cell::text(row.file).said(file_name(row.file)))
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+fn line_sheet<'c>() -> Sheet<'c, LineRows> {
+    Sheet::new([
+        Column::new("file", "file", Kind::Text, |row: &Line<'_>| Cell::text(&row.file.file)),
+        Column::new("line", "line", Kind::Number, |row: &Line<'_>| Cell::Number(row.number.into())),
+        Column::new("hits", "hits", Kind::Count, |row: &Line<'_>| Cell::Count(row.line.hits)),
+        Column::new("branches", "branches", Kind::Count, |row: &Line<'_>| Cell::Count(row.line.branches.len() as u64)),
+        Column::new("branches_covered", "gone", Kind::Count, |row: &Line<'_>| Cell::Count(row.line.branches_covered())),
+        Column::new("module", "assembly", Kind::Text, |row: &Line<'_>| Cell::text(&row.file.module)),
+    ])
+}
+
+struct Opened<'a> {
+    coverage: Coverage,
+    files: Vec<FileCoverage>,
+    request: Request,
+    recording: &'a Recording,
+}
+
+/// What was run of each assembly and class, for people, in `width` columns.
+///
+/// # Errors
+/// When no coverage was recorded.
+pub fn first_coverage(recording: &Recording, query: &Query, width: usize) -> Result<String, QueryProblem> {
+    let request = Request { query: query.clone(), ..Request::default() };
+    let opened = Opened::new(recording, &request)?;
+    let mut out = Vec::new();
+    let mut renderer = text::Text::new(&mut out, width, false);
+    // Nothing that is written to memory fails.
+    let _ = opened.modules(&mut renderer).and_then(|()| opened.classes(&mut renderer));
+    Ok(String::from_utf8_lossy(&out).into_owned())
+}
+
+impl<'a> Opened<'a> {
+    fn new(recording: &'a Recording, request: &Request) -> Result<Self, QueryProblem> {
+        let coverage = coverage(recording, &request.query)?;
+        Ok(Self { files: coverage.files(), coverage, request: request.clone(), recording })
+    }
+
+    /// Sums of the files that lie together by a key, in order.
+    fn modules_of(&self) -> Vec<Sums<'_>> {
+        let mut rows: Vec<Sums<'_>> = Vec::new();
+        for file in &self.files {
+            if rows.last().is_none_or(|last| last.module != file.module) {
+                let module = file.module.as_str();
+                let sums = CoverageSums::default();
+                rows.push(Sums { module, file: "", class: "", name: "", parameters: "", line: 0, sums });
+            }
+            if let Some(last) = rows.last_mut() {
+                last.sums.add(CoverageSums::of(&file.lines));
+            }
+        }
+        rows
+    }
+
+    fn classes_of(&self) -> Vec<Sums<'_>> {
+        let mut methods: Vec<&MethodCoverage> = self.coverage.methods.iter().collect();
+        methods.sort_by_key(|method| (&method.module, &method.class, &method.file));
+        let same = |a: &MethodCoverage, b: &Sums<'_>| (&*a.module, &*a.class, &*a.file) == (b.module, b.class, b.file);
+        let mut rows: Vec<Sums<'_>> = Vec::new();
+        for method in methods {
+            let sums = CoverageSums::of(&method.lines);
+            match rows.last_mut().filter(|last| same(method, last)) {
+                Some(last) => last.sums.add(sums),
+                None => rows.push(Sums { name: "", parameters: "", line: 0, ..row(method) }),
+            }
+        }
+        order(&mut rows);
+        rows
+    }
+
+    fn methods_of(&self) -> Vec<Sums<'_>> {
+        let mut rows: Vec<Sums<'_>> = self.coverage.methods.iter().map(row).collect();
+        order(&mut rows);
+        rows
+    }
+
+    fn modules(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let sheet = module_sheet();
+        let text: Vec<(&'static str, u8)> = SUMS_IN_TEXT.into_iter().chain([("module", 0)]).collect();
+        let section = Section {
+            title: Title::Bold("Coverage".to_owned()),
+            nothing: nothing("assembly with lines"),
+            what: "assemblies",
+            ..sheet.section("modules", Style::Table, &text)
+        };
+        renderer.section(&section, &mut |visit| {
+            self.modules_of().iter().try_for_each(|row| visit(&sheet.entry(row)))?;
+            Ok(Tail { left_out: 0, note: self.note() })
+        })
+    }
+
+    fn note(&self) -> Option<String> {
+        let mut said = Vec::new();
+        if self.modules_of().len() > 1 {
+            let sums = self.coverage.sums();
+            let [lines, branches] = [sums.line_share(), sums.branch_share()].map(share);
+            let all = [sums.lines, sums.branches].map(count);
+            said.push(format!("All together {lines} of {} lines and {branches} of {} branches.", all[0], all[1]));
+        }
+        if self.coverage.unknown_methods > 0 {
+            said.push(format!(
+                "{} methods are not shown: the files of their assemblies are no longer what they were when they ran.",
+                count(self.coverage.unknown_methods)
+            ));
+        }
+        (!said.is_empty()).then(|| said.join(" "))
+    }
+
+    fn classes(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let sheet = class_sheet();
+        let text: Vec<(&'static str, u8)> = SUMS_IN_TEXT.into_iter().chain([("class", 0), ("file", 1)]).collect();
+        let section = Section {
+            title: Title::Bold("Classes, those with most lines that were not run first".to_owned()),
+            what: "classes",
+            text_rows: Some(MOST_CLASSES),
+            ..sheet.section("classes", Style::Table, &text)
+        };
+        renderer.section(&section, &mut |visit| {
+            self.classes_of().iter().try_for_each(|row| visit(&sheet.entry(row)))?;
+            Ok(Tail::default())
+        })
+    }
+
+    fn methods(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let sheet = method_sheet();
+        let text: Vec<(&'static str, u8)> = SUMS_IN_TEXT.into_iter().chain([("name", 0), ("line", 6)]).collect();
+        let section = Section {
+            title: Title::Bold("Methods, those with most lines that were not run first".to_owned()),
+            nothing: nothing("method with lines"),
+            what: "methods",
+            ..sheet.main(&self.request, "rows", Style::Table, &text)
+        };
+        let rows = self.methods_of();
+        let shown = self.request.query.limit.unwrap_or(usize::MAX).min(rows.len());
+        renderer.section(&section, &mut |visit| {
+            rows[..shown].iter().try_for_each(|row| visit(&sheet.entry(row)))?;
+            Ok(Tail { left_out: (rows.len() - shown) as u64, note: None })
+        })
+    }
+
+    fn lines(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let sheet = line_sheet();
+        let text = [("hits", 0), ("branches", 2), ("branches_covered", 3), ("file", 0), ("line", 0)];
+        let section = Section {
+            nothing: nothing("line"),
+            what: "lines",
+            ..sheet.main(&self.request, "rows", Style::Table, &text)
+        };
+        let rows = self
+            .files
+            .iter()
+            .flat_map(|file| file.lines.iter().map(move |(number, line)| Line { file, number: *number, line }));
+        let rows: Vec<Line<'_>> = rows.collect();
+        let shown = self.request.query.limit.unwrap_or(usize::MAX).min(rows.len());
+        renderer.section(&section, &mut |visit| {
+            rows[..shown].iter().try_for_each(|row| visit(&sheet.entry(row)))?;
+            Ok(Tail { left_out: (rows.len() - shown) as u64, note: None })
+        })
+    }
+}
+
+fn row(method: &MethodCoverage) -> Sums<'_> {
+    let MethodCoverage { module, file, class, name, parameters, lines } = method;
+    Sums { module, file, class, name, parameters, line: method.first_line(), sums: CoverageSums::of(lines) }
+}
+
+/// Most lines that were not run first, then as they stand in the source.
+fn order(rows: &mut [Sums<'_>]) {
+    let missed = |row: &Sums<'_>| row.sums.lines - row.sums.lines_covered;
+    rows.sort_by(|a, b| missed(b).cmp(&missed(a)).then_with(|| place(a).cmp(&place(b))));
+}
+
+fn place<'r>(row: &'r Sums<'_>) -> (&'r str, &'r str, u32, &'r str, &'r str) {
+    (row.module, row.file, row.line, row.class, row.name)
+}
+
+impl Answer for Opened<'_> {
+    fn conditions(&self) -> Option<Conditions<'_>> {
+        conditions(self.recording, &self.request.query).ok()
+    }
+
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        if self.request.lines {
+            return self.lines(renderer);
+        }
+        self.modules(renderer)?;
+        self.classes(renderer)?;
+        self.methods(renderer)
+    }
+}
