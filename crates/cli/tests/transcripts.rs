@@ -16,6 +16,7 @@ fn help_explains_every_command_with_an_example() {
     assert_snapshot!("help", place.transcript("--help"));
     let commands = [
         "run",
+        "cover",
         "attach",
         "heap",
         "record",

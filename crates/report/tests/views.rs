@@ -10,8 +10,9 @@ use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::events::{EntityRef, Group, Kind, Tag, Value};
 use clrscope_recording::layout::flow;
 use clrscope_recording::model::{
-    Allocation, EventArena, EventChunk, HeapType, HookCost, Loss, LossReason, Module, ObjectType, Process, Recording,
-    RootKind, Sample, StackFrame, StacksBuilder,
+    Allocation, CoveragePlan, CoverageSource, EventArena, EventChunk, HeapType, HookCost, Loss, LossReason, MethodHits,
+    Module, ObjectType, PlannedBranch, PlannedMethod, PlannedPoint, Process, Recording, RootKind, Sample, StackFrame,
+    StacksBuilder,
 };
 use clrscope_recording::testing::ascii_trees::recording_with;
 use clrscope_recording::testing::chunk::HandmadeChunk;
@@ -195,6 +196,24 @@ fn snapshot(process: &mut Process, lib: u32, orders: u64) {
     heap.add_to(process);
 }
 
+/// A method of two lines and a condition in each of two modules; the first ran.
+fn coverage(process: &mut Process, modules: [u32; 2]) {
+    let mut chunk = Vec::new();
+    for (module, hits) in modules.into_iter().zip([vec![3, 2, 1, 0], vec![0; 4]]) {
+        let point = |line| PlannedPoint { start_line: line, end_line: line, ..PlannedPoint::default() };
+        let branch = |path| PlannedBranch { line: 7, path, ..PlannedBranch::default() };
+        let (points, branches) = (vec![point(7), point(8)], vec![branch(0), branch(1)]);
+        let method = PlannedMethod { token: 0x0600_0001, source: 0, fingerprint: 9, points, branches };
+        let source = CoverageSource { class: "Zoo.Cage".into(), name: "Open".into(), parameters: "()".into() };
+        let (sources, files, methods) = (vec![source], vec!["/src/Cage.cs".into()], vec![method]);
+        process.coverage_plans.push(CoveragePlan { module, files, sources, methods });
+        let of = MethodHits { module, token: 0x0600_0001, fingerprint: 9, points: 2, branches: 2, counted: true, hits };
+        chunk.extend(of.to_bytes());
+    }
+    let chunk = EventChunk { thread: u32::MAX, sequence: 1, bytes: chunk.into() };
+    process.events.push(EventArena { instrument: "coverage".into(), chunks: vec![chunk] });
+}
+
 /// Two processes with two threads each, functions of two modules, and something of every instrument.
 fn everything() -> Recording {
     let cost = HookCost { enter_ns: 2.0, leave_ns: 1.0, pair_low_ns: 1.0, pair_high_ns: 4.0 };
@@ -217,9 +236,12 @@ fn everything() -> Recording {
     first.types = types.to_vec();
     first.stacks = Arc::new(stacks.finish());
     [2, 5, 9].into_iter().for_each(|orders| snapshot(first, lib, orders));
+    coverage(first, [1, lib]);
     first.ticks.ns_per_tick = 1.0;
     first.losses = vec![Loss::new(LossReason::PanicCaught, 2, 10, 20), Loss::new(LossReason::AbruptEnd, 1, 80, 90)];
-    let second = Process { pid: 8, command: vec!["dotnet".into(), "/app/Other.dll".into()], ..first.clone() };
+    let mut second = Process { pid: 8, command: vec!["dotnet".into(), "/app/Other.dll".into()], ..first.clone() };
+    // Nothing is known of the other module's method there.
+    second.coverage_plans.truncate(1);
     recording.processes.push(second);
     recording.run.duration_ns = 100;
     recording
@@ -290,6 +312,7 @@ fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> 
         Flag::Verbose => request.verbose = true,
         Flag::JustMyCode => query.just_my_code = true,
         Flag::Source => request.source = true,
+        Flag::Lines => request.lines = true,
         Flag::Snapshot => request.snapshot = Some(2),
         Flag::Against => request.against = Some(2),
         Flag::Type => query.types = vec![Glob::new(if view.name == "allocations" { "*Point" } else { "*Order" })],
