@@ -19,5 +19,5 @@ pub const SPEC: &Spec = &Spec {
     attach: Attach::Never(
         "coverage puts its counters into methods before they are compiled, so it must be there when the program starts",
     ),
-    views: &["summary"],
+    views: &["coverage"],
 };

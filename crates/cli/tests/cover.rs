@@ -1,0 +1,97 @@
+//! `cover`, on a real program whose lines and branches are known.
+
+mod common;
+
+use std::ffi::OsString;
+use std::fs;
+
+use clrscope_testkit as testkit;
+use common::TestFolder;
+use serde_json::Value;
+use testkit::{Finished, Runtime};
+
+/// Statements of the fixture that its `Main` never runs, each with the number of lines that have it.
+const NEVER_RUN: &[(&str, usize)] = &[
+    ("return \"one\";", 1),
+    ("return \"three\";", 1),
+    ("return \"many\";", 1),
+    ("return left + right;", 1),
+    ("throw;", 1),
+];
+
+fn cover(place: &TestFolder, runtime: &Runtime, options: &[&str]) -> Finished {
+    let mut words: Vec<OsString> =
+        ["cover", "--include", "[Covered]*"].iter().chain(options).map(OsString::from).collect();
+    words.push("--".into());
+    words.extend(runtime.words(&testkit::fixture("Covered")));
+    let mut command = place.clrscope(words);
+    runtime.prepare(&mut command);
+    testkit::run(command)
+}
+
+/// Lines of the fixture's own file, by their text without remarks.
+fn lines(place: &TestFolder) -> Vec<(String, Value)> {
+    let output = place.run("report c.clrs --view coverage --lines --format json");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let source = testkit::workspace_root().join("dotnet/fixtures/Covered/Covered.cs");
+    let source = fs::read_to_string(source).expect("the source");
+    let source: Vec<&str> = source.lines().collect();
+    let rows = document["rows"].as_array().expect("rows").iter();
+    let own = rows.filter(|row| row["file"].as_str().is_some_and(|file| file.ends_with("/Covered.cs")));
+    own.map(|row| {
+        let text = source[row["line"].as_u64().expect("a line") as usize - 1];
+        (text.split("//").next().unwrap_or_default().trim().to_owned(), row.clone())
+    })
+    .collect()
+}
+
+#[test]
+fn lines_that_ran_and_lines_that_did_not_are_those_of_the_source_on_every_runtime() {
+    for runtime in testkit::runtimes() {
+        let place = TestFolder::new();
+        let with = cover(&place, runtime, &["-o", "c.clrs", "--cobertura", "c.xml", "--fail-under", "50"]);
+        let with = with.expect_success();
+        assert!(with.stdout_text().starts_with("result "), "the program's own output: {}", with.stdout_text());
+        assert!(with.stderr_text().contains("Covered"), "{}", with.stderr_text());
+        let lines = lines(&place);
+        let never = |text: &str| {
+            let is_it = |(of, row): &&(String, Value)| of == text && row["hits"] == 0;
+            lines.iter().filter(is_it).count()
+        };
+        for (text, count) in NEVER_RUN {
+            assert_eq!(never(text), *count, "{text} on {runtime:?}");
+        }
+        let hits = |text: &str| lines.iter().find(|(of, _)| of == text).map(|(_, row)| row["hits"].clone());
+        assert_eq!(hits("number /= 2;"), Some(4.into()), "{runtime:?}");
+        assert_eq!(hits("sum += number;"), Some(3.into()), "{runtime:?}");
+        assert_eq!(hits("yield return number;"), Some(3.into()), "{runtime:?}");
+        let both = lines.iter().find(|(of, _)| of == "if (left > 0 && right > 0)").expect("the line");
+        assert_eq!((&both.1["branches"], &both.1["branches_covered"]), (&4.into(), &2.into()), "{runtime:?}");
+
+        let xml = fs::read_to_string(place.file("c.xml")).expect("the XML");
+        assert!(xml.contains("<package name=\"Covered\""), "{xml}");
+        assert!(xml.contains("name=\"Covered.Box&lt;T&gt;\""), "{xml}");
+        let lcov = place.run("export c.clrs --to lcov");
+        let lcov = String::from_utf8_lossy(&lcov.stdout).into_owned();
+        assert!(lcov.contains("FNDA:1,Covered.Plain.Both(int, int)\n") && lcov.ends_with("end_of_record\n"), "{lcov}");
+    }
+}
+
+#[test]
+fn too_little_coverage_is_an_exit_code_and_recordings_add_up() {
+    let runtime = testkit::runtimes().last().expect("a runtime");
+    let place = TestFolder::new();
+    let under = cover(&place, runtime, &["-o", "c.clrs", "--fail-under", "100"]);
+    assert_eq!(under.code(), 1, "{}", under.stderr_text());
+    assert!(under.stderr_text().contains("--fail-under asks for 100 %"), "{}", under.stderr_text());
+    let alone = lines(&place);
+    fs::rename(place.file("c.clrs"), place.file("a.clrs")).expect("renamed");
+    let merged = place.run("cover --cobertura twice.xml --merge a.clrs a.clrs");
+    assert!(merged.status.success(), "{}", String::from_utf8_lossy(&merged.stderr));
+    assert!(String::from_utf8_lossy(&merged.stdout).contains("Covered"));
+    let xml = fs::read_to_string(place.file("twice.xml")).expect("the XML");
+    let (_, halved) = alone.iter().find(|(of, _)| of == "number /= 2;").expect("the line");
+    let line = format!("<line number=\"{}\" hits=\"8\"", halved["line"]);
+    assert!(xml.contains(&line), "{line} is not in {xml}");
+}
