@@ -23,6 +23,9 @@ pub struct Finding {
 
 /// Shares of CPU time, and of calls, that are worth a sentence.
 const MUCH: f64 = 0.05;
+/// Share of the run that threads waited below one function that is worth a sentence: what a service's requests wait for is little
+/// of the time that it runs.
+const MUCH_WAITED: f64 = 0.02;
 /// Share of CPU time in code that is not optimised that is worth a sentence: each program starts with some.
 const MUCH_UNOPTIMISED: f64 = 0.10;
 /// Exceptions that are worth a sentence.
@@ -99,7 +102,7 @@ fn longest_wait(waits: &[OwnWait<'_>], kind: WaitKind, run_ns: u64) -> Option<Fi
     let share = part(ns, run_ns);
     let what = if kind == WaitKind::Lock { "waiting for locks" } else { "sleeping" };
     let text = format!("below {} threads spent {} {what}", function.label(), duration(ns));
-    (share >= MUCH).then_some(Finding { text, share })
+    (share >= MUCH_WAITED).then_some(Finding { text, share })
 }
 
 /// Whether an instrument recorded.

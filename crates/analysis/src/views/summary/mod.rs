@@ -154,7 +154,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         ..Summary::default()
     };
     view.findings = findings::findings(&view, &rows, &below.waits, shown_ns(recording), query.filters_functions());
-    let unused = unused::found(&view, &rows, recording, query);
+    let unused = unused::found(&view, recording, query);
     view.findings.extend(unused);
     view.findings.extend(collections::found(recording, query));
     view.findings.extend(allocating::found(recording, query));

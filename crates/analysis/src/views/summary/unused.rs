@@ -3,9 +3,8 @@
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, ThreadRole};
 
+use super::Summary;
 use super::findings::{Finding, has};
-use super::{Summary, is_code};
-use crate::function::is_own;
 use crate::query::Query;
 use crate::samples::SampleKind;
 use crate::views::rows::{FunctionRow, ThreadRow};
@@ -19,12 +18,7 @@ const MUCH_OF_ONE: f64 = 0.5;
 
 /// Sentences about a program that used clearly less than the processors allow: where to see what its threads waited for, and
 /// which code goes on after awaits, in which no thread waits. None where the recording shows waits already.
-pub(super) fn found(
-    view: &Summary<'_>,
-    rows: &[FunctionRow<'_>],
-    recording: &Recording,
-    query: &Query,
-) -> Vec<Finding> {
+pub(super) fn found(view: &Summary<'_>, recording: &Recording, query: &Query) -> Vec<Finding> {
     let shows_waits = view.conditions.metric.is_of_calls() || has(view, instrument::WALL);
     let filtered = query.filters_functions() || !query.threads.is_empty();
     let processors = recording.processes.iter().map(|process| process.processors).max().unwrap_or(0);
@@ -43,8 +37,7 @@ pub(super) fn found(
     }
     let of = if processors == 1 { "of one processor".to_owned() } else { format!("of {processors} processors") };
     let waits = format!("the program used {used:.2} {of}: run -i wall shows what its threads waited for");
-    let awaits = rows.iter().filter(|row| is_code(row) && is_own(&row.function)).find(|row| is_async(row));
-    let awaits = awaits.map(|row| {
+    let awaits = view.own.iter().map(|own| &own.row).find(|row| is_async(row)).map(|row| {
         let name = row.function.label();
         format!("no thread waits in an await, as in {name}: run -i calls counts starts of async code and how often it went on")
     });
