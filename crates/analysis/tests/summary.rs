@@ -91,6 +91,17 @@ fn waits_are_measured_by_the_run_and_not_by_its_threads() {
     assert!(expected.iter().all(|(text, share)| found.contains(&((*text).to_owned(), *share))), "{found:?}");
 }
 
+/// A service whose requests waited 218 ms for a lock, in nine seconds of which it was asked for less than half, said nothing.
+#[test]
+fn waits_of_requests_are_said_where_a_service_is_idle_most_of_the_time() {
+    let lasting = |ns: u64| {
+        let mut r = with_framework(&format!("thread 1\n  Pay 1 5 5\n    System.Threading.Monitor::Enter 1 {ns} 0\n"));
+        r.run.duration_ns = 9_000_000_000;
+        sentences(&r, &Query::default()).into_iter().filter(|(text, _)| text.contains("waiting for locks")).count()
+    };
+    assert_eq!((lasting(218_000_000), lasting(90_000_000)), (1, 0));
+}
+
 /// Threads of the pool spin before they sleep: 11.7 % of the CPU time of a small program was its only finding.
 #[test]
 fn the_spinning_of_idle_threads_is_no_finding() {
