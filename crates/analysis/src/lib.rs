@@ -83,6 +83,7 @@ mod samples;
 mod sampling;
 mod select;
 mod stack_log;
+mod stack_trees;
 mod sums;
 mod tiers;
 mod times;

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
 /// No more trees than this are decoded at once, however many processors there are.
@@ -59,6 +60,15 @@ pub(crate) fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl
         states.extend(others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))));
         states
     })
+}
+
+/// Calls `step` for every item.
+///
+/// # Panics
+/// As [`fold`].
+pub(crate) fn each_mut<T: Send>(items: &mut [T], step: impl Fn(&mut T) + Sync) {
+    let items: Vec<Mutex<&mut T>> = items.iter_mut().map(Mutex::new).collect();
+    fold(items.len(), || (), |(), at| step(&mut items[at].lock().unwrap_or_else(PoisonError::into_inner)));
 }
 
 #[cfg(test)]

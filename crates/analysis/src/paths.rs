@@ -4,38 +4,69 @@
 //! the metric. The sums know one kind of tree: its nodes have a value of the metric, which in the trees of `calls` is wall
 //! time; CPU time and calls stand beside it there, and nowhere else.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use clrscope_recording::model::{
-    CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, Process, ROOT, Recording, StackFrame, Thread, TreeSource,
-};
-use rustc_hash::FxHashMap;
+use clrscope_recording::model::{CallTree, Process, Recording, StackFrame, Thread, TreeSource};
 
-use crate::allocations::is_wanted;
-use crate::metric::{Metric, Source, StackEvent, StackEvents};
+use crate::metric::Metric;
 use crate::query::{Query, QueryProblem};
 use crate::samples::Folded;
 use crate::select::{self, Selected};
+use crate::stack_trees::{Amounts, Measured, Shape, StackSum, StackTree, Wanted, sums_by_stack};
 
-/// A thread with the tree of its paths.
+/// A tree of paths: of one thread, or of all that a query means.
 #[derive(Clone)]
 pub(crate) struct ThreadPaths<'a> {
-    pub(crate) thread: &'a Thread,
-    tree: TreeSource,
+    /// The thread; `None` where its paths are merged with those of others.
+    pub(crate) thread: Option<&'a Thread>,
+    pub(crate) tree: PathTree,
+}
+
+/// Source of a tree of paths.
+#[derive(Clone)]
+pub(crate) enum PathTree {
+    /// A tree that was recorded.
+    Calls(TreeSource),
+    /// A tree made of stacks.
+    Stacks(Arc<StackTree>),
 }
 
 impl ThreadPaths<'_> {
-    /// The tree. Decoded again at each call: ask once and drop it after use.
+    /// The tree. Made again at each call: ask once and drop it after use.
     pub(crate) fn load(&self) -> CallTree {
-        self.tree.load()
+        match &self.tree {
+            PathTree::Calls(tree) => tree.load(),
+            PathTree::Stacks(tree) => tree.to_call_tree(),
+        }
     }
 }
 
 /// A process with the trees of the threads that a query means.
 pub(crate) struct Paths<'a> {
     pub(crate) process: &'a Process,
+    /// A tree for each thread. Where a metric is made of stacks, and threads are not asked for one by one, a single tree of all.
     pub(crate) threads: Vec<ThreadPaths<'a>>,
     pub(crate) metric: &'static Metric,
+}
+
+impl Paths<'_> {
+    /// The tree of all threads together, where that is what there is.
+    pub(crate) fn merged(&self) -> Option<&StackTree> {
+        match self.threads.as_slice() {
+            [ThreadPaths { thread: None, tree: PathTree::Stacks(tree) }] => Some(tree),
+            _ => None,
+        }
+    }
+
+    /// Sum of everything, where it is made of stacks.
+    pub(crate) fn sum(&self) -> Option<StackSum> {
+        let mut all = StackSum::default();
+        for paths in &self.threads {
+            let PathTree::Stacks(tree) = &paths.tree else { return None };
+            all.add(tree.amounts.whole());
+        }
+        (!self.metric.is_of_calls()).then_some(all)
+    }
 }
 
 /// The thread of events whose thread is not known.
@@ -49,9 +80,9 @@ pub(crate) fn select<'a>(
     metric: &'static Metric,
 ) -> Result<Vec<Paths<'a>>, QueryProblem> {
     let paths = |selected: Selected<'a>| {
-        let threads = match StackPaths::of(recording, selected.process, query, metric) {
+        let threads = match Measured::of(selected.process, metric) {
             None => of_calls(&selected),
-            Some(stacks) => of_stacks(&selected, query, &stacks),
+            Some(measured) => of_stacks(recording, selected.process, query, metric, &measured),
         };
         Paths { process: selected.process, threads, metric }
     };
@@ -59,60 +90,51 @@ pub(crate) fn select<'a>(
 }
 
 fn of_calls<'a>(selected: &Selected<'a>) -> Vec<ThreadPaths<'a>> {
-    selected.threads.iter().map(|&thread| ThreadPaths { thread, tree: thread.tree.clone() }).collect()
+    let paths = |&thread: &&'a Thread| ThreadPaths { thread: Some(thread), tree: PathTree::Calls(thread.tree.clone()) };
+    selected.threads.iter().map(paths).collect()
 }
 
 /// Trees of the events that a query means, for the selected threads and for events whose thread is not known.
-fn of_stacks<'a>(selected: &Selected<'a>, query: &Query, stacks: &StackPaths) -> Vec<ThreadPaths<'a>> {
-    let all = &selected.process.threads;
-    let sums = sums_by_thread(selected.process, query, &stacks.found);
-    let tree = |number: usize| {
-        let first = sums.partition_point(|((thread, _), _)| *thread < number);
-        let mine = sums[first..].iter().take_while(|((thread, _), _)| *thread == number);
-        TreeSource::ready(tree_of(stacks, mine.map(|&((_, stack), sum)| (stack, sum))))
-    };
-    let is_selected = |thread: &Thread| selected.threads.iter().any(|known| std::ptr::eq(*known, thread));
-    let known = all.iter().enumerate().filter(|(_, thread)| is_selected(thread));
-    let unknown = (query.wants_thread_if_known(None)).then_some((all.len(), &*UNKNOWN));
-    let unknown = unknown.filter(|(number, _)| sums.last().is_some_and(|((thread, _), _)| thread == number));
-    known.chain(unknown).map(|(number, thread)| ThreadPaths { thread, tree: tree(number) }).collect()
-}
-
-/// Sums by thread, with the number of threads for those that are not known, and stack, in this order.
-fn sums_by_thread(process: &Process, query: &Query, found: &StackEvents) -> Vec<((usize, u32), StackSum)> {
-    let threads = process.threads.len();
-    let mut sums: FxHashMap<(usize, u32), StackSum> = FxHashMap::default();
-    for (event, part) in found.events.iter().filter_map(|event| Some((event, wanted_part(process, query, event)?))) {
-        sums.entry(((event.thread as usize).min(threads), event.stack)).or_default().add(part);
+fn of_stacks<'a>(
+    recording: &Recording,
+    process: &'a Process,
+    query: &Query,
+    metric: &'static Metric,
+    measured: &Measured,
+) -> Vec<ThreadPaths<'a>> {
+    let shape = Shape::of(recording, process, query, metric, measured);
+    let wanted = Wanted::new(process, query);
+    let tree = |amounts| PathTree::Stacks(Arc::new(StackTree { shape: Arc::clone(&shape), amounts }));
+    if !query.per_thread {
+        return vec![ThreadPaths { thread: None, tree: tree(Amounts::new(measured, &shape, &wanted)) }];
     }
-    let mut sums: Vec<_> = sums.into_iter().collect();
-    sums.sort_unstable();
-    sums
+    let threads = process.threads.iter().map(|thread| (thread, query.wants_thread(thread))).chain([(&*UNKNOWN, false)]);
+    let all = threads.zip(Amounts::by_thread(measured, &shape, &wanted));
+    let selected = all.filter(|((_, is_wanted), amounts)| *is_wanted || !amounts.is_empty());
+    selected.map(|((thread, _), amounts)| ThreadPaths { thread: Some(thread), tree: tree(amounts) }).collect()
 }
 
 /// Events of a metric in a process, and the paths of their stacks as its trees have them.
 pub(crate) struct StackPaths {
-    pub(crate) found: StackEvents,
+    pub(crate) measured: Arc<Measured>,
     folded: Option<Folded>,
 }
 
 impl StackPaths {
     /// The events of a process; `None` where the metric is not made of events.
     pub(crate) fn of(recording: &Recording, process: &Process, query: &Query, metric: &'static Metric) -> Option<Self> {
-        let Source::Stacks { read, .. } = metric.source else { return None };
-        // A reader makes one arena of an instrument, and a damaged recording has none.
-        let arena = process.arenas(metric.instrument).next();
-        let found = arena.map_or_else(StackEvents::default, |arena| read(process, arena));
+        let measured = Measured::of(process, metric)?;
         let folded = metric.is_sampled().then(|| Folded::of(recording, process, query)).flatten();
-        Some(Self { found, folded })
+        Some(Self { measured, folded })
     }
 
-    /// Puts the functions of a stack into `path`, the innermost first. A stack that is not known, and the missing frames of one
-    /// that was cut, are a frame of function 0, as are frames of no function.
+    /// Puts the functions of a stack of the events into `path`, the innermost first. A stack that is not known, and the missing
+    /// frames of one that was cut, are a frame of function 0, as are frames of no function.
     pub(crate) fn path(&self, stack: u32, path: &mut Vec<u32>) {
+        let (table, number) = (&self.measured.table, self.measured.number_in_table(stack));
         path.clear();
-        path.extend(self.found.table.frames(stack).map(function_of));
-        if path.is_empty() || self.found.table.is_cut(stack) {
+        path.extend(table.frames(number).map(function_of));
+        if path.is_empty() || table.is_cut(number) {
             path.push(0);
         }
         if let Some(folded) = &self.folded {
@@ -121,68 +143,11 @@ impl StackPaths {
     }
 }
 
-/// Sums by stack of the events that a query means in a process, in the order of threads.
-pub(crate) fn sums_of_stacks(process: &Process, query: &Query, metric: &Metric) -> Vec<(u32, StackSum)> {
-    let Source::Stacks { read, .. } = metric.source else { return Vec::new() };
-    let arena = process.arenas(metric.instrument).next();
-    let found = arena.map_or_else(StackEvents::default, |arena| read(process, arena));
-    let sums = sums_by_thread(process, query, &found).into_iter();
-    let wanted = sums.filter(|((thread, _), _)| query.wants_thread_if_known(process.threads.get(*thread)));
-    wanted.map(|((_, stack), sum)| (stack, sum)).collect()
-}
-
-/// Amounts and samples that are added up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct StackSum {
-    pub(crate) amount: u64,
-    pub(crate) samples: u64,
-}
-
-impl StackSum {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.amount = self.amount.saturating_add(other.amount);
-        self.samples = self.samples.saturating_add(other.samples);
-    }
-}
-
-/// The part of an event that lies in the time that a query wants; `None` where nothing of it does, and for idle threads.
-pub(crate) fn wanted_part(process: &Process, query: &Query, event: &StackEvent) -> Option<StackSum> {
-    let is_idle = event.idle && query.threads.is_empty();
-    if is_idle || !is_wanted(&query.types, process, event.object_type) {
-        return None;
-    }
-    let whole = StackSum { amount: event.amount, samples: event.samples };
-    let (first, last) = (event.time_ns, event.time_ns.saturating_add(event.lasted_ns));
-    let within = query.wanted_ns(process, first, last)?;
-    if within >= event.lasted_ns {
-        return Some(whole);
-    }
-    let part = |of: u64| (u128::from(of) * u128::from(within) / u128::from(event.lasted_ns)) as u64;
-    Some(StackSum { amount: part(whole.amount), samples: part(whole.samples).max(1) })
-}
-
-/// One tree of stacks with their amounts.
-fn tree_of(stacks: &StackPaths, amounts: impl Iterator<Item = (u32, StackSum)>) -> CallTree {
-    let mut nodes: Vec<(u32, u32, StackSum)> = vec![(ROOT, 0, StackSum::default())];
-    let mut children: FxHashMap<(u32, u32), u32> = FxHashMap::default();
-    let mut path: Vec<u32> = Vec::new();
-    for (stack, amount) in amounts {
-        stacks.path(stack, &mut path);
-        let node = path.iter().rev().fold(ROOT, |parent, &function| {
-            *children.entry((parent, function)).or_insert_with(|| {
-                nodes.push((parent, function, StackSum::default()));
-                nodes.len() as u32 - 1
-            })
-        });
-        nodes[node as usize].2.add(amount);
-    }
-    let mut builder = CallTreeBuilder::default();
-    for (parent, function, sum) in nodes {
-        // Where trees of `calls` have CPU time, those of samples have numbers of samples.
-        let values = NodeValues { metric: sum.amount, cpu_ns: sum.samples };
-        builder.push(Node { parent, function, calls: 0, values, flags: NodeFlags::default() });
-    }
-    builder.finish().in_preorder().into_owned()
+/// Sums by stack, as the process numbers them, of the events that a query means.
+pub(crate) fn sums_of_stacks(process: &Process, query: &Query, metric: &'static Metric) -> Vec<(u32, StackSum)> {
+    let Some(measured) = Measured::of(process, metric) else { return Vec::new() };
+    let sums = sums_by_stack(&measured, &Wanted::new(process, query)).into_iter();
+    sums.map(|(stack, sum)| (measured.number_in_table(stack), sum)).collect()
 }
 
 fn function_of(frame: StackFrame) -> u32 {

@@ -6,10 +6,11 @@ use clrscope_recording::model::{Process, Recording, StackFrame, Stacks, Thread};
 
 use crate::function::FunctionRef;
 use crate::metric::{Metric, Source, StackEvent, StackEvents};
-use crate::paths::{UNKNOWN, wanted_part};
+use crate::paths::UNKNOWN;
 use crate::query::{Query, QueryProblem};
 use crate::samples::{Folded, SAMPLED_CPU};
 use crate::select;
+use crate::stack_trees::wanted_part;
 
 /// The events of the processes and threads that a query selects.
 pub struct StackLog<'a> {

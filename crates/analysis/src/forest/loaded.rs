@@ -1,11 +1,14 @@
-//! One thread's tree with what is needed to ask for the sums of any subtree.
+//! One tree with what is needed to ask for the sums of any subtree.
 //!
-//! In depth-first order a subtree is a range of numbers. Sums over ranges come from running sums kept
+//! In depth-first order a subtree is a range of numbers. Sums over ranges of recorded trees come from running sums kept
 //! at every 16th node only, so that they cost two bytes per node.
+
+use std::sync::Arc;
 
 use clrscope_recording::model::{CallTree, NodeValues, ROOT};
 
 use crate::catalog::{Catalog, Role, Slot};
+use crate::stack_trees::{StackSum, StackTree};
 
 /// Nodes between two checkpoints.
 const BLOCK: u32 = 16;
@@ -48,15 +51,97 @@ struct Checkpoint {
     next_values: usize,
 }
 
-/// A decoded tree in depth-first preorder.
-pub(super) struct Loaded {
+/// A tree in depth-first preorder.
+pub(super) enum Loaded {
+    /// A tree that was recorded.
+    Calls(Decoded),
+    /// A tree made of stacks.
+    Stacks(Arc<StackTree>),
+}
+
+impl Loaded {
+    /// Number of nodes, the root included.
+    pub(super) fn len(&self) -> u32 {
+        match self {
+            Self::Calls(decoded) => decoded.tree.len() as u32,
+            Self::Stacks(tree) => tree.shape.len(),
+        }
+    }
+
+    /// Whether there is something at a node or below it.
+    #[inline]
+    pub(super) fn is_there(&self, node: u32) -> bool {
+        match self {
+            Self::Calls(_) => true,
+            Self::Stacks(tree) => tree.is_there(node),
+        }
+    }
+
+    /// The slot of a node; the thread's own for the root.
+    #[inline]
+    pub(super) fn slot(&self, node: u32, catalog: &Catalog<'_>) -> Slot {
+        match self {
+            Self::Calls(decoded) => decoded.slot(node, catalog),
+            Self::Stacks(_) if node == ROOT => catalog.root(),
+            Self::Stacks(tree) => catalog.slot(tree.shape.function(node)),
+        }
+    }
+
+    /// One past the last node below `node`.
+    #[inline]
+    pub(super) fn end(&self, node: u32) -> u32 {
+        match self {
+            Self::Calls(decoded) => decoded.end(node),
+            Self::Stacks(tree) => tree.shape.end(node),
+        }
+    }
+
+    /// Calls along the path of a node.
+    pub(super) fn calls(&self, node: u32) -> u64 {
+        match self {
+            Self::Calls(decoded) => decoded.tree.calls(node),
+            Self::Stacks(_) => 0,
+        }
+    }
+
+    /// A node's own values. Where trees of `calls` have CPU time, those of stacks have numbers of samples.
+    pub(super) fn own(&self, node: u32) -> NodeValues {
+        match self {
+            Self::Calls(decoded) => decoded.tree.values_of(node),
+            Self::Stacks(tree) => values(tree.own(node)),
+        }
+    }
+
+    /// Whether the path of a node was first entered by a tail call.
+    pub(super) fn is_by_tail_call(&self, node: u32) -> bool {
+        match self {
+            Self::Calls(decoded) => decoded.tree.flags(node).by_tail_call,
+            Self::Stacks(_) => false,
+        }
+    }
+
+    /// Sums over the subtree of `node`, the cost of entering it left out.
+    pub(super) fn subtree(&self, node: u32, catalog: &Catalog<'_>, costs: &FittedCosts) -> RangeSums {
+        match self {
+            Self::Calls(decoded) => decoded.subtree(node, catalog, costs),
+            Self::Stacks(tree) => RangeSums { values: values(tree.subtree(node)), cost_ns: 0.0 },
+        }
+    }
+}
+
+fn values(sum: StackSum) -> NodeValues {
+    NodeValues { metric: sum.amount, cpu_ns: sum.samples }
+}
+
+/// A recorded tree.
+pub(super) struct Decoded {
     tree: CallTree,
     /// One past the last node of each subtree.
     ends: Vec<u32>,
     checkpoints: Vec<Checkpoint>,
 }
 
-impl Loaded {
+impl Decoded {
     /// Prepares a tree that is in depth-first preorder.
     pub(super) fn new(tree: CallTree) -> Self {
         let mut ends: Vec<u32> = (1..=tree.len() as u32).collect();
@@ -67,11 +152,7 @@ impl Loaded {
         Self { tree, ends, checkpoints: Vec::new() }
     }
 
-    pub(super) fn tree(&self) -> &CallTree {
-        &self.tree
-    }
-
-    /// Sums up to each checkpoint. Must have been called before [`Loaded::subtree`].
+    /// Sums up to each checkpoint. Must have been called before [`Self::subtree`].
     pub(super) fn set_costs(&mut self, catalog: &Catalog<'_>, costs: &FittedCosts) {
         self.checkpoints.clear();
         self.checkpoints.reserve_exact(self.tree.len() / BLOCK as usize + 1);
@@ -120,18 +201,18 @@ impl Loaded {
 
     /// The slot of a node; the thread's own for the root.
     #[inline]
-    pub(super) fn slot(&self, node: u32, catalog: &Catalog<'_>) -> Slot {
+    fn slot(&self, node: u32, catalog: &Catalog<'_>) -> Slot {
         if node == ROOT { catalog.root() } else { catalog.slot(self.tree.functions()[node as usize]) }
     }
 
     /// One past the last node below `node`.
     #[inline]
-    pub(super) fn end(&self, node: u32) -> u32 {
+    fn end(&self, node: u32) -> u32 {
         self.ends[node as usize]
     }
 
     /// Sums over the subtree of `node`, the cost of entering it left out.
-    pub(super) fn subtree(&self, node: u32, catalog: &Catalog<'_>, costs: &FittedCosts) -> RangeSums {
+    fn subtree(&self, node: u32, catalog: &Catalog<'_>, costs: &FittedCosts) -> RangeSums {
         let (start, end) = (node, self.end(node));
         let before = self.before(start, catalog, costs);
         let mut sums = if end - start <= BLOCK {

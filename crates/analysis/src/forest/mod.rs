@@ -22,7 +22,7 @@ use crate::paths::{self, Paths, ThreadPaths};
 use crate::query::{Query, QueryProblem, Sort};
 use crate::times::Times;
 use crate::views::conditions::{Conditions, conditions_of};
-use crate::views::process::ProcessSums;
+use crate::views::process::totals;
 use walk::{Decoded, NameOrder, Walk, load};
 
 pub use over_time::NodePiece;
@@ -147,7 +147,7 @@ impl<'a> Forest<'a> {
         let paths = paths::select(recording, query, metric)?;
         let allocations = beside::select(recording, query, metric)?;
         let plain = Query { per_thread: false, ..query.clone() };
-        let totals: Vec<_> = paths.iter().map(|p| (p.process, ProcessSums::new(p, &plain).totals)).collect();
+        let totals: Vec<_> = paths.iter().map(|p| (p.process, totals(p, &plain))).collect();
         let conditions = conditions_of(recording, query, metric, &totals);
         Ok(Self { paths, allocations, query: query.clone(), sort, conditions, kept: OnceLock::new() })
     }
@@ -242,7 +242,7 @@ impl<'a> Forest<'a> {
     /// The threads that are merged with one another, and the thread that their nodes name.
     fn sets<'s>(&self, paths: &'s Paths<'a>) -> Vec<(&'s [ThreadPaths<'a>], Option<&'a Thread>)> {
         if self.query.per_thread {
-            paths.threads.iter().map(|t| (std::slice::from_ref(t), Some(t.thread))).collect()
+            paths.threads.iter().map(|t| (std::slice::from_ref(t), t.thread)).collect()
         } else {
             vec![(&paths.threads, None)]
         }

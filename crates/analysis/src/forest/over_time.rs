@@ -10,8 +10,9 @@ use super::{Forest, TreeNode, TreeOptions};
 use crate::catalog::Slot;
 use crate::columns::Columns;
 use crate::metric::StackEvent;
-use crate::paths::{Paths, StackPaths, wanted_part};
+use crate::paths::{Paths, StackPaths, UNKNOWN};
 use crate::pieces::share_out;
+use crate::stack_trees::{Event, wanted_part};
 
 /// Amount of a node's own within one piece of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,13 +45,14 @@ impl<'a> Forest<'a> {
             let Some(stacks) = StackPaths::of(recording, paths.process, &self.query, paths.metric) else { continue };
             let names = NameOrder::new(paths, &self.query);
             let known = self.nodes(paths, &names, options, &mut shown);
-            let mut nodes: FxHashMap<(u32, u32), Option<u32>> = FxHashMap::default();
+            let mut nodes: FxHashMap<(*const Thread, u32), Option<u32>> = FxHashMap::default();
             let mut path = Vec::new();
-            for event in &stacks.found.events {
-                let Some(part) = wanted_part(paths.process, &self.query, event) else { continue };
-                let node = *nodes.entry((event.thread, event.stack)).or_insert_with(|| {
+            let events = stacks.measured.blocks.iter().flat_map(|block| &block.events).map(Event::unpacked);
+            for event in events {
+                let Some(part) = wanted_part(paths.process, &self.query, &event) else { continue };
+                let Some(thread) = self.thread_of(paths, &event) else { continue };
+                let node = *nodes.entry((thread, event.stack)).or_insert_with(|| {
                     stacks.path(event.stack, &mut path);
-                    let thread = self.thread_of(paths, event)?;
                     node_of(&known, &names, thread, path.iter().rev().map(|&function| names.catalog.slot(function)))
                 });
                 let Some(node) = node else { continue };
@@ -91,13 +93,9 @@ impl<'a> Forest<'a> {
 
     /// The set of threads that an event's thread belongs to, as its nodes name it; `None` where it is not in the forest.
     fn thread_of(&self, paths: &Paths<'a>, event: &StackEvent) -> Option<*const Thread> {
-        let threads = &paths.process.threads;
-        let is_of = |found: &Thread| match threads.get(event.thread as usize) {
-            Some(thread) => std::ptr::eq(thread, found),
-            None => !threads.iter().any(|thread| std::ptr::eq(thread, found)),
-        };
-        let found = paths.threads.iter().find(|one| is_of(one.thread))?;
-        Some(key(self.query.per_thread.then_some(found.thread)))
+        let known = paths.process.threads.get(event.thread as usize);
+        let is_wanted = self.query.wants_thread_if_known(known);
+        is_wanted.then(|| key(self.query.per_thread.then_some(known.unwrap_or(&UNKNOWN))))
     }
 }
 

@@ -3,10 +3,11 @@
 use std::iter;
 use std::num::NonZeroU32;
 use std::ops::Range;
+use std::sync::Arc;
 
 use clrscope_recording::model::{NodeValues, ROOT, Thread};
 
-use super::loaded::{FittedCosts, Loaded, RangeSums, add_values};
+use super::loaded::{self, FittedCosts, Loaded, RangeSums, add_values};
 use super::share::{Claim, share_out};
 use super::{Forest, Pruned, TreeNode, TreeOptions};
 use crate::beside::Beside;
@@ -15,7 +16,7 @@ use crate::columns::Columns;
 use crate::cost::Hooks;
 use crate::metric::{Column, Metric, Source, WALL};
 use crate::parallel::fold;
-use crate::paths::{Paths, ThreadPaths};
+use crate::paths::{PathTree, Paths, ThreadPaths};
 use crate::query::{Query, Sort};
 use crate::sums::{ByFunction, Summer};
 use crate::times::Times;
@@ -201,12 +202,16 @@ impl<'f, 'a> Walk<'f, 'a> {
 
     /// Puts the roots on the path: the children of the threads, or the outermost nodes wanted.
     fn start(&mut self) {
-        let live = (0..self.trees.len() as u32).filter(|&t| !self.trees[t as usize].tree().is_empty());
+        let live = (0..self.trees.len() as u32).filter(|&t| self.trees[t as usize].len() > 0);
         if self.names.wanted.is_some() {
             for tree in live {
                 let loaded = &self.trees[tree as usize];
                 let mut node = 1;
-                while (node as usize) < loaded.tree().len() {
+                while node < loaded.len() {
+                    if !loaded.is_there(node) {
+                        node = loaded.end(node);
+                        continue;
+                    }
                     let slot = loaded.slot(node, &self.names.catalog);
                     let hit = self.names.wants(slot);
                     if hit {
@@ -249,7 +254,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         };
         let (times, amount) = self.share(&group, own, hooks, children.clone()).by(self.metric());
         let by_tail_call =
-            self.members[group.members].iter().all(|&(t, n)| self.trees[t as usize].tree().flags(n).by_tail_call);
+            self.members[group.members].iter().all(|&(t, n)| self.trees[t as usize].is_by_tail_call(n));
         let depth = self.path.len() as u32;
         let kept = self.push_level(children, members_before);
         TreeNode {
@@ -287,7 +292,9 @@ impl<'f, 'a> Walk<'f, 'a> {
             let end = loaded.end(node);
             let mut child = node + 1;
             while child < end {
-                self.scratch.push((loaded.slot(child, &self.names.catalog), tree, child));
+                if loaded.is_there(child) {
+                    self.scratch.push((loaded.slot(child, &self.names.catalog), tree, child));
+                }
                 child = loaded.end(child);
             }
         }
@@ -315,7 +322,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         let (mut calls, mut sums) = (0_u64, RangeSums::default());
         for &(tree, node) in &self.members[members.clone()] {
             let loaded = &self.trees[tree as usize];
-            calls = calls.saturating_add(loaded.tree().calls(node));
+            calls = calls.saturating_add(loaded.calls(node));
             sums.add(&loaded.subtree(node, &self.names.catalog, self.costs));
         }
         let cost = if self.columns.raw { 0 } else { sums.cost_ns.round() as u64 };
@@ -324,7 +331,7 @@ impl<'f, 'a> Walk<'f, 'a> {
     }
 
     fn own_values(&self, members: Range<usize>) -> NodeValues {
-        let values = self.members[members].iter().map(|&(t, n)| self.trees[t as usize].tree().values_of(n));
+        let values = self.members[members].iter().map(|&(t, n)| self.trees[t as usize].own(n));
         values.fold(NodeValues::default(), add_values)
     }
 
@@ -450,6 +457,14 @@ fn size_of_all(forest: &Forest<'_>) -> u64 {
 /// Decodes the trees of some threads and fits the cost of hooks to the time of each function.
 pub(super) fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: &Columns) -> Decoded {
     let slots = catalog.len() + 1;
+    let of_stacks = threads.iter().map(|paths| match &paths.tree {
+        PathTree::Stacks(tree) => Some(Loaded::Stacks(Arc::clone(tree))),
+        PathTree::Calls(_) => None,
+    });
+    if let Some(trees) = of_stacks.collect() {
+        let costs = FittedCosts { leave_ns: vec![0.0; slots], enter_ns: vec![0.0; slots] };
+        return Decoded { trees, costs, beside: None };
+    }
     let new = || (Summer::default(), Vec::new(), vec![(Hooks::default(), 0u64); slots]);
     let parts = fold(threads.len(), new, |(summer, trees, fits), at| {
         let mut tree = threads[at].load();
@@ -461,7 +476,7 @@ pub(super) fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: 
             hooks.add_enters(sums.hooks.enters);
             *taken = taken.saturating_add(columns.cost.share(slot, sums.hooks, sums.own.metric).likely);
         }
-        trees.push((at, Loaded::new(tree)));
+        trees.push((at, loaded::Decoded::new(tree)));
     });
     let mut trees = Vec::new();
     let mut fits = vec![(Hooks::default(), 0u64); slots];
@@ -479,9 +494,11 @@ pub(super) fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: 
         leave_ns: (0..).zip(&fits).map(|(slot, f)| fit(slot, f) * columns.cost.leave_ns(slot)).collect(),
         enter_ns: (0..).zip(&fits).map(|(slot, f)| fit(slot, f) * columns.cost.enter_ns(slot)).collect(),
     };
-    let mut trees: Vec<Loaded> = trees.into_iter().map(|(_, tree)| tree).collect();
-    trees.iter_mut().for_each(|tree| tree.set_costs(catalog, &costs));
-    Decoded { trees, costs, beside: None }
+    let with_costs = |(_, mut tree): (usize, loaded::Decoded)| {
+        tree.set_costs(catalog, &costs);
+        Loaded::Calls(tree)
+    };
+    Decoded { trees: trees.into_iter().map(with_costs).collect(), costs, beside: None }
 }
 
 /// The place of each slot in the order of names.

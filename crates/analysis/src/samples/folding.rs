@@ -39,10 +39,15 @@ impl Folded {
         self.is_folded.get(function as usize) != Some(&false)
     }
 
+    /// Whether the function is a method.
+    pub(crate) fn is_method(&self, function: u32) -> bool {
+        self.is_method.get(function as usize) == Some(&true)
+    }
+
     /// Leaves the folded functions out of a path, innermost first. Where nothing would be left, the outermost method stays, or
     /// the outermost function where no method is there: it says whose thread it was, and stands for all of the stack.
     pub(crate) fn fold(&self, path: &mut Vec<u32>) {
-        let is_method = |function: &&u32| self.is_method.get(**function as usize) == Some(&true);
+        let is_method = |function: &&u32| self.is_method(**function);
         let outermost = path.iter().rev().find(is_method).or(path.last()).copied();
         path.retain(|&function| !self.leaves_out(function));
         if path.is_empty() {

@@ -7,7 +7,7 @@ use clrscope_recording::model::{Allocation, AllocationKind, AllocationSampling, 
 use rustc_hash::FxHashMap;
 
 use super::conditions::{Conditions, conditions_of, share};
-use super::process::ProcessSums;
+use super::process;
 use crate::allocations::{BYTES, Bounded, Estimate, Live, each_record, is_wanted, time_ns, type_of};
 use crate::function::{FunctionRef, is_own};
 use crate::paths;
@@ -124,7 +124,7 @@ pub fn allocations<'a>(recording: &'a Recording, query: &Query) -> Result<Alloca
     }
     let totals: Vec<_> = paths::select(recording, query, &BYTES)?
         .iter()
-        .map(|paths| (paths.process, ProcessSums::new(paths, query).totals))
+        .map(|paths| (paths.process, process::totals(paths, query)))
         .collect();
     let (mut bytes, mut objects) = (Estimate::default(), Estimate::default());
     for of in sums.values() {

@@ -3,7 +3,7 @@
 use clrscope_contract::request::InstrumentRequest;
 use clrscope_recording::model::{CallsInfo, Clock, Process, Recording, Remark};
 
-use super::process::ProcessSums;
+use super::process::totals;
 use crate::metric::{Amount, Metric, WALL};
 use crate::paths;
 use crate::query::{Query, QueryProblem};
@@ -114,7 +114,7 @@ pub fn conditions<'a>(recording: &'a Recording, query: &Query) -> Result<Conditi
     let all = [&WALL, &SAMPLED_CPU, &SAMPLED_WALL];
     let metric = all.into_iter().find(|metric| metric.is_in(recording)).unwrap_or(&WALL);
     for paths in paths::select(recording, query, metric)? {
-        sums.push((paths.process, ProcessSums::new(&paths, &plain).totals));
+        sums.push((paths.process, totals(&paths, &plain)));
     }
     Ok(conditions_of(recording, query, metric, &sums))
 }

@@ -7,12 +7,13 @@ use clrscope_recording::model::{Process, Recording, StackFrame};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::conditions::{Conditions, conditions_of};
-use super::process::ProcessSums;
+use super::process;
 use crate::allocations::BYTES;
 use crate::function::{FunctionRef, is_own};
 use crate::metric::{Metric, SampleCount};
-use crate::paths::{self, StackSum};
+use crate::paths;
 use crate::query::{Query, QueryProblem, Sort};
+use crate::stack_trees::StackSum;
 use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
 use crate::tiers::Tiers;
 
@@ -79,7 +80,7 @@ pub fn lines<'a>(
     let mut blamed: BTreeMap<&str, u64> = BTreeMap::new();
     for paths in paths::select(recording, query, metric)? {
         let process = paths.process;
-        totals.push((process, ProcessSums::new(&paths, query).totals));
+        totals.push((process, process::totals(&paths, query)));
         let mut places = Places { process, query, metric, find, known: FxHashMap::default() };
         for (stack, sum) in paths::sums_of_stacks(process, query, metric) {
             if let Some(own) = places.add(&mut sums, stack, sum) {

@@ -10,8 +10,9 @@ use crate::catalog::{Catalog, Role, Slot};
 use crate::columns::Columns;
 use crate::metric::{Amount, Metric, SampleCount};
 use crate::parallel::fold;
-use crate::paths::Paths;
+use crate::paths::{Paths, ThreadPaths, UNKNOWN};
 use crate::query::Query;
+use crate::stack_trees::{FunctionSum, FunctionSums, Measured, StackSum, ThreadSum, Wanted};
 use crate::sums::{ByFunction, Summed, Summer};
 use crate::tiers::{Tiers, tiers_of_functions};
 use crate::times::{Times, Totals};
@@ -54,33 +55,81 @@ impl<'a> ProcessSums<'a> {
     /// Sums the selected threads of a process. Rows per thread are kept only when asked for.
     pub(crate) fn new(paths: &Paths<'a>, query: &Query) -> Self {
         let catalog = Catalog::new(paths.process);
+        if let (Some(tree), Some(measured)) = (paths.merged(), Measured::of(paths.process, paths.metric)) {
+            let wanted = Wanted::new(paths.process, query);
+            let sums = FunctionSums::new(tree, &measured, &wanted, &catalog);
+            return Self::of_stacks(paths, query, catalog, &sums);
+        }
         let columns = Columns::new(paths, &catalog, query);
         let new = || (Summer::default(), Part { keeps_rows: query.per_thread, ..Part::default() });
         let parts = fold(paths.threads.len(), new, |(summer, part), at| {
             let mut tree = paths.threads[at].load();
             let mut keys = ByFunction { root: catalog.root() };
             let summed = summer.sum(&mut tree, &catalog, &columns.cost, &mut keys);
-            part.take(paths.process.pid, paths.threads[at].thread, &catalog, &columns, &summed);
+            let thread = paths.threads[at].thread.unwrap_or(&UNKNOWN);
+            part.take(paths.process.pid, thread, &catalog, &columns, &summed);
         });
         let mut all = Part::default();
         for (_, part) in parts {
             all.join(part);
         }
-        let order = |t: &ThreadRow<'_>| paths.threads.iter().position(|known| std::ptr::eq(known.thread, t.thread));
+        let is_of = |known: &ThreadPaths<'_>, row: &ThreadRow<'_>| {
+            known.thread.is_some_and(|thread| std::ptr::eq(thread, row.thread))
+        };
+        let order = |row: &ThreadRow<'_>| paths.threads.iter().position(|known| is_of(known, row));
         all.threads.sort_by_cached_key(order);
-        let starts = starts(&catalog, &all.merged);
+        Self::of_part(catalog, paths.metric, all)
+    }
+
+    fn of_part(catalog: Catalog<'a>, metric: &'static Metric, all: Part<'a>) -> Self {
         Self {
-            starts,
+            starts: starts(&catalog, &all.merged),
             catalog,
             totals: all.totals,
             threads: all.threads,
-            metric: paths.metric,
+            metric,
             merged: all.merged,
             per_thread: all.per_thread,
             beside: Vec::new(),
             tiers: FxHashMap::default(),
             allocated: None,
         }
+    }
+
+    /// Rows of what was summed over the stacks of all threads together.
+    fn of_stacks(paths: &Paths<'a>, query: &Query, catalog: Catalog<'a>, sums: &FunctionSums) -> Self {
+        let (process, metric) = (paths.process, paths.metric);
+        let samples = |sum: StackSum| metric.is_sampled().then_some(sum.samples);
+        let merged = |sum: &FunctionSum| match sum.total == StackSum::default() {
+            true => Merged::default(),
+            false => Merged {
+                times: Times {
+                    inclusive_ns: sum.total.amount,
+                    exclusive_ns: sum.own.amount,
+                    inclusive_cpu_ns: samples(sum.total),
+                    exclusive_cpu_ns: samples(sum.own),
+                    ..Times::default()
+                },
+                max_recursion: sum.max_recursion,
+                threads: sum.threads,
+            },
+        };
+        let threads = sums.by_thread(&process.threads, &UNKNOWN).filter(|(thread, _)| {
+            std::ptr::eq(*thread, &*UNKNOWN) || query.wants_thread(thread)
+        });
+        let row = |(thread, found): (&'a Thread, ThreadSum)| {
+            let totals = totals_of(found.sum, metric);
+            let own = ThreadOwn { running_ns: found.sum.amount, outside_ns: 0 };
+            let row = thread_row(process.pid, thread, &totals, own, found.max_depth);
+            if metric.is_sampled() { sampled_row(row, &totals, metric) } else { row }
+        };
+        let part = Part {
+            merged: sums.functions.iter().map(merged).collect(),
+            threads: threads.map(row).collect(),
+            totals: totals_of(paths.sum().unwrap_or_default(), metric),
+            ..Part::default()
+        };
+        Self::of_part(catalog, metric, part)
     }
 
     /// Puts the samples of `samples`, which are sums of the same process, beside the calls.
@@ -156,6 +205,19 @@ impl<'a> ProcessSums<'a> {
             tiers: self.tiers.get(&slot).copied().filter(|_| thread.is_none()).unwrap_or_default(),
         }
     }
+}
+
+/// Sums over everything in the paths of a process.
+pub(crate) fn totals(paths: &Paths<'_>, query: &Query) -> Totals {
+    match paths.sum() {
+        Some(sum) => totals_of(sum, paths.metric),
+        None => ProcessSums::new(paths, query).totals,
+    }
+}
+
+fn totals_of(sum: StackSum, metric: &Metric) -> Totals {
+    let cpu_ns = metric.is_sampled().then_some(sum.samples);
+    Totals { functions_ns: sum.amount, cpu_ns, ..Totals::default() }
 }
 
 /// Key that an `async` method shares with its code: module, name, signature, and the marker of the method (of a lambda,

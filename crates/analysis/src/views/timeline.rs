@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use clrscope_recording::model::{Process, Recording, Sample, Thread};
 
 use super::conditions::{Conditions, conditions_of};
-use super::process::ProcessSums;
+use super::process::totals;
 use crate::paths;
 use crate::pieces::share_out;
 use crate::query::{Query, QueryProblem};
@@ -100,7 +100,7 @@ pub fn timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timeline<
     let lanes = found.iter().map(|(process, thread, pieces)| lane(process.pid, thread, pieces)).collect();
     let plain = Query { per_thread: false, metric: Some(metric), ..query.clone() };
     let paths = paths::select(recording, query, metric)?;
-    let totals: Vec<_> = paths.iter().map(|p| (p.process, ProcessSums::new(p, &plain).totals)).collect();
+    let totals: Vec<_> = paths.iter().map(|p| (p.process, totals(p, &plain))).collect();
     Ok(Timeline { rows, left_out, lanes, piece_ns, conditions: conditions_of(recording, query, metric, &totals) })
 }
 

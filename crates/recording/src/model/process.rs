@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    AllocationSampling, CoveragePlan, EventBytes, Exit, HeapSnapshot, Loss, NativeSymbol, ObjectType, OwnMemory, Part,
-    Remark, RemarkKind, Sampler, Stacks, TreeSource,
+    AllocationSampling, CoveragePlan, Derived, EventBytes, Exit, HeapSnapshot, Loss, NativeSymbol, ObjectType, OwnMemory,
+    Part, Remark, RemarkKind, Sampler, Stacks, TreeSource,
 };
 use crate::codec::{Field, numbered, record};
 use crate::payload::{PayloadReader, PayloadWriter};
@@ -77,6 +77,8 @@ record! {
         pub stacks: Arc<Stacks>,
         /// Raw event chunks of other instruments, by instrument name.
         pub events: Vec<EventArena>,
+        /// Values that readers have derived from all that.
+        pub derived: Derived,
     }
 }
 

@@ -106,11 +106,14 @@ impl StackNode {
     }
 }
 
-/// Nodes with consecutive numbers.
-#[derive(Clone)]
+/// Nodes with consecutive numbers, as they lie together.
+#[derive(Debug, Clone, Copy)]
 struct Part {
+    /// Number of the first.
     first: u32,
-    nodes: Vec<StackNode>,
+    /// Place of the first among all nodes.
+    at: usize,
+    nodes: usize,
 }
 
 /// The stack table. A stack is named by the number of its innermost frame's node, from 1; 0 is no stack.
@@ -119,8 +122,19 @@ struct Part {
 /// [`DEEPEST`](Self::DEEPEST) frames.
 #[derive(Clone, Default)]
 pub struct Stacks {
-    /// In ascending order. There are gaps between them where a recording is damaged.
+    /// In ascending order of their numbers.
+    nodes: Vec<StackNode>,
+    /// In ascending order. There are gaps between their numbers where a recording is damaged.
     parts: Vec<Part>,
+}
+
+/// A node of the stack table, by its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackPlace {
+    /// The frame; `None` stands for frames that were not kept.
+    pub frame: Option<StackFrame>,
+    /// Place of the caller, always smaller than the node's own; `None` for the outermost.
+    pub caller: Option<usize>,
 }
 
 impl Stacks {
@@ -130,13 +144,38 @@ impl Stacks {
     /// Number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.parts.iter().map(|part| part.nodes.len()).sum()
+        self.nodes.len()
     }
 
     /// Whether there are no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.parts.is_empty()
+        self.nodes.is_empty()
+    }
+
+    /// Place of a stack's innermost frame among all nodes, from 0; `None` for a number that is no stack's.
+    #[must_use]
+    pub fn place(&self, number: u32) -> Option<usize> {
+        let after = self.parts.partition_point(|part| part.first <= number);
+        let part = self.parts.get(after.checked_sub(1)?)?;
+        let within = (number - part.first) as usize;
+        (within < part.nodes).then(|| part.at + within)
+    }
+
+    /// Number of the stack whose innermost frame is at a place; 0 where there is none.
+    #[must_use]
+    pub fn number(&self, place: usize) -> u32 {
+        let after = self.parts.partition_point(|part| part.at <= place);
+        let part = after.checked_sub(1).map(|at| self.parts[at]).filter(|part| place - part.at < part.nodes);
+        part.map_or(0, |part| part.first + (place - part.at) as u32)
+    }
+
+    /// The node at a place.
+    #[must_use]
+    pub fn at(&self, place: usize) -> Option<StackPlace> {
+        let node = self.nodes.get(place)?;
+        let frame = (!node.is_cut()).then(|| node.frame());
+        Some(StackPlace { frame, caller: self.place(node.parent) })
     }
 
     /// The frames of the stack with this number, innermost first; none for a number that is no stack's.
@@ -159,7 +198,7 @@ impl Stacks {
 
     /// The places in native code that frames stand for, as modules and offsets; each as often as there are nodes of it.
     pub fn native_places(&self) -> impl Iterator<Item = (u32, u32)> {
-        let nodes = self.parts.iter().flat_map(|part| &part.nodes);
+        let nodes = self.nodes.iter();
         nodes.filter(|node| node.kind & stack::KIND_BITS == stack::NATIVE).map(|node| (node.subject, node.offset))
     }
 
@@ -187,7 +226,7 @@ impl Stacks {
 
     /// Makes frames of functions of those in native code: `name` tells the function of a module and an offset.
     pub fn name_native_places(&mut self, mut name: impl FnMut(u32, u32) -> NamedPlace) {
-        for node in self.parts.iter_mut().flat_map(|part| &mut part.nodes) {
+        for node in &mut self.nodes {
             if node.kind & stack::KIND_BITS == stack::NATIVE {
                 let named = name(node.subject, node.offset);
                 let parent = if named.has_caller { node.parent } else { 0 };
@@ -201,14 +240,12 @@ impl Stacks {
     }
 
     fn node(&self, number: u32) -> Option<&StackNode> {
-        let after = self.parts.partition_point(|part| part.first <= number);
-        let part = self.parts.get(after.checked_sub(1)?)?;
-        part.nodes.get((number - part.first) as usize)
+        self.nodes.get(self.place(number)?)
     }
 
     /// The nodes with the number of the first, as they lie together.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (u32, &[StackNode])> {
-        self.parts.iter().map(|part| (part.first, part.nodes.as_slice()))
+        self.parts.iter().map(|part| (part.first, &self.nodes[part.at..part.at + part.nodes]))
     }
 
     /// Adds the nodes that are stored in `bytes`, the first of which has the number `first`. How many of them named a
@@ -219,28 +256,32 @@ impl Stacks {
     pub(crate) fn add(&mut self, first: u32, bytes: &[u8]) -> Result<usize, &'static str> {
         let nodes = bytes.len() / stack::BYTES;
         let end = u32::try_from(nodes).ok().and_then(|nodes| first.checked_add(nodes));
-        if first == 0 || end.is_none() || self.parts.last().is_some_and(|last| !last.ends_before(first)) {
+        if first == 0 || end.is_none() || self.parts.last().is_some_and(|last| last.end() > u64::from(first)) {
             return Err("claims numbers of stacks that can't be its own");
         }
-        let (mut read, mut wrong) = (Vec::with_capacity(nodes), 0);
-        for (number, stored) in (first..).zip(bytes.chunks_exact(stack::BYTES)) {
+        let at = self.nodes.len();
+        let mut wrong = 0;
+        self.nodes.extend((first..).zip(bytes.chunks_exact(stack::BYTES)).map(|(number, stored)| {
             let mut node = StackNode::read(stored);
             if node.parent >= number {
                 node.parent = 0;
                 wrong += 1;
             }
-            read.push(node);
-        }
-        if !read.is_empty() {
-            self.parts.push(Part { first, nodes: read });
+            node
+        }));
+        match self.parts.last_mut() {
+            _ if nodes == 0 => {}
+            Some(last) if last.end() == u64::from(first) => last.nodes += nodes,
+            _ => self.parts.push(Part { first, at, nodes }),
         }
         Ok(wrong)
     }
 }
 
 impl Part {
-    fn ends_before(&self, number: u32) -> bool {
-        self.nodes.len() as u64 + u64::from(self.first) <= u64::from(number)
+    /// Number behind the last.
+    fn end(&self) -> u64 {
+        self.nodes as u64 + u64::from(self.first)
     }
 }
 
@@ -278,8 +319,8 @@ impl StacksBuilder {
     /// The table.
     #[must_use]
     pub fn finish(self) -> Stacks {
-        let part = Part { first: 1, nodes: self.nodes };
-        Stacks { parts: if part.nodes.is_empty() { Vec::new() } else { vec![part] } }
+        let part = Part { first: 1, at: 0, nodes: self.nodes.len() };
+        Stacks { parts: if self.nodes.is_empty() { Vec::new() } else { vec![part] }, nodes: self.nodes }
     }
 }
 

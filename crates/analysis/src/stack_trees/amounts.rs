@@ -1,0 +1,230 @@
+//! Sums of events by stack, as a question wants them.
+
+use std::ops::Range;
+
+use clrscope_recording::model::Process;
+
+use super::measured::{Block, Event, Measured};
+use super::shape::Shape;
+use crate::allocations::is_wanted;
+use crate::metric::StackEvent;
+use crate::parallel::{each_mut, fold};
+use crate::query::Query;
+
+/// Amounts and samples that are added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct StackSum {
+    pub(crate) amount: u64,
+    pub(crate) samples: u64,
+}
+
+impl StackSum {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.amount = self.amount.saturating_add(other.amount);
+        self.samples = self.samples.saturating_add(other.samples);
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            amount: self.amount.saturating_sub(before.amount),
+            samples: self.samples.saturating_sub(before.samples),
+        }
+    }
+}
+
+/// Part of the events that a question is about.
+pub(crate) struct Wanted<'q> {
+    process: &'q Process,
+    query: &'q Query,
+    /// By index of the thread; the last for threads that are not known.
+    pub(super) threads: Vec<bool>,
+    all_threads: bool,
+}
+
+impl<'q> Wanted<'q> {
+    pub(crate) fn new(process: &'q Process, query: &'q Query) -> Self {
+        let known = process.threads.iter().map(|thread| query.wants_thread(thread));
+        let threads: Vec<bool> = known.chain([query.wants_thread_if_known(None)]).collect();
+        Self { process, query, all_threads: threads.iter().all(|wanted| *wanted), threads }
+    }
+
+    /// Hands the wanted events of a block over, each with the part of it that is wanted.
+    pub(crate) fn each(&self, block: &Block, mut visit: impl FnMut(&Event, StackSum)) {
+        let Query { since_ns, until_ns, threads, types, .. } = self.query;
+        if !self.query.wants_span(block.first_ns, block.last_ns) {
+            return;
+        }
+        let is_within = since_ns.is_none_or(|since| block.first_ns >= since)
+            && until_ns.is_none_or(|until| block.last_ns <= until)
+            && self.process.shown.is_none();
+        let is_plain = is_within && types.is_empty() && (!block.is_mixed || !threads.is_empty());
+        if is_plain && self.all_threads {
+            return block.events.iter().for_each(|event| visit(event, whole(event)));
+        }
+        for event in block.events.iter().filter(|event| self.threads[event.thread as usize]) {
+            let part = if is_plain { Some(whole(event)) } else { wanted_part(self.process, self.query, &event.unpacked()) };
+            if let Some(part) = part {
+                visit(event, part);
+            }
+        }
+    }
+}
+
+fn whole(event: &Event) -> StackSum {
+    StackSum { amount: event.amount, samples: event.samples.into() }
+}
+
+/// The part of an event that lies in the time that a query wants; `None` where nothing of it does, and for idle threads.
+pub(crate) fn wanted_part(process: &Process, query: &Query, event: &StackEvent) -> Option<StackSum> {
+    let is_idle = event.idle && query.threads.is_empty();
+    if is_idle || !is_wanted(&query.types, process, event.object_type) {
+        return None;
+    }
+    let whole = StackSum { amount: event.amount, samples: event.samples };
+    let (first, last) = (event.time_ns, event.time_ns.saturating_add(event.lasted_ns));
+    let within = query.wanted_ns(process, first, last)?;
+    if within >= event.lasted_ns {
+        return Some(whole);
+    }
+    let part = |of: u64| (u128::from(of) * u128::from(within) / u128::from(event.lasted_ns)) as u64;
+    Some(StackSum { amount: part(whole.amount), samples: part(whole.samples).max(1) })
+}
+
+/// Sum of a stack, and whether an event has it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cell {
+    sum: StackSum,
+    is_there: bool,
+}
+
+/// Sums of the stacks that wanted events have, with their numbers among those of the events, in ascending order.
+pub(crate) fn sums_by_stack(measured: &Measured, wanted: &Wanted<'_>) -> Vec<(u32, StackSum)> {
+    let cells = cells(measured, wanted);
+    let there = (0..).zip(cells).filter(|(_, cell)| cell.is_there);
+    there.map(|(stack, cell)| (stack, cell.sum)).collect()
+}
+
+fn cells(measured: &Measured, wanted: &Wanted<'_>) -> Vec<Cell> {
+    let parts = fold(
+        measured.blocks.len(),
+        || vec![Cell::default(); measured.stacks()],
+        |cells, at| {
+            wanted.each(&measured.blocks[at], |event, part| {
+                let cell = &mut cells[event.stack as usize];
+                cell.sum.add(part);
+                cell.is_there = true;
+            });
+        },
+    );
+    let joined = parts.into_iter().reduce(|mut all, part| {
+        for (cell, more) in all.iter_mut().zip(part) {
+            cell.sum.add(more.sum);
+            cell.is_there |= more.is_there;
+        }
+        all
+    });
+    joined.unwrap_or_default()
+}
+
+/// Sums of the stacks of a shape, in its order, as running sums.
+#[derive(Default)]
+pub(crate) struct Amounts {
+    /// Places of the stacks that wanted events have; `None` where those are all.
+    there: Option<Vec<u32>>,
+    /// Sum before each of these, and of all.
+    before: Vec<StackSum>,
+}
+
+impl Amounts {
+    /// Sums of all wanted events.
+    pub(crate) fn new(measured: &Measured, shape: &Shape, wanted: &Wanted<'_>) -> Self {
+        let cells = cells(measured, wanted);
+        let is_whole = shape.stacks.iter().all(|&stack| cells[stack as usize].is_there);
+        let places = (0..).zip(&shape.stacks).map(|(place, &stack)| (place, cells[stack as usize]));
+        let there = places.filter(|(_, cell)| cell.is_there).map(|(place, cell)| (place, cell.sum));
+        let mut found = Self::of(there);
+        if is_whole {
+            found.there = None;
+        }
+        found
+    }
+
+    /// Sums of the wanted events of each thread; the last is of threads that are not known.
+    pub(crate) fn by_thread(measured: &Measured, shape: &Shape, wanted: &Wanted<'_>) -> Vec<Self> {
+        let mut places = vec![0_u32; measured.stacks()];
+        for (place, &stack) in (0..).zip(&shape.stacks) {
+            places[stack as usize] = place;
+        }
+        let mut of_threads: Vec<Vec<(u32, StackSum)>> = vec![Vec::new(); wanted.threads.len()];
+        for block in &measured.blocks {
+            wanted.each(block, |event, part| {
+                of_threads[event.thread as usize].push((places[event.stack as usize], part));
+            });
+        }
+        each_mut(&mut of_threads, |events| {
+            events.sort_unstable_by_key(|(place, _)| *place);
+            events.dedup_by(|next, sum| {
+                let is_same = next.0 == sum.0;
+                if is_same {
+                    sum.1.add(next.1);
+                }
+                is_same
+            });
+        });
+        of_threads.into_iter().map(|events| Self::of(events.into_iter())).collect()
+    }
+
+    fn of(sums: impl Iterator<Item = (u32, StackSum)>) -> Self {
+        let (mut there, mut before, mut all) = (Vec::new(), Vec::new(), StackSum::default());
+        for (place, sum) in sums {
+            there.push(place);
+            before.push(all);
+            all.add(sum);
+        }
+        before.push(all);
+        Self { there: Some(there), before }
+    }
+
+    /// Whether every stack of the shape has an event.
+    pub(crate) fn is_of_all(&self) -> bool {
+        self.there.is_none()
+    }
+
+    /// Whether there are no events.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.before.len() < 2
+    }
+
+    /// Sum of everything.
+    pub(crate) fn whole(&self) -> StackSum {
+        self.before.last().copied().unwrap_or_default()
+    }
+
+    /// Which of the sums are those of some stacks of the shape.
+    #[inline]
+    pub(super) fn places(&self, stacks: Range<u32>) -> Range<usize> {
+        match &self.there {
+            None => stacks.start as usize..stacks.end as usize,
+            Some(there) => {
+                let start = there.partition_point(|place| *place < stacks.start);
+                // Mostly few are within.
+                let within = there[start..].iter().take(8).take_while(|place| **place < stacks.end).count();
+                let end = match within {
+                    8 => start + there[start..].partition_point(|place| *place < stacks.end),
+                    few => start + few,
+                };
+                start..end
+            }
+        }
+    }
+
+    /// Sum of some stacks of the shape.
+    #[inline]
+    pub(super) fn sum(&self, stacks: Range<u32>) -> StackSum {
+        let Range { start, end } = self.places(stacks);
+        match end > start {
+            true => self.before[end].since(self.before[start]),
+            false => StackSum::default(),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Trees of metrics that are made of events with stacks, as large as they may be.
+//!
+//! What doesn't depend on a question is found once for a process and kept beside it: the events in a compact form
+//! ([`Measured`]), and the paths of all their stacks as one tree in preorder ([`Shape`]), in which a subtree is a range of
+//! stacks. A question about threads or a part of the time then takes one pass over the events, which gives each stack its sum
+//! ([`Amounts`]); the amount of any subtree is the difference of two running sums, so that a walk costs what it shows.
+
+mod amounts;
+mod functions;
+mod measured;
+mod shape;
+
+use std::sync::Arc;
+
+use clrscope_recording::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues};
+
+pub(crate) use amounts::{Amounts, StackSum, Wanted, sums_by_stack, wanted_part};
+pub(crate) use functions::{FunctionSum, FunctionSums, ThreadSum};
+pub(crate) use measured::{Event, Measured};
+pub(crate) use shape::Shape;
+
+/// The paths of a process with what a question found along them.
+pub(crate) struct StackTree {
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) amounts: Amounts,
+}
+
+impl StackTree {
+    /// Whether an event lies at a node or below it.
+    #[inline]
+    pub(crate) fn is_there(&self, node: u32) -> bool {
+        !self.amounts.places(self.shape.below(node)).is_empty()
+    }
+
+    /// Sum of a node and everything below it.
+    #[inline]
+    pub(crate) fn subtree(&self, node: u32) -> StackSum {
+        self.amounts.sum(self.shape.below(node))
+    }
+
+    /// Sum of the stacks that end at a node.
+    #[inline]
+    pub(crate) fn own(&self, node: u32) -> StackSum {
+        self.amounts.sum(self.shape.at(node))
+    }
+
+    /// The nodes where something is, as a tree of its own. Where trees of `calls` have CPU time, those of stacks have numbers of
+    /// samples.
+    pub(crate) fn to_call_tree(&self) -> CallTree {
+        let shape = &*self.shape;
+        let is_whole = self.amounts.is_of_all();
+        let mut builder = CallTreeBuilder::with_capacity(if is_whole { shape.len() as usize } else { 0 });
+        // Ends of the nodes above, with their numbers in the tree.
+        let mut open: Vec<(u32, u32)> = Vec::new();
+        let mut node = 0;
+        while node < shape.len() {
+            if node > 0 && !is_whole && !self.is_there(node) {
+                node = shape.end(node);
+                continue;
+            }
+            while open.pop_if(|last| last.0 <= node).is_some() {}
+            let parent = open.last().map_or(0, |last| last.1);
+            let StackSum { amount, samples } = self.own(node);
+            let values = NodeValues { metric: amount, cpu_ns: samples };
+            let function = shape.function(node);
+            let number = builder.push(Node { parent, function, calls: 0, values, flags: NodeFlags::default() });
+            if shape.end(node) > node + 1 {
+                open.push((shape.end(node), number));
+            }
+            node += 1;
+        }
+        builder.finish()
+    }
+}

@@ -1,0 +1,56 @@
+//! Values that readers derive from a process: found once, kept beside what they were found from.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// A value of any type, or nobody has asked for it yet.
+type Slot = Arc<OnceLock<Arc<dyn Any + Send + Sync>>>;
+
+/// Values that were derived from a process, by name and type. A copy of the process has none: whoever changes a process changes a copy,
+/// or does so before anything is derived.
+#[derive(Default)]
+pub struct Derived(Mutex<HashMap<(String, TypeId), Slot>>);
+
+impl Derived {
+    /// The value of a name, which `make` makes when it is asked for first. Whoever asks meanwhile waits; `make` may ask for
+    /// other names.
+    pub fn get<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
+        let slot = {
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Slot::clone(known.entry((name.to_owned(), TypeId::of::<T>())).or_default())
+        };
+        let value = Arc::clone(slot.get_or_init(|| Arc::new(make())));
+        value.downcast().expect("the type is part of the name")
+    }
+}
+
+impl Clone for Derived {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl fmt::Debug for Derived {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Derived")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_made_once_and_a_copy_has_none() {
+        let derived = Derived::default();
+        let asked = |of: &Derived, value: u32| *of.get("length", || derived_from(of, value));
+        fn derived_from(of: &Derived, value: u32) -> u32 {
+            *of.get("half", || value / 2) * 2
+        }
+        assert_eq!((asked(&derived, 6), asked(&derived, 8)), (6, 6));
+        assert_eq!(asked(&derived.clone(), 8), 8);
+        assert_eq!(*derived.get("half", || "text"), "text", "another type is another value");
+    }
+}
