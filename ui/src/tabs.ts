@@ -6,7 +6,7 @@ export interface Tab {
   id: string;
   title: string;
   /** What the tab shows: sections of documents, or paths in one of several forms. */
-  form: "sections" | "flame" | "tree" | "functions" | "neighbours" | "timeline" | "gc" | "dominators";
+  form: "sections" | "flame" | "tree" | "functions" | "neighbours" | "timeline" | "gc" | "dominators" | "changes";
   documents: Document[];
 }
 
@@ -17,6 +17,8 @@ const DECLARED: { id: string; title: string; form: Tab["form"]; views: string[] 
   { id: "tree", title: "Call tree", form: "tree", views: ["tree"] },
   { id: "functions", title: "Functions", form: "functions", views: ["tree"] },
   { id: "callers", title: "Callers and callees", form: "neighbours", views: ["tree"] },
+  { id: "changes", title: "Flame graph", form: "changes", views: ["diff-tree"] },
+  { id: "diff-tree", title: "Call tree", form: "sections", views: ["diff-tree"] },
   { id: "timeline", title: "Timeline", form: "timeline", views: ["timeline"] },
   { id: "lines", title: "Lines", form: "sections", views: ["lines"] },
   { id: "allocations", title: "Allocations", form: "sections", views: ["allocations", "survivors"] },

@@ -224,6 +224,32 @@ test("collections have charts, and the heap has boxes and a tree of what holds w
   await close();
 });
 
+test("a comparison has a flame graph of both sides, where new and gone paths are told apart", async () => {
+  const { page, trouble, close } = await opened("compared", { hash: "#tab=changes" });
+  await page.waitForFunction(() => Number(document.querySelector(".flame canvas")?.dataset.drawn) > 4);
+  assert.match(await page.innerText(".legend"), /more\s+new \(thick edge\)\s+less\s+gone \(thick edge\)/);
+  /** Words about the first frame of a name, down the left edge or beside it. */
+  const told = async (name) => {
+    for (const keys of [["ArrowDown"], ["ArrowDown", "ArrowRight"]]) {
+      await page.click(".flame canvas", { position: { x: 4, y: 4 } });
+      for (const key of keys) await page.keyboard.press(key);
+      for (let depth = 0; depth < 6; depth++) {
+        const text = (await page.innerText("#frame-told")).replace(/\s+/g, " ");
+        if (text.includes(name)) return text;
+        await page.keyboard.press("ArrowDown");
+      }
+    }
+    return "";
+  };
+  assert.match(await told("App.Mail::Send"), /100 ms before, 400 ms after \(\+300/);
+  await open(page, "diff-tree");
+  const text = await page.innerText("#panel");
+  assert.match(text, /App\.Report::Print/);
+  assert.match(text, /new/);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
 test("what is downloaded is what the tool prints", async () => {
   const { page, trouble, close } = await opened("recorded", { hash: "#tab=exceptions" });
   for (const [value, file] of [["json 0", "exceptions.json"], ["json 1", "exceptions-each.json"], ["csv 0", "exceptions.csv"]]) {
@@ -297,6 +323,12 @@ test("a hostile recording shows as text and hangs nothing", async () => {
   assert.match(await page.innerText("h1"), /<\/script>/);
   await open(page, "exceptions");
   assert.match(await page.innerText("#panel"), /<img src=x onerror=/);
+  // Paths of files are text, too.
+  await open(page, "modules");
+  assert.match(await page.innerText("#panel"), /<\/script><script>alert\(1\)/);
+  const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption(".download select", "json 0")]);
+  const { rows } = JSON.parse(readFileSync(await download.path(), "utf8"));
+  assert.ok(rows.some((row) => row.path.startsWith("/app/</script><script>alert(1)")), JSON.stringify(rows[0]));
   assert.equal(await page.$("img"), null);
   const session = await page.context().newCDPSession(page);
   await session.send("HeapProfiler.collectGarbage");

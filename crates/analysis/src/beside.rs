@@ -87,8 +87,7 @@ impl Beside {
         let mut nodes = vec![Node::default()];
         let mut known: FxHashMap<(u32, Slot), u32> = FxHashMap::default();
         for (which, paths) in [&of.bytes, &of.objects].into_iter().enumerate() {
-            let wanted =
-                |of: Option<&Thread>| thread.is_none_or(|thread| of.is_none_or(|of| std::ptr::eq(of, thread)));
+            let wanted = |of: Option<&Thread>| thread.is_none_or(|thread| of.is_none_or(|of| std::ptr::eq(of, thread)));
             for thread in paths.threads.iter().filter(|paths| wanted(paths.thread)) {
                 let tree = thread.load();
                 let mut places = vec![0_u32; tree.len()];

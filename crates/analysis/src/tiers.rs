@@ -4,9 +4,10 @@
 //! samples of its method by tier, so that a report answers whether a slow method was still waiting for its optimisation.
 
 use clrscope_recording::model::{FunctionKind, Process, Recording, StackFrame, Tier};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::metric::{Metric, SampleCount};
+use crate::parallel::fold;
 use crate::paths::sums_of_stacks;
 use crate::query::Query;
 use crate::samples::{Folded, SAMPLED_CPU, SAMPLED_WALL};
@@ -65,33 +66,71 @@ pub(crate) fn tiers_of_functions(
     query: &Query,
     metric: &'static Metric,
 ) -> FxHashMap<u32, Tiers> {
-    let mut found: FxHashMap<u32, Tiers> = FxHashMap::default();
-    let Some(metric) = sampled(recording, metric) else { return found };
+    let Some(metric) = sampled(recording, metric) else { return FxHashMap::default() };
     let folded = Folded::of(recording, process, query);
-    let is_folded = |function| folded.as_ref().is_some_and(|folded| folded.leaves_out(function));
-    let is_compiled = |function: u32| {
-        process.functions.get(function as usize).is_some_and(|known| known.kind == FunctionKind::Managed)
-    };
-    let mut met = FxHashSet::default();
-    for (stack, sum) in sums_of_stacks(process, query, metric) {
-        met.clear();
-        let mut own = sum.samples;
-        for frame in process.stacks.frames(stack) {
-            let StackFrame::Method { function, tier, .. } = frame else {
-                own = if folded.is_some() { own } else { 0 };
-                continue;
-            };
-            if is_folded(function) {
-                continue;
-            }
-            let on_top = std::mem::take(&mut own);
-            if is_compiled(function) {
-                let total = if met.insert((function, tier)) { sum.samples } else { 0 };
-                found.entry(function).or_default().add(tier, SampleCount { own: on_top, total });
+    let functions: Vec<Told> = (0..)
+        .zip(&process.functions)
+        .map(|(index, function)| Told {
+            is_folded: folded.as_ref().is_some_and(|folded| folded.leaves_out(index)),
+            is_compiled: function.kind == FunctionKind::Managed,
+        })
+        .collect();
+    let unknown = Told { is_folded: folded.is_some(), is_compiled: false };
+    let sums = sums_of_stacks(process, query, metric);
+    let new =
+        || Met { tiers: vec![Tiers::default(); functions.len()], last: vec![[0; Tier::ALL.len()]; functions.len()] };
+    let parts = fold(sums.len().div_ceil(TOGETHER), new, |met, piece| {
+        let from = piece * TOGETHER;
+        for (number, &(stack, sum)) in (from as u32 + 1..).zip(sums[from..].iter().take(TOGETHER)) {
+            let mut own = sum.samples;
+            for frame in process.stacks.frames(stack) {
+                let StackFrame::Method { function, tier, .. } = frame else {
+                    own = if folded.is_some() { own } else { 0 };
+                    continue;
+                };
+                let told = functions.get(function as usize).copied().unwrap_or(unknown);
+                if told.is_folded {
+                    continue;
+                }
+                let on_top = std::mem::take(&mut own);
+                if told.is_compiled {
+                    met.add(function, tier, number, SampleCount { own: on_top, total: sum.samples });
+                }
             }
         }
+    });
+    let mut found: FxHashMap<u32, Tiers> = FxHashMap::default();
+    for part in parts {
+        let met = (0..).zip(&part.tiers).filter(|(_, tiers)| tiers.seen().next().is_some());
+        met.for_each(|(function, tiers)| found.entry(function).or_default().join(tiers));
     }
     found
+}
+
+/// Stacks that are looked at together.
+const TOGETHER: usize = 1 << 12;
+
+/// Facts about a function.
+#[derive(Clone, Copy)]
+struct Told {
+    is_folded: bool,
+    is_compiled: bool,
+}
+
+/// Methods that were met, by function index.
+struct Met {
+    tiers: Vec<Tiers>,
+    /// The last stack that each was met on, by tier.
+    last: Vec<[u32; Tier::ALL.len()]>,
+}
+
+impl Met {
+    /// Adds the samples of a stack, whose total counts once.
+    fn add(&mut self, function: u32, tier: Tier, stack: u32, samples: SampleCount) {
+        let last = &mut self.last[function as usize][tier as usize];
+        let total = if std::mem::replace(last, stack) == stack { 0 } else { samples.total };
+        self.tiers[function as usize].add(tier, SampleCount { own: samples.own, total });
+    }
 }
 
 #[cfg(test)]

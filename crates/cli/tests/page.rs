@@ -102,6 +102,20 @@ fn memory() -> Recording {
     recording
 }
 
+/// A run of the program after a change: cheaper totals, no copies, more mail, and a report that is new.
+fn changed() -> Recording {
+    let mut sampled = HandSampled::default();
+    let (main, worker) = (sampled.thread("main", ThreadRole::Main), sampled.thread("mailer", ThreadRole::User));
+    for step in 0..400 {
+        sampled.cpu(main, step, "App::Main > App.Cart::Total");
+        sampled.cpu(worker, step, "System.Threading.Thread::Start > App.Mail::Send > App.Mail::Send");
+        if step % 2 == 0 {
+            sampled.cpu(main, step, "App::Main > App.Report::Print");
+        }
+    }
+    sampled.recording()
+}
+
 /// Callees of one function in a hostile recording.
 const CALLEES: u32 = 100_000;
 
@@ -235,6 +249,9 @@ fn browsers_show_pages_as_they_should() {
     write_page(&place, "hostile", &hostile());
     write_page(&place, "memory", &memory());
     write_packed(&wide(), &place.file("wide.clrs"));
+    write_packed(&changed(), &place.file("changed.clrs"));
+    let compared = place.run("diff sampled.clrs changed.clrs --format html -o compared.html");
+    assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stderr));
     let served = Serving::start(&place, "sampled.clrs");
     let wide = Serving::start(&place, "wide.clrs");
     let addresses = format!("{{\"served\":\"{}\",\"wide\":\"{}\"}}", served.address, wide.address);

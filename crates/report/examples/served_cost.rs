@@ -54,6 +54,7 @@ fn main() {
     let narrow = format!("&since={}&until={}", whole / 10, whole / 9);
     for question in [
         "key=summary".to_owned(),
+        "key=summary".to_owned(),
         "key=tree.cpu".to_owned(),
         "key=tree.cpu&below=7.0.0".to_owned(),
         "key=tree.cpu&below=7.0.0.0.0.0".to_owned(),

@@ -32,6 +32,8 @@ export interface CallTree {
   total: Float64Array;
   /** Where the node begins on a line that is as long as the root's total. */
   start: Float64Array;
+  /** The node's place among those that the tree was made of. */
+  from: Int32Array;
   maxDepth: number;
 }
 
@@ -81,6 +83,7 @@ export function arranged(nodes: Nodes): CallTree {
     own: new Float64Array(size),
     total: new Float64Array(size),
     start: new Float64Array(size),
+    from: new Int32Array(size),
     maxDepth: 0,
   };
   const stack = [0];
@@ -89,6 +92,7 @@ export function arranged(nodes: Nodes): CallTree {
   while (stack.length > 0) {
     const node = stack.pop()!;
     const parent = parents.pop()!;
+    tree.from[at] = node;
     tree.func[at] = nodes.func[node];
     tree.parent[at] = parent;
     tree.depth[at] = parent < 0 ? 0 : tree.depth[parent] + 1;

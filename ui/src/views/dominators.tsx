@@ -5,7 +5,7 @@ import type { Document, Section } from "../data/document";
 import { bytes, count, oneLine, share } from "../data/format";
 import { matcher } from "../model/search";
 import { type Box, HEAD, type Sized, treemap } from "../model/treemap";
-import { ROW, useVirtual } from "./virtual";
+import { TreeTable } from "./treetable";
 
 /** Colours by depth, light enough for black text. */
 const COLOURS = ["#7cc4f0", "#f0c070", "#8fd4bd", "#dba3c6", "#efe58a", "#c9c9d4"];
@@ -172,7 +172,6 @@ function drawn(context: CanvasRenderingContext2D, box: Box, tree: Dominated, { s
 }
 
 function Nodes({ tree, selected, onSelect, is }: Props) {
-  const scroll = useRef<HTMLDivElement>(null);
   const [open, setOpen] = useState<Set<number>>(() => hottest(tree));
   useEffect(() => setOpen(hottest(tree)), [tree]);
   // What is selected among the boxes is opened here.
@@ -183,94 +182,39 @@ function Nodes({ tree, selected, onSelect, is }: Props) {
     if (above.some((node) => !open.has(node))) setOpen(new Set([...open, ...above]));
   }, [selected]);
   const nodes = useMemo(() => visible(tree, open), [tree, open]);
-  const list = useVirtual(nodes.length, scroll);
-  useEffect(() => {
-    const at = nodes.indexOf(selected);
-    if (at >= 0) list.show(at);
-  }, [selected, nodes]);
-  const toggle = (node: number) => {
+  const toggle = (node: number, to: boolean) => {
     const next = new Set(open);
-    if (!next.delete(node)) next.add(node);
+    if (to) next.add(node);
+    else next.delete(node);
     setOpen(next);
   };
-  const hasChildren = (node: number) => tree.end[node] > node + 1;
-  const go = (index: number) => {
-    const node = nodes[Math.max(0, Math.min(nodes.length - 1, index))];
-    if (node !== undefined) onSelect(node);
-  };
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const index = nodes.indexOf(selected);
-    const actions: Record<string, () => void> = {
-      ArrowDown: () => go(index + 1),
-      ArrowUp: () => go(index - 1),
-      Home: () => go(0),
-      End: () => go(nodes.length - 1),
-      ArrowRight: () => (hasChildren(selected) && !open.has(selected) ? toggle(selected) : go(index + 1)),
-      ArrowLeft: () => (open.has(selected) ? toggle(selected) : go(nodes.indexOf(tree.parent[selected]))),
-      Enter: () => toggle(selected),
+  const row = (node: number) => {
+    const name = tree.name(node);
+    return {
+      amount: bytes(tree.size(node)),
+      part: tree.size(node) / (tree.whole || 1),
+      more: count(tree.number("objects", node)),
+      level: tree.depth[node],
+      colour: COLOURS[tree.depth[node] % COLOURS.length],
+      name,
+      title: name,
+      isPale: is !== null && !is(name),
     };
-    const action = actions[event.key];
-    if (!action) return;
-    action();
-    event.preventDefault();
-    event.stopPropagation();
   };
   return (
-    <div class="table tree" role="treegrid" aria-label="Dominators" aria-rowcount={nodes.length + 1} tabIndex={0} ref={scroll} onKeyDown={onKeyDown} aria-activedescendant={list.items.some((item) => nodes[item.index] === selected) ? `held-${selected}` : undefined}>
-      <div class="table-inner" role="presentation" style={{ "min-width": "62ch" }}>
-        <div role="rowgroup" class="table-head">
-          <div role="row" class="table-row tree-row">
-            <div role="columnheader" class="numeric"><span>retained</span></div>
-            <div role="columnheader" class="numeric"><span>share</span></div>
-            <div role="columnheader" class="numeric"><span>objects</span></div>
-            <div role="columnheader"><span>type</span></div>
-          </div>
-        </div>
-        <div role="rowgroup" class="table-body" style={{ height: `${list.height}px` }}>
-          {list.items.map((item) => {
-            const node = nodes[item.index];
-            if (node === undefined) return null;
-            const part = tree.size(node) / (tree.whole || 1);
-            const name = tree.name(node);
-            return (
-              <div
-                role="row"
-                id={`held-${node}`}
-                key={node}
-                class={`table-row tree-row${item.index % 2 ? " odd" : ""}${node === selected ? " selected at" : ""}${is && !is(name) ? " pale" : ""}`}
-                style={{ top: `${item.start}px`, height: `${ROW}px` }}
-                aria-level={tree.depth[node] + 1}
-                aria-rowindex={item.index + 2}
-                aria-expanded={hasChildren(node) ? open.has(node) : undefined}
-                aria-selected={node === selected}
-                onClick={() => onSelect(node)}
-                onDblClick={() => toggle(node)}
-              >
-                <div role="gridcell" class="numeric">{bytes(tree.size(node))}</div>
-                <div role="gridcell" class="numeric"><span class="bar" style={{ width: `${Math.min(100, part * 100)}%` }} /><span class="cell-text">{share(part)}</span></div>
-                <div role="gridcell" class="numeric">{count(tree.number("objects", node))}</div>
-                <div role="gridcell" title={name}>
-                  <span style={{ display: "inline-block", width: `${Math.min(tree.depth[node], 40) * 1.1}em` }} />
-                  <span
-                    class="twisty"
-                    aria-hidden="true"
-                    onClick={(event) => {
-                      event.stopPropagation();
-                      toggle(node);
-                    }}
-                  >
-                    {hasChildren(node) ? (open.has(node) ? "▾" : "▸") : ""}
-                  </span>
-                  <span class="mark" style={{ background: COLOURS[tree.depth[node] % COLOURS.length] }} />
-                  <span class="cell-text">{name}</span>
-                </div>
-              </div>
-            );
-          })}
-        </div>
-      </div>
-    </div>
+    <TreeTable
+      label="Dominators"
+      headings={["retained", "share", "objects", "type"]}
+      id="held"
+      nodes={nodes}
+      at={selected}
+      row={row}
+      parent={(node) => tree.parent[node]}
+      hasChildren={(node) => node >= 0 && tree.end[node] > node + 1}
+      isOpen={(node) => open.has(node)}
+      toggle={toggle}
+      select={onSelect}
+    />
   );
 }
 

@@ -24,6 +24,14 @@ export function levelsOf(tree: CallTree): Levels {
   return { first, nodes };
 }
 
+/** Look of frames whose colours are not those of kinds of code. */
+export interface Look {
+  colour(node: number): string;
+  label(node: number): string;
+  /** Whether a frame has a thick edge. */
+  isMarked(node: number): boolean;
+}
+
 /** What is drawn, and where. */
 export interface Picture {
   tree: CallTree;
@@ -40,6 +48,7 @@ export interface Picture {
   hovered: number;
   root: string;
   dark: boolean;
+  look?: Look;
 }
 
 /** The first of a level's nodes that ends behind a place. */
@@ -125,14 +134,18 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture): numbe
 }
 
 function frame(context: CanvasRenderingContext2D, picture: Picture, node: number, x: number, y: number, wide: number) {
-  const { tree, functions, matching, selected, hovered, dark } = picture;
+  const { tree, functions, matching, selected, hovered, dark, look } = picture;
   const func = tree.func[node];
   const isRoot = node === 0;
   const isPale = matching !== null && !isRoot && !matching[func];
   const gap = wide > 3 ? 1 : 0;
   context.globalAlpha = isPale ? 0.25 : 1;
-  context.fillStyle = isRoot ? (dark ? "#3a3f47" : "#dfe3e8") : colourOf(functions[func].code);
+  context.fillStyle = isRoot ? (dark ? "#3a3f47" : "#dfe3e8") : look ? look.colour(node) : colourOf(functions[func].code);
   context.fillRect(x, y, wide - gap, FRAME - 1);
+  if (!isRoot && wide > 6 && look?.isMarked(node)) {
+    context.fillStyle = "#101010";
+    context.fillRect(x, y, 3, FRAME - 1);
+  }
   context.globalAlpha = 1;
   const isSame = selected > 0 && !isRoot && tree.func[selected] === func;
   if (!isRoot && (node === selected || node === hovered || isSame)) {
@@ -140,7 +153,7 @@ function frame(context: CanvasRenderingContext2D, picture: Picture, node: number
     context.lineWidth = node === selected ? 2 : 1;
     if (wide > 2) context.strokeRect(x + 1, y + 1, Math.max(1, wide - gap - 2), FRAME - 3);
   }
-  const text = fitting(context, isRoot ? picture.root : functions[func].label, wide - gap - 8);
+  const text = fitting(context, isRoot ? picture.root : (look?.label(node) ?? functions[func].label), wide - gap - 8);
   if (text === "") return;
   context.fillStyle = (isRoot || isPale) && dark ? "#e8e8e8" : "#101010";
   context.fillText(text, x + 4, y + FRAME / 2);

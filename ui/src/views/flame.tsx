@@ -21,8 +21,8 @@ export function Flame({ shown }: { shown: Shown }) {
   const [hovered, setHovered] = useState(-1);
   const levels = useMemo(() => levelsOf(tree), [tree]);
   const zoom: [number, number] = state.zoom ?? [0, 1];
-  const root = state.threads.length === 1 ? "one thread" : state.threads.length > 1 ? `${state.threads.length} threads` : "all threads";
-  const picture: Picture = { tree, levels, functions, zoom, top, ...size, matching, selected: Math.min(selected, tree.size - 1), hovered: Math.min(hovered, tree.size - 1), root, dark: shown.dark };
+  const root = shown.look ? "both sides" : state.threads.length === 1 ? "one thread" : state.threads.length > 1 ? `${state.threads.length} threads` : "all threads";
+  const picture: Picture = { tree, levels, functions, zoom, top, ...size, matching, selected: Math.min(selected, tree.size - 1), hovered: Math.min(hovered, tree.size - 1), root, dark: shown.dark, look: shown.look };
 
   const before = useRef({ tree, question: shown.question });
   useEffect(() => {
@@ -215,6 +215,7 @@ function Told({ shown, node, root }: { shown: Shown; node: number; root: string 
       <b title={func?.signature}>{func ? func.label : root}</b> {func && <span class="faint">[{func.module}]</span>}
       <span>{of(tree.total[node])} ({share(tree.total[node] / whole)} of all{parent > 0 ? `, ${share(tree.total[node] / (tree.total[parent] || 1))} of its ${state.invert ? "callee" : "caller"}` : ""})</span>
       {!state.invert && <span>self {of(tree.own[node])}</span>}
+      {node > 0 && shown.look && <span>{shown.look.told(node)}</span>}
     </>
   );
 }
@@ -223,9 +224,10 @@ function Legend({ shown }: { shown: Shown }) {
   const { tree, functions, matching } = shown;
   const codes = useMemo(() => new Set(Array.from(tree.func.subarray(1, Math.min(tree.size, 200_000)), (func) => functions[func].code)), [tree]);
   const matched = useMemo(() => (matching ? matchedIn(tree, matching) : null), [tree, matching]);
+  const kinds = shown.look?.legend ?? KINDS_OF_CODE.filter((kind) => kind.names.some((name) => codes.has(name)));
   return (
     <div class="legend">
-      {KINDS_OF_CODE.filter((kind) => kind.names.some((name) => codes.has(name))).map((kind) => (
+      {kinds.map((kind) => (
         <span key={kind.label}><span class="mark" style={{ background: kind.colour }} />{kind.label}</span>
       ))}
       <span class="faint">{count(tree.size - 1)} paths</span>

@@ -3,6 +3,7 @@
 import type { Measure } from "../data/document";
 import type { CallTree, Func, Sums } from "../model/tree";
 import type { State } from "../state";
+import type { Look } from "./drawing";
 
 export interface Shown {
   measure: Measure;
@@ -37,6 +38,8 @@ export interface Shown {
   menuOf(func: number, x: number, y: number): void;
   /** A key was pressed with a node of `tree` selected; whether it meant anything. */
   key(node: number, event: KeyboardEvent): boolean;
+  /** Look of the frames of a flame graph, and words about them, where they are not those of one recording. */
+  look?: Look & { told(node: number): string; legend: { label: string; colour: string }[] };
   /** A key was pressed with a function selected; whether it meant anything. */
   keyOf(func: number, event: KeyboardEvent): boolean;
 }

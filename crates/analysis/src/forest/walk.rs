@@ -253,8 +253,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             enters: self.managed_calls(children.clone()),
         };
         let (times, amount) = self.share(&group, own, hooks, children.clone()).by(self.metric());
-        let by_tail_call =
-            self.members[group.members].iter().all(|&(t, n)| self.trees[t as usize].is_by_tail_call(n));
+        let by_tail_call = self.members[group.members].iter().all(|&(t, n)| self.trees[t as usize].is_by_tail_call(n));
         let depth = self.path.len() as u32;
         let kept = self.push_level(children, members_before);
         TreeNode {

@@ -1,7 +1,8 @@
 //! Kinds of work: to whose code the time of a sample went.
 
+use std::sync::Arc;
+
 use clrscope_recording::model::{Activity, FunctionKind, GC_NAME, JIT_NAME, Process, Sample, StackFrame, ThreadRole};
-use rustc_hash::FxHashMap;
 
 use crate::function::{FunctionRef, is_own};
 use crate::titled::titled;
@@ -54,16 +55,17 @@ const EXCEPTION_HANDLING: [&str; 2] = ["System.Runtime.EH::", "System.Runtime.St
 /// Finds the kinds of a process's samples.
 pub(crate) struct Kinds<'a> {
     process: &'a Process,
-    by_stack: FxHashMap<u32, SampleKind>,
+    /// By place in the stack table.
+    by_stack: Arc<Vec<SampleKind>>,
 }
 
 impl<'a> Kinds<'a> {
     pub(crate) fn new(process: &'a Process) -> Self {
-        Self { process, by_stack: FxHashMap::default() }
+        Self { process, by_stack: process.derived.get("kinds of stacks", || of_stacks(process)) }
     }
 
     /// Kind of the work that a sample fell into: what the runtime says of itself first, then what the stack says.
-    pub(crate) fn of(&mut self, sample: &Sample) -> SampleKind {
+    pub(crate) fn of(&self, sample: &Sample) -> SampleKind {
         if sample.profiler {
             return SampleKind::Profiler;
         }
@@ -81,8 +83,8 @@ impl<'a> Kinds<'a> {
             Some(ThreadRole::Tiering) => return SampleKind::Jit,
             _ => {}
         }
-        let process = self.process;
-        let by_stack = *self.by_stack.entry(sample.stack).or_insert_with(|| of_stack(process, sample.stack));
+        let place = self.process.stacks.place(sample.stack);
+        let by_stack = place.map_or(SampleKind::Unknown, |place| self.by_stack[place]);
         match by_stack {
             SampleKind::Jit | SampleKind::Gc | SampleKind::Exceptions => by_stack,
             _ if sample.kernel => SampleKind::Kernel,
@@ -98,28 +100,25 @@ pub fn kind_of_code(function: &FunctionRef<'_>) -> &'static str {
     if wait_kind(function).is_some() { "waiting" } else { of_function(function).name() }
 }
 
-fn of_stack(process: &Process, stack: u32) -> SampleKind {
-    let mut innermost = None;
-    for frame in process.stacks.frames(stack) {
-        let function = match frame {
-            StackFrame::Method { function, .. } => process.functions.get(function as usize),
+/// Kinds of all stacks of a process: that of the innermost frame, but what compiler, collector and exception handling call
+/// belongs to them as far as the innermost method.
+fn of_stacks(process: &Process) -> Vec<SampleKind> {
+    let functions = process.functions.iter().map(|function| of_function(&FunctionRef::of(process, Some(function))));
+    let functions: Vec<SampleKind> = functions.collect();
+    let goes_on = |kind| matches!(kind, SampleKind::Jit | SampleKind::Gc | SampleKind::Exceptions);
+    let mut all: Vec<SampleKind> = Vec::with_capacity(process.stacks.len());
+    for place in 0..process.stacks.len() {
+        let node = process.stacks.at(place);
+        let here = match node.and_then(|node| node.frame) {
+            Some(StackFrame::Method { function, .. }) => functions.get(function as usize).copied(),
             _ => None,
         };
-        let Some(function) = function.map(|function| FunctionRef::of(process, Some(function))) else {
-            innermost.get_or_insert(SampleKind::Unknown);
-            continue;
-        };
-        let here = of_function(&function);
-        // These go on below methods; what they call belongs to them.
-        if matches!(here, SampleKind::Jit | SampleKind::Gc | SampleKind::Exceptions) {
-            return here;
-        }
-        innermost.get_or_insert(here);
-        if matches!(here, SampleKind::Own | SampleKind::Framework) {
-            break;
-        }
+        let here = here.unwrap_or(SampleKind::Unknown);
+        let above = node.and_then(|node| node.caller).map(|caller| all[caller]);
+        let is_method = matches!(here, SampleKind::Own | SampleKind::Framework);
+        all.push(above.filter(|above| !is_method && !goes_on(here) && goes_on(*above)).unwrap_or(here));
     }
-    innermost.unwrap_or(SampleKind::Unknown)
+    all
 }
 
 fn handles_exceptions(name: &str) -> bool {

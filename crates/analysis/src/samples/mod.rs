@@ -11,4 +11,4 @@ pub use kinds::{SampleKind, kind_of_code};
 pub use metric::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES};
 pub(crate) use metric::{WALL_SAMPLES, lasted_ns};
 pub use taken::SamplingConditions;
-pub(crate) use taken::{each_sample, sampling_conditions};
+pub(crate) use taken::{each_sample, fold_samples, sampling_conditions};

@@ -3,6 +3,8 @@
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Sample, Sampler, ThreadState};
 
+use crate::parallel::fold;
+
 /// Conditions under which an instrument took its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SamplingConditions<'a> {
@@ -24,7 +26,21 @@ pub struct SamplingConditions<'a> {
     pub reached_ns: u64,
 }
 
-/// Hands every sample of an instrument in a process to `visit`.
+/// Folds the samples of an instrument in a process, on several processors: each of the states that are returned has seen some of
+/// the samples, in no particular order.
+pub(crate) fn fold_samples<S: Send>(
+    process: &Process,
+    instrument: &str,
+    new: impl Fn() -> S + Sync,
+    step: impl Fn(&mut S, &Sample) + Sync,
+) -> Vec<S> {
+    let chunks: Vec<_> = process.arenas(instrument).flat_map(|arena| &arena.chunks).collect();
+    fold(chunks.len(), new, |state, at| {
+        Sample::all(&chunks[at].bytes.load()).for_each(|sample| step(state, &sample));
+    })
+}
+
+/// Hands every sample of an instrument in a process to `visit`, in the order of the recording.
 pub(crate) fn each_sample(process: &Process, instrument: &str, mut visit: impl FnMut(&Sample)) {
     for chunk in process.arenas(instrument).flat_map(|arena| &arena.chunks) {
         Sample::all(&chunk.bytes.load()).for_each(|sample| visit(&sample));
@@ -44,29 +60,51 @@ fn of_instrument<'a>(processes: &[&'a Process], instrument: &'static str) -> Opt
     }
     let samplers = processes.iter().flat_map(|process| &process.samplers);
     let sampler = samplers.filter(|sampler| sampler.instrument == instrument).max_by_key(|sampler| sampler.reached_ns);
-    let mut found = SamplingConditions {
-        instrument,
-        sampler,
-        samples: 0,
-        complete: 0,
-        profiler: 0,
-        total_ns: 0,
-        idle_ns: 0,
-        reached_ns: sampler.map_or(0, |sampler| sampler.reached_ns),
-    };
-    let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-    for process in processes {
-        each_sample(process, instrument, |sample| {
-            let count = u64::from(sample.count);
-            add(&mut found.samples, count);
-            add(&mut found.complete, if sample.complete { count } else { 0 });
-            add(&mut found.profiler, if sample.profiler { count } else { 0 });
-            add(&mut found.total_ns, sample.weight_ns);
-            add(&mut found.idle_ns, if sample.state == ThreadState::Idle { sample.weight_ns } else { 0 });
-        });
+    let mut sums = SampleSums::default();
+    processes.iter().for_each(|process| sums.add(&SampleSums::of(process, instrument)));
+    let SampleSums { samples, complete, profiler, total_ns, idle_ns } = sums;
+    let mut reached_ns = sampler.map_or(0, |sampler| sampler.reached_ns);
+    if reached_ns == 0 {
+        reached_ns = total_ns.checked_div(samples).unwrap_or(0);
     }
-    if found.reached_ns == 0 {
-        found.reached_ns = found.total_ns.checked_div(found.samples).unwrap_or(0);
+    Some(SamplingConditions { instrument, sampler, samples, complete, profiler, total_ns, idle_ns, reached_ns })
+}
+
+/// Sums of all samples of an instrument.
+#[derive(Debug, Clone, Copy, Default)]
+struct SampleSums {
+    samples: u64,
+    complete: u64,
+    profiler: u64,
+    total_ns: u64,
+    idle_ns: u64,
+}
+
+impl SampleSums {
+    /// Sums over a process, which are found once.
+    fn of(process: &Process, instrument: &str) -> Self {
+        *process.derived.get(&format!("samples of {instrument}"), || {
+            let mut all = Self::default();
+            let parts = fold_samples(process, instrument, Self::default, |sums, sample| {
+                let count = u64::from(sample.count);
+                let when = |is: bool, amount: u64| if is { amount } else { 0 };
+                sums.add(&Self {
+                    samples: count,
+                    complete: when(sample.complete, count),
+                    profiler: when(sample.profiler, count),
+                    total_ns: sample.weight_ns,
+                    idle_ns: when(sample.state == ThreadState::Idle, sample.weight_ns),
+                });
+            });
+            parts.iter().for_each(|part| all.add(part));
+            all
+        })
     }
-    Some(found)
+
+    fn add(&mut self, other: &Self) {
+        let Self { samples, complete, profiler, total_ns, idle_ns } = self;
+        let mine = [samples, complete, profiler, total_ns, idle_ns];
+        let theirs = [other.samples, other.complete, other.profiler, other.total_ns, other.idle_ns];
+        mine.into_iter().zip(theirs).for_each(|(sum, more)| *sum = sum.saturating_add(more));
+    }
 }

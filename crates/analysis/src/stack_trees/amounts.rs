@@ -25,10 +25,7 @@ impl StackSum {
     }
 
     fn since(self, before: Self) -> Self {
-        Self {
-            amount: self.amount.saturating_sub(before.amount),
-            samples: self.samples.saturating_sub(before.samples),
-        }
+        Self { amount: self.amount.saturating_sub(before.amount), samples: self.samples.saturating_sub(before.samples) }
     }
 }
 
@@ -62,7 +59,8 @@ impl<'q> Wanted<'q> {
             return block.events.iter().for_each(|event| visit(event, whole(event)));
         }
         for event in block.events.iter().filter(|event| self.threads[event.thread as usize]) {
-            let part = if is_plain { Some(whole(event)) } else { wanted_part(self.process, self.query, &event.unpacked()) };
+            let part =
+                if is_plain { Some(whole(event)) } else { wanted_part(self.process, self.query, &event.unpacked()) };
             if let Some(part) = part {
                 visit(event, part);
             }

@@ -248,12 +248,7 @@ impl Path<'_> {
 }
 
 /// Sets of the threads that each stack of the events is of.
-fn threads_of_stacks(
-    measured: &Measured,
-    wanted: &Wanted<'_>,
-    bit_of: &[Option<usize>],
-    words: usize,
-) -> Vec<u64> {
+fn threads_of_stacks(measured: &Measured, wanted: &Wanted<'_>, bit_of: &[Option<usize>], words: usize) -> Vec<u64> {
     let parts = fold(
         measured.blocks.len(),
         || vec![0_u64; measured.stacks() * words],

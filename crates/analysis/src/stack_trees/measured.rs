@@ -150,7 +150,8 @@ pub(super) fn name_of(metric: &Metric) -> String {
 impl Block {
     fn of(process: &Process, table: &Stacks, found: &[StackEvent]) -> Self {
         let threads = process.threads.len() as u32;
-        let mut block = Self { first_ns: u64::MAX, last_ns: 0, is_mixed: false, events: Vec::with_capacity(found.len()) };
+        let mut block =
+            Self { first_ns: u64::MAX, last_ns: 0, is_mixed: false, events: Vec::with_capacity(found.len()) };
         for event in found {
             let StackEvent { time_ns, lasted_ns, amount, samples, .. } = *event;
             block.first_ns = block.first_ns.min(time_ns);

@@ -9,6 +9,8 @@ mod amounts;
 mod functions;
 mod measured;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

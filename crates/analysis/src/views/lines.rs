@@ -13,8 +13,8 @@ use crate::function::{FunctionRef, is_own};
 use crate::metric::{Metric, SampleCount};
 use crate::paths;
 use crate::query::{Query, QueryProblem, Sort};
-use crate::stack_trees::StackSum;
 use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
+use crate::stack_trees::StackSum;
 use crate::tiers::Tiers;
 
 /// Looks up the line of an instruction: path of the module, metadata token and offset in the IL to path of the file and line.

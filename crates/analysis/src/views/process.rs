@@ -114,9 +114,9 @@ impl<'a> ProcessSums<'a> {
                 threads: sum.threads,
             },
         };
-        let threads = sums.by_thread(&process.threads, &UNKNOWN).filter(|(thread, _)| {
-            std::ptr::eq(*thread, &*UNKNOWN) || query.wants_thread(thread)
-        });
+        let threads = sums
+            .by_thread(&process.threads, &UNKNOWN)
+            .filter(|(thread, _)| std::ptr::eq(*thread, &*UNKNOWN) || query.wants_thread(thread));
         let row = |(thread, found): (&'a Thread, ThreadSum)| {
             let totals = totals_of(found.sum, metric);
             let own = ThreadOwn { running_ns: found.sum.amount, outside_ns: 0 };

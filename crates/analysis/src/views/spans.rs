@@ -43,7 +43,7 @@ pub fn spans<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<Span<'a>
             }
         });
         samples.sort_by_key(|sample| (sample.thread, sample.time_ns));
-        let mut kinds = Kinds::new(process);
+        let kinds = Kinds::new(process);
         let first = found.len();
         for sample in &samples {
             let is_state = metric.instrument == SAMPLED_WALL.instrument;

@@ -10,7 +10,7 @@ use super::process::totals;
 use crate::paths;
 use crate::pieces::share_out;
 use crate::query::{Query, QueryProblem};
-use crate::samples::{Kinds, SAMPLED_CPU, SAMPLED_WALL, each_sample, lasted_ns};
+use crate::samples::{Kinds, SAMPLED_CPU, SAMPLED_WALL, fold_samples, lasted_ns};
 use crate::select;
 
 /// Pieces that a run is divided into.
@@ -76,9 +76,8 @@ pub fn timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timeline<
     let mut found: Vec<(&'a Process, &'a Thread, Pieces)> = Vec::new();
     for selected in select::threads(recording, query)? {
         let process = selected.process;
-        let mut by_thread: BTreeMap<usize, Pieces> = BTreeMap::new();
-        let mut kinds = Kinds::new(process);
-        each_sample(process, metric.instrument, |sample| {
+        let new = || (Kinds::new(process), BTreeMap::new());
+        let parts = fold_samples(process, metric.instrument, new, |(kinds, by_thread), sample| {
             let Some(index) = sample.thread.checked_sub(1).map(|index| index as usize) else { return };
             let wanted = process.threads.get(index).is_some_and(|thread| query.wants_thread(thread));
             let first_ns = process.started_ns.saturating_add(sample.time_ns);
@@ -91,6 +90,14 @@ pub fn timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timeline<
                 add(by_thread.entry(index).or_default(), sample, first_ns, kind, piece_ns);
             }
         });
+        let mut by_thread: BTreeMap<usize, Pieces> = BTreeMap::new();
+        for (index, pieces) in parts.into_iter().flat_map(|(_, part)| part) {
+            let all = by_thread.entry(index).or_default();
+            for (piece, amount) in pieces {
+                let sum = all.entry(piece).or_default();
+                *sum = sum.saturating_add(amount);
+            }
+        }
         found.extend(by_thread.into_iter().map(|(index, pieces)| (process, &process.threads[index], pieces)));
     }
     let sum = |pieces: &Pieces| pieces.values().fold(0_u64, |sum, amount| sum.saturating_add(*amount));

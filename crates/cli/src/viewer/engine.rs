@@ -1,9 +1,11 @@
 //! The one who has the recording: opens it, again where it grows, and answers about it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clrscope_analysis::check_selection;
@@ -16,8 +18,6 @@ use crate::recording_file::{Opened, open_parts, query_failure, resolved};
 
 /// Between two looks at a recording that grows, at least; a look that takes longer is followed by a pause as long as itself.
 const PAUSE: Duration = Duration::from_millis(900);
-/// Time without a question after which nobody seems to ask.
-const IDLE: Duration = Duration::from_millis(500);
 /// Bytes of answers that are kept.
 const MOST_KEPT: usize = 256 << 20;
 
@@ -101,39 +101,36 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Answers, `pending` first, until somebody asks for news and there may be some: that question is handed back. `None` when
-    /// nobody asks any more. While nobody asks, documents of a recording that stays as it is are made ahead.
-    fn answer(&self, asks: &Receiver<Ask>, pending: Option<Ask>, began: Instant) -> Option<Ask> {
-        let mut kept = Kept::default();
-        if let Some(ask) = pending {
-            self.one(ask, &mut kept);
-        }
+    /// nobody asks any more. As soon as somebody looks at a recording that stays as it is, all its documents are made on another
+    /// thread.
+    fn answer(&self, asks: &Receiver<Ask>, mut pending: Option<Ask>, began: Instant) -> Option<Ask> {
         let pause = PAUSE.max(began.elapsed());
         let read = Instant::now();
-        let mut ahead: Option<VecDeque<String>> = None;
-        loop {
-            let ask = match ahead.as_mut().and_then(VecDeque::pop_front) {
-                None => asks.recv().ok()?,
-                Some(key) => match asks.recv_timeout(IDLE) {
-                    Ok(ask) => {
-                        ahead.iter_mut().for_each(|ahead| ahead.push_front(key.clone()));
-                        ask
-                    }
-                    Err(RecvTimeoutError::Timeout) => {
-                        self.document(Wanted { key, ..Wanted::default() }, &mut kept);
-                        continue;
-                    }
-                    Err(RecvTimeoutError::Disconnected) => return None,
-                },
+        let (kept, is_over) = (&Mutex::new(Kept::default()), &AtomicBool::new(false));
+        thread::scope(|scope| {
+            let mut ahead = self.is_final.then(|| self.served.beside());
+            let next = loop {
+                let ask = match pending.take() {
+                    Some(ask) => ask,
+                    None => match asks.recv() {
+                        Ok(ask) => ask,
+                        Err(_) => break None,
+                    },
+                };
+                if matches!(ask.question, Question::Standing) && read.elapsed() >= pause && self.has_news() {
+                    break Some(ask);
+                }
+                let is_document = matches!(ask.question, Question::Document(_));
+                self.one(ask, kept);
+                if let Some(served) = ahead.take_if(|_| is_document) {
+                    let work = move || make_ahead(&served, kept, is_over);
+                    // Without another thread documents are made when they are asked for.
+                    let _ = thread::Builder::new().name("ahead".to_owned()).spawn_scoped(scope, work);
+                }
             };
-            if matches!(ask.question, Question::Standing) && read.elapsed() >= pause && self.has_news() {
-                return Some(ask);
-            }
-            // Somebody looks.
-            if self.is_final && ahead.is_none() && matches!(ask.question, Question::Document(_)) {
-                ahead = Some(self.served.keys().into());
-            }
-            self.one(ask, &mut kept);
-        }
+            is_over.store(true, Ordering::Relaxed);
+            next
+        })
     }
 
     /// Whether the recording may be another by now.
@@ -144,27 +141,38 @@ impl Reading<'_> {
         }
     }
 
-    fn one(&self, ask: Ask, kept: &mut Kept) {
+    fn one(&self, ask: Ask, kept: &Mutex<Kept>) {
         let answer = match ask.question {
             Question::Index => self.served.index(self.revision, !self.is_final).into(),
             Question::Standing => {
                 json!({ "revision": self.revision, "growing": !self.is_final, "over": self.is_over }).to_string().into()
             }
-            Question::Document(wanted) => self.document(wanted, kept),
+            Question::Document(wanted) => document(&self.served, wanted, kept),
         };
         // Whoever asked may have gone.
         let _ = ask.reply.send(answer);
     }
+}
 
-    fn document(&self, wanted: Wanted, kept: &mut Kept) -> Arc<str> {
-        if let Some(known) = kept.answers.get(&wanted) {
-            return Arc::clone(known);
+/// Makes all documents of a recording that have not been asked for, one after another.
+fn make_ahead(served: &Served<'_>, kept: &Mutex<Kept>, is_over: &AtomicBool) {
+    for key in served.keys() {
+        if is_over.load(Ordering::Relaxed) {
+            return;
         }
-        let answer = self.served.document(&wanted).unwrap_or_else(|error| problem(&error.to_string()));
-        let answer: Arc<str> = answer.into();
-        kept.keep(wanted, &answer);
-        answer
+        document(served, Wanted { key, ..Wanted::default() }, kept);
     }
+}
+
+fn document(served: &Served<'_>, wanted: Wanted, kept: &Mutex<Kept>) -> Arc<str> {
+    let known = || kept.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known().answers.get(&wanted) {
+        return Arc::clone(known);
+    }
+    let answer = served.document(&wanted).unwrap_or_else(|error| problem(&error.to_string()));
+    let answer: Arc<str> = answer.into();
+    known().keep(wanted, &answer);
+    answer
 }
 
 /// Answers that were given, as long as there is room for them.

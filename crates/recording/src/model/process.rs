@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    AllocationSampling, CoveragePlan, Derived, EventBytes, Exit, HeapSnapshot, Loss, NativeSymbol, ObjectType, OwnMemory,
-    Part, Remark, RemarkKind, Sampler, Stacks, TreeSource,
+    AllocationSampling, CoveragePlan, Derived, EventBytes, Exit, HeapSnapshot, Loss, NativeSymbol, ObjectType,
+    OwnMemory, Part, Remark, RemarkKind, Sampler, Stacks, TreeSource,
 };
 use crate::codec::{Field, numbered, record};
 use crate::payload::{PayloadReader, PayloadWriter};

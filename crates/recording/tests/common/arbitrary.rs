@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use clrscope_recording::model::{
     Advice, AllocationEngine, AllocationSampling, CallTree, CallTreeBuilder, CallsInfo, Clock, CoveragePlan,
-    CoverageSource, EventArena, EventChunk, Exit, Function, FunctionFlags, FunctionKind, HeapSnapshot, HookCost, Loss,
-    LossReason, Module, ModuleKind, NativeSymbol, NearName, Node, NodeFlags, NodeValues, ObjectType, OwnMemory,
-    PairCost, Part, PartTrees, PlannedBranch, PlannedMethod, PlannedPoint, Problem, Process, ROOT, Recording, Remark,
-    RemarkKind, Run, SampleSteps, Sampler, SamplingEngine, SnapshotReason, SnapshotState, SourceKind, StackFrame,
-    Stacks, StacksBuilder, Thread, ThreadRole, TickClock, Tier, TreeSource,
+    CoverageSource, Derived, EventArena, EventChunk, Exit, Function, FunctionFlags, FunctionKind, HeapSnapshot,
+    HookCost, Loss, LossReason, Module, ModuleKind, NativeSymbol, NearName, Node, NodeFlags, NodeValues, ObjectType,
+    OwnMemory, PairCost, Part, PartTrees, PlannedBranch, PlannedMethod, PlannedPoint, Problem, Process, ROOT,
+    Recording, Remark, RemarkKind, Run, SampleSteps, Sampler, SamplingEngine, SnapshotReason, SnapshotState,
+    SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole, TickClock, Tier, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -74,6 +74,7 @@ prop_compose! {
             stacks: Arc::new(stacks),
             ticks: TickClock { start: ticks.0, ns_per_tick: ticks.1 },
             processors,
+            derived: Derived::default(),
         }
     }
 }

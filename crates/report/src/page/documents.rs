@@ -6,8 +6,9 @@ use clrscope_analysis::Heaps;
 use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
 
+use super::least::least_share;
 use super::moments;
-use super::plan::{Budget, forest_of, least_share, planned};
+use super::plan::{Budget, forest_of, planned};
 use crate::render::json::recording;
 use crate::render::page::{Packed, Pool};
 use crate::view::Report;
@@ -17,7 +18,7 @@ pub(super) fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budg
     let (recording, mut pool, mut all) = (report.recording, Pool::default(), Vec::new());
     for mut planned in planned(recording, &report.request, budget) {
         let forest = forest_of(&planned, recording);
-        planned.request.min_share = forest.as_ref().map_or(0.0, |forest| least_share(forest, budget));
+        planned.request.min_share = forest.as_ref().map_or(0.0, |forest| least_share(forest, budget.nodes));
         // What was not recorded has no document.
         let Ok(opened) = planned.view.open_with(recording, &planned.request, heaps) else { continue };
         let mut packed = Packed::new(&mut pool);

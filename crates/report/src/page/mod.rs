@@ -8,6 +8,7 @@
 
 mod base64;
 mod documents;
+mod least;
 mod moments;
 mod plan;
 mod served;

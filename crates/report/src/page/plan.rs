@@ -1,8 +1,8 @@
 //! Plan of a page: the views, each with the requests whose answers the page has.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
-use clrscope_analysis::{CPU, Column, Forest, METRICS, Metric, Query, Source, TreeOptions, Unit};
+use clrscope_analysis::{CPU, Column, Forest, METRICS, Metric, Query, Source, Unit};
 use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::views::VIEWS;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     /// Nodes of each tree.
-    nodes: usize,
+    pub(super) nodes: usize,
     /// Rows of each table or log.
     rows: usize,
     /// Amounts of nodes of each tree within pieces of the run.
@@ -115,8 +115,9 @@ pub(super) fn filters_for(asked: &Request, view: Option<&View>) -> Query {
     query
 }
 
+/// The planned document with no more rows than there is room for. A summary has few of its own accord.
 fn limited(mut planned: Planned, budget: Budget) -> Planned {
-    if planned.view.why_not(Flag::Limit).is_none() {
+    if planned.view.why_not(Flag::Limit).is_none() && planned.view.name != "summary" {
         planned.request.query.limit = Some(budget.rows);
     }
     planned
@@ -207,36 +208,9 @@ impl Measure {
     }
 }
 
-/// Steps of the sizes of nodes, in each doubling.
-const STEPS: f64 = 16.0;
-
 /// The open forest of a tree's document; `None` for any other, and where there is nothing to show.
-pub(super) fn forest_of<'a>(planned: &Planned, recording: &'a Recording) -> Option<Rc<Forest<'a>>> {
-    (planned.view.name == "tree").then(|| Forest::open(recording, &planned.request.query).ok().map(Rc::new)).flatten()
-}
-
-/// The smallest share of the whole that a node must have so that a tree has at most as many as there is room for; 0 where all
-/// have room.
-pub(super) fn least_share(forest: &Forest<'_>, Budget { nodes: most, .. }: Budget) -> f64 {
-    let of_calls = forest.conditions().metric.is_of_calls();
-    let mut by_size = vec![0_usize; 64 * STEPS as usize + 1];
-    let mut count = 0_usize;
-    let counted = forest.walk(&TreeOptions::default(), |node| -> Result<(), std::convert::Infallible> {
-        let size = if of_calls { node.times.inclusive_ns } else { node.amount.total };
-        by_size[(((size + 1) as f64).log2() * STEPS) as usize] += 1;
-        count += 1;
-        Ok(())
-    });
-    let Ok(_) = counted;
-    if count <= most {
-        return 0.0;
-    }
-    let (mut kept, mut step) = (0, by_size.len());
-    while step > 0 && kept + by_size[step - 1] <= most {
-        step -= 1;
-        kept += by_size[step];
-    }
-    ((step as f64 / STEPS).exp2() - 1.0) / forest.conditions().total.max(1) as f64
+pub(super) fn forest_of<'a>(planned: &Planned, recording: &'a Recording) -> Option<Arc<Forest<'a>>> {
+    (planned.view.name == "tree").then(|| Forest::open(recording, &planned.request.query).ok().map(Arc::new)).flatten()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use clrscope_analysis::{Forest, Heaps, Query, QueryProblem, ThreadSelector, TreeOptions, TreePlace, one_line};
 use clrscope_recording::model::Recording;
@@ -103,16 +103,23 @@ pub struct Served<'a> {
     recording: &'a Recording,
     asked: Request,
     /// Snapshots of the heap, read once for all documents.
-    heaps: Heaps<'a>,
+    heaps: Arc<Heaps<'a>>,
     /// By the query that they answer, the one that was asked last at the end.
-    forests: RefCell<Vec<(Query, Rc<Forest<'a>>)>>,
+    forests: RefCell<Vec<(Query, Arc<Forest<'a>>)>>,
 }
 
 impl<'a> Served<'a> {
     /// Answers about a recording, under the filters of a request.
     #[must_use]
     pub fn new(recording: &'a Recording, asked: Request) -> Self {
-        Self { recording, asked, heaps: Heaps::of(recording), forests: RefCell::default() }
+        Self { recording, asked, heaps: Arc::new(Heaps::of(recording)), forests: RefCell::default() }
+    }
+
+    /// Another who answers about the same recording, on another thread; snapshots of the heap are read once for both.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        let (asked, heaps) = (self.asked.clone(), Arc::clone(&self.heaps));
+        Self { recording: self.recording, asked, heaps, forests: RefCell::default() }
     }
 
     /// The list of documents and what belongs to all of them, as JSON: `revision` tells apart what was read of a recording that
@@ -214,19 +221,19 @@ impl<'a> Served<'a> {
         Ok(Ok(format!("{members},\"values\":{}", pool.to_json())))
     }
 
-    fn forest(&self, query: &Query) -> Result<Rc<Forest<'a>>, QueryProblem> {
+    fn forest(&self, query: &Query) -> Result<Arc<Forest<'a>>, QueryProblem> {
         let mut forests = self.forests.borrow_mut();
         if let Some(at) = forests.iter().position(|(known, _)| known == query) {
             let known = forests.remove(at);
-            let forest = Rc::clone(&known.1);
+            let forest = Arc::clone(&known.1);
             forests.push(known);
             return Ok(forest);
         }
-        let forest = Rc::new(Forest::open(self.recording, query)?);
+        let forest = Arc::new(Forest::open(self.recording, query)?);
         if forests.len() >= MOST_FORESTS {
             forests.remove(0);
         }
-        forests.push((query.clone(), Rc::clone(&forest)));
+        forests.push((query.clone(), Arc::clone(&forest)));
         Ok(forest)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell as Slot;
 use std::io;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use clrscope_analysis::{
     Allocated, Amount, Column as Measured, Conditions, Forest, FunctionRef, Pruned, QueryProblem, Source, Times,
@@ -41,11 +41,11 @@ pub(super) fn columns(request: &Request) -> Vec<ColumnInfo> {
 
 /// The answer of an open forest, to whoever asks again and again about parts of it: the forest keeps what it decodes.
 pub(crate) fn answer_again<'a>(
-    forest: &Rc<Forest<'a>>,
+    forest: &Arc<Forest<'a>>,
     recording: &'a Recording,
     request: &Request,
 ) -> Box<dyn Answer + 'a> {
-    let (forest, style) = (Rc::clone(forest), Style::Tree);
+    let (forest, style) = (Arc::clone(forest), Style::Tree);
     Box::new(Opened { forest, request: request.clone(), recording, style, again: true })
 }
 
@@ -152,7 +152,7 @@ fn text(conditions: &Conditions<'_>, allocated: bool, style: Style) -> Vec<(&'st
 
 /// The tree of a recording, to be shown in the one or the other style.
 pub(super) struct Opened<'a> {
-    forest: Rc<Forest<'a>>,
+    forest: Arc<Forest<'a>>,
     request: Request,
     recording: &'a Recording,
     style: Style,
@@ -163,7 +163,7 @@ pub(super) struct Opened<'a> {
 impl<'a> Opened<'a> {
     /// The tree that a request wants.
     pub(super) fn new(recording: &'a Recording, request: &Request, style: Style) -> Result<Self, QueryProblem> {
-        let forest = Rc::new(Forest::open(recording, &request.query)?);
+        let forest = Arc::new(Forest::open(recording, &request.query)?);
         Ok(Self { forest, request: request.clone(), recording, style, again: false })
     }
 }

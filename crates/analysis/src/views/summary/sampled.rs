@@ -14,7 +14,7 @@ use crate::function::FunctionRef;
 use crate::owners::OwnFrames;
 use crate::paths::Paths;
 use crate::query::{Query, QueryProblem};
-use crate::samples::{Kinds, SampleKind, each_sample, lasted_ns};
+use crate::samples::{Kinds, SampleKind, each_sample, fold_samples, lasted_ns};
 use crate::select;
 use crate::views::rows::ThreadRow;
 
@@ -91,10 +91,7 @@ fn each_wanted<'a>(
     for selected in select::threads(recording, query)? {
         let process = selected.process;
         each_sample(process, instrument, |sample| {
-            let thread = sample.thread.checked_sub(1).and_then(|index| process.threads.get(index as usize));
-            let first_ns = process.started_ns.saturating_add(sample.time_ns);
-            let last_ns = first_ns.saturating_add(lasted_ns(sample));
-            if query.wants_thread_if_known(thread) && query.wanted_ns(process, first_ns, last_ns).is_some() {
+            if wants(query, process, sample) {
                 visit(process, sample);
             }
         });
@@ -104,17 +101,36 @@ fn each_wanted<'a>(
 
 /// Kinds of work by samples of `cpu`, in the order of [`SampleKind::ALL`]; those without a sample are left out.
 pub(super) fn kinds(recording: &Recording, query: &Query) -> Result<Vec<KindRow>, QueryProblem> {
-    let mut sums: FxHashMap<SampleKind, (u64, u64)> = FxHashMap::default();
-    let mut kinds: Option<(u32, Kinds<'_>)> = None;
-    each_wanted(recording, query, instrument::CPU, |process, sample| {
-        let known = kinds.take().filter(|(pid, _)| *pid == process.pid);
-        let (_, of) = kinds.insert(known.unwrap_or_else(|| (process.pid, Kinds::new(process))));
-        let sum = sums.entry(of.of(sample)).or_default();
-        sum.0 = sum.0.saturating_add(u64::from(sample.count));
-        sum.1 = sum.1.saturating_add(sample.weight_ns);
-    })?;
-    let row = |kind| sums.get(&kind).map(|&(samples, time_ns)| KindRow { kind, samples, time_ns });
-    Ok(SampleKind::ALL.iter().copied().filter_map(row).collect())
+    let mut sums = vec![(0_u64, 0_u64); SampleKind::ALL.len()];
+    for selected in select::threads(recording, query)? {
+        let process = selected.process;
+        let new = || (Kinds::new(process), vec![(0, 0); SampleKind::ALL.len()]);
+        let parts = fold_samples(process, instrument::CPU, new, |(kinds, sums), sample| {
+            if wants(query, process, sample) {
+                add(&mut sums[kinds.of(sample) as usize], (sample.count.into(), sample.weight_ns));
+            }
+        });
+        for (_, part) in parts {
+            sums.iter_mut().zip(part).for_each(|(sum, more)| add(sum, more));
+        }
+    }
+    let row = |&kind: &SampleKind| {
+        let (samples, time_ns) = sums[kind as usize];
+        (samples > 0 || time_ns > 0).then_some(KindRow { kind, samples, time_ns })
+    };
+    Ok(SampleKind::ALL.iter().filter_map(row).collect())
+}
+
+fn add(sum: &mut (u64, u64), more: (u64, u64)) {
+    *sum = (sum.0.saturating_add(more.0), sum.1.saturating_add(more.1));
+}
+
+/// Whether a query means a sample.
+fn wants(query: &Query, process: &Process, sample: &Sample) -> bool {
+    let thread = sample.thread.checked_sub(1).and_then(|index| process.threads.get(index as usize));
+    let first_ns = process.started_ns.saturating_add(sample.time_ns);
+    let last_ns = first_ns.saturating_add(lasted_ns(sample));
+    query.wants_thread_if_known(thread) && query.wanted_ns(process, first_ns, last_ns).is_some()
 }
 
 /// Sums of a state.

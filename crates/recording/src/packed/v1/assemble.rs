@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::batch;
 use super::index::{Section, find};
-use super::section::{LAST_PART, kind};
+use super::section::{EVENTS_PREFIX, LAST_PART, kind};
 use super::tree::{Decoder, LEAST_NODE};
 use crate::codec::{Field, decode};
 use crate::layout::{u32_at, u64_at};
@@ -28,16 +29,48 @@ pub(crate) fn read(source: Arc<Source>) -> Recording {
     for what in found.problems {
         assembly.problem("file", what);
     }
-    for section in &found.sections {
-        assembly.take(section);
+    let mut sections = found.sections.as_slice();
+    while !sections.is_empty() {
+        let (together, rest) = sections.split_at(batch::length(sections));
+        let source = Arc::clone(&assembly.source);
+        for (section, body) in together.iter().zip(batch::examined(together, |section| Body::of(&source, section))) {
+            assembly.take(section, body);
+        }
+        sections = rest;
     }
     assembly.finish()
+}
+
+/// The part of a section that is needed when a recording is opened.
+enum Body {
+    /// All of it.
+    Content(Vec<u8>),
+    /// The bytes in front of content that stays where it is.
+    Prefix([u8; EVENTS_PREFIX]),
+}
+
+impl Body {
+    /// Reads a section and checks that it is what was written.
+    fn of(source: &Source, section: &Section) -> Result<Self, String> {
+        let head = &section.head;
+        let mut stored = Vec::new();
+        source.read(section.body(), head.stored, &mut stored).map_err(|error| format!("can't be read: {error}"))?;
+        if !head.vouches_for(&stored) {
+            return Err("is damaged: its checksum is wrong".to_owned());
+        }
+        if matches!(head.kind, kind::TREE | kind::PART_TREE | kind::EVENTS) {
+            let mut prefix = [0; EVENTS_PREFIX];
+            let known = stored.get(..head.prefix()).ok_or("is too short")?;
+            prefix[..known.len()].copy_from_slice(known);
+            return Ok(Self::Prefix(prefix));
+        }
+        Ok(Self::Content(head.unpack(&stored)?))
+    }
 }
 
 #[derive(Default)]
 struct Assembly {
     source: Arc<Source>,
-    buffer: Vec<u8>,
     recording: Recording,
     processes: BTreeMap<u32, Parts>,
     /// Problems of this file, as opposed to those it lists.
@@ -69,21 +102,17 @@ impl Assembly {
         }
     }
 
-    fn take(&mut self, section: &Section) {
+    fn take(&mut self, section: &Section, body: Result<Body, String>) {
         let head = &section.head;
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let outcome = match self.source.read(section.body(), head.stored, &mut buffer) {
-            Err(error) => Err(format!("can't be read: {error}")),
-            Ok(()) if !head.vouches_for(&buffer) => Err("is damaged: its checksum is wrong".to_owned()),
-            Ok(()) if head.kind == kind::TREE => self.take_tree(section),
-            Ok(()) if head.kind == kind::PART_TREE => self.take_part_tree(section, u32_at(&buffer, 0)),
-            Ok(()) if head.kind == kind::EVENTS => self.take_events(section, &buffer),
-            Ok(()) => match head.unpack(&buffer) {
-                Ok(content) => self.take_content(section, &content),
-                Err(what) => Err(what.to_owned()),
-            },
+        let outcome = match body {
+            Err(what) => Err(what),
+            Ok(Body::Prefix(_)) if head.kind == kind::TREE => self.take_tree(section),
+            Ok(Body::Prefix(prefix)) if head.kind == kind::PART_TREE => {
+                self.take_part_tree(section, u32_at(&prefix, 0))
+            }
+            Ok(Body::Prefix(prefix)) => self.take_events(section, &prefix),
+            Ok(Body::Content(content)) => self.take_content(section, &content),
         };
-        self.buffer = buffer;
         if let Err(what) = outcome {
             self.problem(&place(section), format!("{what}; it was left out"));
             if of_a_process(head.kind) {
@@ -121,9 +150,9 @@ impl Assembly {
         Ok(())
     }
 
-    fn take_events(&mut self, section: &Section, stored: &[u8]) -> Result<(), String> {
+    fn take_events(&mut self, section: &Section, prefix: &[u8]) -> Result<(), String> {
         section.head.content()?;
-        let (thread, sequence) = (u32_at(stored, 0), u64_at(stored, 4));
+        let (thread, sequence) = (u32_at(prefix, 0), u64_at(prefix, 4));
         let bytes = EventBytes::new(Chunk { source: Arc::clone(&self.source), section: *section });
         let arena = self.parts(section).process.events.get_mut(section.head.item as usize);
         let arena = arena.ok_or("belongs to an instrument that can't be read")?;

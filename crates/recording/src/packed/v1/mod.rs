@@ -75,6 +75,7 @@
 //! 7. per node that was entered by a tail call, distances as in 4.
 
 mod assemble;
+mod batch;
 mod checksum;
 mod index;
 mod records;
