@@ -91,6 +91,8 @@ export function App({ model }: { model: Model }) {
   }, [source]);
   const tabs = useMemo(() => tabsOf(page), [page]);
   const [state, setState] = useState<State>(() => read(location.hash));
+  /** The state that the last change made, which may not be shown yet: keys can be faster than pictures. */
+  const latest = useRef(state);
   const [menu, setMenu] = useState<MenuAt | null>(null);
   const [help, setHelp] = useState(false);
   const [dark, setDark] = useState(isDark);
@@ -99,6 +101,7 @@ export function App({ model }: { model: Model }) {
   const update = useCallback((change: Partial<State>, push = false) => {
     setState((before) => {
       const next = { ...before, ...change };
+      latest.current = next;
       const address = `#${written(next)}`;
       if (address !== location.hash) {
         if (push) history.pushState(null, "", address);
@@ -108,7 +111,7 @@ export function App({ model }: { model: Model }) {
     });
   }, []);
   useEffect(() => {
-    const follow = () => setState(read(location.hash));
+    const follow = () => setState((latest.current = read(location.hash)));
     addEventListener("popstate", follow);
     addEventListener("hashchange", follow);
     return () => {
@@ -243,7 +246,7 @@ export function App({ model }: { model: Model }) {
       const digit = /^Digit([1-9])$/.exec(event.code)?.[1];
       if (event.key === "?") setHelp(true);
       else if (event.key === "/") search.current?.focus();
-      else if (event.key === "i" && isPaths) update({ invert: !state.invert, zoom: null }, true);
+      else if (event.key === "i" && isPaths) update({ invert: !latest.current.invert, zoom: null }, true);
       else if (event.key === "Backspace") history.back();
       else if (digit && tabs[Number(digit) - 1]) update({ tab: tabs[Number(digit) - 1].id }, true);
       else return;
