@@ -204,12 +204,16 @@ fn difference(what: &str, seen: &str, bare: &str) -> String {
     format!("{what} line {}: {:?} for {:?}", at + 1, seen.get(at), bare.get(at))
 }
 
+/// Packages of a test project, with their versions.
+pub(crate) const TEST_PACKAGES: [(&str, &str); 3] =
+    [("Microsoft.NET.Test.Sdk", "18.11.0"), ("xunit", "2.9.3"), ("xunit.runner.visualstudio", "4.0.1")];
+
 fn sdk() -> Result<Sdk, String> {
     Sdk::find().ok_or_else(|| "there is no .NET SDK".to_owned())
 }
 
 /// `dotnet` of the SDK in a home of its own, without servers that outlive a command.
-fn dotnet(sdk: &Sdk, home: &Path, words: &[&str]) -> Command {
+pub(crate) fn dotnet(sdk: &Sdk, home: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(sdk.root.join("dotnet"));
     command.args(words).env("DOTNET_ROOT", &sdk.root).env("DOTNET_CLI_HOME", home);
     command.env("NUGET_PACKAGES", target_folder().join("nuget-packages"));
@@ -259,15 +263,19 @@ fn project(sdk: &Sdk, place: &Path, properties: &str, items: &str, source: &str)
     );
     fs::write(place.join("soaked.csproj"), project).map_err(|error| error.to_string())?;
     fs::write(place.join("Soaked.cs"), source).map_err(|error| error.to_string())?;
-    if let Some(packages) = kit().map(|kit| kit.join("nuget")).filter(|packages| packages.is_dir()) {
-        let source = format!("<add key=\"kit\" value=\"{}\"/>", packages.display());
-        let config = format!("<configuration><packageSources><clear/>{source}</packageSources></configuration>");
-        fs::write(place.join("nuget.config"), config).map_err(|error| error.to_string())?;
-    }
+    take_packages_of_kit(place)?;
     let mut restore = dotnet(sdk, place, &["restore"]);
     let restored = restore.current_dir(place).output().map_err(|error| error.to_string())?;
     let why = || format!("restore failed: {}", String::from_utf8_lossy(&restored.stdout).lines().last().unwrap_or(""));
     restored.status.success().then_some(()).ok_or_else(why)
+}
+
+/// Lets projects in a folder have their packages from the kit, where it has some.
+pub(crate) fn take_packages_of_kit(place: &Path) -> Result<(), String> {
+    let Some(packages) = kit().map(|kit| kit.join("nuget")).filter(|packages| packages.is_dir()) else { return Ok(()) };
+    let source = format!("<add key=\"kit\" value=\"{}\"/>", packages.display());
+    let config = format!("<configuration><packageSources><clear/>{source}</packageSources></configuration>");
+    fs::write(place.join("nuget.config"), config).map_err(|error| error.to_string())
 }
 
 fn build(place: &Path) -> Result<Vec<Run>, String> {
@@ -282,7 +290,7 @@ fn build(place: &Path) -> Result<Vec<Run>, String> {
 fn test(place: &Path) -> Result<Vec<Run>, String> {
     let sdk = sdk()?;
     let package = |(name, version)| format!("<PackageReference Include=\"{name}\" Version=\"{version}\"/>");
-    let packages = [("Microsoft.NET.Test.Sdk", "18.11.0"), ("xunit", "2.9.3"), ("xunit.runner.visualstudio", "4.0.1")];
+    let packages = TEST_PACKAGES;
     let source = "using Xunit; public class Tests {
         [Theory] [InlineData(1, \"a\")] [InlineData(2, \"b\")] public void Passes(int n, string s) => Assert.True(n > 0 && s != null);
         [Fact] public void Fails() => Assert.Equal(1, 2); }";

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clrscope_recording::testing::allocator::{Counting, of_process};
-use clrscope_recording::testing::fuzzing::{Soaked, Target, seeds, soak};
+use clrscope_recording::testing::fuzzing::{Soaked, Target, seeds, soak, soak_seeds};
 
 #[path = "../../crates/export/tests/common/everything.rs"]
 mod everything;
@@ -38,18 +38,67 @@ attach and detach over and over, and a launcher that is killed while attached",
 /// The target that is not of the recording alone: every view and every format of a packed file.
 const VIEWS: &str = "views";
 
+/// A fuzz target of another crate than the recording's.
+struct Foreign {
+    name: &'static str,
+    run: fn(&[u8]),
+    /// Inputs that are right.
+    seeds: &'static [&'static [u8]],
+}
+
+/// Fuzz targets of other crates.
+const FOREIGN: [Foreign; 3] = [
+    Foreign {
+        name: "diagnostics_answers",
+        run: clr_diagnostics::fuzzing::read_answers,
+        seeds: &[
+            b"DOTNET_IPC_V1\0\x18\0\xff\0\0\0\0\0\0\0",
+            b"ADVR_V1\x000123456789abcdef\x07\0\0\0\0\0\0\0\0\0",
+            b"\x03\0\0\0a\0=\0\0\0",
+        ],
+    },
+    Foreign {
+        name: "event_stream",
+        run: clr_diagnostics::fuzzing::read_events,
+        seeds: &[b"Nettrace\x14\0\0\0!FastSerialization.1\x05\x05\x01\x04\0\0\0\x04\0\0\0\x05\0\0\0Trace\x06\x06\x01"],
+    },
+    Foreign {
+        name: "method_body",
+        run: |bytes| {
+            clr_il::fuzzing::change_body(bytes);
+            clr_il::fuzzing::read_signatures(bytes);
+        },
+        seeds: &[
+            // if (arg) return 1; return 2;
+            &[7 << 2 | 2, 0x02, 0x2c, 0x02, 0x17, 0x2a, 0x18, 0x2a],
+            // A switch of two, and a block that is protected by a finally.
+            &[
+                0x1b, 0x30, 8, 0, 21, 0, 0, 0, 0, 0, 0, 0, // fat, with sections
+                0x02, 0x45, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x00, 0x00, 0xde, 0x02, 0x00, 0xdc, 0x2a, 0, 0,
+                0, // code
+                1, 16, 0, 0, 2, 0, 14, 0, 4, 18, 0, 2, 0, 0, 0, 0, // a clause
+            ],
+            // A signature of a method, and one of local variables.
+            &[0x20, 2, 8, 0x1c, 0x0e],
+            &[7, 2, 8, 0x12, 0x09],
+        ],
+    },
+];
+
 /// A program to be soaked.
 #[derive(Clone, Copy)]
 enum Soak {
-    /// A fuzz target.
+    /// A fuzz target of the recording.
     Fuzzed(Target),
+    /// A fuzz target of another crate.
+    Foreign(&'static Foreign),
     /// [`VIEWS`].
     Views,
 }
 
 impl Soak {
     fn all() -> impl Iterator<Item = Self> {
-        Target::ALL.into_iter().map(Self::Fuzzed).chain([Self::Views])
+        Target::ALL.into_iter().map(Self::Fuzzed).chain(FOREIGN.iter().map(Self::Foreign)).chain([Self::Views])
     }
 
     fn named(name: &str) -> Result<Vec<Self>, String> {
@@ -60,6 +109,7 @@ impl Soak {
     fn name(self) -> &'static str {
         match self {
             Self::Fuzzed(target) => target.name(),
+            Self::Foreign(target) => target.name,
             Self::Views => VIEWS,
         }
     }
@@ -69,6 +119,7 @@ impl Soak {
         let began = Instant::now();
         let ((), bytes) = of_process(|| match self {
             Self::Fuzzed(target) => target.run(input),
+            Self::Foreign(target) => (target.run)(input),
             Self::Views => ask_everything(input),
         });
         let (took, size) = (began.elapsed(), input.len());
@@ -77,11 +128,21 @@ impl Soak {
     }
 
     fn for_a_while(self, seed: u64, time: Duration) -> std::io::Result<Soaked> {
-        let inputs = match self {
-            Self::Fuzzed(target) => target,
-            Self::Views => Target::OpenPacked,
-        };
-        soak(inputs, seed, time, |input| self.once(input))
+        let once = |input: &[u8]| self.once(input);
+        match self {
+            Self::Fuzzed(target) => soak(target, seed, time, once),
+            Self::Foreign(_) => Ok(soak_seeds(&self.seeds()?, |_, _| (), seed, time, once)),
+            Self::Views => soak(Target::OpenPacked, seed, time, once),
+        }
+    }
+
+    /// Inputs that are right, to start from.
+    fn seeds(self) -> std::io::Result<Vec<Vec<u8>>> {
+        match self {
+            Self::Fuzzed(target) => seeds(target),
+            Self::Foreign(target) => Ok(target.seeds.iter().map(|seed| seed.to_vec()).collect()),
+            Self::Views => seeds(Target::OpenPacked),
+        }
     }
 }
 
@@ -101,7 +162,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             Ok(())
         }
         ["seeds", folder] => {
-            Target::ALL.into_iter().try_for_each(|target| write_seeds(target, Path::new(folder))).map_err(in_words)
+            let has_seeds = |soak: &Soak| !matches!(soak, Soak::Views);
+            Soak::all().filter(has_seeds).try_for_each(|soak| write_seeds(soak, Path::new(folder))).map_err(in_words)
         }
         ["programs", ref names @ ..] => crate::programs::run(names),
         ["sampling"] => crate::sampling::run(Duration::from_secs(60)),
@@ -136,11 +198,41 @@ fn soak_one(target: Soak, time: Duration, seed: u64) -> Result<(), String> {
     Err(format!("{} failed; 'cargo xtask soak replay {} {name}' runs it again", target.name(), target.name()))
 }
 
-fn write_seeds(target: Target, folder: &Path) -> std::io::Result<()> {
+fn write_seeds(target: Soak, folder: &Path) -> std::io::Result<()> {
     let folder = folder.join(target.name());
     fs::create_dir_all(&folder)?;
-    for (number, seed) in seeds(target)?.into_iter().enumerate() {
+    for (number, seed) in target.seeds()?.into_iter().enumerate() {
         fs::write(folder.join(format!("seed-{number}")), seed)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `method_body` was added there and forgotten here.
+    #[test]
+    fn every_fuzz_target_is_soaked() {
+        let manifest = include_str!("../../fuzz/Cargo.toml");
+        let targets = manifest.split("[[bin]]").skip(1).map(|bin| {
+            let name = bin.lines().find_map(|line| line.strip_prefix("name = ")).expect("a name");
+            name.trim_matches('"')
+        });
+        let mut targets: Vec<&str> = targets.chain([VIEWS]).collect();
+        let mut soaked: Vec<&str> = Soak::all().map(Soak::name).collect();
+        targets.sort_unstable();
+        soaked.sort_unstable();
+        assert_eq!(soaked, targets);
+    }
+
+    #[test]
+    fn right_inputs_of_each_target_are_taken() {
+        for soak in Soak::all() {
+            for seed in soak.seeds().expect("seeds") {
+                assert!(!seed.is_empty(), "{}", soak.name());
+                soak.once(&seed);
+            }
+        }
+    }
 }

@@ -4,12 +4,13 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use clrscope_coverage::open;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{LossReason, MethodHits, Process};
-use clrscope_testkit::{Runtime, each_runtime, fixture, run, workspace_root};
-use support::{Run, assert_unchanged, record};
+use clrscope_testkit::{Runtime, Service, each_runtime, fixture, pause, random_pause, run, scratch, workspace_root};
+use support::{Run, assert_unchanged, record, under_agent};
 
 /// All methods of a process that have counters.
 fn methods(process: &Process) -> Vec<MethodHits> {
@@ -71,6 +72,30 @@ fn compare(runtime: &Runtime, counts_hits: bool) {
 #[test]
 fn every_line_has_as_many_hits_as_it_runs_in_every_tier_and_the_program_does_what_it_did() {
     each_runtime(|runtime| [true, false].into_iter().for_each(|counts_hits| compare(runtime, counts_hits)));
+}
+
+/// Whenever a program is killed, what it did until then is counted.
+#[test]
+fn killed_at_any_moment_a_program_has_all_its_hits() {
+    const BATCH: u64 = 20_000;
+    each_runtime(|runtime| {
+        let folder = scratch();
+        let out = folder.path().join("run.clrs.d");
+        let mut command = runtime.command(&fixture("Counter"));
+        command.args(["1000000000000", &BATCH.to_string()]);
+        under_agent(&mut command, "coverage;include=[Counter]*", &out);
+        let service = Service::start(command);
+        pause(random_pause(Duration::from_millis(300)));
+        let finished = service.stop("KILL");
+        let said = finished.stdout_text().lines().filter_map(|line| line.strip_prefix("count ")?.parse().ok()).max();
+        let said: u64 = said.expect("a number");
+        let recording = clrscope_recording::open(&out).expect("a recording");
+        assert_eq!(recording.problems, [], "{}", runtime.version);
+        let most = methods(&recording.processes[0]).into_iter().flat_map(|method| method.hits).max();
+        // The condition of the loop is looked at once more than its body runs.
+        let most = most.expect("a counter");
+        assert!((said..=said + said / BATCH + 2 * BATCH).contains(&most), "{most} of {said} on {}", runtime.version);
+    });
 }
 
 /// Collectible contexts, dynamic methods, threads, exceptions of all kinds, children, little stack.

@@ -38,6 +38,9 @@ const TSC: Under = Agent("calls:clock=tsc,max=3GiB");
 const FLOW: Under = Agent("flow;include=[Numbers]*::Traced*");
 const FLOW_ARGS: Under = Agent("flow:args;include=[Numbers]*::Traced*");
 
+const COVERAGE: Under = Agent("coverage;include=[Tiny]*");
+const COVERED: Under = Agent("coverage:hits=off;include=[Tiny]*");
+
 const EXCEPTIONS: Under = Agent("exceptions");
 
 const fn goal(
@@ -65,7 +68,7 @@ const fn beside(what: &'static str, threads: u32, subject: Under, limit: Limit) 
 const LITTLE: Limit = Limit::Ratio(1.01);
 
 /// All of them, in the order of the report: the compiler, which takes longest, comes last.
-pub(super) const GOALS: [Goal; 44] = [
+pub(super) const GOALS: [Goal; 46] = [
     goal("P1", "tiny functions, `clock=tsc` / two bare clock reads", Tiny(400), TSC, BareClocks, Limit::Ratio(1.10)),
     goal("P2", "tiny functions, `clock=sampled` / empty hooks", Tiny(2_000), SAMPLED, EmptyHooks, Limit::Ratio(1.15)),
     goal("P2", "tiny functions, empty hooks / bare", Tiny(2_000), EmptyHooks, Bare, Limit::None),
@@ -131,6 +134,8 @@ pub(super) const GOALS: [Goal; 44] = [
         Limit::None,
     ),
     goal("P5", "3 GB allocated, events of `gc-verbose` / bare", Collects(3_000), GcVerbose, Bare, Limit::None),
+    goal("P8", "tiny functions, `coverage` / bare", Tiny(2_000), COVERAGE, Bare, Limit::Ratio(2.0)),
+    goal("P8", "tiny functions, `coverage:hits=off` / bare", Tiny(2_000), COVERED, Bare, Limit::Ratio(1.1)),
     framework("tiny functions, safe hooks of the framework / empty hooks", "safe"),
     framework("tiny functions, its `CallStacks` / empty hooks", "stacks"),
     framework("tiny functions, its hooks with information / empty hooks", "info"),

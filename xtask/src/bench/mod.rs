@@ -7,6 +7,7 @@
 //! | [`attached`] | programs that are attached to |
 //! | [`heap`] | snapshots of large heaps, and their analysis |
 //! | [`web`] | a web service under load |
+//! | [`suite`] | tests with coverage, beside other collectors |
 //! | [`programs`] | the programs and what they run under |
 //! | [`source`] | text for the compiler |
 //! | [`series`] | interleaved pairs |
@@ -20,6 +21,7 @@ mod programs;
 mod report;
 mod series;
 mod source;
+mod suite;
 mod web;
 
 use absolute::Line;
@@ -34,7 +36,7 @@ const USAGE: &str = "usage: cargo xtask bench [--only P1,P2,...] [--pairs N] [--
 /// A measurement that is no ratio of [`GOALS`]: what it is asked for by, and the lines of the report that it makes.
 type Absolute = (&'static str, fn(&Bench, &Plan) -> Result<Vec<Line>, String>);
 
-const ABSOLUTE: [Absolute; 10] = [
+const ABSOLUTE: [Absolute; 11] = [
     ("P9", |bench, plan| Ok(vec![absolute::flow(bench, plan.pairs)?])),
     ("P10", |_, _| Ok(vec![absolute::open()?])),
     ("P7", |_, plan| Ok(vec![heap::analysis(plan.pairs)?])),
@@ -45,6 +47,7 @@ const ABSOLUTE: [Absolute; 10] = [
     ("attach", |bench, plan| Ok(vec![attached::first_sample(bench, plan.pairs)?])),
     ("attach", |bench, plan| Ok(vec![attached::speed_after(bench, plan.pairs)?])),
     ("rates", |_, plan| web::under_load(plan.pairs)),
+    ("P8", |_, plan| suite::beside_peers(plan.pairs)),
 ];
 
 struct Plan {

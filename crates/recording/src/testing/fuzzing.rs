@@ -253,15 +253,31 @@ pub struct Soaked {
 /// # Errors
 /// Errors of making the seeds.
 pub fn soak(target: Target, seed: u64, time: Duration, run: impl Fn(&[u8])) -> io::Result<Soaked> {
-    let seeds = seeds(target)?;
+    let change = |input: &mut Vec<u8>, numbers: &mut Numbers| {
+        if target == Target::OpenPacked && numbers.below(2) == 0 {
+            *input = lie(input, numbers);
+        }
+    };
+    Ok(soak_seeds(&seeds(target)?, change, seed, time, run))
+}
+
+/// As [`soak`], from inputs that are right for whatever `run` is. `change` is given each before bytes of it are mutated.
+///
+/// # Panics
+/// When there is no seed, or an empty one.
+pub fn soak_seeds(
+    seeds: &[Vec<u8>],
+    change: impl Fn(&mut Vec<u8>, &mut Numbers),
+    seed: u64,
+    time: Duration,
+    run: impl Fn(&[u8]),
+) -> Soaked {
     let mut numbers = Numbers::new(seed);
     let started = Instant::now();
     let mut soaked = Soaked { inputs: 0, slowest: Duration::ZERO, failure: None };
     while started.elapsed() < time {
         let mut input = seeds[numbers.below(seeds.len())].clone();
-        if target == Target::OpenPacked && numbers.below(2) == 0 {
-            input = lie(&input, &mut numbers);
-        }
+        change(&mut input, &mut numbers);
         if numbers.below(4) > 0 {
             mutate(&mut input, &mut numbers);
         }
@@ -269,9 +285,9 @@ pub fn soak(target: Target, seed: u64, time: Duration, run: impl Fn(&[u8])) -> i
         let begun = Instant::now();
         if catch_unwind(AssertUnwindSafe(|| run(&input))).is_err() {
             soaked.failure = Some(input);
-            return Ok(soaked);
+            return soaked;
         }
         soaked.slowest = soaked.slowest.max(begun.elapsed());
     }
-    Ok(soaked)
+    soaked
 }

@@ -60,7 +60,7 @@ struct Author(Arc<CoveredModules>);
 impl BodyWriter for Author {
     fn edits(&self, method: &MethodToWrite<'_>) -> clr_profiler::Result<Edits> {
         let probes = self.0.method(method.module, method.token);
-        Ok(probes.map_or_else(Edits::new, |probes| probes.edits()))
+        Ok(probes.map_or_else(Edits::new, |probes| probes.edits(method.body)))
     }
 }
 

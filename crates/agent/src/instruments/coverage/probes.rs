@@ -1,8 +1,9 @@
 //! A method's counters, and the code that adds to them.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use clr_profiler::il::{Code, Edits, Label};
+use clr_profiler::il::{Body, Code, Edits, Label};
 use clrscope_coverage::MethodPlan;
 use clrscope_recording::writer::MethodCounters;
 
@@ -14,6 +15,8 @@ pub(super) struct Probes {
     /// Of the points, then of the branches.
     counters: MethodCounters,
     counts_hits: bool,
+    /// Whether it is compiled by itself and not put into others; known from when its body was first written.
+    is_alone: OnceLock<bool>,
     is_compiled: AtomicBool,
     /// Number of counters that the method's body leaves out.
     left_out: AtomicUsize,
@@ -35,13 +38,17 @@ impl Probes {
             branches: plan.branches.iter().map(|branch| Way { branch: branch.il_offset, path: branch.path }).collect(),
             counters,
             counts_hits,
+            is_alone: OnceLock::new(),
             is_compiled: AtomicBool::new(false),
             left_out: AtomicUsize::new(0),
         }
     }
 
-    /// The code that the method needs now.
-    pub(super) fn edits(&self) -> Edits {
+    /// The code that the method needs now, whose own is `body`.
+    pub(super) fn edits(&self, body: &Body) -> Edits {
+        if !self.counts_hits {
+            self.is_alone.get_or_init(|| is_compiled_alone(body));
+        }
         let mut edits = Edits::new();
         for (number, offset) in self.points.iter().enumerate() {
             edits.before(Label::at(*offset), self.code(number));
@@ -57,14 +64,19 @@ impl Probes {
     }
 
     /// Code for a counter. What has fired, where hits are not counted, is as long and does nothing: bodies of one method agree about
-    /// the offsets of all instructions.
+    /// the offsets of all instructions. Small methods keep it: the compiler puts those into others, and judges by instructions,
+    /// `nop`s among them, whether that is worth it.
     fn code(&self, number: usize) -> Code {
         let address = self.counters.address(number);
         if self.counts_hits {
             return Code::add_one(address);
         }
         let code = Code::set_one(address);
-        if self.counters.has_fired(number) { code.blanked() } else { code }
+        if self.is_alone() && self.counters.has_fired(number) { code.blanked() } else { code }
+    }
+
+    fn is_alone(&self) -> bool {
+        self.is_alone.get().is_some_and(|is_alone| *is_alone)
     }
 
     /// Whether the method is compiled for the first time.
@@ -74,7 +86,7 @@ impl Probes {
 
     /// Whether the method's body can leave out more than it does.
     pub(super) fn have_fired_since_written(&self) -> bool {
-        if self.counts_hits || self.left_out.load(Ordering::Relaxed) == self.counters.len() {
+        if self.counts_hits || !self.is_alone() || self.left_out.load(Ordering::Relaxed) == self.counters.len() {
             return false;
         }
         let fired = (0..self.counters.len()).filter(|number| self.counters.has_fired(*number)).count();
@@ -84,5 +96,36 @@ impl Probes {
     /// Takes the method's record back.
     pub(super) fn withdraw(&self) {
         self.counters.withdraw();
+    }
+}
+
+/// Bytes of code of the longest method that the compiler may put into others, by its own limits.
+const LONGEST_INLINED: u32 = 128;
+
+/// Whether the compiler leaves calls of a method calls: it is long, or has a loop.
+fn is_compiled_alone(body: &Body) -> bool {
+    let instructions = body.instructions();
+    let end = instructions.last().and_then(|last| last.label().offset()).unwrap_or(0);
+    let loops = instructions.iter().any(|instruction| {
+        instruction.operand().targets().iter().any(|target| *target <= instruction.label())
+    });
+    loops || end >= LONGEST_INLINED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_with_loops_and_long_ones_are_compiled_alone() {
+        let tiny = |code: &[u8]| Body::read(&[&[(code.len() as u8) << 2 | 2], code].concat()).expect("a body");
+        // 0: ldarg.0, 1: brtrue.s 3, 3: ret
+        assert!(!is_compiled_alone(&tiny(&[0x02, 0x2d, 0x00, 0x2a])));
+        // 0: ldarg.0, 1: brtrue.s 0, 3: ret
+        assert!(is_compiled_alone(&tiny(&[0x02, 0x2d, 0xfd, 0x2a])));
+        let mut long = vec![0x03, 0x30, 8, 0, 200, 0, 0, 0, 0, 0, 0, 0];
+        long.resize(12 + 199, 0);
+        long.push(0x2a);
+        assert!(is_compiled_alone(&Body::read(&long).expect("a body")));
     }
 }

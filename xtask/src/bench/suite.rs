@@ -1,0 +1,188 @@
+//! A test suite under `dotnet test`: with coverage by us, by coverlet, by Microsoft's collector, and without.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use clrscope_testkit::{Sdk, scratch};
+
+use super::absolute::Line;
+use crate::agents::under_agent;
+use crate::measured::{Spread, run};
+use crate::programs::{TEST_PACKAGES, dotnet, take_packages_of_kit};
+
+/// Kinds of tests: the title, the filter of `dotnet test`, and the most that each of our two ways may take.
+const TESTS: [(&str, &str, [f64; 2]); 2] = [
+    ("ordinary tests", "FullyQualifiedName~Ordinary", [1.05; 2]),
+    ("a tight loop", "FullyQualifiedName~Loop", [2.0, 1.1]),
+];
+
+/// Way to collect coverage.
+#[derive(Clone, Copy)]
+enum Collector {
+    None,
+    /// Our agent, with this request.
+    Ours(&'static str),
+    /// A collector of `dotnet test`, by its name there.
+    Theirs(&'static str),
+}
+
+/// The packages of the others' collectors.
+const PEERS: [(&str, &str); 2] = [("coverlet.collector", "8.0.1"), ("Microsoft.CodeCoverage", "18.11.0")];
+
+const COLLECTORS: [(&str, Collector); 5] = [
+    ("no coverage", Collector::None),
+    ("`coverage`", Collector::Ours("coverage")),
+    ("`coverage:hits=off`", Collector::Ours("coverage:hits=off")),
+    ("coverlet", Collector::Theirs("XPlat Code Coverage")),
+    ("Microsoft's collector", Collector::Theirs("Code Coverage")),
+];
+
+const LIBRARY: &str = "
+namespace Covered;
+
+public static class Work
+{
+    public static int Odd(int end)
+    {
+        int sum = 0;
+        for (int i = 0; i < end; i++)
+        {
+            if (IsOdd(i))
+            {
+                sum += i;
+            }
+            else
+            {
+                sum--;
+            }
+        }
+        return sum;
+    }
+
+    private static bool IsOdd(int number)
+    {
+        return (number & 1) == 1;
+    }
+
+    public static string Words(int count)
+    {
+        var words = new Dictionary<string, List<int>>();
+        for (int i = 0; i < count; i++)
+        {
+            string word = (i * 7919 % 1000).ToString();
+            if (!words.TryGetValue(word, out List<int>? places))
+            {
+                words[word] = places = new List<int>();
+            }
+            places.Add(i);
+        }
+        return string.Join(',', words.OrderBy(pair => pair.Value.Count).ThenBy(pair => pair.Key).Take(5).Select(pair => pair.Key));
+    }
+}
+";
+
+const TESTS_SOURCE: &str = "
+using Covered;
+using Xunit;
+
+public class Ordinary
+{
+    [Fact]
+    public void Counts()
+    {
+        string first = Work.Words(1000);
+        for (int i = 0; i < 300; i++)
+        {
+            Assert.NotEqual(first, Work.Words(10_000) + i);
+        }
+    }
+}
+
+public class Loop
+{
+    [Fact]
+    public void Sums()
+    {
+        for (int i = 0; i < 200; i++)
+        {
+            Assert.NotEqual(1, Work.Odd(10_000_000));
+        }
+    }
+}
+";
+
+/// Lines of the report: user CPU time of `dotnet test` with each collector over that without. None where there is no SDK, or its
+/// packages are not at hand.
+pub(super) fn beside_peers(pairs: usize) -> Result<Vec<Line>, String> {
+    let Some(sdk) = Sdk::find() else { return Ok(Vec::new()) };
+    let folder = scratch();
+    if !build(&sdk, folder.path())? {
+        return Ok(Vec::new());
+    }
+    let mut lines = Vec::new();
+    for (title, filter, most) in TESTS {
+        let mut times = vec![Vec::new(); COLLECTORS.len()];
+        for _ in 0..pairs {
+            for ((_, collector), times) in COLLECTORS.iter().zip(&mut times) {
+                times.push(run(&mut tests(&sdk, folder.path(), filter, *collector))?.user.as_secs_f64());
+            }
+        }
+        let mut limits = most.into_iter();
+        for ((name, collector), times_with) in COLLECTORS.iter().zip(&times).skip(1) {
+            let ratios: Vec<f64> = times_with.iter().zip(&times[0]).map(|(with, bare)| with / bare).collect();
+            let spread = Spread::of(&ratios);
+            let limit = matches!(collector, Collector::Ours(_)).then(|| limits.next()).flatten();
+            let verdict = limit.map_or("", |limit| if spread.median <= limit { "met" } else { "**missed**" });
+            let figure = format!("{:.2} ({:.2} to {:.2})", spread.median, spread.low, spread.high);
+            lines.push(("P8", format!("`dotnet test`, {title}, {name} / no coverage"), figure, verdict));
+        }
+    }
+    Ok(lines)
+}
+
+/// Writes the projects and builds them; false where packages are missing.
+fn build(sdk: &Sdk, folder: &Path) -> Result<bool, String> {
+    let common = format!(
+        "<TargetFramework>net{}.0</TargetFramework><Nullable>enable</Nullable><ImplicitUsings>enable</ImplicitUsings>\
+         <NoWarn>$(NoWarn);NETSDK1188</NoWarn>",
+        sdk.version.major
+    );
+    let library = format!("<Project Sdk=\"Microsoft.NET.Sdk\"><PropertyGroup>{common}</PropertyGroup></Project>");
+    let package = |(name, version)| format!("<PackageReference Include=\"{name}\" Version=\"{version}\"/>");
+    let packages: String = TEST_PACKAGES.into_iter().chain(PEERS).map(package).collect();
+    let tests = format!(
+        "<Project Sdk=\"Microsoft.NET.Sdk\"><PropertyGroup>{common}</PropertyGroup><ItemGroup>{packages}\
+         <ProjectReference Include=\"../Library/Library.csproj\"/></ItemGroup></Project>"
+    );
+    for (name, content) in [
+        ("Library/Library.csproj", library.as_str()),
+        ("Library/Work.cs", LIBRARY),
+        ("Tests/Tests.csproj", &tests),
+        ("Tests/Tests.cs", TESTS_SOURCE),
+    ] {
+        let path = folder.join(name);
+        let written = fs::create_dir_all(path.parent().unwrap_or(folder)).and_then(|()| fs::write(&path, content));
+        written.map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    take_packages_of_kit(folder)?;
+    let mut build = dotnet(sdk, folder, &["build", "-c", "Release", "Tests/Tests.csproj"]);
+    Ok(run(build.current_dir(folder)).is_ok())
+}
+
+fn tests(sdk: &Sdk, folder: &Path, filter: &str, collector: Collector) -> Command {
+    let words = ["test", "--no-build", "-c", "Release", "Tests/Tests.csproj", "--filter", filter];
+    let mut command = dotnet(sdk, folder, &words);
+    command.current_dir(folder);
+    match collector {
+        Collector::None => {}
+        Collector::Ours(request) => {
+            let out = folder.join("ours.clrs.d");
+            // What the run before recorded is not needed any more.
+            drop(fs::remove_dir_all(&out));
+            under_agent(&mut command, request, &out);
+        }
+        Collector::Theirs(name) => _ = command.args(["--collect", name]),
+    }
+    command
+}
