@@ -16,7 +16,7 @@ use clr_profiler::{Events, HResult, ProfilerInfo};
 use clrscope_recording::writer::is_abandoned;
 
 use super::developer_log::{Level, log};
-use crate::os::process::runnable_per_processor;
+use crate::os::process::{niceness, runnable_per_processor};
 
 /// Between two looks whether the launcher lives.
 const LOOK_NS: u64 = 500_000_000;
@@ -25,6 +25,8 @@ const LOOK_NS: u64 = 500_000_000;
 const EVACUATION_MS: RangeInclusive<u32> = 500..=8_000;
 /// Milliseconds more for each thread that waits for the same processor: a thread may have to wait for its turn in the middle of a callback.
 const TURN_MS: u32 = 20;
+/// So many times less of a processor has a program for each step of its niceness.
+const FOR_NICENESS: f64 = 1.25;
 
 /// The way out of a program that was attached to.
 pub(crate) struct Departure {
@@ -70,8 +72,7 @@ impl Departure {
         }
         // So that few callbacks are under way when the runtime looks. Where that is refused they are waited for all the same.
         let _ = self.info.set_events(Events::NONE);
-        let turns_ms = runnable_per_processor().saturating_mul(TURN_MS);
-        match self.info.request_detach(turns_ms.clamp(*EVACUATION_MS.start(), *EVACUATION_MS.end())) {
+        match self.info.request_detach(evacuation_ms(runnable_per_processor(), niceness())) {
             Ok(()) => true,
             Err(error) if error.hresult() == HResult::PROFILER_DETACHING => true,
             Err(error) => {
@@ -79,5 +80,24 @@ impl Departure {
                 false
             }
         }
+    }
+}
+
+/// Milliseconds that a callback may take where so many threads want each processor.
+fn evacuation_ms(runnable: u32, niceness: i32) -> u32 {
+    let turns_ms = runnable.saturating_mul(TURN_MS);
+    let longest_ms = (f64::from(turns_ms) * FOR_NICENESS.powi(niceness.max(0))) as u32;
+    longest_ms.clamp(*EVACUATION_MS.start(), *EVACUATION_MS.end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seen once on a busy machine: half a minute after the launcher was killed the agent was still in a program of niceness 10.
+    #[test]
+    fn programs_that_get_little_of_a_busy_processor_have_longer_for_their_callbacks() {
+        assert_eq!((evacuation_ms(1, 0), evacuation_ms(1, 19), evacuation_ms(40, -5)), (500, 1_387, 800));
+        assert_eq!((evacuation_ms(9, 10), evacuation_ms(9, 19), evacuation_ms(u32::MAX, 0)), (1_676, 8_000, 8_000));
     }
 }

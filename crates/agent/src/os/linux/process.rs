@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// The words that this process was started with.
 pub(crate) fn command_line() -> Vec<String> {
@@ -39,10 +40,19 @@ fn runnable(loads: &str) -> Option<u32> {
 
 /// Start of a process, in ticks since the machine's: with the id a unique name of the process.
 pub(crate) fn start_of(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before may hold anything, brackets and spaces too.
-    let fields = text.rsplit_once(") ")?.1;
-    fields.split(' ').nth(19)?.parse().ok()
+    field(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, 22)
+}
+
+/// Niceness of this process, -20 to 19; 0 where the system doesn't say.
+pub(crate) fn niceness() -> i32 {
+    fs::read_to_string("/proc/self/stat").ok().and_then(|status| field(&status, 19)).unwrap_or(0)
+}
+
+/// The field with this number, as the manual counts them from 1, of a process's status.
+fn field<T: FromStr>(status: &str, number: usize) -> Option<T> {
+    // The name, the second, may hold anything, brackets and spaces too.
+    let after_name = status.rsplit_once(") ")?.1;
+    after_name.split(' ').nth(number.checked_sub(3)?)?.parse().ok()
 }
 
 /// Times that threads of this process were taken off a processor so far. Takes longer the more threads there are.
@@ -57,6 +67,14 @@ pub(crate) fn thread_switches() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_of_a_status_stand_behind_a_name_of_any_kind() {
+        let status = "7 (a) b (c) S 1 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 -5 12 0 4711 9";
+        assert_eq!((field::<i32>(status, 19), field::<u64>(status, 22)), (Some(-5), Some(4711)));
+        assert_eq!((field::<u64>(status, 90), field::<u64>("", 3)), (None, None));
+        assert!((-20..=19).contains(&niceness()) && start_of(std::process::id()).is_some());
+    }
 
     #[test]
     fn what_runs_is_the_fourth_of_the_loads() {
