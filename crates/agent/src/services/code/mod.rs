@@ -231,9 +231,9 @@ impl CodeMap {
         StackFrame::Native { module: self.special("[kernel]", ModuleKind::Kernel), offset }
     }
 
-    /// Code of libraries that may keep no frame pointers: of all but the runtime's.
-    pub(crate) fn frameless_code(&self) -> impl Iterator<Item = Range<usize>> {
-        self.native.libraries().filter(|(library, _)| !library.is_runtime()).map(|(_, addresses)| addresses)
+    /// Code of all libraries.
+    pub(crate) fn library_code(&self) -> impl Iterator<Item = Range<usize>> {
+        self.native.libraries().map(|(_, addresses)| addresses)
     }
 
     /// Code of methods that took over running frames.

@@ -152,11 +152,6 @@ impl Library {
         address >= self.base && ((address - self.base) as u64) < bytes
     }
 
-    /// Whether it is one of the runtime's, which are built with frame pointers.
-    pub(crate) fn is_runtime(&self) -> bool {
-        ["libcoreclr", "libclrjit", "libclrgc", "libSystem."].iter().any(|name| self.name.starts_with(name))
-    }
-
     /// The addresses at which it is loaded.
     pub(crate) fn addresses(&self) -> Range<usize> {
         self.base..self.base + (self.elf.loaded.end - self.elf.loaded.start) as usize

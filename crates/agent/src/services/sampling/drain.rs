@@ -205,7 +205,7 @@ impl Drain {
         self.change_engine_if_dear();
         if let Engine::Timers(shared) = &self.engine {
             super::os::signal::keep_out_of_hardware_exceptions(true);
-            shared.frameless.set(self.frames.map.frameless_code());
+            shared.libraries.set(self.frames.map.library_code());
         }
         self.tell(false);
     }

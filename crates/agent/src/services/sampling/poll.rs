@@ -63,8 +63,9 @@ struct Watched {
     tries: u32,
     /// Time in this state that no record stands for yet.
     open_ns: u64,
-    /// Time of waits that nobody has seen.
+    /// Time of waits that nobody has seen, and time waiting for a processor of a thread of which no stack was ever seen.
     unseen_ns: u64,
+    ready_ns: u64,
     /// Time on a processor of samples that no record stands for yet.
     ran_ns: u64,
 }
@@ -162,6 +163,7 @@ impl Watched {
             tries: TRIES,
             open_ns: 0,
             unseen_ns: 0,
+            ready_ns: 0,
             ran_ns: 0,
         }
     }
@@ -195,8 +197,17 @@ impl Watched {
         self.until_ns = now;
         self.schedule = schedule;
         self.open_ns += passed.saturating_sub(ran).saturating_sub(waited);
-        if waited >= interval_ns / 2 {
-            self.write(ThreadState::Ready, self.seen, waited, start_ns, interval_ns, output);
+        self.ready_ns += waited;
+        if self.seen.number != 0 {
+            self.close_ready(start_ns, interval_ns, output);
+        }
+    }
+
+    /// Records time waiting for a processor, where the thread was seen last.
+    fn close_ready(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
+        if self.ready_ns >= interval_ns / 2 {
+            let ready_ns = std::mem::take(&mut self.ready_ns);
+            self.write(ThreadState::Ready, self.seen, ready_ns, start_ns, interval_ns, output);
         }
     }
 
@@ -254,6 +265,7 @@ impl Watched {
     /// Records what is left, when the thread has ended or recording stops.
     fn finish(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
         self.close(start_ns, interval_ns, output);
+        self.close_ready(start_ns, interval_ns, output);
         self.give_up_unseen(start_ns, interval_ns, output);
     }
 

@@ -44,7 +44,8 @@ pub(crate) const MOST_THREADS: usize = 1 << 14;
 const COOKIE: usize = 0xC175_C09E << 32;
 /// Frames of a stack that are kept.
 const MOST_FRAMES: usize = 1024;
-/// Words of the stack that are kept where code keeps frame pointers, and where it may not.
+/// Words of the stack that are kept of methods, which keep frame pointers, and of libraries: these may keep none, and the runtime's own are called
+/// by pieces of code that keep none.
 const FEW_WORDS: usize = 48;
 const MANY_WORDS: usize = 512;
 const MOST_WORDS: usize = 1024;
@@ -106,8 +107,8 @@ pub(crate) struct Shared {
     pub(crate) targets: Box<[Target]>,
     interval_ns: AtomicU64,
     pub(crate) is_on: AtomicBool,
-    /// Code that may keep no frame pointers.
-    pub(crate) frameless: Ranges,
+    /// Code of libraries.
+    pub(crate) libraries: Ranges,
     /// Methods that took over running frames.
     pub(crate) took_over: Ranges,
 }
@@ -128,7 +129,7 @@ pub(crate) fn install(interval_ns: u64, ring_words: usize) -> Option<&'static Sh
         targets: unsafe { Box::new_zeroed_slice(MOST_THREADS).assume_init() },
         interval_ns: AtomicU64::new(interval_ns),
         is_on: AtomicBool::new(false),
-        frameless: Ranges::new(),
+        libraries: Ranges::new(),
         took_over: Ranges::new(),
     };
     let shared = SHARED.publish(shared);
@@ -351,8 +352,8 @@ fn take(shared: &Shared, target: &Target, os_id: u32, registers: Registers) {
         true => {
             // Where a handler of the runtime's begins, the C library's code behind it is where it returns to, and beyond lies the
             // frame of its signal, kilobytes of registers.
-            let handles_signal = stack_word(registers.sp, low, end).is_some_and(|word| shared.frameless.hold(word));
-            let most = match shared.frameless.hold(registers.ip) {
+            let handles_signal = stack_word(registers.sp, low, end).is_some_and(|word| shared.libraries.hold(word));
+            let most = match shared.libraries.hold(registers.ip) {
                 _ if handles_signal => MOST_WORDS,
                 true => MANY_WORDS,
                 false => FEW_WORDS,
