@@ -1,8 +1,8 @@
 //! Switches of the program's threads on and off processors, and whether perf events are too dear for so many.
 //!
 //! A perf event on the CPU clock is a timer of the kernel, which is set whenever a thread is put on a processor and cleared
-//! when it is taken off again. On virtual machines both take microseconds, and threads that serve are switched tens of
-//! thousands of times in a second: timers on threads, which the kernel looks at when it ticks, cost nothing then.
+//! when it is taken off again. On virtual machines both take microseconds where the timer goes off before the next tick, and threads that serve
+//! are switched tens of thousands of times in a second: timers on threads, which the kernel looks at when it ticks, cost nothing then.
 
 /// Switches in a second of CPU time that are too many.
 const MOST: u64 = 5_000;
