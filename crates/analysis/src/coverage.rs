@@ -24,11 +24,11 @@ const MOST_LINES_EACH: usize = 64;
 pub struct CoverageSums {
     /// Lines with code.
     pub lines: u64,
-    /// Those that were run.
+    /// Lines that were run.
     pub lines_covered: u64,
     /// Ways on from conditions.
     pub branches: u64,
-    /// Those that were gone.
+    /// Branches that were gone.
     pub branches_covered: u64,
 }
 
@@ -91,7 +91,7 @@ pub struct FileCoverage {
     pub module: String,
     /// Path of the file, as the compiler was given it.
     pub file: String,
-    /// Its lines with code.
+    /// Lines of the file with code.
     pub lines: BTreeMap<u32, LineCoverage>,
 }
 
@@ -242,7 +242,7 @@ fn module_name(process: &Process, module: u32) -> &str {
     process.modules.get(module as usize).map_or("", |module| module.name.as_str())
 }
 
-/// What was counted in a process, by module and token.
+/// Counters of a process, by module and token.
 fn hits_of(process: &Process) -> HashMap<(u32, u32), MethodHits> {
     let chunks = process.arenas(instrument::COVERAGE).flat_map(|arena| &arena.chunks);
     let mut hits = HashMap::new();

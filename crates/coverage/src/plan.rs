@@ -1,4 +1,4 @@
-//! What is planned for one method.
+//! The plan of one method.
 
 /// Lines and branches of a method. Its counters are those of the points, in their order, then those of the branches.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -65,7 +65,7 @@ impl Part {
     }
 }
 
-/// Where the rows of one table lie.
+/// Place of the rows of one table.
 #[derive(Clone, Debug, Default)]
 struct Rows {
     start: usize,

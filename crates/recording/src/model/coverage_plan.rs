@@ -4,7 +4,7 @@
 use crate::codec::record;
 
 record! {
-    /// What was to be covered of one assembly.
+    /// Lines and branches of one assembly that were to be covered.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct CoveragePlan {
         /// Index into [`Process::modules`](super::Process::modules).

@@ -166,7 +166,7 @@ struct Opened<'a> {
     recording: &'a Recording,
 }
 
-/// What was run of each assembly and class, for people, in `width` columns.
+/// Coverage of each assembly and class, for people, in `width` columns.
 ///
 /// # Errors
 /// When no coverage was recorded.
