@@ -61,7 +61,7 @@ impl Types {
         }
         if !types.methods.is_empty() {
             let catalog = Catalog::new(process);
-            let name = |index: &u32| (*index, catalog.function(catalog.slot(*index)).name().to_owned());
+            let name = |index: &u32| (*index, catalog.function(catalog.slot(*index)).label().into_owned());
             types.names = types.methods.values().map(name).collect();
         }
         types
@@ -333,4 +333,40 @@ fn constant_name(constants: &[(String, u64)], number: i64) -> Option<String> {
     }
     names.reverse();
     (left == 0 && !names.is_empty()).then(|| names.join("|"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clrscope_recording::layout::function;
+    use clrscope_recording::model::{EventArena, EventChunk, Function, FunctionKind, SourceKind};
+
+    use super::*;
+
+    /// A delegate to a lambda was shown as `App.P::Main`, the method that the lambda is written in.
+    #[test]
+    fn a_delegate_to_a_lambda_says_so() {
+        let mut functions = vec![Function::default(); function::FIRST as usize];
+        let lambda = functions.len() as u32;
+        functions.push(Function {
+            name: "App.P::Main".to_owned(),
+            signature: "App.P.Main() (lambda, P.cs:4)".to_owned(),
+            source: SourceKind::Lambda,
+            kind: FunctionKind::Managed,
+            ..Function::default()
+        });
+        let mut bytes = 16_u32.to_le_bytes().to_vec();
+        bytes.extend(value::METHOD.to_le_bytes());
+        bytes.extend(4096_u64.to_le_bytes());
+        bytes.extend(lambda.to_le_bytes());
+        let chunk = EventChunk { thread: u32::MAX, sequence: 1, bytes: bytes.into() };
+        let arena = EventArena { instrument: instrument::FLOW_TYPES.to_owned(), chunks: vec![chunk] };
+        let process = Process { functions, events: vec![arena], ..Process::default() };
+        let types = Types::read(&process);
+        let found = types.method("_methodPtr", &Value::Int(4096));
+        assert!(
+            matches!(found, Some(Value::Method { address: 4096, name: "App.P::Main (lambda, P.cs:4)" })),
+            "{found:?}"
+        );
+        assert!(types.method("_methodPtr", &Value::Int(4097)).is_none());
+    }
 }
