@@ -147,7 +147,7 @@ fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     None
 }
 
-/// What is left to read of a list of files.
+/// Rest of a list of files, to be read.
 struct List<'a>(&'a [u8]);
 
 impl List<'_> {
