@@ -83,7 +83,14 @@ struct Heap {
 }
 
 impl Heap {
+    /// A snapshot of which all types have names.
     fn read(process: &Process, number: u32) -> Self {
+        let heap = Self::with_any_types(process, number);
+        assert!(heap.types[1..].iter().all(|found| !found.name.is_empty()), "a type has no name");
+        heap
+    }
+
+    fn with_any_types(process: &Process, number: u32) -> Self {
         let data = process.heap(number).unwrap_or_else(|| panic!("{:?}", process.snapshots));
         assert_eq!(data.missing_chunks(), 0);
         let types = data.types();
@@ -145,7 +152,6 @@ impl Heap {
         for root in &self.roots {
             assert!(self.objects.contains_key(&root.object), "{root:?} leads nowhere");
         }
-        assert!(self.types[1..].iter().all(|found| !found.name.is_empty()), "a type has no name");
     }
 
     fn name(&self, address: u64) -> &str {
@@ -209,7 +215,11 @@ fn check(process: &Process, number: u32, place: &str, with_threads: bool) {
         ("Holders.Watched", 1),
         ("Holders.Handled", 1),
         ("Holders.Mortal", 12),
+        ("Holders.Owner", 1),
+        ("Holders.Dependent", 1),
+        ("Holders.Remark", 3),
         ("Emitted.Made", 7),
+        ("Plugin.Item<string>", 1),
         ("int[,]", 1),
     ];
     for (name, count) in counts {
@@ -234,6 +244,9 @@ fn check(process: &Process, number: u32, place: &str, with_threads: bool) {
         ("Holders.Cache.Items", "System.Collections.Generic.Dictionary<int, Holders.Order>"),
         ("Holders.Program.pairs", "Holders.Pair[]"),
         ("Holders.Program.watched", "Holders.Watched"),
+        ("Holders.Program.unmoved", "byte[]"),
+        ("Holders.Program.owner", "Holders.Owner"),
+        ("Holders.Program.plugged", "Plugin.Item<string>"),
     ] {
         let found: Vec<_> = heap.statics.iter().filter(|found| found.0.contains("Holders.")).collect();
         assert!(heap.is_static(name, held), "{name} on {place}: {found:?}");
@@ -242,6 +255,16 @@ fn check(process: &Process, number: u32, place: &str, with_threads: bool) {
     let pairs = heap.pairs.iter().filter(|(key, _)| heap.name(*key) == "Holders.Key");
     let values: BTreeSet<_> = pairs.map(|(_, value)| (heap.name(*value), *value)).collect();
     assert!(values.len() == 30 && values.iter().all(|(name, _)| *name == "Holders.Attached"), "{place}");
+    let depend = heap.pairs.iter().filter(|(key, _)| heap.name(*key) == "Holders.Owner");
+    assert_eq!(depend.map(|(_, value)| heap.name(*value)).collect::<Vec<_>>(), ["Holders.Dependent"], "{place}");
+    let mut of_length = heap.all("byte[]").filter(|(_, seen)| seen.length == Some(777));
+    assert!(of_length.all(|(_, seen)| seen.generation == HeapGeneration::Pinned), "{place}");
+    // What keeps types of contexts that are unloaded, and of assemblies that can be.
+    for name in ["Plugin.Item<string>", "Emitted.Made"] {
+        let (_, seen) = heap.all(name).next().expect("one");
+        let loader = heap.types[seen.type_number as usize].loader;
+        assert_eq!(heap.name(loader), "System.Reflection.LoaderAllocator", "{name} on {place}");
+    }
     assert_eq!(heap.held("Holders.Handled"), BTreeMap::from([("handle", 1)]), "{place}");
     assert_eq!(heap.held("Holders.Watched"), BTreeMap::from([("weak handle", 1)]), "{place}");
     let mortal = heap.held("Holders.Mortal");
@@ -352,6 +375,25 @@ fn snapshots_are_whole_while_four_threads_allocate() {
         let process = &recording.processes[0];
         assert!(process.snapshots.iter().all(HeapSnapshot::is_complete), "{:?}", process.snapshots);
         process.snapshots.iter().for_each(|found| drop(Heap::read(process, found.number)));
+    });
+}
+
+#[test]
+fn snapshots_are_whole_while_contexts_unload() {
+    each_runtime(|runtime| {
+        let kept = Kept::start(runtime, "heap:at=command", "contexts", &[]);
+        // Types that could be gone when their names are asked for have none.
+        wait_until("several snapshots, and one that names what its context keeps", || {
+            assert_eq!(kept.snapshot(""), Answer::Done, "{}", runtime.version);
+            let recording = clrscope_recording::open(&kept.out).expect("a recording");
+            let process = &recording.processes[0];
+            let last = process.snapshots.len() as u32;
+            let heap = Heap::with_any_types(process, last);
+            last > 3 && heap.count("Plugin.Item<string>") > 0
+        });
+        let recording = kept.finish();
+        let process = &recording.processes[0];
+        assert!(process.snapshots.iter().all(HeapSnapshot::is_complete), "{:?}", process.snapshots);
     });
 }
 

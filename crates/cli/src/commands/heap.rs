@@ -1,6 +1,8 @@
 //! `clrscope heap`: a snapshot of the heap of a program that runs, into its recording or into one of its own.
 
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clrscope_contract::instruments::heap::{AT, COLLECT, SPEC};
 use clrscope_contract::instruments::spec::BY_COMMAND;
@@ -15,7 +17,7 @@ use crate::summary;
 use crate::terminal::messages_on_terminal;
 
 /// Options of `heap`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct HeapOptions {
     /// The process.
     pub(crate) pid: u32,
@@ -29,19 +31,48 @@ pub(crate) struct HeapOptions {
     pub(crate) quiet: bool,
 }
 
-/// Takes the snapshot, and says what it has.
+/// Time that somebody else's recording of the process may take to begin or to end.
+const FOR_ANOTHER: Duration = Duration::from_secs(60);
+/// Between two tries.
+const TRY_EVERY: Duration = Duration::from_millis(50);
+
+/// Takes the snapshot, and says what it has. Where somebody else's recording of the process begins or ends meanwhile, that is tried once
+/// more: several may ask for snapshots of one process at a time.
 ///
 /// # Errors
 /// When the process can't be attached to, or the snapshot could not be taken.
 pub(crate) fn perform(options: HeapOptions) -> Result<(), Failure> {
-    let HeapOptions { pid, collects, output, force, quiet } = options;
-    if is_recorded(pid) {
-        return match output {
-            None if !collects => Err(collects_elsewhere(pid)),
-            None => record::perform(&RecordOptions { pid, command: Command::Snapshot(String::new()) }),
-            Some(path) => Err(recorded_elsewhere(pid, &path)),
-        };
+    let began = Instant::now();
+    loop {
+        let was_recorded = is_recorded(options.pid);
+        let taken = if was_recorded { into_recording(&options) } else { into_own(&options).map(|()| true) };
+        let is_another = is_recorded(options.pid) != was_recorded;
+        match taken {
+            Ok(true) => return Ok(()),
+            _ if began.elapsed() > FOR_ANOTHER => {
+                let what = format!("cannot take a snapshot of process {}", options.pid);
+                let hint = "end the other recording first";
+                return taken.and(Err(Failure::new(what, "somebody else's recording of it was in the way", hint)));
+            }
+            Err(failure) if !is_another => return Err(failure),
+            _ => thread::park_timeout(TRY_EVERY),
+        }
     }
+}
+
+/// Has the agent that records the process take the snapshot; `false` where that recording came to its end before.
+fn into_recording(options: &HeapOptions) -> Result<bool, Failure> {
+    let pid = options.pid;
+    match &options.output {
+        None if !options.collects => Err(collects_elsewhere(pid)),
+        None => record::is_carried_out(&RecordOptions { pid, command: Command::Snapshot(String::new()) }),
+        Some(path) => Err(recorded_elsewhere(pid, path)),
+    }
+}
+
+/// Takes the snapshot into a recording of its own.
+fn into_own(options: &HeapOptions) -> Result<(), Failure> {
+    let HeapOptions { pid, collects, output, force, quiet } = options.clone();
     let target = Target::find(pid)?;
     let mut options = vec![(AT.to_owned(), Some(BY_COMMAND.to_owned()))];
     options.extend((!collects).then(|| (COLLECT.to_owned(), Some("off".to_owned()))));

@@ -1,6 +1,7 @@
 //! `clrscope heap PID`: one snapshot of a program that runs, in a recording of its own or in the one that it is in.
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use clrscope_recording::heap::{HeapChunk, HeapData};
@@ -55,7 +56,9 @@ fn holders_are_named(place: &TestFolder, version: &str) {
         ("Holders.Watched", "static", "Holders.Program.watched", 1),
         // By their keys.
         ("Holders.Attached", "static", "Holders.Program.keys", 30),
+        ("Holders.Dependent", "static", "Holders.Program.owner", 1),
         ("Emitted.Made", "static", "Holders.Program.collectible", 7),
+        ("Plugin.Item<string>", "static", "Holders.Program.plugged", 1),
         ("Holders.Handled", "handle", "", 1),
         ("Holders.Local", "stack", "Holders.Program::Hold", 0),
         ("Holders.Note", "thread static", "Holders.Program.note", 0),
@@ -86,6 +89,40 @@ fn a_snapshot_of_a_running_program_is_taken_twice_and_the_program_is_left() {
             assert_eq!(testkit::left_over(program.id()), Default::default());
         }
         holders_are_named(&place, &runtime.version.to_string());
+        std::fs::write(place.file("end"), "").expect("a file");
+        assert!(program.wait().expect("it ends").success());
+    });
+}
+
+/// Complete snapshots in all recordings of a folder.
+fn snapshots(place: &TestFolder) -> usize {
+    let files = std::fs::read_dir(place.path()).expect("the folder").flatten().map(|entry| entry.path());
+    let recordings = files.filter(|path| path.extension().is_some_and(|extension| extension == "clrs"));
+    let complete = |path: PathBuf| {
+        let recording = clrscope_recording::open(&path).expect("a recording");
+        let all = recording.processes.iter().flat_map(|process| &process.snapshots);
+        all.filter(|snapshot| snapshot.is_complete()).count()
+    };
+    recordings.map(complete).sum()
+}
+
+#[test]
+fn two_who_ask_for_a_snapshot_at_the_same_time_both_get_one() {
+    testkit::each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let mut program = start(runtime, &place);
+        let ask = |_| {
+            let mut command = place.clrscope(["heap".to_owned(), program.id().to_string()]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the tool starts")
+        };
+        let both = [(), ()].map(ask);
+        for one in both {
+            let output = one.wait_with_output().expect("it ends");
+            let text = said(&output);
+            assert!(output.status.success() && text.contains("snapshot"), "{text} on {}", runtime.version);
+        }
+        assert_eq!(snapshots(&place), 2, "on {}", runtime.version);
+        assert_eq!(testkit::left_over(program.id()), Default::default());
         std::fs::write(place.file("end"), "").expect("a file");
         assert!(program.wait().expect("it ends").success());
     });
