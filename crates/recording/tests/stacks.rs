@@ -100,6 +100,21 @@ fn threads_that_outrun_the_helper_get_no_number_until_it_has_been_there() {
 }
 
 #[test]
+fn frames_above_a_stack_make_the_stack_that_all_of_them_make() {
+    let (_folder, name) = scratch();
+    let table: StackTable = writer(&name).create_stacks().expect("a table");
+    let callers = table.intern(&[method(2), method(1)], false).expect("room");
+    let mut numbers = vec![77];
+    let number = table.intern_above(callers, &[method(4), method(3)], &mut numbers).expect("room");
+    let between = table.intern(&[method(3), method(2), method(1)], false).expect("room");
+    assert_eq!(Some(number), table.intern(&[method(4), method(3), method(2), method(1)], false));
+    assert_eq!(
+        (numbers, table.intern_above(callers, &[], &mut Vec::new())),
+        (vec![77, between, number], Some(callers))
+    );
+}
+
+#[test]
 fn stacks_of_many_threads_are_whole_whenever_somebody_looks() {
     let (_folder, name) = scratch();
     let table: StackTable = writer(&name).create_stacks().expect("a table");
