@@ -34,7 +34,7 @@ pub(crate) fn dominators(graph: &Graph, order: &Preorder, roots: impl IntoIterat
             forest.touch(referrers.from[next..touched].iter().copied());
             touched = next;
         }
-        if at as usize % AHEAD == 0 {
+        if (at as usize).is_multiple_of(AHEAD) {
             let next = &order.parent[(at as usize).saturating_sub(AHEAD)..at as usize];
             forest.touch(buckets.touch(next.iter().copied()));
         }

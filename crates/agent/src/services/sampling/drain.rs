@@ -18,7 +18,7 @@ use super::raw::RawSample;
 use super::runtime_work::Spans;
 use super::switches::Switches;
 use super::targets::is_own;
-use super::unwind::Touched;
+use super::walked::Touched;
 use super::{Sampler, State, lock};
 use crate::os::clock::{own_cpu_ns, process_cpu_ns};
 use crate::os::{process, threads};

@@ -5,10 +5,11 @@ use std::ops::Range;
 use clrscope_recording::model::{StackFrame, Stacks, ThreadState};
 use clrscope_recording::writer::monotonic_ns;
 
-use super::last_stacks::{LastStacks, WalkedFrame};
+use super::last_stacks::LastStacks;
 use super::os::task::{BETWEEN_READINGS, MOST_COPIED, StackRanges};
 use super::raw::RawSample;
-use super::unwind::{Ending, StackUnwinder, Touched};
+use super::unwind::{Ending, StackUnwinder};
+use super::walked::{Touched, WalkedFrame};
 use crate::os::memory::copy_if_there;
 use crate::services::code::arch::follows_system_call;
 use crate::services::code::{CodeMap, Place};

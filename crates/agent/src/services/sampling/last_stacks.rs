@@ -8,25 +8,14 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
-use clrscope_recording::model::StackFrame;
-
 use super::raw::{RawSample, Registers};
-use super::unwind::Marks;
+use super::walked::WalkedFrame;
 use crate::services::stacks::Mix;
 
 /// Threads that are remembered.
 const MOST: usize = 256;
 /// Return addresses that must stand where they stood where a sample does not hold all of them.
 const LEAST: usize = 8;
-
-/// A frame of a stack that was walked.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WalkedFrame {
-    /// Registers in the frame; the stack pointer is 0 where a chain of return addresses was followed.
-    pub(super) registers: Registers,
-    pub(super) frame: StackFrame,
-    pub(super) marks: Marks,
-}
 
 /// The last stack of a thread: that of its last sample whose stack was found whole.
 #[derive(Debug, Default)]
@@ -118,7 +107,10 @@ impl Comparison<'_> {
 
 #[cfg(test)]
 mod tests {
+    use clrscope_recording::model::StackFrame;
+
     use super::*;
+    use crate::services::sampling::walked::Marks;
 
     /// A frame that a call at `sp - 8` made the caller of another one.
     fn frame(sp: usize) -> WalkedFrame {

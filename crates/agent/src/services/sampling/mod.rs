@@ -6,7 +6,7 @@
 //! | [`os`] | what interrupts threads: `os::signal` and `os::timers`, or `os::perf`; what the system says of single threads |
 //! | [`ring`] | what signal handlers write into; [`targets`] the threads that have a timer |
 //! | [`engine`] | the choice between the engines, and what they have in common |
-//! | [`unwind`] | from registers and words to frames; [`type_loads`] in which of them the runtime loads types |
+//! | [`unwind`] | from registers and words to frames, [`walked`] ones; [`type_loads`] in which of them the runtime loads types |
 //! | [`frames`] | from samples to numbers of stacks, by what has changed since the [`last_stacks`]; [`output`] where samples go |
 //! | [`drain`] | the thread that takes samples from the engine and records them; [`known_threads`] whose they are |
 //! | [`kernel_time`] | time in the kernel that may not be sampled |
@@ -34,6 +34,7 @@ mod switches;
 mod targets;
 mod type_loads;
 mod unwind;
+mod walked;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};

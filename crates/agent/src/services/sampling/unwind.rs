@@ -13,9 +13,10 @@ use clrscope_recording::model::Stacks;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 
-use super::last_stacks::{Comparison, WalkedFrame};
+use super::last_stacks::Comparison;
 use super::raw::{RawSample, Registers};
 use super::type_loads::TypeLoaders;
+use super::walked::{Marks, WalkedFrame};
 use crate::os::memory::copy_if_there;
 use crate::services::code::arch::{LeafStep, follows_call};
 use crate::services::code::{Body, CodeMap, Library, Place};
@@ -33,53 +34,6 @@ pub(crate) enum Ending {
     Cut,
     /// The next frame was not found.
     Lost,
-}
-
-/// Marks of a frame, which say something of the whole stack.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Marks {
-    /// The just-in-time compiler.
-    compiler: bool,
-    /// The library of the collector, where that is one of its own.
-    collector: bool,
-    /// The agent.
-    agent: bool,
-    /// A function of the runtime in which types are loaded.
-    loads_types: bool,
-    /// A method, and one that is not the framework's.
-    method: bool,
-    own_code: bool,
-}
-
-/// Marks that the frames of a stack left.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Touched {
-    /// The just-in-time compiler.
-    pub(crate) compiler: bool,
-    /// The library of the collector, where that is one of its own.
-    pub(crate) collector: bool,
-    /// The agent: what it calls it calls for the profiler.
-    pub(crate) agent: bool,
-    /// The runtime, which loads a type, and no method that it called for that.
-    pub(crate) type_load: bool,
-    /// A method that is not the framework's.
-    pub(crate) own_code: bool,
-}
-
-impl Touched {
-    /// Of the marks of a stack's frames, innermost first.
-    pub(super) fn by(marks: impl Iterator<Item = Marks>) -> Self {
-        let (mut all, mut in_method) = (Self::default(), false);
-        for frame in marks {
-            all.compiler |= frame.compiler;
-            all.collector |= frame.collector;
-            all.agent |= frame.agent;
-            all.own_code |= frame.own_code;
-            all.type_load |= frame.loads_types && !in_method;
-            in_method |= frame.method;
-        }
-        all
-    }
 }
 
 /// Hasher of addresses.

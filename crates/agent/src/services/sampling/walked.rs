@@ -1,0 +1,61 @@
+//! Frames of a stack that was walked, and what they say of the whole of it.
+
+use clrscope_recording::model::StackFrame;
+
+use super::raw::Registers;
+
+/// A frame of a stack that was walked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WalkedFrame {
+    /// Registers in the frame; the stack pointer is 0 where a chain of return addresses was followed.
+    pub(super) registers: Registers,
+    pub(super) frame: StackFrame,
+    pub(super) marks: Marks,
+}
+
+/// Marks of a frame, which say something of the whole stack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Marks {
+    /// The just-in-time compiler.
+    pub(super) compiler: bool,
+    /// The library of the collector, where that is one of its own.
+    pub(super) collector: bool,
+    /// The agent.
+    pub(super) agent: bool,
+    /// A function of the runtime in which types are loaded.
+    pub(super) loads_types: bool,
+    /// A method, and one that is not the framework's.
+    pub(super) method: bool,
+    pub(super) own_code: bool,
+}
+
+/// Marks that the frames of a stack left.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Touched {
+    /// The just-in-time compiler.
+    pub(crate) compiler: bool,
+    /// The library of the collector, where that is one of its own.
+    pub(crate) collector: bool,
+    /// The agent: what it calls it calls for the profiler.
+    pub(crate) agent: bool,
+    /// The runtime, which loads a type, and no method that it called for that.
+    pub(crate) type_load: bool,
+    /// A method that is not the framework's.
+    pub(crate) own_code: bool,
+}
+
+impl Touched {
+    /// Of the marks of a stack's frames, innermost first.
+    pub(super) fn by(marks: impl Iterator<Item = Marks>) -> Self {
+        let (mut all, mut in_method) = (Self::default(), false);
+        for frame in marks {
+            all.compiler |= frame.compiler;
+            all.collector |= frame.collector;
+            all.agent |= frame.agent;
+            all.own_code |= frame.own_code;
+            all.type_load |= frame.loads_types && !in_method;
+            in_method |= frame.method;
+        }
+        all
+    }
+}
