@@ -198,7 +198,7 @@ impl Amounts {
         self.before.last().copied().unwrap_or_default()
     }
 
-    /// Which of the sums are those of some stacks of the shape.
+    /// Places of the sums that are those of some stacks of the shape.
     #[inline]
     pub(super) fn places(&self, stacks: Range<u32>) -> Range<usize> {
         match &self.there {

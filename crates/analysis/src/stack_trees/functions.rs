@@ -263,7 +263,7 @@ fn threads_of_stacks(measured: &Measured, wanted: &Wanted<'_>, bit_of: &[Option<
     joined(parts).unwrap_or_default()
 }
 
-/// What is in any of some lists of sets.
+/// Union of lists of sets, set by set.
 fn joined(parts: Vec<Vec<u64>>) -> Option<Vec<u64>> {
     parts.into_iter().reduce(|mut all, part| {
         all.iter_mut().zip(part).for_each(|(all, more)| *all |= more);
