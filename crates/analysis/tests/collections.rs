@@ -36,6 +36,7 @@ fn suspend(chunk: HandmadeChunk, reason: u64) -> HandmadeChunk {
         .put(Kind::GC_SUSPENSION, &begins)
         .put(Kind::RUNTIME_SUSPEND_STARTED, &[(Tag::REASON_CODE, number(reason)), (Tag::STACK_NODE, number(0))])
         .put(Kind::RUNTIME_SUSPEND_FINISHED, &[])
+        .put(Kind::GC_SUSPENSION, &[(Tag::STEP, number(8))])
 }
 
 fn resume(chunk: HandmadeChunk) -> HandmadeChunk {
@@ -95,10 +96,10 @@ fn a_blocking_collection_has_its_pause_its_sizes_and_its_thread() {
         (row.number, row.generation, row.reason, row.kind),
         (Some(5), 1, Reason::Known(0), CollectionKind::Blocking)
     );
-    // Records are a microsecond apart: the callback comes second, and the 13th is that of the restart.
+    // Records are a microsecond apart: the callback comes second, and the 14th is that of the restart.
     assert_eq!(
         (row.start_ns, row.suspend_ns, row.pause_ns, row.runtime_pause_ns, row.runtime_suspend_ns),
-        (11_000, 1_000, 12_000, Some(14_000), Some(3_000))
+        (11_000, 1_000, 13_000, Some(15_000), Some(3_000))
     );
     assert_eq!((row.compacting, row.memory_load, row.promoted_bytes), (Some(true), Some(40), Some(15)));
     assert_eq!((row.pinned_objects, row.finalizers, row.thread.map(|thread| thread.id)), (Some(3), 4, Some(2)));
@@ -121,10 +122,10 @@ fn pauses_belong_to_one_collection_each() {
     let [background, foreground] = rows.as_slice() else { panic!("{rows:#?}") };
     assert_eq!((background.kind, background.number), (CollectionKind::Background, Some(1)));
     assert_eq!((foreground.kind, foreground.number), (CollectionKind::Foreground, Some(2)));
-    assert_eq!((background.pause_ns, foreground.pause_ns), (3_000, 13_000), "{rows:#?}");
+    assert_eq!((background.pause_ns, foreground.pause_ns), (4_000, 14_000), "{rows:#?}");
     assert_eq!((background.live_bytes(), foreground.live_bytes()), (Some(500), Some(100)));
     let facts = collection_facts(&recording, &Query::default()).expect("facts");
-    assert_eq!((facts.count, facts.background, facts.pause_ns, facts.generations), (2, 1, 16_000, [0, 1, 1]));
+    assert_eq!((facts.count, facts.background, facts.pause_ns, facts.generations), (2, 1, 18_000, [0, 1, 1]));
 }
 
 #[test]

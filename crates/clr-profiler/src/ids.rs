@@ -27,24 +27,28 @@ macro_rules! ids {
             /// The runtime must have handed this number out as an identifier of this kind, and what it names must still
             /// be there; or it is 0. The runtime takes identifiers for addresses of its own structures: a wrong one ends
             /// the program or reads foreign memory as soon as the runtime is asked about it.
+            #[inline]
             #[must_use]
             pub const unsafe fn from_raw(raw: usize) -> Self {
                 Self(raw)
             }
 
             /// The number, for a record or a key; [`from_raw`](Self::from_raw) has the way back.
+            #[inline]
             #[must_use]
             pub const fn as_raw(self) -> usize {
                 self.0
             }
 
             /// Whether this is the null identifier, which the runtime hands out for "none" or "not known here".
+            #[inline]
             #[must_use]
             pub const fn is_null(self) -> bool {
                 self.0 == 0
             }
 
             /// `None` for the null identifier.
+            #[inline]
             #[must_use]
             pub const fn non_null(self) -> Option<Self> {
                 if self.0 == 0 { None } else { Some(self) }
@@ -139,11 +143,13 @@ impl<'cb> ObjectId<'cb> {
         Self { address, callback: PhantomData }
     }
 
+    #[inline]
     pub(crate) const fn new(address: usize) -> Self {
         Self { address, callback: PhantomData }
     }
 
     /// The address, as a number: good as a key until the next collection, not for reading afterwards.
+    #[inline]
     #[must_use]
     pub const fn address(self) -> usize {
         self.address

@@ -229,8 +229,8 @@ impl Shared {
         let Some(thread) = threads::current() else { return };
         let key_of = |chain: &mut FrameChain| {
             let path = self.paths.here(thread, frame, chain);
-            let key = Key { class: class.as_raw(), path, heap: ObjectHeap::Small };
-            if self.event_pipe.is_some() { self.of_other_heaps(key, object) } else { key }
+            let heap = if self.event_pipe.is_some() { self.other_heap(object) } else { ObjectHeap::Small };
+            Key::new(class, path, heap)
         };
         match self.sums.add(thread, key_of, |cell, rule| cell.add(rule.size(&self.info, object))) {
             Some((_, Some(()))) if self.follow.is_none() => {}
@@ -256,12 +256,11 @@ impl Shared {
         }
     }
 
-    /// The key of an object on the heap for large ones or the pinned one, where only these are called back for.
+    /// The heap of an object on the one for large objects or on the pinned one, where only these are called back for.
     #[cold]
-    fn of_other_heaps(&self, key: Key, object: ObjectId<'_>) -> Key {
+    fn other_heap(&self, object: ObjectId<'_>) -> ObjectHeap {
         let bytes = self.info.object_size(object).unwrap_or(0) as u64;
-        let heap = if bytes >= self.large_from { ObjectHeap::Large } else { ObjectHeap::Pinned };
-        Key { heap, ..key }
+        if bytes >= self.large_from { ObjectHeap::Large } else { ObjectHeap::Pinned }
     }
 
     /// An object that one of the runtime's events tells of.
@@ -274,7 +273,7 @@ impl Shared {
         let Some(thread) = threads::current().filter(|_| !is_seen) else { return };
         let key_of = |chain: &mut FrameChain| {
             let path = self.paths.here(thread, frame, chain);
-            Key { class: object.class.as_raw(), path, heap: object.heap }
+            Key::new(object.class, path, object.heap)
         };
         let added = self.sums.add(thread, key_of, |cell, _| cell.add_sampled(object.bytes, object.weight));
         let Some((key, added)) = added else { return self.sums.lose(1) };
@@ -295,7 +294,7 @@ impl Shared {
         let record = Allocation {
             object_type: self.types.reserved(class),
             stack: stack.unwrap_or(0),
-            heap: key.heap,
+            heap: key.heap(),
             ..Allocation::default()
         };
         let cell = self.sums.begin(thread, key, rule, &record)?;
@@ -316,7 +315,7 @@ impl Shared {
             objects_weight: (weight as f64 / bytes.max(1) as f64 * 1024.0) as u64,
             object_type: self.types.reserved(class),
             stack: stack.unwrap_or(0),
-            heap: key.heap,
+            heap: key.heap(),
             ..Allocation::default()
         };
         let cell = follow.begin(&self.sums, thread, &seen, address);

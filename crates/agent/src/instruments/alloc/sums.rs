@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use clr_profiler::ClassId;
 use clr_profiler::internals::FrameChain;
 use clrscope_recording::layout::{allocation, chunk, instrument};
 use clrscope_recording::model::{Allocation, LossReason, ObjectHeap};
@@ -47,14 +48,29 @@ pub(crate) fn let_go() {
     TABLES.give_back_all();
 }
 
-/// Key of a sum.
+/// Key of a sum: two words without a gap, which the processor copies and compares as they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Key {
-    /// The runtime's identifier of the class.
-    pub(super) class: usize,
+    /// The runtime's identifier of the class, an address of the program, with the number of the heap in the highest bits.
+    class_on_heap: u64,
     /// Number that stands for the return addresses on the stack.
     pub(super) path: u64,
-    pub(super) heap: ObjectHeap,
+}
+
+/// Place of the heap's number in a key: no address of a program reaches there.
+const HEAP_AT: u32 = 60;
+const _: () = assert!(ObjectHeap::ALL.len() <= 1 << (u64::BITS - HEAP_AT), "a heap's number finds room");
+
+impl Key {
+    #[inline]
+    pub(super) fn new(class: ClassId, path: u64, heap: ObjectHeap) -> Self {
+        Self { class_on_heap: class.as_raw() as u64 | (heap as u64) << HEAP_AT, path }
+    }
+
+    /// The heap that the objects are on.
+    pub(super) fn heap(self) -> ObjectHeap {
+        ObjectHeap::from_number((self.class_on_heap >> HEAP_AT) as u32)
+    }
 }
 
 /// The sums.
@@ -305,7 +321,7 @@ fn empty(any: Place, places: usize) -> Counted<Place> {
 #[inline]
 fn home(key: Key) -> usize {
     // Classes lie eight bytes apart at least; paths are mixed already.
-    let mixed = (key.class as u64 >> 3 ^ key.path ^ (key.heap as u64) << 60).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed = (key.class_on_heap >> 3 ^ key.path).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> 32) as usize
 }
 
@@ -336,5 +352,23 @@ impl Task for KeepSums {
         // What is allocated from now on belongs to the next part.
         self.sums.next_period();
         Gains::Noted(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_tell_classes_paths_and_heaps_apart() {
+        // SAFETY: the runtime is asked nothing.
+        let class = |number: usize| unsafe { ClassId::from_raw(number) };
+        let keys = ObjectHeap::ALL.iter().flat_map(|&heap| {
+            [(0x7fff_dead_bee8, 1), (0x7fff_dead_bee8, 2), (0x7fff_dead_bef0, 1)].map(|(at, path)| (class(at), path, heap))
+        });
+        let keys: Vec<_> = keys.map(|(class, path, heap)| (Key::new(class, path, heap), heap)).collect();
+        assert!(keys.iter().all(|(key, heap)| key.heap() == *heap), "{keys:?}");
+        let same = |at: usize| keys.iter().filter(|(key, _)| *key == keys[at].0).count();
+        assert!((0..keys.len()).all(|at| same(at) == 1), "{keys:?}");
     }
 }

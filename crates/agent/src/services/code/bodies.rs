@@ -1,15 +1,15 @@
 //! Compiled methods by address.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use clr_profiler::{FunctionId, IlRange, ProfilerInfo};
+use clr_profiler::{FunctionId, IlRange, ModuleId, ProfilerInfo};
 use clrscope_recording::model::{StackFrame, Tier};
 
 use super::arch::{self, LeafStep, leaf_step};
-use super::feed::{CodeFeed, News, Origin};
+use super::feed::{CodeFeed, NewBody, News, Origin};
 use super::images::Images;
 use crate::os::memory::copy_if_there;
 use crate::services::functions::Functions;
@@ -32,10 +32,14 @@ pub(crate) struct Body {
     function: u32,
     id: FunctionId,
     is_framework: bool,
+    /// The module that takes the body with it, where that was told.
+    module: Option<ModuleId>,
     tier: Tier,
     first: Vec<u8>,
     born_ns: u64,
     il: OnceLock<Vec<IlRange>>,
+    /// Tells the body from others that lay or will lie there.
+    pub(super) number: u64,
 }
 
 impl Body {
@@ -58,6 +62,11 @@ impl Body {
         self.tier == Tier::Osr
     }
 
+    /// Whether the body was there at a time, as long as it is not gone.
+    pub(super) fn is_as_old_as(&self, time_ns: u64) -> bool {
+        self.born_ns <= time_ns
+    }
+
     /// Whether the method is one of the framework's.
     pub(crate) fn is_framework(&self) -> bool {
         self.is_framework
@@ -70,6 +79,7 @@ struct Method {
     index: u32,
     id: FunctionId,
     is_framework: bool,
+    module: Option<ModuleId>,
 }
 
 /// All bodies that were asked for.
@@ -88,6 +98,8 @@ pub(super) struct Bodies {
     pub(super) took_over_anew: bool,
     /// Whether the runtime's tiers are off.
     tiers_off: OnceCell<bool>,
+    /// Bodies so far.
+    made: u64,
 }
 
 impl Bodies {
@@ -102,38 +114,58 @@ impl Bodies {
             stubs: HashMap::new(),
             took_over_anew: false,
             tiers_off: OnceCell::new(),
+            made: 0,
         }
     }
 
     /// Takes what callbacks told; whether something is gone.
     pub(super) fn update(&mut self, news: News) -> bool {
-        let is_gone = !news.freed.is_empty() || news.unloaded_ns.is_some();
-        if !news.dynamic.is_empty() || is_gone {
+        let mut is_gone = !news.freed.is_empty() || !news.unloaded.is_empty();
+        if !news.bodies.is_empty() || is_gone {
             self.stubs.clear();
         }
-        for body in news.dynamic {
-            let starts = body.ranges.iter().map(|range| range.start).collect();
+        for body in news.bodies {
             let start = body.ranges.first().map_or(0, |range| range.start);
+            let NewBody { function: index, id, is_framework, module, .. } = body;
+            let method = Method { index, id, is_framework, module };
             for range in &body.ranges {
                 let addresses = range.start..range.start + range.bytes;
-                let method = Method { index: body.function, id: body.id, is_framework: false };
-                self.insert(addresses, start, method, Some(Origin::Dynamic), body.born_ns);
+                is_gone |= self.insert(addresses, start, method, (Some(body.origin), body.born_ns), body.il.clone());
             }
-            self.dynamic.insert(body.id, starts);
+            if body.origin == Origin::Dynamic {
+                self.dynamic.insert(body.id, body.ranges.iter().map(|range| range.start).collect());
+            }
         }
         for (id, freed_ns) in news.freed {
             for start in self.dynamic.remove(&id).unwrap_or_default() {
                 self.retire(start, freed_ns);
             }
         }
-        if let Some(unloaded_ns) = news.unloaded_ns {
+        if let Some(last_ns) = news.unloaded.iter().map(|(_, unloaded_ns)| *unloaded_ns).max() {
             self.images.forget();
-            // Whose code went is not told; what is still there is asked for again.
-            let dynamic: Vec<usize> = self.dynamic.values().flatten().copied().collect();
-            let others: Vec<usize> = self.live.keys().copied().filter(|start| !dynamic.contains(start)).collect();
-            others.into_iter().for_each(|start| self.retire(start, unloaded_ns));
+            self.unload(&news.unloaded.into_iter().collect(), last_ns);
         }
         is_gone
+    }
+
+    /// Modules are gone, each at its time. Of code that is not known to be a module's it is not told whether it went; what is still there
+    /// is asked for again.
+    fn unload(&mut self, modules: &HashMap<ModuleId, u64>, last_ns: u64) {
+        let dynamic: HashSet<usize> = self.dynamic.values().flatten().copied().collect();
+        let gone = |(start, body): (&usize, &Arc<Body>)| match body.module {
+            // The identifier may be another module's by now.
+            Some(module) => {
+                modules.get(&module).filter(|gone_ns| body.born_ns <= **gone_ns).map(|&gone_ns| (*start, gone_ns))
+            }
+            None => (!dynamic.contains(start)).then_some((*start, last_ns)),
+        };
+        let gone: Vec<(usize, u64)> = self.live.iter().filter_map(gone).collect();
+        gone.into_iter().for_each(|(start, gone_ns)| self.retire(start, gone_ns));
+    }
+
+    /// Whether a body still lies where it did, as far as was told.
+    pub(super) fn is_live(&self, body: &Arc<Body>) -> bool {
+        self.live.get(&body.addresses.start).is_some_and(|live| Arc::ptr_eq(live, body))
     }
 
     /// Addresses of no method are asked for again: code may have come to lie there.
@@ -175,7 +207,9 @@ impl Bodies {
     /// Asks the runtime what an address is that is in no body that is known.
     /// `is_image`: the address lies in what is mapped from a file, where code lies that was compiled at build time.
     pub(super) fn ask(&mut self, address: usize, is_image: bool, feed: &CodeFeed) -> Option<Arc<Body>> {
-        if self.stubs.contains_key(&address) {
+        // What is known to lie there came later than what is asked about, which nobody knows any more.
+        let is_younger = self.find(address, u64::MAX).is_some();
+        if is_younger || self.stubs.contains_key(&address) {
             return None;
         }
         let found = self.ask_runtime(address, is_image, feed);
@@ -196,13 +230,13 @@ impl Bodies {
             Some((ranges.first()?.start, ranges))
         })?;
         let index = self.functions.noted(id).index;
-        let method = Method { index, id, is_framework: self.functions.is_framework(id) };
+        let method = Method { index, id, is_framework: self.functions.is_framework(id), module: None };
         let origin = feed.origin(start).map(|origin| self.refined(origin, id));
         // Code that nobody was told of was compiled at build time, or before we came.
         let is_precompiled = origin.is_none() && (is_image || self.images.hold(&self.info, start));
         let origin = origin.or(is_precompiled.then_some(Origin::Image));
         for range in &ranges {
-            self.insert(range.start..range.start + range.bytes, start, method, origin, 0);
+            self.insert(range.start..range.start + range.bytes, start, method, (origin, 0), None);
         }
         self.find(address, u64::MAX)
     }
@@ -220,7 +254,15 @@ impl Bodies {
         if is_aggressive { Origin::Aggressive } else { origin }
     }
 
-    fn insert(&mut self, addresses: Range<usize>, start: usize, method: Method, origin: Option<Origin>, born_ns: u64) {
+    /// Takes a piece of a body; whether others lay there. `il`: the map to the IL, where it is known already.
+    fn insert(
+        &mut self,
+        addresses: Range<usize>,
+        start: usize,
+        method: Method,
+        (origin, born_ns): (Option<Origin>, u64),
+        il: Option<Vec<IlRange>>,
+    ) -> bool {
         let mut first = vec![0; arch::FIRST_BYTES.min(addresses.len())];
         if !copy_if_there(addresses.start, &mut first) {
             first.clear();
@@ -234,11 +276,15 @@ impl Bodies {
             .take_while(|(_, body)| body.addresses.end > addresses.start)
             .map(|(start, _)| *start)
             .collect();
+        let is_other = !overlap.is_empty();
         overlap.into_iter().for_each(|start| self.retire(start, born_ns));
-        let Method { index: function, id, is_framework } = method;
+        let Method { index: function, id, is_framework, module } = method;
         self.took_over_anew |= tier == Tier::Osr;
-        let body = Body { start, function, id, is_framework, tier, first, born_ns, il: OnceLock::new(), addresses };
+        self.made += 1;
+        let (il, number) = (il.map_or_else(OnceLock::new, OnceLock::from), self.made);
+        let body = Body { start, function, id, is_framework, module, tier, first, born_ns, il, number, addresses };
         self.live.insert(body.addresses.start, Arc::new(body));
+        is_other
     }
 
     /// The tier, as far as where the code was compiled and what it looks like say it.

@@ -8,12 +8,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use clr_profiler::{Callbacks, CodeRange, Events, FunctionId, ModuleId, ProfilerInfo, ReJitId, Result};
+use clr_profiler::{
+    AssemblyId, Callbacks, CodeRange, Events, FunctionId, IlRange, ModuleFlags, ModuleId, ProfilerInfo, ReJitId, Result,
+};
 use clrscope_recording::model::Tier;
 use clrscope_recording::writer::monotonic_ns;
 
 use crate::os::threads;
 use crate::services::functions::Functions;
+use crate::services::stacks::code_around;
 
 /// Origin of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,23 +45,29 @@ impl Origin {
     }
 }
 
-/// A new dynamic method.
+/// A new body that may be gone before anybody asks what lies there: of a dynamic method, or of one of a module that may be unloaded.
 #[derive(Clone)]
-pub(super) struct DynamicBody {
+pub(super) struct NewBody {
     pub(super) ranges: Vec<CodeRange>,
     pub(super) function: u32,
     pub(super) id: FunctionId,
+    pub(super) is_framework: bool,
+    /// The module that takes the body with it.
+    pub(super) module: Option<ModuleId>,
+    pub(super) origin: Origin,
+    /// Map to the IL, where the runtime may have forgotten it later.
+    pub(super) il: Option<Vec<IlRange>>,
     pub(super) born_ns: u64,
 }
 
 /// News since a reader last took them.
 #[derive(Default)]
 pub(super) struct News {
-    pub(super) dynamic: Vec<DynamicBody>,
+    pub(super) bodies: Vec<NewBody>,
     /// Dynamic methods that are gone, and when they went.
     pub(super) freed: Vec<(FunctionId, u64)>,
-    /// A module was unloaded, and when.
-    pub(super) unloaded_ns: Option<u64>,
+    /// Modules that were unloaded, and when.
+    pub(super) unloaded: Vec<(ModuleId, u64)>,
 }
 
 #[derive(Default)]
@@ -69,6 +78,8 @@ struct Told {
     origins: HashMap<usize, Origin>,
     /// Functions that were compiled in the background before.
     warm: HashSet<FunctionId>,
+    /// Modules that may be unloaded.
+    collectible: HashSet<ModuleId>,
 }
 
 /// The callbacks' side.
@@ -148,9 +159,35 @@ impl CodeFeed {
         let mut told = self.told();
         let first = in_background && told.warm.insert(function);
         let origin = if in_background { Origin::Background { first } } else { Origin::Foreground };
-        for start in starts {
-            told.origins.entry(start).or_insert(origin);
+        let new: Vec<usize> = starts.into_iter().filter(|start| !told.origins.contains_key(start)).collect();
+        told.origins.extend(new.iter().map(|start| (*start, origin)));
+        let may_go = !told.collectible.is_empty();
+        drop(told);
+        if may_go && let Some(module) = self.collectible_module(function) {
+            new.into_iter().for_each(|start| self.tell_body(function, rejit, (module, start), origin));
         }
+    }
+
+    /// The module of a function, where that may be unloaded.
+    fn collectible_module(&self, function: FunctionId) -> Option<ModuleId> {
+        let module = self.info.function_info(function).ok()?.module;
+        self.told().collectible.contains(&module).then_some(module)
+    }
+
+    /// Tells of the body that begins at `start` as long as it is there.
+    fn tell_body(&self, id: FunctionId, rejit: ReJitId, (module, start): (ModuleId, usize), origin: Origin) {
+        let Some((_, ranges)) = code_around(&self.info, id, rejit, start) else { return };
+        let body = NewBody {
+            ranges,
+            function: self.functions.noted(id).index,
+            id,
+            is_framework: self.functions.is_framework(id),
+            module: Some(module),
+            origin,
+            il: Some(self.info.il_map_at(start).unwrap_or_default()),
+            born_ns: monotonic_ns(),
+        };
+        self.tell(|news| news.bodies.push(body.clone()));
     }
 }
 
@@ -185,13 +222,17 @@ impl Callbacks for CodeFeed {
         _is_safe_to_block: bool,
     ) {
         let Some(ranges) = status.and_then(|()| self.info.code_info(function)).ok() else { return };
-        let body = DynamicBody {
+        let body = NewBody {
             ranges,
             function: self.functions.noted(function).index,
             id: function,
+            is_framework: false,
+            module: None,
+            origin: Origin::Dynamic,
+            il: None,
             born_ns: monotonic_ns(),
         };
-        self.tell(|news| news.dynamic.push(body.clone()));
+        self.tell(|news| news.bodies.push(body.clone()));
     }
 
     fn dynamic_method_unloaded(&self, function: FunctionId) {
@@ -199,15 +240,23 @@ impl Callbacks for CodeFeed {
         self.tell(|news| news.freed.push((function, now)));
     }
 
+    fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
+        let flags = self.info.module_info(module).map(|about| about.flags);
+        if flags.is_ok_and(ModuleFlags::is_collectible) {
+            self.told().collectible.insert(module);
+        }
+    }
+
     fn module_unload_started(&self, _module: ModuleId) {
         self.last_unload_ns.store(monotonic_ns(), Ordering::Release);
     }
 
-    fn module_unload_finished(&self, _module: ModuleId, _status: Result<()>) {
+    fn module_unload_finished(&self, module: ModuleId, _status: Result<()>) {
         let now = monotonic_ns();
         self.last_unload_ns.store(now, Ordering::Release);
-        self.tell(|news| news.unloaded_ns = Some(now));
+        self.tell(|news| news.unloaded.push((module, now)));
         let mut told = self.told();
+        told.collectible.remove(&module);
         // Of which modules these are is not known, and their identifiers and addresses may be used again.
         told.origins.clear();
         told.warm.clear();

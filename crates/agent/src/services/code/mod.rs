@@ -55,6 +55,16 @@ pub(crate) enum Place {
     Nowhere,
 }
 
+impl Place {
+    /// Whether that lay there at a time already, as far as it is known.
+    fn is_as_old_as(&self, time_ns: u64) -> bool {
+        match self {
+            Self::Method(body) => body.is_as_old_as(time_ns),
+            Self::Native(..) | Self::Stub | Self::Nowhere => true,
+        }
+    }
+}
+
 /// The map.
 pub(crate) struct CodeMap {
     feed: Arc<CodeFeed>,
@@ -73,7 +83,8 @@ pub(crate) struct CodeMap {
     has_moved: bool,
     /// Places found at addresses, until code goes or comes to lie where none was.
     places: HashMap<usize, Place, BuildHasherDefault<Mix>>,
-    frames: HashMap<(usize, bool), StackFrame, BuildHasherDefault<Mix>>,
+    /// Frames by the number of the body, by addresses.
+    frames: HashMap<(u64, usize, bool), StackFrame, BuildHasherDefault<Mix>>,
 }
 
 /// Addresses that are remembered.
@@ -165,15 +176,16 @@ impl CodeMap {
 
     /// Code that ran at an address at a time. An address behind a call belongs to the next instruction: give the one before.
     pub(crate) fn place(&mut self, address: usize, time_ns: u64) -> Place {
-        if let Some(place) = self.places.get(&address) {
+        if let Some(place) = self.places.get(&address).filter(|place| place.is_as_old_as(time_ns)) {
             return place.clone();
         }
         let place = self.look_up(address, time_ns);
-        // Code may come to lie where none is.
-        let is_sure = match place {
+        let is_sure = match &place {
+            Place::Method(body) => self.bodies.is_live(body),
+            // Code may come to lie where none is.
             Place::Nowhere => false,
             Place::Stub => !self.may_be_gone(time_ns),
-            Place::Method(_) | Place::Native(..) => true,
+            Place::Native(..) => true,
         };
         if is_sure {
             self.places.insert(address, place.clone());
@@ -211,7 +223,10 @@ impl CodeMap {
         match place {
             Place::Method(body) => {
                 let bodies = &self.bodies;
-                *self.frames.entry((address, is_return)).or_insert_with(|| bodies.frame(body, address, is_return))
+                *self
+                    .frames
+                    .entry((body.number, address, is_return))
+                    .or_insert_with(|| bodies.frame(body, address, is_return))
             }
             Place::Native(library, module) => {
                 StackFrame::Native { module: *module, offset: (address - library.base) as u32 }
