@@ -1,5 +1,6 @@
 //! Refusals: what it means that a runtime does not take the agent.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use clr_diagnostics::{Error, Process, ResultCode};
@@ -81,8 +82,17 @@ fn instead(pid: u32) -> String {
     let folder = process_folder(pid, "attach").ok();
     match folder.as_deref().and_then(Path::parent) {
         Some(growing) => {
+            // By the path that still leads there when the process is gone, where we see the same files.
+            let ours = growing.strip_prefix(format!("/proc/{pid}/root")).map(|inner| Path::new("/").join(inner));
+            let same = ours.ok().filter(|ours| is_same_place(ours, growing));
+            let growing = same.as_deref().unwrap_or(growing);
             format!("look at what it has so far: clrscope report {}", shell_word(&growing.to_string_lossy()))
         }
         None => "read the recording of that 'clrscope run' instead".to_owned(),
     }
+}
+
+fn is_same_place(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| std::fs::metadata(path).map(|there| (there.dev(), there.ino())).ok();
+    place(a).is_some() && place(a) == place(b)
 }
