@@ -224,7 +224,7 @@ impl<'a> Roots<'a> {
         })
     }
 
-    /// What static fields hold: elements of arrays of the runtime's own.
+    /// Static fields and what they hold: elements of arrays of the runtime's own.
     fn statics(&mut self, source: &Source<'_>, addresses: &Addresses, class: &[u32], graph: &Graph) {
         let mut statics: BTreeMap<(u32, u64), u32> = BTreeMap::new();
         for place in source.places() {

@@ -79,7 +79,7 @@ pub(crate) struct CodeMap {
     read_ns: u64,
     /// Time after which the list is read again for the sake of one address.
     haste_ns: u64,
-    /// What lay at an address is gone since what was found out about addresses was last thrown away.
+    /// Mappings are gone, or others lie there, since what was found out about addresses was last thrown away.
     has_moved: bool,
     /// Places found at addresses, until code goes or comes to lie where none was.
     places: HashMap<usize, Place, BuildHasherDefault<Mix>>,
