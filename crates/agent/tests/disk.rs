@@ -105,10 +105,10 @@ fn objects_that_find_no_disk_are_counted_and_the_others_are_there() {
     each_runtime(|runtime| {
         let place = format!("on {}", runtime.version);
         let program = ("Allocated", &["many", "200"][..]);
-        let Some((_, recording)) = on_small_disk(runtime, "gc;alloc:exact,live", program, "4m") else { return };
+        let Some((_, recording)) = on_small_disk(runtime, "gc;alloc:exact,live", program, "8m") else { return };
         assert_eq!(recording.problems, [], "{place}");
         let process = &recording.processes[0];
-        assert!(process.complete, "{place}: the end was not seen");
+        assert!(process.complete, "{place}: the end was not seen, {:?}", process.remarks);
         assert!(lost(process, LossReason::EventDropped) > 1000, "{place}: {:?}", process.losses);
         let view = allocations(&recording, &Query::default()).expect("allocations");
         let row = view.rows.iter().find(|row| row.type_name == "Allocated.Point").expect("the type");
