@@ -3,7 +3,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Cursor, Write};
 use std::process;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use crate::errors::{EXIT_FAILED, EXIT_RUN_FAILED};
 
@@ -12,6 +14,12 @@ static ALLOCATOR: Allocator = Allocator;
 
 /// Exit code when memory is not to be had.
 static CODE: AtomicU8 = AtomicU8::new(EXIT_FAILED);
+
+/// Whether a thread says already that there is no more memory: several that work at one task find it out at the same time.
+static IS_SAID: AtomicBool = AtomicBool::new(false);
+
+/// Longer than the process takes to end; the threads that are not the first to find no memory wait so long.
+const END: Duration = Duration::from_secs(1);
 
 /// From here on a program is run, and exit codes are its own.
 pub(crate) fn under_run() {
@@ -51,9 +59,22 @@ fn there(memory: *mut u8, bytes: usize) -> *mut u8 {
     memory
 }
 
-/// Says it without asking for memory, and ends the process.
+/// Says without asking for memory that there is none, and ends the process.
 #[cold]
 fn give_up(bytes: usize) -> ! {
+    if IS_SAID.swap(true, Ordering::Relaxed) {
+        thread::sleep(END);
+    } else {
+        say(bytes);
+    }
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what asked for the memory can't go on, nor can main be reached from here"
+    )]
+    process::exit(i32::from(CODE.load(Ordering::Relaxed)))
+}
+
+fn say(bytes: usize) {
     let mut text = [0; 512];
     let mut words = Cursor::new(&mut text[..]);
     let _ = write!(
@@ -64,9 +85,4 @@ fn give_up(bytes: usize) -> ! {
     );
     let length = usize::try_from(words.position()).unwrap_or(0);
     let _ = std::io::stderr().write_all(&text[..length]);
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "what asked for the memory can't go on, nor can main be reached from here"
-    )]
-    process::exit(i32::from(CODE.load(Ordering::Relaxed)))
 }
