@@ -279,11 +279,10 @@ fn nothing_recorded_is_no_flame_graph() {
     assert!(out.is_empty());
 }
 
-/// The formats that are made of call trees: others need recorded events, samples or the heap, which no tree has.
+/// The formats that are made of call trees: others need recorded events, samples, the heap or coverage, which no tree has.
 fn of_trees() -> impl Iterator<Item = &'static &'static dyn Exporter> {
-    exporters()
-        .iter()
-        .filter(|format| !["calllog", "chrome", "firefox", "heapsnapshot", "parquet-samples"].contains(&format.name()))
+    let others = ["calllog", "chrome", "cobertura", "firefox", "heapsnapshot", "lcov", "opencover", "parquet-samples"];
+    exporters().iter().filter(move |format| !others.contains(&format.name()))
 }
 
 #[test]

@@ -7,7 +7,8 @@ use clrscope_export::ExportOptions;
 use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, value};
 use clrscope_recording::model::{
-    EventArena, EventChunk, Function, Loss, LossReason, Module, Process, Recording, Remark, RemarkKind, RootKind,
+    CoveragePlan, CoverageSource, EventArena, EventChunk, Function, Loss, LossReason, MethodHits, Module,
+    PlannedMethod, PlannedPoint, Process, Recording, Remark, RemarkKind, RootKind,
 };
 use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::testing::ascii_trees::recording;
@@ -127,6 +128,23 @@ fn heap() -> HandmadeHeap {
 }
 
 /// Every text that comes from the program has something planted in it.
+/// A method of one line, which ran.
+fn coverage(process: &mut Process) -> EventArena {
+    let point = PlannedPoint { start_line: 7, end_line: 7, ..PlannedPoint::default() };
+    let method = PlannedMethod { token: 9, source: 0, fingerprint: 9, points: vec![point], branches: Vec::new() };
+    let [class, name, parameters] = ["COVERED-TYPE", "COVERED-METHOD", "(COVERED-PARAMETERS)"].map(planted);
+    process.coverage_plans = vec![CoveragePlan {
+        module: 0,
+        files: vec![planted("/src/SOURCE")],
+        sources: vec![CoverageSource { class, name, parameters }],
+        methods: vec![method],
+    }];
+    let hits = vec![3];
+    let of = MethodHits { module: 0, token: 9, fingerprint: 9, points: 1, branches: 0, counted: true, hits };
+    let chunk = EventChunk { thread: u32::MAX, sequence: 1, bytes: of.to_bytes().into() };
+    EventArena { instrument: "coverage".into(), chunks: vec![chunk] }
+}
+
 fn everything() -> Recording {
     let mut recording = recording(TREES);
     recording.run.command = vec!["dotnet".into(), planted("ARGUMENT")];
@@ -155,7 +173,8 @@ fn everything() -> Recording {
     let [calls, types] = calls();
     let samples = EventArena { instrument: "cpu".into(), chunks: Vec::new() };
     let allocations = EventArena { instrument: "alloc".into(), chunks: Vec::new() };
-    first.events = vec![events(), exceptions(), calls, types, samples, collections(), allocations];
+    let coverage = coverage(first);
+    first.events = vec![events(), exceptions(), calls, types, samples, collections(), allocations, coverage];
     first.ticks.ns_per_tick = 1.0;
     (0..2).for_each(|_| _ = heap().add_to(first));
     let second = Process { pid: 8, ..first.clone() };
@@ -221,6 +240,9 @@ fn escape_sequences_in_names_of_the_program_never_reach_the_terminal() {
         "HEAP-TYPE",
         "HEAP-FIELD",
         "STATIC-FIELD",
+        "COVERED-TYPE",
+        "COVERED-METHOD",
+        "SOURCE",
     ] {
         assert!(
             all_text.contains(&format!("{kind}\\u{{1b}}[31m\\nforged")),

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use clrscope_analysis::{Coverage, CoverageSums, FileCoverage, coverage};
+use clrscope_analysis::{Coverage, CoverageSums, FileCoverage, coverage, is_printable};
 use clrscope_recording::model::Recording;
 
 use super::conditions;
@@ -36,7 +36,7 @@ impl Exporter for Lcov {
 
 /// Text on one line.
 fn plain(text: &str) -> String {
-    text.replace(char::is_control, " ")
+    text.replace(|c| !is_printable(c), " ")
 }
 
 fn write_file(out: &mut dyn Write, coverage: &Coverage, file: &FileCoverage) -> io::Result<()> {

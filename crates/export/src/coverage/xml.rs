@@ -3,13 +3,15 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use clrscope_analysis::is_printable;
+
 /// A document that is written element by element.
 pub(super) struct Xml<'o> {
     out: &'o mut dyn Write,
     open: Vec<&'static str>,
 }
 
-/// Text without what XML has other meanings for, or no form at all.
+/// Text without what XML has other meanings for, what it has no form for, and what may not be printed.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -18,7 +20,7 @@ pub(super) fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
+            c if !is_printable(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
     }
