@@ -1,5 +1,7 @@
 //! Sections: the head that stands before each, and how their content is compressed within bounds.
 
+use zstd::zstd_safe::DCtx;
+
 use super::checksum::checksum;
 use crate::layout::{u32_at, u64_at};
 
@@ -136,11 +138,30 @@ impl Head {
         let stored = stored.get(self.prefix()..).ok_or("is too short")?;
         let content = match self.codec {
             RAW => stored.to_vec(),
-            ZSTD => zstd::bulk::decompress(stored, plain).map_err(|_| "does not decompress")?,
+            ZSTD => {
+                let mut bytes = Vec::with_capacity(plain);
+                context()?.decompress(&mut bytes, stored).map_err(|_| "does not decompress")?;
+                bytes
+            }
             _ => return Err("is compressed in an unknown way"),
         };
         if content.len() == plain { Ok(content) } else { Err("is not of the size it claims") }
     }
+}
+
+/// Memory that a context of the library takes, at most.
+const CONTEXT: usize = 256 << 10;
+
+/// State of a decompression. The library takes its memory from the system and knows no other answer to a refusal than a panic; where it
+/// is refused, as much is asked for as the program asks for its own, which has the answer to that.
+fn context() -> Result<DCtx<'static>, &'static str> {
+    let ask = || drop(std::hint::black_box(Vec::<u8>::with_capacity(CONTEXT)));
+    DCtx::try_create()
+        .or_else(|| {
+            ask();
+            DCtx::try_create()
+        })
+        .ok_or("finds no memory to be decompressed in")
 }
 
 /// Compresses content, filling in the fields of `head` that describe it. The result begins with `prefix`
