@@ -1,12 +1,14 @@
 //! Sums by edge: a pair of caller and callee, the nodes of the one right below nodes of the other.
 
+use clrscope_recording::model::NodeValues;
+use clrscope_recording::parallel::fold;
 use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, Slot};
 use crate::columns::Columns;
-use crate::parallel::fold;
 use crate::paths::Paths;
-use crate::sums::{Keys, NO_KEY, Summer};
+use crate::stack_trees::{Along, Frame, StackSum};
+use crate::sums::{Keys, NO_KEY, Summer, Sums};
 use crate::times::Times;
 
 /// Caller and callee.
@@ -58,6 +60,10 @@ pub(crate) fn edges(
     columns: &Columns,
     wanted: impl Fn(Edge) -> bool + Sync,
 ) -> Vec<(Edge, Times)> {
+    if let Some(merged) = paths.merged() {
+        let found = merged.stacks.along(catalog, &EdgeSums { wanted: &wanted, root: catalog.root() });
+        return found.into_times(columns);
+    }
     let new = || {
         // No edge leads to the thread itself, so this is no edge that will be asked for.
         let none = ((catalog.root(), catalog.root()), NO_KEY);
@@ -82,4 +88,111 @@ pub(crate) fn edges(
     let mut merged: Vec<_> = merged.into_iter().collect();
     merged.sort_unstable_by_key(|(edge, _)| *edge);
     merged
+}
+
+/// Edges of interest, found along the stacks of events.
+struct EdgeSums<'w, W> {
+    wanted: &'w W,
+    /// The slot of the threads themselves.
+    root: Slot,
+}
+
+/// Edges that were met, in the order in which they turned up.
+#[derive(Default)]
+struct EdgesMet {
+    known: FxHashMap<Edge, u32>,
+    cells: Vec<EdgeCell>,
+}
+
+/// Sums of an edge.
+struct EdgeCell {
+    edge: Edge,
+    own: StackSum,
+    /// Of outermost callees.
+    total: StackSum,
+    /// Callees on the path.
+    open: u32,
+    max_recursion: u32,
+}
+
+impl EdgesMet {
+    fn cell(&mut self, edge: Edge) -> u32 {
+        let Self { known, cells } = self;
+        *known.entry(edge).or_insert_with(|| {
+            let none = StackSum::default();
+            cells.push(EdgeCell { edge, own: none, total: none, open: 0, max_recursion: 0 });
+            cells.len() as u32 - 1
+        })
+    }
+
+    fn into_times(self, columns: &Columns) -> Vec<(Edge, Times)> {
+        let values = |sum: StackSum| NodeValues { metric: sum.amount, cpu_ns: sum.samples };
+        let times = |cell: EdgeCell| {
+            let sums = Sums {
+                own: values(cell.own),
+                inclusive: values(cell.total),
+                max_recursion: cell.max_recursion,
+                ..Sums::default()
+            };
+            (cell.edge, columns.times(cell.edge.1, &sums))
+        };
+        let mut all: Vec<(Edge, Times)> = self.cells.into_iter().map(times).collect();
+        all.sort_unstable_by_key(|(edge, _)| *edge);
+        all
+    }
+}
+
+impl<W: Fn(Edge) -> bool + Sync> Along for EdgeSums<'_, W> {
+    type Found = EdgesMet;
+    /// The frame's slot, and its edge among those that were met; [`NO_KEY`] where nobody asks for it.
+    type Here = (Slot, u32);
+
+    fn begin(&self) -> EdgesMet {
+        EdgesMet::default()
+    }
+
+    fn outside(&self) -> Self::Here {
+        (self.root, NO_KEY)
+    }
+
+    #[inline]
+    fn enter(&self, found: &mut EdgesMet, caller: Self::Here, frame: &Frame) -> Self::Here {
+        let edge = (caller.0, frame.slot);
+        if !(self.wanted)(edge) {
+            return (frame.slot, NO_KEY);
+        }
+        let key = found.cell(edge);
+        let cell = &mut found.cells[key as usize];
+        cell.open += 1;
+        cell.max_recursion = cell.max_recursion.max(cell.open);
+        (frame.slot, key)
+    }
+
+    #[inline]
+    fn stack(&self, found: &mut EdgesMet, here: Self::Here, _: &Frame, _: u32, sum: StackSum) {
+        if here.1 != NO_KEY {
+            found.cells[here.1 as usize].own.add(sum);
+        }
+    }
+
+    #[inline]
+    fn leave(&self, found: &mut EdgesMet, here: Self::Here, _: &Frame, sum: StackSum) {
+        if here.1 != NO_KEY {
+            let cell = &mut found.cells[here.1 as usize];
+            cell.open -= 1;
+            if cell.open == 0 {
+                cell.total.add(sum);
+            }
+        }
+    }
+
+    fn join(&self, all: &mut EdgesMet, part: EdgesMet) {
+        for more in part.cells {
+            let at = all.cell(more.edge) as usize;
+            let cell = &mut all.cells[at];
+            cell.own.add(more.own);
+            cell.total.add(more.total);
+            cell.max_recursion = cell.max_recursion.max(more.max_recursion);
+        }
+    }
 }

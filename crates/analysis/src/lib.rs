@@ -64,6 +64,7 @@ mod forest;
 mod function;
 mod heap;
 mod limit;
+mod measured;
 mod metric;
 mod metrics;
 mod module_sums;
@@ -71,7 +72,6 @@ mod native;
 pub mod numbers;
 mod overflow;
 mod owners;
-mod parallel;
 mod parts;
 mod paths;
 mod patterns;
@@ -94,6 +94,7 @@ mod waits;
 pub use allocations::{BYTES, OBJECTS};
 pub use beside::Allocated;
 pub use closures::{FindLine, tell_closures_apart};
+pub use clrscope_recording::parallel::with_processors;
 pub use collections::{
     Collection, CollectionFacts, CollectionKind, GENERATION_NAMES, GenerationSizes, Growth, Reason, SurvivorQuery,
     SurvivorRow, collection_facts, collections, survivors,
@@ -123,7 +124,6 @@ pub use metric::{Amount, CALLS, CPU, Column, Metric, SampleCount, Source, StackE
 pub use metrics::METRICS;
 pub use native::name_native_code;
 pub use overflow::{StackOverflow, stack_overflows};
-pub use parallel::with_processors;
 pub use parts::keep_parts;
 pub use patterns::{UnmatchedPattern, unmatched_patterns};
 pub use printable::{is_printable, one_line};

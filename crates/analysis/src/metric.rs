@@ -89,6 +89,8 @@ pub struct StackEvent {
     pub amount: u64,
     /// Samples that the event stands for, 0 where it is no sample.
     pub samples: u64,
+    /// [Flags](clrscope_recording::model::Sample::flags) of a sample, 0 where it is none.
+    pub flags: u32,
     /// The thread is one of those that wait for work, and had none: left out, unless threads are asked for by name.
     pub idle: bool,
     /// Index into [`Process::types`] of the type that the event is about, 0 for none.

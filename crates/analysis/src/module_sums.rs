@@ -1,12 +1,12 @@
 //! Sums by module: samples with a function of the module on top, and anywhere on the stack.
 
 use clrscope_recording::model::Module;
+use clrscope_recording::parallel::fold;
 use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, Slot};
 use crate::columns::Columns;
 use crate::metric::Amount;
-use crate::parallel::fold;
 use crate::paths::Paths;
 use crate::query::Query;
 use crate::sums::{Keys, NO_KEY, Summer};

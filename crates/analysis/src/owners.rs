@@ -5,13 +5,14 @@
 //! the own code that led to them.
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{CallTree, FunctionKind, Process, StackFrame};
+use clrscope_recording::model::{CallTree, FunctionKind, NodeValues, Process, StackFrame};
+use clrscope_recording::parallel::fold;
 use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, Role, Slot};
 use crate::function::{FunctionRef, is_own};
-use crate::parallel::fold;
 use crate::paths::Paths;
+use crate::stack_trees::{Along, Frame, StackSum};
 use crate::waits::{WaitKind, wait_kind};
 
 /// Finds the innermost own function of each stack of a process.
@@ -61,33 +62,91 @@ struct Known {
 
 /// The owner of a node and what its thread waits for, handed on to the nodes below.
 #[derive(Clone, Copy)]
-struct Above {
+pub(crate) struct Above {
     owner: Slot,
     waits: Option<WaitKind>,
 }
 
-impl Owners {
-    /// Charges the times of all selected threads of a process.
-    pub(crate) fn of(paths: &Paths<'_>, catalog: &Catalog<'_>) -> Self {
+impl Known {
+    fn new(paths: &Paths<'_>, catalog: &Catalog<'_>) -> Self {
         let functions = || (0..catalog.len() as Slot).map(|slot| catalog.function(slot));
         let only_work = paths.metric.is_sampled() && paths.metric.instrument == instrument::CPU;
-        let known = Known {
+        Self {
             is_own: functions().map(|function| is_own(&function)).collect(),
             // Samples of CPU time were taken while threads worked.
             waits: functions().map(|function| wait_kind(&function).filter(|_| !only_work)).collect(),
             makes_exceptions: functions().map(|function| makes_exceptions(&function)).collect(),
             cpu: paths.metric.is_of_calls() && paths.process.calls.as_ref().is_some_and(|calls| calls.cpu_measured),
-        };
+        }
+    }
+
+    /// What holds at a function that is called.
+    #[inline]
+    fn below(&self, caller: Above, slot: Slot) -> Above {
+        if self.is_own.get(slot as usize) == Some(&true) {
+            return Above { owner: slot, waits: None };
+        }
+        Above { waits: caller.waits.or_else(|| self.waits.get(slot as usize).copied().flatten()), ..caller }
+    }
+}
+
+/// Owners, found along the stacks of events. Nothing is called by their counts, so they make no exceptions.
+pub(crate) struct OwnerSums<'c> {
+    known: Known,
+    catalog: &'c Catalog<'c>,
+}
+
+impl<'c> OwnerSums<'c> {
+    pub(crate) fn new(paths: &Paths<'_>, catalog: &'c Catalog<'_>) -> Self {
+        Self { known: Known::new(paths, catalog), catalog }
+    }
+}
+
+impl Along for OwnerSums<'_> {
+    type Found = Owners;
+    type Here = Above;
+
+    fn begin(&self) -> Owners {
+        Owners::default()
+    }
+
+    fn outside(&self) -> Above {
+        Above { owner: self.catalog.root(), waits: None }
+    }
+
+    #[inline]
+    fn enter(&self, _: &mut Owners, caller: Above, frame: &Frame) -> Above {
+        self.known.below(caller, frame.slot)
+    }
+
+    fn stack(&self, found: &mut Owners, here: Above, frame: &Frame, _: u32, sum: StackSum) {
+        let time = NodeValues { metric: sum.amount, cpu_ns: sum.samples };
+        found.charge(&self.known, self.catalog, here, frame.slot, time);
+    }
+
+    fn leave(&self, _: &mut Owners, _: Above, _: &Frame, _: StackSum) {}
+
+    fn join(&self, all: &mut Owners, part: Owners) {
+        all.join(part);
+    }
+}
+
+impl Owners {
+    /// Charges the times of all selected threads of a process.
+    pub(crate) fn of(paths: &Paths<'_>, catalog: &Catalog<'_>) -> Self {
+        let known = Known::new(paths, catalog);
         let parts = fold(paths.threads.len(), Self::default, |part, at| {
             part.take(&paths.threads[at].load().in_preorder(), catalog, &known);
         });
         let mut all = Self::default();
-        for part in parts {
-            part.work.into_iter().for_each(|(key, ns)| add(&mut all.work, key, ns));
-            part.waits.into_iter().for_each(|(key, ns)| add(&mut all.waits, key, ns));
-            part.exceptions.into_iter().for_each(|(owner, count)| add(&mut all.exceptions, owner, count));
-        }
+        parts.into_iter().for_each(|part| all.join(part));
         all
+    }
+
+    fn join(&mut self, part: Self) {
+        part.work.into_iter().for_each(|(key, ns)| add(&mut self.work, key, ns));
+        part.waits.into_iter().for_each(|(key, ns)| add(&mut self.waits, key, ns));
+        part.exceptions.into_iter().for_each(|(owner, count)| add(&mut self.exceptions, owner, count));
     }
 
     fn take(&mut self, tree: &CallTree, catalog: &Catalog<'_>, known: &Known) {
@@ -97,12 +156,8 @@ impl Owners {
         let mut times = tree.values().iter().peekable();
         for (node, (&parent, &function)) in tree.parents().iter().zip(tree.functions()).enumerate().skip(1) {
             let slot = catalog.slot(function);
-            let mut here = above.get(parent as usize).copied().unwrap_or(root);
-            if known.is_own.get(slot as usize) == Some(&true) {
-                here = Above { owner: slot, waits: None };
-            } else if here.waits.is_none() {
-                here.waits = known.waits.get(slot as usize).copied().flatten();
-            }
+            let caller = above.get(parent as usize).copied().unwrap_or(root);
+            let here = known.below(caller, slot);
             above[node] = here;
             if makes(slot) && !tree.functions().get(parent as usize).is_some_and(|&above| makes(catalog.slot(above))) {
                 // Constructors that call one another make one exception.
@@ -110,18 +165,23 @@ impl Owners {
             }
             while times.next_if(|time| (time.0 as usize) < node).is_some() {}
             let Some((_, time)) = times.next_if(|time| time.0 as usize == node) else { continue };
-            if matches!(catalog.role(slot), Role::Jit | Role::Gc | Role::Suspended) {
-                continue;
-            }
-            let (work, waited) = match (known.cpu, here.waits) {
-                (true, waits) => (time.cpu_ns, Some(waits.unwrap_or(WaitKind::Other))),
-                (false, Some(waits)) => (0, Some(waits)),
-                (false, None) => (time.metric, None),
-            };
-            add(&mut self.work, (here.owner, slot), work);
-            if let Some(waits) = waited {
-                add(&mut self.waits, (here.owner, waits), time.metric.saturating_sub(work));
-            }
+            self.charge(known, catalog, here, slot, *time);
+        }
+    }
+
+    /// Charges times of a function to its owner.
+    fn charge(&mut self, known: &Known, catalog: &Catalog<'_>, here: Above, slot: Slot, time: NodeValues) {
+        if matches!(catalog.role(slot), Role::Jit | Role::Gc | Role::Suspended) {
+            return;
+        }
+        let (work, waited) = match (known.cpu, here.waits) {
+            (true, waits) => (time.cpu_ns, Some(waits.unwrap_or(WaitKind::Other))),
+            (false, Some(waits)) => (0, Some(waits)),
+            (false, None) => (time.metric, None),
+        };
+        add(&mut self.work, (here.owner, slot), work);
+        if let Some(waits) = waited {
+            add(&mut self.waits, (here.owner, waits), time.metric.saturating_sub(work));
         }
     }
 

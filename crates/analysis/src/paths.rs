@@ -4,31 +4,54 @@
 //! the metric. The sums know one kind of tree: its nodes have a value of the metric, which in the trees of `calls` is wall
 //! time; CPU time and calls stand beside it there, and nowhere else.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use clrscope_recording::model::{CallTree, Process, Recording, StackFrame, Thread, TreeSource};
 
+use crate::measured::Measured;
 use crate::metric::Metric;
 use crate::query::{Query, QueryProblem};
 use crate::samples::Folded;
 use crate::select::{self, Selected};
-use crate::stack_trees::{Amounts, Measured, Shape, StackSum, StackTree, Wanted, sums_by_stack};
+use crate::stack_trees::{Amounts, Shape, StackSum, StackTree, SummedStacks, Wanted};
 
 /// A tree of paths: of one thread, or of all that a query means.
 #[derive(Clone)]
 pub(crate) struct ThreadPaths<'a> {
     /// The thread; `None` where its paths are merged with those of others.
     pub(crate) thread: Option<&'a Thread>,
-    pub(crate) tree: PathTree,
+    pub(crate) tree: PathTree<'a>,
 }
 
 /// Source of a tree of paths.
 #[derive(Clone)]
-pub(crate) enum PathTree {
+pub(crate) enum PathTree<'a> {
     /// A tree that was recorded.
     Calls(TreeSource),
-    /// A tree made of stacks.
+    /// A tree made of the stacks of one thread.
     Stacks(Arc<StackTree>),
+    /// A tree that can be made of the stacks of all threads together.
+    Merged(Arc<Merged<'a>>),
+}
+
+/// Stacks of all threads together, and their tree once somebody has asked for it: sums need none.
+pub(crate) struct Merged<'a> {
+    process: &'a Process,
+    metric: &'static Metric,
+    just_my_code: bool,
+    pub(crate) stacks: SummedStacks,
+    tree: OnceLock<Arc<StackTree>>,
+}
+
+impl Merged<'_> {
+    /// The tree.
+    pub(crate) fn tree(&self) -> &Arc<StackTree> {
+        self.tree.get_or_init(|| {
+            let SummedStacks { measured, folded, .. } = &self.stacks;
+            let shape = Shape::of(self.process, self.metric, measured, folded.as_ref(), self.just_my_code);
+            Arc::new(StackTree { amounts: Amounts::new(&self.stacks, &shape), shape })
+        })
+    }
 }
 
 impl ThreadPaths<'_> {
@@ -37,6 +60,7 @@ impl ThreadPaths<'_> {
         match &self.tree {
             PathTree::Calls(tree) => tree.load(),
             PathTree::Stacks(tree) => tree.to_call_tree(),
+            PathTree::Merged(merged) => merged.tree().to_call_tree(),
         }
     }
 }
@@ -50,10 +74,10 @@ pub(crate) struct Paths<'a> {
 }
 
 impl Paths<'_> {
-    /// The tree of all threads together, where that is what there is.
-    pub(crate) fn merged(&self) -> Option<&StackTree> {
+    /// The stacks of all threads together, where those are what there is.
+    pub(crate) fn merged(&self) -> Option<&Merged<'_>> {
         match self.threads.as_slice() {
-            [ThreadPaths { thread: None, tree: PathTree::Stacks(tree) }] => Some(tree),
+            [ThreadPaths { tree: PathTree::Merged(merged), .. }] => Some(merged),
             _ => None,
         }
     }
@@ -62,8 +86,11 @@ impl Paths<'_> {
     pub(crate) fn sum(&self) -> Option<StackSum> {
         let mut all = StackSum::default();
         for paths in &self.threads {
-            let PathTree::Stacks(tree) = &paths.tree else { return None };
-            all.add(tree.amounts.whole());
+            match &paths.tree {
+                PathTree::Calls(_) => return None,
+                PathTree::Stacks(tree) => all.add(tree.amounts.whole()),
+                PathTree::Merged(merged) => all.add(merged.stacks.whole()),
+            }
         }
         (!self.metric.is_of_calls()).then_some(all)
     }
@@ -80,9 +107,9 @@ pub(crate) fn select<'a>(
     metric: &'static Metric,
 ) -> Result<Vec<Paths<'a>>, QueryProblem> {
     let paths = |selected: Selected<'a>| {
-        let threads = match Measured::of(selected.process, metric) {
-            None => of_calls(&selected),
-            Some(measured) => of_stacks(recording, selected.process, query, metric, &measured),
+        let threads = match metric.is_of_calls() {
+            true => of_calls(&selected),
+            false => of_stacks(recording, selected.process, query, metric).unwrap_or_default(),
         };
         Paths { process: selected.process, threads, metric }
     };
@@ -100,18 +127,21 @@ fn of_stacks<'a>(
     process: &'a Process,
     query: &Query,
     metric: &'static Metric,
-    measured: &Measured,
-) -> Vec<ThreadPaths<'a>> {
-    let shape = Shape::of(recording, process, query, metric, measured);
+) -> Option<Vec<ThreadPaths<'a>>> {
+    let just_my_code = query.just_my_code;
+    if !query.per_thread {
+        let stacks = SummedStacks::of(recording, process, query, metric)?;
+        let merged = Merged { process, metric, just_my_code, stacks, tree: OnceLock::new() };
+        return Some(vec![ThreadPaths { thread: None, tree: PathTree::Merged(Arc::new(merged)) }]);
+    }
+    let StackPaths { measured, folded } = StackPaths::of(recording, process, query, metric)?;
+    let shape = Shape::of(process, metric, &measured, folded.as_ref(), just_my_code);
     let wanted = Wanted::new(process, query);
     let tree = |amounts| PathTree::Stacks(Arc::new(StackTree { shape: Arc::clone(&shape), amounts }));
-    if !query.per_thread {
-        return vec![ThreadPaths { thread: None, tree: tree(Amounts::new(measured, &shape, &wanted)) }];
-    }
     let threads = process.threads.iter().map(|thread| (thread, query.wants_thread(thread))).chain([(&*UNKNOWN, false)]);
-    let all = threads.zip(Amounts::by_thread(measured, &shape, &wanted));
+    let all = threads.zip(Amounts::by_thread(&measured, &shape, &wanted));
     let selected = all.filter(|((_, is_wanted), amounts)| *is_wanted || !amounts.is_empty());
-    selected.map(|((thread, _), amounts)| ThreadPaths { thread: Some(thread), tree: tree(amounts) }).collect()
+    Some(selected.map(|((thread, _), amounts)| ThreadPaths { thread: Some(thread), tree: tree(amounts) }).collect())
 }
 
 /// Events of a metric in a process, and the paths of their stacks as its trees have them.
@@ -144,10 +174,14 @@ impl StackPaths {
 }
 
 /// Sums by stack, as the process numbers them, of the events that a query means.
-pub(crate) fn sums_of_stacks(process: &Process, query: &Query, metric: &'static Metric) -> Vec<(u32, StackSum)> {
-    let Some(measured) = Measured::of(process, metric) else { return Vec::new() };
-    let sums = sums_by_stack(&measured, &Wanted::new(process, query)).into_iter();
-    sums.map(|(stack, sum)| (measured.number_in_table(stack), sum)).collect()
+pub(crate) fn sums_of_stacks(
+    recording: &Recording,
+    process: &Process,
+    query: &Query,
+    metric: &'static Metric,
+) -> Vec<(u32, StackSum)> {
+    let stacks = SummedStacks::of(recording, process, query, metric);
+    stacks.iter().flat_map(SummedStacks::by_number).collect()
 }
 
 fn function_of(frame: StackFrame) -> u32 {

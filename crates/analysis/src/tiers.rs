@@ -3,14 +3,16 @@
 //! The runtime compiles a method several times, and each frame of a sample says which of these it is of. A row has the
 //! samples of its method by tier, so that a report answers whether a slow method was still waiting for its optimisation.
 
-use clrscope_recording::model::{FunctionKind, Process, Recording, StackFrame, Tier};
-use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
+use clrscope_recording::model::{Function, FunctionKind, Process, Recording, StackFrame, Tier};
+use clrscope_recording::parallel::fold;
+
+use crate::catalog::Catalog;
 use crate::metric::{Metric, SampleCount};
-use crate::parallel::fold;
-use crate::paths::sums_of_stacks;
 use crate::query::Query;
-use crate::samples::{Folded, SAMPLED_CPU, SAMPLED_WALL};
+use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
+use crate::stack_trees::{Along, Frame, StackSum, SummedStacks};
 
 /// Samples of a row by the tier of its code. A stack that a method is on twice, in two tiers, counts for both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,10 +48,6 @@ impl Tiers {
             sum.total = sum.total.saturating_add(samples.total);
         }
     }
-
-    pub(crate) fn join(&mut self, other: &Self) {
-        other.seen().for_each(|(tier, samples)| self.add(tier, samples));
-    }
 }
 
 /// The metric of samples that rows of a metric have: that one itself, or that of samples taken beside calls.
@@ -58,6 +56,9 @@ fn sampled(recording: &Recording, metric: &'static Metric) -> Option<&'static Me
     if metric.is_sampled() { Some(metric) } else { beside.next().filter(|_| metric.is_of_calls()) }
 }
 
+/// Samples of one method in one tier of its code.
+pub(crate) type OfTier = (u32, Tier, SampleCount);
+
 /// Samples by tier of each method that the samples of a metric, or those beside its calls, met in a process, by function
 /// index.
 pub(crate) fn tiers_of_functions(
@@ -65,71 +66,156 @@ pub(crate) fn tiers_of_functions(
     process: &Process,
     query: &Query,
     metric: &'static Metric,
-) -> FxHashMap<u32, Tiers> {
-    let Some(metric) = sampled(recording, metric) else { return FxHashMap::default() };
-    let folded = Folded::of(recording, process, query);
-    let functions: Vec<Told> = (0..)
-        .zip(&process.functions)
-        .map(|(index, function)| Told {
-            is_folded: folded.as_ref().is_some_and(|folded| folded.leaves_out(index)),
-            is_compiled: function.kind == FunctionKind::Managed,
-        })
-        .collect();
-    let unknown = Told { is_folded: folded.is_some(), is_compiled: false };
-    let sums = sums_of_stacks(process, query, metric);
-    let new =
-        || Met { tiers: vec![Tiers::default(); functions.len()], last: vec![[0; Tier::ALL.len()]; functions.len()] };
-    let parts = fold(sums.len().div_ceil(TOGETHER), new, |met, piece| {
-        let from = piece * TOGETHER;
-        for (number, &(stack, sum)) in (from as u32 + 1..).zip(sums[from..].iter().take(TOGETHER)) {
-            let mut own = sum.samples;
-            for frame in process.stacks.frames(stack) {
-                let StackFrame::Method { function, tier, .. } = frame else {
-                    own = if folded.is_some() { own } else { 0 };
-                    continue;
-                };
-                let told = functions.get(function as usize).copied().unwrap_or(unknown);
-                if told.is_folded {
-                    continue;
-                }
-                let on_top = std::mem::take(&mut own);
-                if told.is_compiled {
-                    met.add(function, tier, number, SampleCount { own: on_top, total: sum.samples });
+    catalog: &Catalog<'_>,
+) -> Vec<OfTier> {
+    let stacks = sampled(recording, metric).and_then(|metric| SummedStacks::of(recording, process, query, metric));
+    let Some(stacks) = stacks else { return Vec::new() };
+    let sums = TierSums::new(process);
+    sums.of_functions(&stacks.along(catalog, &sums))
+}
+
+/// Samples by tier, found along stacks. A method's frame counts where no other of the same method and tier lies above it.
+pub(crate) struct TierSums {
+    /// By function index; the rest of those without compiled code are left out.
+    functions: Arc<Vec<TiersMet>>,
+    /// Number of all methods in all tiers.
+    cells: usize,
+}
+
+/// Tiers in which the stack table has frames of a function.
+#[derive(Debug, Clone, Copy, Default)]
+struct TiersMet {
+    /// Number of methods and tiers before the function's.
+    first: u32,
+    /// Bits by number of the tier.
+    tiers: u16,
+}
+
+const _: () = assert!(Tier::ALL.len() <= u16::BITS as usize);
+
+impl TiersMet {
+    /// Place of the function's samples in a tier; `NONE` where nothing is to be counted.
+    #[inline]
+    fn cell(self, tier: Tier) -> u32 {
+        let bit = 1_u16 << tier as u32;
+        if self.tiers & bit == 0 { NONE } else { self.first + (self.tiers & (bit - 1)).count_ones() }
+    }
+}
+
+/// Place of samples that are not counted.
+const NONE: u32 = u32::MAX;
+
+/// Samples of a method in a tier.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TierCell {
+    own: u64,
+    total: u64,
+    /// Frames on the path.
+    open: u32,
+}
+
+impl TierSums {
+    /// For the samples of a process.
+    pub(crate) fn new(process: &Process) -> Self {
+        let functions = process.derived.get("tiers of functions", || tiers_met(process));
+        let cells = functions.last().map_or(0, |last| last.first as usize + last.tiers.count_ones() as usize);
+        Self { functions, cells }
+    }
+
+    /// For metrics whose stacks say nothing of tiers.
+    pub(crate) fn none() -> Self {
+        Self { functions: Arc::default(), cells: 0 }
+    }
+
+    /// What was found, by function index.
+    pub(crate) fn of_functions(&self, found: &[TierCell]) -> Vec<OfTier> {
+        let methods = (0..).zip(&*self.functions).flat_map(|(function, met)| {
+            let tiers = Tier::ALL.iter().map(|tier| (*tier, met.cell(*tier))).filter(|(_, cell)| *cell != NONE);
+            tiers.map(move |(tier, cell)| (function, tier, cell as usize))
+        });
+        let samples = methods.map(|(function, tier, cell)| {
+            let TierCell { own, total, .. } = found[cell];
+            (function, tier, SampleCount { own, total })
+        });
+        samples.filter(|(.., samples)| samples.total > 0).collect()
+    }
+}
+
+/// The tiers that the frames of the stack table are of, by function index.
+fn tiers_met(process: &Process) -> Vec<TiersMet> {
+    let (stacks, functions) = (&process.stacks, process.functions.len());
+    let parts = fold(
+        stacks.len().div_ceil(TOGETHER),
+        || vec![0_u16; functions],
+        |met, piece| {
+            let from = piece * TOGETHER;
+            for place in from..stacks.len().min(from + TOGETHER) {
+                let Some(StackFrame::Method { function, tier, .. }) = stacks.frame_at(place) else { continue };
+                if let Some(tiers) = met.get_mut(function as usize) {
+                    *tiers |= 1 << tier as u32;
                 }
             }
-        }
-    });
-    let mut found: FxHashMap<u32, Tiers> = FxHashMap::default();
-    for part in parts {
-        let met = (0..).zip(&part.tiers).filter(|(_, tiers)| tiers.seen().next().is_some());
-        met.for_each(|(function, tiers)| found.entry(function).or_default().join(tiers));
+        },
+    );
+    let mut first = 0;
+    let of_function = |(index, function): (usize, &Function)| {
+        let is_compiled = function.kind == FunctionKind::Managed;
+        let tiers = if is_compiled { parts.iter().fold(0, |all, part| all | part[index]) } else { 0 };
+        first += tiers.count_ones();
+        TiersMet { first: first - tiers.count_ones(), tiers }
+    };
+    process.functions.iter().enumerate().map(of_function).collect()
+}
+
+/// Frames that are looked at together.
+const TOGETHER: usize = 1 << 16;
+
+impl Along for TierSums {
+    type Found = Vec<TierCell>;
+    type Here = u32;
+
+    fn begin(&self) -> Self::Found {
+        vec![TierCell::default(); self.cells]
     }
-    found
-}
 
-/// Stacks that are looked at together.
-const TOGETHER: usize = 1 << 12;
+    fn outside(&self) -> u32 {
+        NONE
+    }
 
-/// Facts about a function.
-#[derive(Clone, Copy)]
-struct Told {
-    is_folded: bool,
-    is_compiled: bool,
-}
+    #[inline]
+    fn enter(&self, found: &mut Self::Found, _: u32, frame: &Frame) -> u32 {
+        let met = frame.tier.and_then(|tier| Some(self.functions.get(frame.function as usize)?.cell(tier)));
+        let cell = met.unwrap_or(NONE);
+        if cell != NONE {
+            found[cell as usize].open += 1;
+        }
+        cell
+    }
 
-/// Methods that were met, by function index.
-struct Met {
-    tiers: Vec<Tiers>,
-    /// The last stack that each was met on, by tier.
-    last: Vec<[u32; Tier::ALL.len()]>,
-}
+    #[inline]
+    fn stack(&self, found: &mut Self::Found, here: u32, _: &Frame, _: u32, sum: StackSum) {
+        if here != NONE {
+            let own = &mut found[here as usize].own;
+            *own = own.saturating_add(sum.samples);
+        }
+    }
 
-impl Met {
-    /// Adds the samples of a stack, whose total counts once.
-    fn add(&mut self, function: u32, tier: Tier, stack: u32, samples: SampleCount) {
-        let last = &mut self.last[function as usize][tier as usize];
-        let total = if std::mem::replace(last, stack) == stack { 0 } else { samples.total };
-        self.tiers[function as usize].add(tier, SampleCount { own: samples.own, total });
+    #[inline]
+    fn leave(&self, found: &mut Self::Found, here: u32, _: &Frame, sum: StackSum) {
+        if here != NONE {
+            let cell = &mut found[here as usize];
+            cell.open -= 1;
+            if cell.open == 0 {
+                cell.total = cell.total.saturating_add(sum.samples);
+            }
+        }
+    }
+
+    fn join(&self, all: &mut Self::Found, part: Self::Found) {
+        for (cell, more) in all.iter_mut().zip(part) {
+            cell.own = cell.own.saturating_add(more.own);
+            cell.total = cell.total.saturating_add(more.total);
+        }
     }
 }
 
@@ -147,7 +233,7 @@ mod tests {
         tiers.add(Tier::Tier1, SampleCount { own: 1, total: 1 });
         assert_eq!(tiers.most(), Some((Tier::Osr, 0.75)));
         let mut both = tiers;
-        both.join(&tiers);
+        tiers.seen().for_each(|(tier, samples)| both.add(tier, samples));
         assert_eq!(both.samples(Tier::Osr), SampleCount { own: 6, total: 6 });
         assert_eq!(both.seen().map(|(tier, _)| tier).collect::<Vec<_>>(), [Tier::Tier0, Tier::Tier1, Tier::Osr]);
     }

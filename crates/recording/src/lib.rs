@@ -37,6 +37,8 @@ mod open_error;
 pub mod pack;
 #[cfg(feature = "reading")]
 pub mod packed;
+#[cfg(feature = "reading")]
+pub mod parallel;
 pub mod payload;
 #[cfg(feature = "reading")]
 pub mod reader;

@@ -9,10 +9,11 @@ use super::walk::{NameOrder, Walk, load};
 use super::{Forest, TreeNode, TreeOptions};
 use crate::catalog::Slot;
 use crate::columns::Columns;
+use crate::measured::{Block, Event};
 use crate::metric::StackEvent;
 use crate::paths::{Paths, StackPaths, UNKNOWN};
 use crate::pieces::share_out;
-use crate::stack_trees::{Event, wanted_part};
+use crate::stack_trees::wanted_part;
 
 /// Amount of a node's own within one piece of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl<'a> Forest<'a> {
             let known = self.nodes(paths, &names, options, &mut shown);
             let mut nodes: FxHashMap<(*const Thread, u32), Option<u32>> = FxHashMap::default();
             let mut path = Vec::new();
-            let events = stacks.measured.blocks.iter().flat_map(|block| &block.events).map(Event::unpacked);
+            let events = stacks.measured.blocks.iter().flat_map(Block::events).map(Event::unpacked);
             for event in events {
                 let Some(part) = wanted_part(paths.process, &self.query, &event) else { continue };
                 let Some(thread) = self.thread_of(paths, &event) else { continue };

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use clrscope_recording::model::{NodeValues, ROOT, Thread};
+use clrscope_recording::parallel::fold;
 
 use super::loaded::{self, FittedCosts, Loaded, RangeSums, add_values};
 use super::share::{Claim, share_out};
@@ -15,7 +16,6 @@ use crate::catalog::{Catalog, Role, Slot};
 use crate::columns::Columns;
 use crate::cost::Hooks;
 use crate::metric::{Column, Metric, Source, WALL};
-use crate::parallel::fold;
 use crate::paths::{PathTree, Paths, ThreadPaths};
 use crate::query::{Query, Sort};
 use crate::sums::{ByFunction, Summer};
@@ -458,6 +458,7 @@ pub(super) fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: 
     let slots = catalog.len() + 1;
     let of_stacks = threads.iter().map(|paths| match &paths.tree {
         PathTree::Stacks(tree) => Some(Loaded::Stacks(Arc::clone(tree))),
+        PathTree::Merged(merged) => Some(Loaded::Stacks(Arc::clone(merged.tree()))),
         PathTree::Calls(_) => None,
     });
     if let Some(trees) = of_stacks.collect() {

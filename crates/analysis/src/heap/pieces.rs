@@ -6,11 +6,11 @@ use std::mem::take;
 use std::sync::{Mutex, PoisonError};
 
 use clrscope_recording::model::HeapGeneration;
+use clrscope_recording::parallel::fold;
 
 use super::addresses::Addresses;
 use super::graph::{LOADER, MOST_OBJECTS};
 use super::source::Source;
-use crate::parallel::fold;
 
 /// The objects of a chunk.
 #[derive(Debug, Default)]

@@ -2,9 +2,9 @@
 
 use clrscope_recording::heap::{HeapChunk, HeapData, HeapObject, HeapRoot};
 use clrscope_recording::model::{EventChunk, HeapPlace, Process};
+use clrscope_recording::parallel::fold;
 
 use super::classes::Classes;
-use crate::parallel::fold;
 
 /// A snapshot that is read chunk by chunk.
 #[derive(Debug)]

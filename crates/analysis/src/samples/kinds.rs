@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use clrscope_recording::model::{Activity, FunctionKind, GC_NAME, JIT_NAME, Process, Sample, StackFrame, ThreadRole};
+use clrscope_recording::model::{
+    Activity, FunctionKind, GC_NAME, JIT_NAME, Process, Sample, StackFrame, Thread, ThreadRole,
+};
 
 use crate::function::{FunctionRef, is_own};
+use crate::measured::{Event, Measured};
 use crate::titled::titled;
 use crate::waits::wait_kind;
 
@@ -66,30 +69,59 @@ impl<'a> Kinds<'a> {
 
     /// Kind of the work that a sample fell into: what the runtime says of itself first, then what the stack says.
     pub(crate) fn of(&self, sample: &Sample) -> SampleKind {
-        if sample.profiler {
-            return SampleKind::Profiler;
-        }
-        match sample.activity {
-            Activity::Gc => return SampleKind::Gc,
-            Activity::Jit => return SampleKind::Jit,
-            Activity::TypeLoading => return SampleKind::TypeLoading,
-            Activity::Exceptions => return SampleKind::Exceptions,
-            Activity::Suspension => return SampleKind::Suspension,
-            _ => {}
-        }
         let thread = sample.thread.checked_sub(1).and_then(|index| self.process.threads.get(index as usize));
-        match thread.map(|thread| thread.role) {
-            Some(ThreadRole::Gc) => return SampleKind::Gc,
-            Some(ThreadRole::Tiering) => return SampleKind::Jit,
-            _ => {}
-        }
-        let place = self.process.stacks.place(sample.stack);
-        let by_stack = place.map_or(SampleKind::Unknown, |place| self.by_stack[place]);
-        match by_stack {
-            SampleKind::Jit | SampleKind::Gc | SampleKind::Exceptions => by_stack,
-            _ if sample.kernel => SampleKind::Kernel,
-            other => other,
-        }
+        of_sample(sample, thread, || self.of_place(self.process.stacks.place(sample.stack)))
+    }
+
+    fn of_place(&self, place: Option<usize>) -> SampleKind {
+        place.map_or(SampleKind::Unknown, |place| self.by_stack[place])
+    }
+}
+
+/// Finds the kinds of samples as they were read for a metric.
+pub(crate) struct EventKinds<'a> {
+    process: &'a Process,
+    /// By number of the stack among those of the events.
+    by_stack: Vec<SampleKind>,
+}
+
+impl<'a> EventKinds<'a> {
+    pub(crate) fn new(process: &'a Process, measured: &Measured) -> Self {
+        let kinds = Kinds::new(process);
+        let by_stack = (0..measured.stacks() as u32).map(|stack| kinds.of_place(measured.place(stack)));
+        Self { process, by_stack: by_stack.collect() }
+    }
+
+    /// Kind of the work that a sample fell into.
+    #[inline]
+    pub(crate) fn of(&self, event: &Event) -> SampleKind {
+        let thread = self.process.threads.get(event.thread as usize);
+        of_sample(&Sample::flagged(event.flags), thread, || self.by_stack[event.stack as usize])
+    }
+}
+
+#[inline]
+fn of_sample(sample: &Sample, thread: Option<&Thread>, by_stack: impl FnOnce() -> SampleKind) -> SampleKind {
+    if sample.profiler {
+        return SampleKind::Profiler;
+    }
+    match sample.activity {
+        Activity::Gc => return SampleKind::Gc,
+        Activity::Jit => return SampleKind::Jit,
+        Activity::TypeLoading => return SampleKind::TypeLoading,
+        Activity::Exceptions => return SampleKind::Exceptions,
+        Activity::Suspension => return SampleKind::Suspension,
+        _ => {}
+    }
+    match thread.map(|thread| thread.role) {
+        Some(ThreadRole::Gc) => return SampleKind::Gc,
+        Some(ThreadRole::Tiering) => return SampleKind::Jit,
+        _ => {}
+    }
+    match by_stack() {
+        found @ (SampleKind::Jit | SampleKind::Gc | SampleKind::Exceptions) => found,
+        _ if sample.kernel => SampleKind::Kernel,
+        other => other,
     }
 }
 
@@ -108,13 +140,12 @@ fn of_stacks(process: &Process) -> Vec<SampleKind> {
     let goes_on = |kind| matches!(kind, SampleKind::Jit | SampleKind::Gc | SampleKind::Exceptions);
     let mut all: Vec<SampleKind> = Vec::with_capacity(process.stacks.len());
     for place in 0..process.stacks.len() {
-        let node = process.stacks.at(place);
-        let here = match node.and_then(|node| node.frame) {
+        let here = match process.stacks.frame_at(place) {
             Some(StackFrame::Method { function, .. }) => functions.get(function as usize).copied(),
             _ => None,
         };
         let here = here.unwrap_or(SampleKind::Unknown);
-        let above = node.and_then(|node| node.caller).map(|caller| all[caller]);
+        let above = process.stacks.caller_of(place).map(|caller| all[caller]);
         let is_method = matches!(here, SampleKind::Own | SampleKind::Framework);
         all.push(above.filter(|above| !is_method && !goes_on(here) && goes_on(*above)).unwrap_or(here));
     }

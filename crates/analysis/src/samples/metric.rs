@@ -73,6 +73,7 @@ fn read(process: &Process, arena: &EventArena, amount: fn(&Sample) -> u64) -> St
             lasted_ns: lasted_ns(&sample),
             amount: amount(&sample),
             samples: u64::from(sample.count),
+            flags: sample.flags(),
             idle: sample.state == ThreadState::Idle,
             object_type: 0,
         }));

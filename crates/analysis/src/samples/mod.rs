@@ -6,9 +6,9 @@ mod metric;
 mod taken;
 
 pub(crate) use folding::Folded;
-pub(crate) use kinds::Kinds;
+pub(crate) use kinds::{EventKinds, Kinds};
 pub use kinds::{SampleKind, kind_of_code};
 pub use metric::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES};
 pub(crate) use metric::{WALL_SAMPLES, lasted_ns};
 pub use taken::SamplingConditions;
-pub(crate) use taken::{each_sample, fold_samples, sampling_conditions};
+pub(crate) use taken::{each_sample, sampling_conditions};

@@ -1,9 +1,11 @@
 //! Samples as they were taken, before anything is summed.
 
-use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Sample, Sampler, ThreadState};
+use clrscope_recording::parallel::fold;
 
-use crate::parallel::fold;
+use super::metric::{SAMPLED_CPU, SAMPLED_WALL};
+use crate::measured::{Event, Measured};
+use crate::metric::Metric;
 
 /// Conditions under which an instrument took its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,20 +28,6 @@ pub struct SamplingConditions<'a> {
     pub reached_ns: u64,
 }
 
-/// Folds the samples of an instrument in a process, on several processors: each of the states that are returned has seen some of
-/// the samples, in no particular order.
-pub(crate) fn fold_samples<S: Send>(
-    process: &Process,
-    instrument: &str,
-    new: impl Fn() -> S + Sync,
-    step: impl Fn(&mut S, &Sample) + Sync,
-) -> Vec<S> {
-    let chunks: Vec<_> = process.arenas(instrument).flat_map(|arena| &arena.chunks).collect();
-    fold(chunks.len(), new, |state, at| {
-        Sample::all(&chunks[at].bytes.load()).for_each(|sample| step(state, &sample));
-    })
-}
-
 /// Hands every sample of an instrument in a process to `visit`, in the order of the recording.
 pub(crate) fn each_sample(process: &Process, instrument: &str, mut visit: impl FnMut(&Sample)) {
     for chunk in process.arenas(instrument).flat_map(|arena| &arena.chunks) {
@@ -50,18 +38,18 @@ pub(crate) fn each_sample(process: &Process, instrument: &str, mut visit: impl F
 /// Conditions of the instruments that took samples in the processes.
 pub(crate) fn sampling_conditions<'a>(processes: impl Iterator<Item = &'a Process>) -> Vec<SamplingConditions<'a>> {
     let processes: Vec<&Process> = processes.collect();
-    let all = [instrument::CPU, instrument::WALL];
-    all.into_iter().filter_map(|instrument| of_instrument(&processes, instrument)).collect()
+    [&SAMPLED_CPU, &SAMPLED_WALL].into_iter().filter_map(|metric| of_instrument(&processes, metric)).collect()
 }
 
-fn of_instrument<'a>(processes: &[&'a Process], instrument: &'static str) -> Option<SamplingConditions<'a>> {
+fn of_instrument<'a>(processes: &[&'a Process], metric: &'static Metric) -> Option<SamplingConditions<'a>> {
+    let instrument = metric.instrument;
     if processes.iter().all(|process| process.arenas(instrument).next().is_none()) {
         return None;
     }
     let samplers = processes.iter().flat_map(|process| &process.samplers);
     let sampler = samplers.filter(|sampler| sampler.instrument == instrument).max_by_key(|sampler| sampler.reached_ns);
     let mut sums = SampleSums::default();
-    processes.iter().for_each(|process| sums.add(&SampleSums::of(process, instrument)));
+    processes.iter().for_each(|process| sums.add(&SampleSums::of(process, metric)));
     let SampleSums { samples, complete, profiler, total_ns, idle_ns } = sums;
     let mut reached_ns = sampler.map_or(0, |sampler| sampler.reached_ns);
     if reached_ns == 0 {
@@ -82,23 +70,28 @@ struct SampleSums {
 
 impl SampleSums {
     /// Sums over a process, which are found once.
-    fn of(process: &Process, instrument: &str) -> Self {
-        *process.derived.get(&format!("samples of {instrument}"), || {
+    fn of(process: &Process, metric: &'static Metric) -> Self {
+        let Some(measured) = Measured::of(process, metric) else { return Self::default() };
+        *process.derived.get(&format!("samples of {}", metric.instrument), || {
             let mut all = Self::default();
-            let parts = fold_samples(process, instrument, Self::default, |sums, sample| {
-                let count = u64::from(sample.count);
-                let when = |is: bool, amount: u64| if is { amount } else { 0 };
-                sums.add(&Self {
-                    samples: count,
-                    complete: when(sample.complete, count),
-                    profiler: when(sample.profiler, count),
-                    total_ns: sample.weight_ns,
-                    idle_ns: when(sample.state == ThreadState::Idle, sample.weight_ns),
-                });
+            let parts = fold(measured.blocks.len(), Self::default, |sums, at| {
+                measured.blocks[at].events().for_each(|event| sums.add(&Self::of_event(&event)));
             });
             parts.iter().for_each(|part| all.add(part));
             all
         })
+    }
+
+    fn of_event(event: &Event) -> Self {
+        let (flags, count) = (Sample::flagged(event.flags), u64::from(event.samples));
+        let when = |is: bool, amount: u64| if is { amount } else { 0 };
+        Self {
+            samples: count,
+            complete: when(flags.complete, count),
+            profiler: when(flags.profiler, count),
+            total_ns: event.amount,
+            idle_ns: when(flags.state == ThreadState::Idle, event.amount),
+        }
     }
 
     fn add(&mut self, other: &Self) {

@@ -1,15 +1,17 @@
 //! Sums of events by stack, as a question wants them.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use clrscope_recording::model::Process;
+use clrscope_recording::model::{Process, Recording};
+use clrscope_recording::parallel::{each_mut, fold};
 
-use super::measured::{Block, Event, Measured};
 use super::shape::Shape;
 use crate::allocations::is_wanted;
-use crate::metric::StackEvent;
-use crate::parallel::{each_mut, fold};
+use crate::measured::{Block, Event, Measured};
+use crate::metric::{Metric, StackEvent};
 use crate::query::Query;
+use crate::samples::Folded;
 
 /// Amounts and samples that are added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +26,7 @@ impl StackSum {
         self.samples = self.samples.saturating_add(other.samples);
     }
 
-    fn since(self, before: Self) -> Self {
+    pub(super) fn since(self, before: Self) -> Self {
         Self { amount: self.amount.saturating_sub(before.amount), samples: self.samples.saturating_sub(before.samples) }
     }
 }
@@ -56,13 +58,26 @@ impl<'q> Wanted<'q> {
             && self.process.shown.is_none();
         let is_plain = is_within && types.is_empty() && (!block.is_mixed || !threads.is_empty());
         if is_plain && self.all_threads {
-            return block.events.iter().for_each(|event| visit(event, whole(event)));
+            return block.events().for_each(|event| visit(&event, whole(&event)));
         }
-        for event in block.events.iter().filter(|event| self.threads[event.thread as usize]) {
+        for event in block.events().filter(|event| self.threads[event.thread as usize]) {
             let part =
-                if is_plain { Some(whole(event)) } else { wanted_part(self.process, self.query, &event.unpacked()) };
+                if is_plain { Some(whole(&event)) } else { wanted_part(self.process, self.query, &event.unpacked()) };
             if let Some(part) = part {
-                visit(event, part);
+                visit(&event, part);
+            }
+        }
+    }
+
+    /// Hands over the events of a block that touch the wanted time, those of idle threads, too, whole as they are.
+    pub(crate) fn each_whole(&self, block: &Block, mut visit: impl FnMut(&Event)) {
+        if !self.query.wants_span(block.first_ns, block.last_ns) {
+            return;
+        }
+        for event in block.events().filter(|event| self.threads[event.thread as usize]) {
+            let last_ns = event.time_ns.saturating_add(event.lasted_ns);
+            if self.query.wanted_ns(self.process, event.time_ns, last_ns).is_some() {
+                visit(&event);
             }
         }
     }
@@ -95,11 +110,42 @@ struct Cell {
     is_there: bool,
 }
 
-/// Sums of the stacks that wanted events have, with their numbers among those of the events, in ascending order.
-pub(crate) fn sums_by_stack(measured: &Measured, wanted: &Wanted<'_>) -> Vec<(u32, StackSum)> {
-    let cells = cells(measured, wanted);
-    let there = (0..).zip(cells).filter(|(_, cell)| cell.is_there);
-    there.map(|(stack, cell)| (stack, cell.sum)).collect()
+/// Stacks of the events of a metric in a process, with the sums of those that a question wants.
+pub(crate) struct SummedStacks {
+    pub(crate) measured: Arc<Measured>,
+    /// Functions that are folded into their callers.
+    pub(crate) folded: Option<Folded>,
+    /// By number of the stack among those of the events.
+    cells: Vec<Cell>,
+}
+
+impl SummedStacks {
+    /// The stacks of a process; `None` where the metric is not made of events.
+    pub(crate) fn of(recording: &Recording, process: &Process, query: &Query, metric: &'static Metric) -> Option<Self> {
+        let measured = Measured::of(process, metric)?;
+        let folded = metric.is_sampled().then(|| Folded::of(recording, process, query)).flatten();
+        let cells = cells(&measured, &Wanted::new(process, query));
+        Some(Self { measured, folded, cells })
+    }
+
+    /// Sum of a stack, by its number among those of the events; `None` where no wanted event has it.
+    #[inline]
+    pub(super) fn sum_of(&self, stack: u32) -> Option<StackSum> {
+        self.cells.get(stack as usize).filter(|cell| cell.is_there).map(|cell| cell.sum)
+    }
+
+    /// Sum of everything.
+    pub(crate) fn whole(&self) -> StackSum {
+        let mut all = StackSum::default();
+        self.cells.iter().for_each(|cell| all.add(cell.sum));
+        all
+    }
+
+    /// The stacks that wanted events have, by their numbers in the table, with their sums, in ascending order.
+    pub(crate) fn by_number(&self) -> impl Iterator<Item = (u32, StackSum)> {
+        let there = (0..).zip(&self.cells).filter(|(_, cell)| cell.is_there);
+        there.map(|(stack, cell)| (self.measured.number_in_table(stack), cell.sum))
+    }
 }
 
 fn cells(measured: &Measured, wanted: &Wanted<'_>) -> Vec<Cell> {
@@ -135,8 +181,8 @@ pub(crate) struct Amounts {
 
 impl Amounts {
     /// Sums of all wanted events.
-    pub(crate) fn new(measured: &Measured, shape: &Shape, wanted: &Wanted<'_>) -> Self {
-        let cells = cells(measured, wanted);
+    pub(crate) fn new(stacks: &SummedStacks, shape: &Shape) -> Self {
+        let cells = &stacks.cells;
         let is_whole = shape.stacks.iter().all(|&stack| cells[stack as usize].is_there);
         let places = (0..).zip(&shape.stacks).map(|(place, &stack)| (place, cells[stack as usize]));
         let there = places.filter(|(_, cell)| cell.is_there).map(|(place, cell)| (place, cell.sum));

@@ -1,28 +1,28 @@
-//! Sums by function over the paths of stacks: one pass over the tree, whatever the number of threads.
+//! Sums by function over the stacks of events: one walk along them, whatever the number of threads.
+
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use clrscope_recording::model::Thread;
+use clrscope_recording::parallel::fold;
 
-use super::amounts::{StackSum, Wanted};
-use super::measured::Measured;
-use super::{Shape, StackTree};
-use crate::catalog::{Catalog, Slot};
-use crate::parallel::fold;
+use super::along::{Along, Frame};
+use super::amounts::{StackSum, SummedStacks, Wanted};
+use crate::catalog::Catalog;
+use crate::measured::Measured;
 
-/// Pieces of a tree that are summed apart from one another.
-const PIECES: u32 = 16;
-/// Threads that are told apart in one pass.
+/// Threads that are told apart in one walk.
 const THREADS: usize = 512;
 
 /// Sums of one function.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FunctionSum {
     pub(crate) own: StackSum,
-    /// Of outermost nodes with everything below them.
+    /// Of outermost frames with everything that they called.
     pub(crate) total: StackSum,
     pub(crate) max_recursion: u32,
     /// Threads with something on a stack that the function is on.
     pub(crate) threads: u32,
-    /// Nodes of the function on the path.
+    /// Frames of the function on the path.
     open: u32,
 }
 
@@ -44,29 +44,34 @@ pub(crate) struct FunctionSums {
 }
 
 impl FunctionSums {
-    pub(crate) fn new(tree: &StackTree, measured: &Measured, wanted: &Wanted<'_>, catalog: &Catalog<'_>) -> Self {
-        let shape = &*tree.shape;
-        let slots: Vec<Slot> = catalog.slot_roles().iter().map(|place| place.slot).collect();
-        let new = || vec![FunctionSum::default(); catalog.len()];
-        let parts = fold(PIECES as usize, new, |sums, piece| sum_piece(tree, &slots, piece as u32, sums));
-        let mut functions = new();
-        for part in parts {
-            for (sum, more) in functions.iter_mut().zip(part) {
-                sum.own.add(more.own);
-                sum.total.add(more.total);
-                sum.max_recursion = sum.max_recursion.max(more.max_recursion);
-            }
-        }
-        let threads = thread_sums(measured, wanted, &depths(shape, catalog, measured.stacks()));
-        let met: Vec<usize> = (0..threads.len()).filter(|&thread| threads[thread].is_there).collect();
-        if let [_] = met.as_slice() {
-            functions.iter_mut().for_each(|sum| sum.threads = u32::from(sum.total != StackSum::default()));
+    /// The sums, and what else is found on the same walk.
+    pub(crate) fn new<A: Along>(
+        stacks: &SummedStacks,
+        wanted: &Wanted<'_>,
+        catalog: &Catalog<'_>,
+        more: A,
+    ) -> (Self, A::Found) {
+        let measured = &*stacks.measured;
+        let met = threads_met(measured, wanted);
+        // One thread is on all stacks.
+        let mut groups = if met.len() > 1 { met.chunks(THREADS) } else { [].chunks(THREADS) };
+        let depths = (0..measured.stacks()).map(|_| AtomicU32::new(0)).collect();
+        let by_function = ByFunction { slots: catalog.len() };
+        let first = ThreadsOf::new(measured, wanted, groups.next().unwrap_or_default(), catalog.len());
+        let depths = Depths { catalog, depths };
+        let what = (by_function, ((first, depths), more));
+        let (mut functions, ((found, ()), more_found)) = stacks.along(catalog, &what);
+        let ((first, depths), _) = what.1;
+        if met.len() > 1 {
+            first.count(&found, &mut functions);
         } else {
-            for group in met.chunks(THREADS) {
-                count_threads(shape, measured, wanted, group, &slots, &mut functions);
-            }
+            functions.iter_mut().for_each(|sum| sum.threads = u32::from(sum.total != StackSum::default()));
         }
-        Self { functions, threads }
+        for group in groups {
+            let threads = ThreadsOf::new(measured, wanted, group, catalog.len());
+            threads.count(&stacks.along(catalog, &threads), &mut functions);
+        }
+        (Self { functions, threads: thread_sums(measured, wanted, &depths.depths) }, more_found)
     }
 
     /// Threads with events among the `threads` of a process, and `unknown` where some have events, with their sums.
@@ -80,87 +85,99 @@ impl FunctionSums {
     }
 }
 
-/// Nodes of a piece of the tree.
-fn nodes_of(shape: &Shape, piece: u32) -> std::ops::Range<u32> {
-    let part = |piece: u32| (u64::from(shape.len()) * u64::from(piece) / u64::from(PIECES)) as u32;
-    part(piece).max(1)..part(piece + 1).max(1)
+/// Sums by slot.
+struct ByFunction {
+    slots: usize,
 }
 
-/// The nodes above a node, the outermost first, without the first of all.
-fn above(shape: &Shape, node: u32) -> Vec<u32> {
-    let (mut path, mut at) = (Vec::new(), 1);
-    while at < node {
-        if shape.end(at) > node {
-            path.push(at);
-            at += 1;
-        } else {
-            at = shape.end(at);
-        }
-    }
-    path
-}
+impl Along for ByFunction {
+    type Found = Vec<FunctionSum>;
+    type Here = ();
 
-fn sum_piece(tree: &StackTree, slots: &[Slot], piece: u32, sums: &mut [FunctionSum]) {
-    let shape = &*tree.shape;
-    let slot = |node: u32| slots.get(shape.function(node) as usize).copied().unwrap_or_default() as usize;
-    let nodes = nodes_of(shape, piece);
-    sums.iter_mut().for_each(|sum| sum.open = 0);
-    let mut open: Vec<(u32, usize)> = Vec::new();
-    for node in above(shape, nodes.start) {
-        sums[slot(node)].open += 1;
-        open.push((shape.end(node), slot(node)));
+    fn begin(&self) -> Self::Found {
+        vec![FunctionSum::default(); self.slots]
     }
-    let mut node = nodes.start;
-    while node < nodes.end {
-        while let Some((_, slot)) = open.pop_if(|last| last.0 <= node) {
-            sums[slot].open -= 1;
+
+    fn outside(&self) {}
+
+    #[inline]
+    fn enter(&self, sums: &mut Self::Found, (): (), frame: &Frame) {
+        sums[frame.slot as usize].open += 1;
+    }
+
+    #[inline]
+    fn stack(&self, sums: &mut Self::Found, (): (), frame: &Frame, _: u32, sum: StackSum) {
+        sums[frame.slot as usize].own.add(sum);
+    }
+
+    #[inline]
+    fn leave(&self, sums: &mut Self::Found, (): (), frame: &Frame, sum: StackSum) {
+        let function = &mut sums[frame.slot as usize];
+        if sum != StackSum::default() {
+            function.max_recursion = function.max_recursion.max(function.open);
         }
-        let end = shape.end(node);
-        let total = tree.subtree(node);
-        if total == StackSum::default() {
-            node = end;
-            continue;
+        function.open -= 1;
+        if function.open == 0 {
+            function.total.add(sum);
         }
-        let at = slot(node);
-        let sum = &mut sums[at];
-        sum.own.add(tree.own(node));
-        if sum.open == 0 {
-            sum.total.add(total);
+    }
+
+    fn join(&self, all: &mut Self::Found, part: Self::Found) {
+        for (sum, more) in all.iter_mut().zip(part) {
+            sum.own.add(more.own);
+            sum.total.add(more.total);
+            sum.max_recursion = sum.max_recursion.max(more.max_recursion);
         }
-        sum.max_recursion = sum.max_recursion.max(sum.open + 1);
-        if end > node + 1 {
-            sum.open += 1;
-            open.push((end, at));
-        }
-        node += 1;
     }
 }
 
-/// Functions on each stack of the events.
-fn depths(shape: &Shape, catalog: &Catalog<'_>, stacks: usize) -> Vec<u32> {
-    let mut depths = vec![0; stacks];
-    let mut open: Vec<(u32, u32)> = Vec::new();
-    for node in 1..shape.len() {
-        while open.pop_if(|last| last.0 <= node).is_some() {}
-        let is_call = catalog.place(shape.function(node)).role.is_call();
-        let depth = open.last().map_or(0, |last| last.1) + u32::from(is_call);
-        for &stack in &shape.stacks[shape.at(node).start as usize..shape.at(node).end as usize] {
-            depths[stack as usize] = depth;
-        }
-        if shape.end(node) > node + 1 {
-            open.push((shape.end(node), depth));
-        }
-    }
-    depths
+/// Functions on each stack.
+struct Depths<'c> {
+    catalog: &'c Catalog<'c>,
+    /// By number of the stack among those of the events.
+    depths: Vec<AtomicU32>,
 }
 
-fn thread_sums(measured: &Measured, wanted: &Wanted<'_>, depths: &[u32]) -> Vec<ThreadSum> {
+impl Along for Depths<'_> {
+    type Found = ();
+    type Here = u32;
+
+    fn begin(&self) {}
+
+    fn outside(&self) -> u32 {
+        0
+    }
+
+    #[inline]
+    fn enter(&self, (): &mut (), caller: u32, frame: &Frame) -> u32 {
+        caller + u32::from(self.catalog.role(frame.slot).is_call())
+    }
+
+    #[inline]
+    fn stack(&self, (): &mut (), here: u32, _: &Frame, stack: u32, _: StackSum) {
+        self.depths[stack as usize].store(here, Ordering::Relaxed);
+    }
+
+    fn leave(&self, (): &mut (), _: u32, _: &Frame, _: StackSum) {}
+    fn join(&self, (): &mut (), (): ()) {}
+}
+
+/// Threads that some wanted event is of, by their indices.
+fn threads_met(measured: &Measured, wanted: &Wanted<'_>) -> Vec<usize> {
+    let new = || vec![false; wanted.threads.len()];
+    let parts = fold(measured.blocks.len(), new, |met, at| {
+        wanted.each(&measured.blocks[at], |event, _| met[event.thread as usize] = true);
+    });
+    (0..wanted.threads.len()).filter(|&thread| parts.iter().any(|met| met[thread])).collect()
+}
+
+fn thread_sums(measured: &Measured, wanted: &Wanted<'_>, depths: &[AtomicU32]) -> Vec<ThreadSum> {
     let new = || vec![ThreadSum::default(); wanted.threads.len()];
     let parts = fold(measured.blocks.len(), new, |sums, at| {
         wanted.each(&measured.blocks[at], |event, part| {
             let sum = &mut sums[event.thread as usize];
             sum.sum.add(part);
-            sum.max_depth = sum.max_depth.max(depths[event.stack as usize]);
+            sum.max_depth = sum.max_depth.max(depths[event.stack as usize].load(Ordering::Relaxed));
             sum.is_there = true;
         });
     });
@@ -175,76 +192,98 @@ fn thread_sums(measured: &Measured, wanted: &Wanted<'_>, depths: &[u32]) -> Vec<
     all
 }
 
-/// Adds to each function the threads of a group that something of it is of.
-fn count_threads(
-    shape: &Shape,
-    measured: &Measured,
-    wanted: &Wanted<'_>,
-    group: &[usize],
-    slots: &[Slot],
-    functions: &mut [FunctionSum],
-) {
-    let words = group.len().div_ceil(64);
-    let mut bit_of = vec![None; wanted.threads.len()];
-    for (bit, &thread) in group.iter().enumerate() {
-        bit_of[thread] = Some(bit);
-    }
-    let sets = threads_of_stacks(measured, wanted, &bit_of, words);
-    let new = || vec![0_u64; functions.len() * words];
-    let parts = fold(PIECES as usize, new, |met, piece| {
-        let mut path = Path { words, open: Vec::new(), sets: Vec::new(), met };
-        let slot = |node: u32| slots.get(shape.function(node) as usize).copied().unwrap_or_default() as usize;
-        let nodes = nodes_of(shape, piece as u32);
-        above(shape, nodes.start).into_iter().for_each(|node| path.open(shape.end(node), slot(node)));
-        for node in nodes {
-            path.close(node);
-            path.open(shape.end(node), slot(node));
-            for &stack in &shape.stacks[shape.at(node).start as usize..shape.at(node).end as usize] {
-                path.add(&sets[stack as usize * words..][..words]);
-            }
+/// Sets of threads of a group, by function.
+struct ThreadsOf {
+    /// Words of a set; 0 where nobody asks.
+    words: usize,
+    slots: usize,
+    /// By number of the stack among those of the events.
+    of_stacks: Vec<u64>,
+}
+
+/// Entry of a frame that nothing was of yet.
+const NO_SET: u32 = u32::MAX;
+
+/// Sets of threads that were met, by slot, and of the frames on the path.
+struct ThreadsMet {
+    functions: Vec<u64>,
+    /// For each frame the place of its set among `sets`: most frames have but one below them, whose set they take over.
+    path: Vec<u32>,
+    sets: Vec<u64>,
+}
+
+impl ThreadsOf {
+    fn new(measured: &Measured, wanted: &Wanted<'_>, group: &[usize], slots: usize) -> Self {
+        let words = group.len().div_ceil(64);
+        let mut bit_of = vec![None; wanted.threads.len()];
+        for (bit, &thread) in group.iter().enumerate() {
+            bit_of[thread] = Some(bit);
         }
-        path.close(u32::MAX);
-    });
-    if let Some(met) = joined(parts) {
-        for (sum, set) in functions.iter_mut().zip(met.chunks(words)) {
+        let of_stacks = if words == 0 { Vec::new() } else { threads_of_stacks(measured, wanted, &bit_of, words) };
+        Self { words, slots, of_stacks }
+    }
+
+    /// Adds to each function the threads that were met.
+    fn count(&self, found: &ThreadsMet, functions: &mut [FunctionSum]) {
+        for (sum, set) in functions.iter_mut().zip(found.functions.chunks(self.words.max(1))) {
             sum.threads += set.iter().map(|word| word.count_ones()).sum::<u32>();
         }
     }
 }
 
-/// Sets of threads of the nodes above, each `words` long.
-struct Path<'m> {
-    words: usize,
-    /// Ends and slots.
-    open: Vec<(u32, usize)>,
-    sets: Vec<u64>,
-    /// Sets of the functions.
-    met: &'m mut [u64],
-}
+impl Along for ThreadsOf {
+    type Found = ThreadsMet;
+    type Here = ();
 
-impl Path<'_> {
-    fn open(&mut self, end: u32, slot: usize) {
-        self.open.push((end, slot));
-        self.sets.resize(self.open.len() * self.words, 0);
+    fn begin(&self) -> ThreadsMet {
+        ThreadsMet { functions: vec![0; self.slots * self.words], path: Vec::new(), sets: Vec::new() }
     }
 
-    fn add(&mut self, set: &[u64]) {
-        let from = self.sets.len() - self.words;
-        self.sets[from..].iter_mut().zip(set).for_each(|(all, more)| *all |= more);
-    }
+    fn outside(&self) {}
 
-    /// Leaves the nodes that end before a node: what is in their sets is in those of their functions and callers.
-    fn close(&mut self, node: u32) {
-        while let Some((_, slot)) = self.open.pop_if(|last| last.0 <= node) {
-            let (above, mine) = self.sets.split_at_mut(self.open.len() * self.words);
-            let met = &mut self.met[slot * self.words..][..self.words];
-            met.iter_mut().zip(&*mine).for_each(|(all, more)| *all |= more);
-            if let Some(from) = above.len().checked_sub(self.words) {
-                above[from..].iter_mut().zip(mine).for_each(|(all, more)| *all |= *more);
-            }
-            self.sets.truncate(self.open.len() * self.words);
+    #[inline]
+    fn enter(&self, found: &mut ThreadsMet, (): (), _: &Frame) {
+        if self.words > 0 {
+            found.path.push(NO_SET);
         }
     }
+
+    #[inline]
+    fn stack(&self, found: &mut ThreadsMet, (): (), _: &Frame, stack: u32, _: StackSum) {
+        let Some(top) = found.path.last_mut() else { return };
+        let set = &self.of_stacks[stack as usize * self.words..][..self.words];
+        if *top == NO_SET {
+            *top = (found.sets.len() / self.words) as u32;
+            found.sets.extend_from_slice(set);
+        } else {
+            add_set(&mut found.sets[*top as usize * self.words..], set);
+        }
+    }
+
+    #[inline]
+    fn leave(&self, found: &mut ThreadsMet, (): (), frame: &Frame, _: StackSum) {
+        let Some(mine) = found.path.pop().filter(|mine| *mine != NO_SET) else { return };
+        let (others, set) = found.sets.split_at_mut(mine as usize * self.words);
+        add_set(&mut found.functions[frame.slot as usize * self.words..], &set[..self.words]);
+        match found.path.last_mut() {
+            Some(caller) if *caller == NO_SET => *caller = mine,
+            Some(caller) => {
+                add_set(&mut others[*caller as usize * self.words..], &set[..self.words]);
+                found.sets.truncate(mine as usize * self.words);
+            }
+            None => found.sets.clear(),
+        }
+    }
+
+    fn join(&self, all: &mut ThreadsMet, part: ThreadsMet) {
+        add_set(&mut all.functions, &part.functions);
+    }
+}
+
+/// Adds the members of one set to another, as far as both go.
+#[inline]
+fn add_set(all: &mut [u64], more: &[u64]) {
+    all.iter_mut().zip(more).for_each(|(all, more)| *all |= more);
 }
 
 /// Sets of the threads that each stack of the events is of.
@@ -266,7 +305,7 @@ fn threads_of_stacks(measured: &Measured, wanted: &Wanted<'_>, bit_of: &[Option<
 /// Union of lists of sets, set by set.
 fn joined(parts: Vec<Vec<u64>>) -> Option<Vec<u64>> {
     parts.into_iter().reduce(|mut all, part| {
-        all.iter_mut().zip(part).for_each(|(all, more)| *all |= more);
+        add_set(&mut all, &part);
         all
     })
 }

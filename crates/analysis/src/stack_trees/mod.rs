@@ -1,13 +1,16 @@
 //! Trees of metrics that are made of events with stacks, as large as they may be.
 //!
 //! What doesn't depend on a question is found once for a process and kept beside it: the events in a compact form
-//! ([`Measured`]), and the paths of all their stacks as one tree in preorder ([`Shape`]), in which a subtree is a range of
-//! stacks. A question about threads or a part of the time then takes one pass over the events, which gives each stack its sum
-//! ([`Amounts`]); the amount of any subtree is the difference of two running sums, so that a walk costs what it shows.
+//! ([`Measured`](crate::measured::Measured)), and the paths of all their stacks as one tree in preorder ([`Shape`]), in which a
+//! subtree is a range of stacks. A question about threads or a part of the time then takes one pass over the events, which gives
+//! each stack its sum ([`SummedStacks`]). Whatever is summed by function or by another property of frames is found on one walk
+//! along the stacks ([`Along`]), without the tree. In the tree ([`Amounts`]) the amount of any subtree is the difference of two
+//! running sums, so that showing it costs what is shown.
 
+mod along;
 mod amounts;
+mod children;
 mod functions;
-mod measured;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -16,9 +19,9 @@ use std::sync::Arc;
 
 use clrscope_recording::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues};
 
-pub(crate) use amounts::{Amounts, StackSum, Wanted, sums_by_stack, wanted_part};
+pub(crate) use along::{Along, Frame};
+pub(crate) use amounts::{Amounts, StackSum, SummedStacks, Wanted, wanted_part};
 pub(crate) use functions::{FunctionSum, FunctionSums, ThreadSum};
-pub(crate) use measured::{Event, Measured};
 pub(crate) use shape::Shape;
 
 /// The paths of a process with what a question found along them.

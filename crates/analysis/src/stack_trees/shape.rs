@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use clrscope_recording::model::{Process, Recording, StackFrame};
+use clrscope_recording::model::{Process, StackFrame};
 
-use super::measured::{Measured, name_of};
+use super::children::Children;
+use crate::measured::{Measured, name_of};
 use crate::metric::Metric;
-use crate::query::Query;
 use crate::samples::Folded;
 
 /// Nodes in depth-first preorder; the first stands for the threads themselves. Stacks are in the order of the nodes at which
@@ -23,19 +23,17 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The paths of the events of a process, without the functions that the query or the filters of the recording leave out.
+    /// The paths of the events of a process, without the functions that are folded into their callers: those that are not
+    /// own code, too, where that is so.
     pub(crate) fn of(
-        recording: &Recording,
         process: &Process,
-        query: &Query,
         metric: &'static Metric,
         measured: &Measured,
+        folded: Option<&Folded>,
+        just_my_code: bool,
     ) -> Arc<Self> {
-        let folds = if query.just_my_code { ", own code" } else { "" };
-        process.derived.get(&format!("{}{folds}", name_of(metric)), || {
-            let folded = metric.is_sampled().then(|| Folded::of(recording, process, query)).flatten();
-            Making::new(measured, folded.as_ref()).make()
-        })
+        let folds = if just_my_code { ", own code" } else { "" };
+        process.derived.get(&format!("{}{folds}", name_of(metric)), || Making::new(measured, folded).make())
     }
 
     /// Number of nodes.
@@ -88,9 +86,7 @@ struct Left {
 struct Making<'m> {
     measured: &'m Measured,
     folded: Option<&'m Folded>,
-    /// Frames with something below them: the first that each called, and the next of the same caller.
-    first_child: Vec<u32>,
-    next: Vec<u32>,
+    children: Children,
     /// Nodes to come, the next one last, and the frames that each is made of.
     pending: Vec<Pending>,
     members: Vec<u32>,
@@ -101,19 +97,14 @@ struct Making<'m> {
 
 impl<'m> Making<'m> {
     fn new(measured: &'m Measured, folded: Option<&'m Folded>) -> Self {
-        let frames = measured.table.len();
-        let (mut first_child, mut next) = (vec![0; frames + 1], vec![0; frames + 1]);
-        for place in (0..frames).rev() {
-            let id = place + 1;
-            if first_child[id] == 0 && measured.stack_at(place as u32).is_none() {
-                continue;
-            }
-            let caller = measured.table.at(place).and_then(|node| node.caller).map_or(0, |caller| caller + 1);
-            next[id] = std::mem::replace(&mut first_child[caller], id as u32);
+        let children = Children::of(measured);
+        let mut shape = Shape { functions: Vec::new(), ends: Vec::new(), first: Vec::new(), stacks: Vec::new() };
+        if folded.is_none() {
+            let most = children.len();
+            [&mut shape.functions, &mut shape.ends, &mut shape.first].into_iter().for_each(|one| one.reserve(most));
         }
-        let shape = Shape { functions: Vec::new(), ends: Vec::new(), first: Vec::new(), stacks: Vec::new() };
         let (pending, members, open) = (Vec::new(), Vec::new(), Vec::new());
-        Self { measured, folded, first_child, next, pending, members, open, shape }
+        Self { measured, folded, children, pending, members, open, shape }
     }
 
     fn make(mut self) -> Shape {
@@ -122,12 +113,22 @@ impl<'m> Making<'m> {
         self.begin(0, 0);
         self.gather_outermost(&mut called);
         self.plan(0, &mut called);
-        while let Some(Pending { function, parent, first }) = self.pending.pop() {
+        while let Some(Pending { mut function, mut parent, first }) = self.pending.pop() {
             of_node.clear();
             of_node.extend(self.members.drain(first..));
-            let node = self.begin(function, parent);
-            self.gather(&mut of_node, &mut called);
-            self.plan(node, &mut called);
+            loop {
+                let node = self.begin(function, parent);
+                self.gather(&mut of_node, &mut called);
+                let &[(only, frame)] = called.as_slice() else {
+                    self.plan(node, &mut called);
+                    break;
+                };
+                // Most frames call one other: there is nothing to plan.
+                called.clear();
+                of_node.clear();
+                of_node.push(frame);
+                (function, parent) = (only, node);
+            }
         }
         while let Some(node) = self.open.pop() {
             self.shape.ends[node as usize] = self.shape.len();
@@ -151,7 +152,7 @@ impl<'m> Making<'m> {
 
     /// Notes the stacks that end at some frames, and those below these that are left out, and finds the frames they called.
     fn gather(&mut self, frames: &mut Vec<u32>, called: &mut Vec<(u32, u32)>) {
-        let alone = self.first_child.len() as u32;
+        let alone = self.children.len() as u32;
         let mut at = 0;
         while let Some(&frame) = frames.get(at) {
             at += 1;
@@ -160,28 +161,25 @@ impl<'m> Making<'m> {
                 continue;
             }
             self.shape.stacks.extend(self.measured.stack_at(frame - 1));
-            let mut child = self.first_child[frame as usize];
-            while child != 0 {
+            for child in self.children.of_frame(frame) {
                 let function = self.function(child);
                 match self.folded {
                     Some(folded) if folded.leaves_out(function) => frames.push(child),
                     _ => called.push((function, child)),
                 }
-                child = self.next[child as usize];
             }
         }
     }
 
     /// Finds the outermost frames. A stack of which nothing would be left keeps one frame.
     fn gather_outermost(&mut self, called: &mut Vec<(u32, u32)>) {
-        let alone = self.first_child.len() as u32;
+        let alone = self.children.len() as u32;
         if self.measured.has_unknown {
             called.push((0, alone));
         }
         let mut left = vec![Left { id: 0, outermost: None, outermost_method: None }];
         while let Some(above) = left.pop() {
-            let mut child = self.first_child[above.id as usize];
-            while child != 0 {
+            for child in self.children.of_frame(above.id) {
                 let function = self.function(child);
                 match self.folded {
                     Some(folded) if folded.leaves_out(function) => {
@@ -199,7 +197,6 @@ impl<'m> Making<'m> {
                     }
                     _ => called.push((function, child)),
                 }
-                child = self.next[child as usize];
             }
         }
     }
@@ -219,7 +216,7 @@ impl<'m> Making<'m> {
 
     #[inline]
     fn function(&self, frame: u32) -> u32 {
-        match self.measured.table.at(frame as usize - 1).and_then(|node| node.frame) {
+        match self.measured.table.frame_at(frame as usize - 1) {
             Some(StackFrame::Method { function, .. }) => function,
             _ => 0,
         }

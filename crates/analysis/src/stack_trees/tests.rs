@@ -11,9 +11,14 @@ use clrscope_recording::testing::synthetic::Numbers;
 
 use super::*;
 use crate::catalog::Catalog;
-use crate::paths::StackPaths;
+use crate::columns::Columns;
+use crate::edges::edges;
+use crate::measured::{Block, Event};
+use crate::owners::{OwnerSums, Owners};
+use crate::paths::{self, PathTree, Paths, StackPaths, ThreadPaths};
 use crate::query::{Query, ThreadSelector};
 use crate::samples::SAMPLED_CPU;
+use crate::tiers::TierSums;
 
 /// Functions of which every third is of the framework.
 const FUNCTIONS: u32 = 9;
@@ -76,7 +81,7 @@ fn sums_of_events(recording: &Recording, query: &Query) -> ByPath {
     let paths = StackPaths::of(recording, process, query, &SAMPLED_CPU).expect("samples");
     let mut all = ByPath::new();
     let mut path = Vec::new();
-    for event in paths.measured.blocks.iter().flat_map(|block| &block.events).map(Event::unpacked) {
+    for event in paths.measured.blocks.iter().flat_map(Block::events).map(Event::unpacked) {
         let thread = process.threads.get(event.thread as usize);
         let part = wanted_part(process, query, &event).filter(|_| query.wants_thread_if_known(thread));
         let Some(part) = part else { continue };
@@ -123,14 +128,15 @@ fn trees_of_stacks_have_what_each_event_says_of_its_path() {
         let recording = recording(seed);
         let process = &recording.processes[0];
         let expected = sums_of_events(&recording, &query);
-        let measured = Measured::of(process, &SAMPLED_CPU).expect("samples");
-        let shape = Shape::of(&recording, process, &query, &SAMPLED_CPU, &measured);
+        let stacks = SummedStacks::of(&recording, process, &query, &SAMPLED_CPU).expect("samples");
+        let SummedStacks { measured, folded, .. } = &stacks;
+        let shape = Shape::of(process, &SAMPLED_CPU, measured, folded.as_ref(), query.just_my_code);
         let wanted = Wanted::new(process, &query);
-        let tree = StackTree { amounts: Amounts::new(&measured, &shape, &wanted), shape: Arc::clone(&shape) };
+        let tree = StackTree { amounts: Amounts::new(&stacks, &shape), shape: Arc::clone(&shape) };
         let mut merged: BTreeMap<Vec<u32>, StackSum> = BTreeMap::new();
         expected.iter().for_each(|((_, path), sum)| merged.entry(path.clone()).or_default().add(*sum));
         assert_eq!(sums_of_tree(&tree), merged, "{seed} {query:?}");
-        for (thread, amounts) in (0..).zip(Amounts::by_thread(&measured, &shape, &wanted)) {
+        for (thread, amounts) in (0..).zip(Amounts::by_thread(measured, &shape, &wanted)) {
             let tree = StackTree { amounts, shape: Arc::clone(&shape) };
             let mine = expected.iter().filter(|((of, _), _)| *of == thread);
             let mine: BTreeMap<_, _> = mine.map(|((_, path), sum)| (path.clone(), *sum)).collect();
@@ -139,7 +145,8 @@ fn trees_of_stacks_have_what_each_event_says_of_its_path() {
         let mut whole = StackSum::default();
         merged.values().for_each(|sum| whole.add(*sum));
         assert_eq!((tree.subtree(0), tree.amounts.whole()), (whole, whole));
-        compare_functions(&expected, &FunctionSums::new(&tree, &measured, &wanted, &Catalog::new(process)), process);
+        let (sums, ()) = FunctionSums::new(&stacks, &wanted, &Catalog::new(process), ());
+        compare_functions(&expected, &sums, process);
     }
 }
 
@@ -169,5 +176,137 @@ fn compare_functions(expected: &ByPath, found: &FunctionSums, process: &Process)
         let mut all = StackSum::default();
         mine.iter().for_each(|(_, sum)| all.add(**sum));
         assert_eq!((sum.sum, sum.max_depth as usize), (all, deepest), "thread {thread} of {}", process.pid);
+    }
+}
+
+/// Counts the frames that are entered, and the sums of stacks.
+struct Counted;
+
+impl Along for Counted {
+    type Found = (usize, StackSum);
+    type Here = ();
+
+    fn begin(&self) -> Self::Found {
+        (0, StackSum::default())
+    }
+    fn outside(&self) {}
+    fn enter(&self, found: &mut Self::Found, (): (), _: &Frame) {
+        found.0 += 1;
+    }
+    fn stack(&self, found: &mut Self::Found, (): (), _: &Frame, _: u32, sum: StackSum) {
+        found.1.add(sum);
+    }
+    fn leave(&self, _: &mut Self::Found, (): (), _: &Frame, _: StackSum) {}
+    fn join(&self, all: &mut Self::Found, part: Self::Found) {
+        all.0 += part.0;
+        all.1.add(part.1);
+    }
+}
+
+/// A recording with one sample of each of these stacks.
+fn of_stacks(process: Process, table: StacksBuilder, stacks: &[u32]) -> Recording {
+    let sample = |&stack| Sample { weight_ns: 1, thread: 1, stack, count: 1, ..Sample::default() };
+    let bytes: Vec<u8> = stacks.iter().map(sample).flat_map(|sample| sample.to_bytes()).collect();
+    let chunks = vec![EventChunk { thread: u32::MAX, sequence: 1, bytes: bytes.into() }];
+    let events = vec![EventArena { instrument: instrument::CPU.into(), chunks }];
+    let threads = vec![Thread { id: 1, ..Thread::default() }];
+    let stacks = Arc::new(table.finish());
+    Recording { processes: vec![Process { stacks, events, threads, ..process }], ..Recording::default() }
+}
+
+#[test]
+fn deep_stacks_in_turns_are_walked_along_in_a_time_that_grows_with_their_frames() {
+    const DEEP: usize = 400;
+    let (mut table, mut stacks, mut paths) = (StacksBuilder::default(), Vec::new(), [Vec::new(), Vec::new()]);
+    for depth in 0..DEEP {
+        for (path, frames) in paths.iter_mut().enumerate() {
+            frames.insert(0, StackFrame::method(1 + (depth % 5) as u32, Some(path as u32)));
+            stacks.push(table.stack(frames, false));
+        }
+    }
+    let process = Process { functions: vec![Function::default(); 6], ..Process::default() };
+    let recording = of_stacks(process, table, &stacks);
+    let (process, query) = (&recording.processes[0], Query::default());
+    let summed = SummedStacks::of(&recording, process, &query, &SAMPLED_CPU).expect("samples");
+    let (entered, sum) = summed.along(&Catalog::new(process), &Counted);
+    assert_eq!(sum, StackSum { amount: 2 * DEEP as u64, samples: 2 * DEEP as u64 });
+    assert_eq!(entered, 2 * DEEP, "each frame once, in the better order");
+}
+
+#[test]
+fn a_frame_with_many_callees_and_a_path_of_as_many_frames_are_entered_once() {
+    const MANY: u32 = 3_000;
+    let (mut table, mut stacks) = (StacksBuilder::default(), Vec::new());
+    let frame = |number| StackFrame::method(number, None);
+    for number in 1..=MANY {
+        stacks.push(table.stack(&[frame(number), frame(0)], false));
+    }
+    let deep: Vec<StackFrame> = (0..=MANY).map(frame).collect();
+    stacks.push(table.stack(&deep, false));
+    let process = Process { functions: vec![Function::default(); MANY as usize + 1], ..Process::default() };
+    let recording = of_stacks(process, table, &stacks);
+    let (process, query) = (&recording.processes[0], Query::default());
+    let summed = SummedStacks::of(&recording, process, &query, &SAMPLED_CPU).expect("samples");
+    let (entered, _) = summed.along(&Catalog::new(process), &Counted);
+    assert!(entered <= process.stacks.len() + 2, "{entered} of {}", process.stacks.len());
+    let shape = Shape::of(process, &SAMPLED_CPU, &summed.measured, None, false);
+    assert!(shape.len() as usize <= process.stacks.len() + 1, "{}", shape.len());
+}
+
+/// Samples of methods by tier, as each event says on its own.
+fn tiers_of_events(recording: &Recording, query: &Query) -> BTreeMap<(u32, Tier), (u64, u64)> {
+    let process = &recording.processes[0];
+    let stacks = SummedStacks::of(recording, process, query, &SAMPLED_CPU).expect("samples");
+    let mut all: BTreeMap<(u32, Tier), (u64, u64)> = BTreeMap::new();
+    for (number, sum) in stacks.by_number() {
+        let is_kept = |function: u32| !stacks.folded.as_ref().is_some_and(|folded| folded.leaves_out(function));
+        let frames = process.stacks.frames(number).map(|frame| match frame {
+            StackFrame::Method { function, tier, .. } => (function, Some(tier)),
+            _ => (0, None),
+        });
+        let frames: Vec<_> = frames.filter(|(function, _)| is_kept(*function)).collect();
+        if let Some(&(function, Some(tier))) = frames.first() {
+            all.entry((function, tier)).or_default().0 += sum.samples;
+        }
+        for (function, tier) in frames.iter().collect::<BTreeSet<_>>() {
+            if let Some(tier) = tier {
+                all.entry((*function, *tier)).or_default().1 += sum.samples;
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn tiers_that_are_found_along_stacks_are_those_that_each_stack_has() {
+    for (seed, query) in (0..20).flat_map(|seed| queries().into_iter().map(move |query| (seed, query))) {
+        let recording = recording(seed);
+        let process = &recording.processes[0];
+        let stacks = SummedStacks::of(&recording, process, &query, &SAMPLED_CPU).expect("samples");
+        let sums = TierSums::new(process);
+        let found = sums.of_functions(&stacks.along(&Catalog::new(process), &sums));
+        let found: BTreeMap<_, _> =
+            found.iter().map(|(function, tier, samples)| ((*function, *tier), (samples.own, samples.total))).collect();
+        assert_eq!(found, tiers_of_events(&recording, &query), "{seed} {query:?}");
+    }
+}
+
+#[test]
+fn owners_and_edges_that_are_found_along_stacks_are_those_of_trees() {
+    for (seed, query) in (0..20).flat_map(|seed| queries().into_iter().map(move |query| (seed, query))) {
+        let recording = recording(seed);
+        // A tree of all stacks together, as those of one thread are: sums over it go node by node.
+        let merged = paths::select(&recording, &query, &SAMPLED_CPU).expect("paths").remove(0);
+        let tree = merged.merged().expect("stacks").tree();
+        let one = ThreadPaths { thread: None, tree: PathTree::Stacks(Arc::clone(tree)) };
+        let apart = Paths { process: merged.process, threads: vec![one], metric: merged.metric };
+        let catalog = Catalog::new(merged.process);
+        let along = merged.merged().expect("stacks").stacks.along(&catalog, &OwnerSums::new(&merged, &catalog));
+        let of_tree = Owners::of(&apart, &catalog);
+        let work = |owners: &Owners| owners.work_by_owner(|_, _| 1.0).into_iter().collect::<BTreeMap<_, _>>();
+        assert_eq!(work(&along), work(&of_tree), "{seed} {query:?}");
+        let columns = Columns::new(&merged, &catalog, &query);
+        let found = |paths: &Paths<'_>| edges(paths, &catalog, &columns, |(caller, _)| caller != 3);
+        assert_eq!(found(&merged), found(&apart), "{seed} {query:?}");
     }
 }

@@ -44,9 +44,8 @@ pub(crate) fn functions_by<'a>(
     let mut allocations = beside::select(recording, query, metric)?.into_iter();
     let mut samples = 0_u64;
     for paths in paths::select(recording, query, metric)? {
-        let mut sums = ProcessSums::new(&paths, query);
+        let mut sums = ProcessSums::with_tiers(recording, &paths, query);
         totals.push((paths.process, sums.totals));
-        sums.put_tiers(recording, paths.process, query);
         if let Some(more) = beside.next() {
             let more = ProcessSums::new(&more, query);
             samples = samples.saturating_add(more.totals.cpu_ns.unwrap_or(0));

@@ -82,7 +82,7 @@ pub fn lines<'a>(
         let process = paths.process;
         totals.push((process, process::totals(&paths, query)));
         let mut places = Places { process, query, metric, find, known: FxHashMap::default() };
-        for (stack, sum) in paths::sums_of_stacks(process, query, metric) {
+        for (stack, sum) in paths::sums_of_stacks(recording, process, query, metric) {
             if let Some(own) = places.add(&mut sums, stack, sum) {
                 without.add(sum);
                 let blame = own.map(|function| blamed.entry(function.module.path.as_str()).or_default());

@@ -142,8 +142,7 @@ fn neighbours<'a>(recording: &'a Recording, query: &Query, side: Side) -> Result
     let mut items = Vec::new();
     let mut totals = Vec::new();
     for paths in paths::select(recording, query, metric)? {
-        let mut sums = ProcessSums::new(&paths, query);
-        sums.put_tiers(recording, paths.process, query);
+        let sums = ProcessSums::with_tiers(recording, &paths, query);
         totals.push((paths.process, sums.totals));
         let wanted = sums.catalog.wanted(query);
         let is_wanted = |slot: Slot| wanted.get(slot as usize) == Some(&true);

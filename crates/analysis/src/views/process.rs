@@ -2,6 +2,7 @@
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, SourceKind, Thread};
+use clrscope_recording::parallel::fold;
 use rustc_hash::FxHashMap;
 
 use super::rows::{FunctionRow, ThreadOwn, ThreadRow, thread_row};
@@ -9,12 +10,12 @@ use crate::beside::{Allocated, AllocationPaths, Beside};
 use crate::catalog::{Catalog, Role, Slot};
 use crate::columns::Columns;
 use crate::metric::{Amount, Metric, SampleCount};
-use crate::parallel::fold;
+use crate::owners::{OwnerSums, Owners};
 use crate::paths::{Paths, ThreadPaths, UNKNOWN};
 use crate::query::Query;
-use crate::stack_trees::{FunctionSum, FunctionSums, Measured, StackSum, ThreadSum, Wanted};
+use crate::stack_trees::{FunctionSum, FunctionSums, StackSum, ThreadSum, Wanted};
 use crate::sums::{ByFunction, Summed, Summer};
-use crate::tiers::{Tiers, tiers_of_functions};
+use crate::tiers::{OfTier, TierSums, Tiers, tiers_of_functions};
 use crate::times::{Times, Totals};
 
 /// A row in the making.
@@ -55,11 +56,49 @@ impl<'a> ProcessSums<'a> {
     /// Sums the selected threads of a process. Rows per thread are kept only when asked for.
     pub(crate) fn new(paths: &Paths<'a>, query: &Query) -> Self {
         let catalog = Catalog::new(paths.process);
-        if let (Some(tree), Some(measured)) = (paths.merged(), Measured::of(paths.process, paths.metric)) {
-            let wanted = Wanted::new(paths.process, query);
-            let sums = FunctionSums::new(tree, &measured, &wanted, &catalog);
-            return Self::of_stacks(paths, query, catalog, &sums);
+        match paths.merged() {
+            Some(merged) => {
+                let wanted = Wanted::new(paths.process, query);
+                let (sums, ()) = FunctionSums::new(&merged.stacks, &wanted, &catalog, ());
+                Self::of_stacks(paths, query, catalog, &sums)
+            }
+            None => Self::of_trees(paths, query, catalog),
         }
+    }
+
+    /// The sums with the tiers of functions, and the owners of what they did.
+    pub(crate) fn with_owners(recording: &Recording, paths: &Paths<'a>, query: &Query) -> (Self, Owners) {
+        let catalog = Catalog::new(paths.process);
+        let Some(merged) = paths.merged() else {
+            let owners = Owners::of(paths, &catalog);
+            let mut sums = Self::of_trees(paths, query, catalog);
+            sums.put_tiers(recording, paths.process, query);
+            return (sums, owners);
+        };
+        let what = (tier_sums(paths), OwnerSums::new(paths, &catalog));
+        let wanted = Wanted::new(paths.process, query);
+        let (sums, (tiers, owners)) = FunctionSums::new(&merged.stacks, &wanted, &catalog, what);
+        let mut sums = Self::of_stacks(paths, query, catalog, &sums);
+        sums.add_tiers(tier_sums(paths).of_functions(&tiers));
+        (sums, owners)
+    }
+
+    /// The sums with the tiers of functions.
+    pub(crate) fn with_tiers(recording: &Recording, paths: &Paths<'a>, query: &Query) -> Self {
+        let catalog = Catalog::new(paths.process);
+        let Some(merged) = paths.merged() else {
+            let mut sums = Self::of_trees(paths, query, catalog);
+            sums.put_tiers(recording, paths.process, query);
+            return sums;
+        };
+        let wanted = Wanted::new(paths.process, query);
+        let (sums, tiers) = FunctionSums::new(&merged.stacks, &wanted, &catalog, tier_sums(paths));
+        let mut sums = Self::of_stacks(paths, query, catalog, &sums);
+        sums.add_tiers(tier_sums(paths).of_functions(&tiers));
+        sums
+    }
+
+    fn of_trees(paths: &Paths<'a>, query: &Query, catalog: Catalog<'a>) -> Self {
         let columns = Columns::new(paths, &catalog, query);
         let new = || (Summer::default(), Part { keeps_rows: query.per_thread, ..Part::default() });
         let parts = fold(paths.threads.len(), new, |(summer, part), at| {
@@ -153,9 +192,14 @@ impl<'a> ProcessSums<'a> {
     }
 
     /// Puts to the functions in which tiers of their code samples met them.
-    pub(crate) fn put_tiers(&mut self, recording: &Recording, process: &Process, query: &Query) {
-        for (function, tiers) in tiers_of_functions(recording, process, query, self.metric) {
-            self.tiers.entry(self.catalog.slot(function)).or_default().join(&tiers);
+    fn put_tiers(&mut self, recording: &Recording, process: &Process, query: &Query) {
+        let tiers = tiers_of_functions(recording, process, query, self.metric, &self.catalog);
+        self.add_tiers(tiers);
+    }
+
+    fn add_tiers(&mut self, all: Vec<OfTier>) {
+        for (function, tier, samples) in all {
+            self.tiers.entry(self.catalog.slot(function)).or_default().add(tier, samples);
         }
     }
 
@@ -205,6 +249,11 @@ impl<'a> ProcessSums<'a> {
             tiers: self.tiers.get(&slot).copied().filter(|_| thread.is_none()).unwrap_or_default(),
         }
     }
+}
+
+/// What finds the tiers of functions along the stacks of a metric.
+fn tier_sums(paths: &Paths<'_>) -> TierSums {
+    if paths.metric.is_sampled() { TierSums::new(paths.process) } else { TierSums::none() }
 }
 
 /// Sums over everything in the paths of a process.

@@ -4,13 +4,16 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use clrscope_recording::model::{Process, Recording, Sample, Thread};
+use clrscope_recording::parallel::fold;
+use rustc_hash::FxHashMap;
 
 use super::conditions::{Conditions, conditions_of};
 use super::process::totals;
+use crate::measured::{Event, Measured};
 use crate::paths;
 use crate::pieces::share_out;
 use crate::query::{Query, QueryProblem};
-use crate::samples::{Kinds, SAMPLED_CPU, SAMPLED_WALL, fold_samples, lasted_ns};
+use crate::samples::{EventKinds, SAMPLED_CPU, SAMPLED_WALL};
 use crate::select;
 
 /// Pieces that a run is divided into.
@@ -76,29 +79,29 @@ pub fn timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timeline<
     let mut found: Vec<(&'a Process, &'a Thread, Pieces)> = Vec::new();
     for selected in select::threads(recording, query)? {
         let process = selected.process;
-        let new = || (Kinds::new(process), BTreeMap::new());
-        let parts = fold_samples(process, metric.instrument, new, |(kinds, by_thread), sample| {
-            let Some(index) = sample.thread.checked_sub(1).map(|index| index as usize) else { return };
-            let wanted = process.threads.get(index).is_some_and(|thread| query.wants_thread(thread));
-            let first_ns = process.started_ns.saturating_add(sample.time_ns);
-            if wanted && query.wanted_ns(process, first_ns, first_ns.saturating_add(lasted_ns(sample))).is_some() {
-                let kind = if metric.instrument == SAMPLED_CPU.instrument {
-                    kinds.of(sample).name()
-                } else {
-                    sample.state.name()
-                };
-                add(by_thread.entry(index).or_default(), sample, first_ns, kind, piece_ns);
+        let Some(measured) = Measured::of(process, metric) else { continue };
+        let kinds = EventKinds::new(process, &measured);
+        let parts = fold(measured.blocks.len(), Amounts::default, |amounts, at| {
+            for event in measured.blocks[at].events() {
+                let wanted =
+                    process.threads.get(event.thread as usize).is_some_and(|thread| query.wants_thread(thread));
+                let last_ns = event.time_ns.saturating_add(event.lasted_ns);
+                if wanted && query.wanted_ns(process, event.time_ns, last_ns).is_some() {
+                    let kind = if metric.instrument == SAMPLED_CPU.instrument {
+                        kinds.of(&event).name()
+                    } else {
+                        Sample::flagged(event.flags).state.name()
+                    };
+                    add(amounts, &event, kind, piece_ns);
+                }
             }
         });
-        let mut by_thread: BTreeMap<usize, Pieces> = BTreeMap::new();
-        for (index, pieces) in parts.into_iter().flat_map(|(_, part)| part) {
-            let all = by_thread.entry(index).or_default();
-            for (piece, amount) in pieces {
-                let sum = all.entry(piece).or_default();
-                *sum = sum.saturating_add(amount);
-            }
+        let mut by_thread: BTreeMap<u32, Pieces> = BTreeMap::new();
+        for ((thread, piece, kind), amount) in parts.into_iter().flatten() {
+            let sum = by_thread.entry(thread).or_default().entry((piece, kind)).or_default();
+            *sum = sum.saturating_add(amount);
         }
-        found.extend(by_thread.into_iter().map(|(index, pieces)| (process, &process.threads[index], pieces)));
+        found.extend(by_thread.into_iter().map(|(index, pieces)| (process, &process.threads[index as usize], pieces)));
     }
     let sum = |pieces: &Pieces| pieces.values().fold(0_u64, |sum, amount| sum.saturating_add(*amount));
     found.sort_by_key(|(process, thread, pieces)| (Reverse(sum(pieces)), process.pid, thread.id));
@@ -111,10 +114,13 @@ pub fn timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timeline<
     Ok(Timeline { rows, left_out, lanes, piece_ns, conditions: conditions_of(recording, query, metric, &totals) })
 }
 
+/// Amounts by thread, piece and kind.
+type Amounts = FxHashMap<(u32, u64, &'static str), u64>;
+
 /// Adds a sample to the pieces that it lasted in.
-fn add(pieces: &mut Pieces, sample: &Sample, first_ns: u64, kind: &'static str, piece_ns: u64) {
-    share_out(first_ns, lasted_ns(sample), sample.weight_ns, piece_ns, PIECES, |piece, amount| {
-        let sum = pieces.entry((piece, kind)).or_default();
+fn add(amounts: &mut Amounts, event: &Event, kind: &'static str, piece_ns: u64) {
+    share_out(event.time_ns, event.lasted_ns, event.amount, piece_ns, PIECES, |piece, amount| {
+        let sum = amounts.entry((event.thread, piece, kind)).or_default();
         *sum = sum.saturating_add(amount);
     });
 }
@@ -148,11 +154,16 @@ fn lane<'a>(pid: u32, thread: &'a Thread, found: &Pieces) -> Lane<'a> {
 mod tests {
     use super::*;
 
+    fn added(lasted_ns: u64, amount: u64, kind: &'static str, piece_ns: u64) -> Pieces {
+        let mut amounts = Amounts::default();
+        let event = Event { time_ns: 150, lasted_ns, amount, thread: 0, stack: 0, samples: 1, flags: 0, about: 0 };
+        add(&mut amounts, &event, kind, piece_ns);
+        amounts.into_iter().map(|((_, piece, kind), amount)| ((piece, kind), amount)).collect()
+    }
+
     #[test]
     fn what_lasts_is_shared_out_among_the_pieces() {
-        let mut pieces = Pieces::new();
-        let sample = Sample { weight_ns: 1_000, count: 4, ..Sample::default() };
-        add(&mut pieces, &sample, 150, "waiting", 100);
+        let pieces = added(1_000, 1_000, "waiting", 100);
         let amounts: Vec<u64> = pieces.values().copied().collect();
         assert_eq!(amounts, [50, 100, 100, 100, 100, 100, 100, 100, 100, 100, 50]);
         assert_eq!(pieces.keys().next(), Some(&(1, "waiting")));
@@ -160,11 +171,8 @@ mod tests {
 
     #[test]
     fn a_single_sample_is_a_moment_and_a_lie_is_bounded() {
-        let mut pieces = Pieces::new();
-        add(&mut pieces, &Sample { weight_ns: 1_000, count: 1, ..Sample::default() }, 150, "own", 100);
-        assert_eq!(pieces.into_iter().collect::<Vec<_>>(), [((1, "own"), 1_000)]);
-        let mut pieces = Pieces::new();
-        add(&mut pieces, &Sample { weight_ns: u64::MAX, count: 2, ..Sample::default() }, 0, "own", 1);
+        assert_eq!(added(0, 1_000, "own", 100).into_iter().collect::<Vec<_>>(), [((1, "own"), 1_000)]);
+        let pieces = added(u64::MAX, u64::MAX, "own", 1);
         assert!(pieces.len() as u64 <= PIECES + 1);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -101,14 +101,19 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Answers, `pending` first, until somebody asks for news and there may be some: that question is handed back. `None` when
-    /// nobody asks any more. As soon as somebody looks at a recording that stays as it is, all its documents are made on another
-    /// thread.
+    /// nobody asks any more. All documents of a recording that stays as it is are made on another thread meanwhile: the first of
+    /// them while a browser still starts.
     fn answer(&self, asks: &Receiver<Ask>, mut pending: Option<Ask>, began: Instant) -> Option<Ask> {
         let pause = PAUSE.max(began.elapsed());
         let read = Instant::now();
         let (kept, is_over) = (&Mutex::new(Kept::default()), &AtomicBool::new(false));
         thread::scope(|scope| {
-            let mut ahead = self.is_final.then(|| self.served.beside());
+            if self.is_final {
+                let served = self.served.beside();
+                let work = move || make_ahead(&served, kept, is_over);
+                // Without another thread documents are made when they are asked for.
+                let _ = thread::Builder::new().name("ahead".to_owned()).spawn_scoped(scope, work);
+            }
             let next = loop {
                 let ask = match pending.take() {
                     Some(ask) => ask,
@@ -120,13 +125,7 @@ impl Reading<'_> {
                 if matches!(ask.question, Question::Standing) && read.elapsed() >= pause && self.has_news() {
                     break Some(ask);
                 }
-                let is_document = matches!(ask.question, Question::Document(_));
                 self.one(ask, kept);
-                if let Some(served) = ahead.take_if(|_| is_document) {
-                    let work = move || make_ahead(&served, kept, is_over);
-                    // Without another thread documents are made when they are asked for.
-                    let _ = thread::Builder::new().name("ahead".to_owned()).spawn_scoped(scope, work);
-                }
             };
             is_over.store(true, Ordering::Relaxed);
             next
@@ -164,32 +163,36 @@ fn make_ahead(served: &Served<'_>, kept: &Mutex<Kept>, is_over: &AtomicBool) {
     }
 }
 
+/// An answer, which whoever asks for it first makes while others who ask wait.
 fn document(served: &Served<'_>, wanted: Wanted, kept: &Mutex<Kept>) -> Arc<str> {
     let known = || kept.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = known().answers.get(&wanted) {
-        return Arc::clone(known);
+    let place = Arc::clone(known().answers.entry(wanted.clone()).or_default());
+    let mut is_new = false;
+    let answer = place.get_or_init(|| {
+        is_new = true;
+        served.document(&wanted).unwrap_or_else(|error| problem(&error.to_string())).into()
+    });
+    if is_new {
+        known().make_room(answer.len());
     }
-    let answer = served.document(&wanted).unwrap_or_else(|error| problem(&error.to_string()));
-    let answer: Arc<str> = answer.into();
-    known().keep(wanted, &answer);
-    answer
+    Arc::clone(answer)
 }
 
-/// Answers that were given, as long as there is room for them.
+/// Answers that were given or are being made, as long as there is room for them.
 #[derive(Default)]
 struct Kept {
-    answers: HashMap<Wanted, Arc<str>>,
+    answers: HashMap<Wanted, Arc<OnceLock<Arc<str>>>>,
     size: usize,
 }
 
 impl Kept {
-    fn keep(&mut self, wanted: Wanted, answer: &Arc<str>) {
-        if self.size + answer.len() > MOST_KEPT {
+    /// Forgets all answers where one more of a size is too much.
+    fn make_room(&mut self, size: usize) {
+        self.size += size;
+        if self.size > MOST_KEPT {
             self.answers.clear();
             self.size = 0;
         }
-        self.size += answer.len();
-        self.answers.insert(wanted, Arc::clone(answer));
     }
 }
 

@@ -18,7 +18,10 @@ macro_rules! by_number {
             /// The one with this number; the default for a number from the future.
             #[must_use]
             pub fn from_number(number: u32) -> Self {
-                Self::ALL.iter().copied().find(|one| *one as u32 == number).unwrap_or_default()
+                match number {
+                    $($number => Self::$variant,)*
+                    _ => Self::default(),
+                }
             }
 
             /// The name in JSON and in tables.

@@ -32,12 +32,6 @@ impl Sample {
     /// The bytes as they are stored.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; sample::BYTES] {
-        let flag = |on: bool, bit: u32| if on { bit } else { 0 };
-        let flags = self.state as u32
-            | (self.activity as u32) << sample::ACTIVITY
-            | flag(self.complete, sample::COMPLETE)
-            | flag(self.kernel, sample::KERNEL)
-            | flag(self.profiler, sample::PROFILER);
         let mut bytes = [0; sample::BYTES];
         for (at, value) in [(sample::TIME, self.time_ns), (sample::WEIGHT, self.weight_ns)] {
             bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
@@ -46,7 +40,7 @@ impl Sample {
             (sample::THREAD, self.thread),
             (sample::STACK, self.stack),
             (sample::COUNT, self.count),
-            (sample::FLAGS, flags),
+            (sample::FLAGS, self.flags()),
         ];
         for (at, value) in words {
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
@@ -54,22 +48,40 @@ impl Sample {
         bytes
     }
 
+    /// State, activity and what else is known of the thread's place, in one number, as they are stored.
+    #[must_use]
+    pub fn flags(&self) -> u32 {
+        let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+        self.state as u32
+            | (self.activity as u32) << sample::ACTIVITY
+            | flag(self.complete, sample::COMPLETE)
+            | flag(self.kernel, sample::KERNEL)
+            | flag(self.profiler, sample::PROFILER)
+    }
+
+    /// A sample of which [flags](Self::flags) alone are known.
+    #[inline]
+    #[must_use]
+    pub fn flagged(flags: u32) -> Self {
+        Self {
+            state: ThreadState::from_number(flags & sample::STATE),
+            activity: Activity::from_number(flags >> sample::ACTIVITY & 0xFF),
+            complete: flags & sample::COMPLETE != 0,
+            kernel: flags & sample::KERNEL != 0,
+            profiler: flags & sample::PROFILER != 0,
+            ..Self::default()
+        }
+    }
+
     /// The samples in a chunk's bytes. One that is cut off is none.
     pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
-        chunk.chunks_exact(sample::BYTES).map(|bytes| {
-            let flags = u32_at(bytes, sample::FLAGS);
-            Self {
-                time_ns: u64_at(bytes, sample::TIME),
-                weight_ns: u64_at(bytes, sample::WEIGHT),
-                thread: u32_at(bytes, sample::THREAD),
-                stack: u32_at(bytes, sample::STACK),
-                count: u32_at(bytes, sample::COUNT),
-                state: ThreadState::from_number(flags & sample::STATE),
-                activity: Activity::from_number(flags >> sample::ACTIVITY & 0xFF),
-                complete: flags & sample::COMPLETE != 0,
-                kernel: flags & sample::KERNEL != 0,
-                profiler: flags & sample::PROFILER != 0,
-            }
+        chunk.chunks_exact(sample::BYTES).map(|bytes| Self {
+            time_ns: u64_at(bytes, sample::TIME),
+            weight_ns: u64_at(bytes, sample::WEIGHT),
+            thread: u32_at(bytes, sample::THREAD),
+            stack: u32_at(bytes, sample::STACK),
+            count: u32_at(bytes, sample::COUNT),
+            ..Self::flagged(u32_at(bytes, sample::FLAGS))
         })
     }
 }

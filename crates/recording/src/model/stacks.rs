@@ -128,15 +128,6 @@ pub struct Stacks {
     parts: Vec<Part>,
 }
 
-/// A node of the stack table, by its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StackPlace {
-    /// The frame; `None` stands for frames that were not kept.
-    pub frame: Option<StackFrame>,
-    /// Place of the caller, always smaller than the node's own; `None` for the outermost.
-    pub caller: Option<usize>,
-}
-
 impl Stacks {
     /// Frames of a stack at most.
     pub const DEEPEST: usize = stack::DEEPEST;
@@ -154,10 +145,14 @@ impl Stacks {
     }
 
     /// Place of a stack's innermost frame among all nodes, from 0; `None` for a number that is no stack's.
+    #[inline]
     #[must_use]
     pub fn place(&self, number: u32) -> Option<usize> {
-        let after = self.parts.partition_point(|part| part.first <= number);
-        let part = self.parts.get(after.checked_sub(1)?)?;
+        let part = match self.parts.as_slice() {
+            // Only a damaged table has several.
+            [part] => Some(part).filter(|part| part.first <= number),
+            parts => parts.get(parts.partition_point(|part| part.first <= number).checked_sub(1)?),
+        }?;
         let within = (number - part.first) as usize;
         (within < part.nodes).then(|| part.at + within)
     }
@@ -170,12 +165,18 @@ impl Stacks {
         part.map_or(0, |part| part.first + (place - part.at) as u32)
     }
 
-    /// The node at a place.
+    /// Place of the caller of the node at a place, always smaller than that; `None` for the outermost.
+    #[inline]
     #[must_use]
-    pub fn at(&self, place: usize) -> Option<StackPlace> {
-        let node = self.nodes.get(place)?;
-        let frame = (!node.is_cut()).then(|| node.frame());
-        Some(StackPlace { frame, caller: self.place(node.parent) })
+    pub fn caller_of(&self, place: usize) -> Option<usize> {
+        self.place(self.nodes.get(place)?.parent)
+    }
+
+    /// The frame at a place; `None` for frames that were not kept.
+    #[inline]
+    #[must_use]
+    pub fn frame_at(&self, place: usize) -> Option<StackFrame> {
+        self.nodes.get(place).filter(|node| !node.is_cut()).map(StackNode::frame)
     }
 
     /// The frames of the stack with this number, innermost first; none for a number that is no stack's.

@@ -114,10 +114,8 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     // Code of the SDK's tools is nobody's own as long as a program of the user is there, too.
     let has_users = paths.iter().any(|paths| is_users(paths.process));
     for paths in paths {
-        let mut sums = ProcessSums::new(&paths, query);
-        sums.put_tiers(recording, paths.process, query);
+        let (sums, owners) = ProcessSums::with_owners(recording, &paths, query);
         totals.push((paths.process, sums.totals));
-        let owners = Owners::of(&paths, &sums.catalog);
         let wanted = sums.catalog.wanted(query);
         let all: Vec<FunctionRow<'a>> = sums.rows(&wanted).collect();
         let is_own = !has_users || is_users(paths.process);

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, Sample, ThreadRole, ThreadState};
+use clrscope_recording::parallel::fold;
 use rustc_hash::FxHashMap;
 
 use super::OwnRow;
@@ -11,11 +12,13 @@ use crate::catalog::{Catalog, Slot};
 use crate::columns::Columns;
 use crate::edges::edges;
 use crate::function::FunctionRef;
+use crate::measured::Measured;
 use crate::owners::OwnFrames;
 use crate::paths::Paths;
 use crate::query::{Query, QueryProblem};
-use crate::samples::{Kinds, SampleKind, each_sample, fold_samples, lasted_ns};
+use crate::samples::{EventKinds, SAMPLED_CPU, SampleKind, each_sample, lasted_ns};
 use crate::select;
+use crate::stack_trees::Wanted;
 use crate::views::rows::ThreadRow;
 
 /// Threads with less than this share of the time are not shown one by one.
@@ -104,13 +107,16 @@ pub(super) fn kinds(recording: &Recording, query: &Query) -> Result<Vec<KindRow>
     let mut sums = vec![(0_u64, 0_u64); SampleKind::ALL.len()];
     for selected in select::threads(recording, query)? {
         let process = selected.process;
-        let new = || (Kinds::new(process), vec![(0, 0); SampleKind::ALL.len()]);
-        let parts = fold_samples(process, instrument::CPU, new, |(kinds, sums), sample| {
-            if wants(query, process, sample) {
-                add(&mut sums[kinds.of(sample) as usize], (sample.count.into(), sample.weight_ns));
-            }
+        let Some(measured) = Measured::of(process, &SAMPLED_CPU) else { continue };
+        let kinds = EventKinds::new(process, &measured);
+        let wanted = Wanted::new(process, query);
+        let new = || vec![(0, 0); SampleKind::ALL.len()];
+        let parts = fold(measured.blocks.len(), new, |sums, at| {
+            wanted.each_whole(&measured.blocks[at], |event| {
+                add(&mut sums[kinds.of(event) as usize], (event.samples.into(), event.amount));
+            });
         });
-        for (_, part) in parts {
+        for part in parts {
             sums.iter_mut().zip(part).for_each(|(sum, more)| add(sum, more));
         }
     }

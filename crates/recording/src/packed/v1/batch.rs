@@ -1,18 +1,12 @@
 //! Sections read several at a time, on several processors: a large file is mostly checksums and decompression.
 
-use std::num::NonZero;
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-
 use super::index::Section;
+use crate::parallel::each;
 
 /// Bytes of content that are in memory at a time, unless a single section has more.
 const MOST: u64 = 32 << 20;
 /// Fewer bytes are not worth another thread.
 const LEAST: u64 = 1 << 20;
-/// Threads at most.
-const MAX_WORKERS: usize = 4;
 
 /// Number of the first sections that are read together: at least one, of those that are there.
 pub(super) fn length(sections: &[Section]) -> usize {
@@ -27,32 +21,10 @@ pub(super) fn length(sections: &[Section]) -> usize {
 /// The results of `examine` for each section, in their order.
 pub(super) fn examined<T: Send>(sections: &[Section], examine: impl Fn(&Section) -> T + Sync) -> Vec<T> {
     let stored = sections.iter().fold(0_u64, |sum, section| sum.saturating_add(section.head.stored));
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let workers = if stored < LEAST { 1 } else { processors.min(MAX_WORKERS).min(sections.len()) };
-    if workers < 2 {
+    if stored < LEAST {
         return sections.iter().map(examine).collect();
     }
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            match sections.get(at) {
-                Some(section) => done.push((at, examine(section))),
-                None => return done,
-            }
-        }
-    };
-    let mut all = thread::scope(|scope| {
-        // Where memory for a thread is not to be had, those that are there do all of it.
-        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-        let others: Vec<_> = (1..workers).filter_map(spawn).collect();
-        let mut all = work();
-        others.into_iter().for_each(|other| all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic))));
-        all
-    });
-    all.sort_unstable_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, result)| result).collect()
+    each(sections.len(), |at| examine(&sections[at]))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Threads of a recording in parallel, a few at a time: each worker holds one decoded tree.
+//! Work that several threads share: parts of a recording are read and summed a few at a time, each worker with what it holds of one.
 
 use std::cell::Cell;
 use std::num::NonZero;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
-/// No more trees than this are decoded at once, however many processors there are.
+/// Workers at most, however many processors there are: each may hold a decoded tree.
 const MAX_WORKERS: usize = 4;
 
 thread_local! {
@@ -15,7 +15,7 @@ thread_local! {
     static PROCESSORS: Cell<Option<NonZero<usize>>> = const { Cell::new(None) };
 }
 
-/// Calls `work`; the analysis that is asked for in `work`, on the calling thread, uses at most `count`
+/// Calls `work`; what is read or analysed in `work`, on the calling thread, uses at most `count`
 /// processors. The results are the same for every `count`: invariant 9 of ARCHITECTURE.md.
 pub fn with_processors<T>(count: NonZero<usize>, work: impl FnOnce() -> T) -> T {
     /// Restores the count of the caller, when `work` panics too.
@@ -39,7 +39,7 @@ fn processors() -> usize {
 ///
 /// # Panics
 /// When `step` panics on any worker, with what `step` panicked with.
-pub(crate) fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl Fn(&mut S, usize) + Sync) -> Vec<S> {
+pub fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl Fn(&mut S, usize) + Sync) -> Vec<S> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut state = new();
@@ -66,9 +66,20 @@ pub(crate) fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl
 ///
 /// # Panics
 /// As [`fold`].
-pub(crate) fn each_mut<T: Send>(items: &mut [T], step: impl Fn(&mut T) + Sync) {
+pub fn each_mut<T: Send>(items: &mut [T], step: impl Fn(&mut T) + Sync) {
     let items: Vec<Mutex<&mut T>> = items.iter_mut().map(Mutex::new).collect();
     fold(items.len(), || (), |(), at| step(&mut items[at].lock().unwrap_or_else(PoisonError::into_inner)));
+}
+
+/// The results of `make` for every number below `count`, in their order.
+///
+/// # Panics
+/// As [`fold`].
+pub fn each<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let parts = fold(count, Vec::new, |made, at| made.push((at, make(at))));
+    let mut all: Vec<(usize, T)> = parts.into_iter().flatten().collect();
+    all.sort_unstable_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, made)| made).collect()
 }
 
 #[cfg(test)]

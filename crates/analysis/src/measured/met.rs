@@ -1,0 +1,71 @@
+//! Sets of places in a stack table.
+
+/// Set of places in a stack table, each with its number among those that are in it.
+pub(super) struct Met {
+    bits: Vec<u64>,
+    /// Members before each word.
+    before: Vec<u32>,
+}
+
+impl Met {
+    pub(super) fn of(places: usize) -> Self {
+        Self { bits: vec![0; places.div_ceil(64)], before: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, place: u32) {
+        self.bits[place as usize / 64] |= 1 << (place % 64);
+    }
+
+    #[inline]
+    pub(super) fn has(&self, place: u32) -> bool {
+        self.bits[place as usize / 64] >> (place % 64) & 1 != 0
+    }
+
+    pub(super) fn join(&mut self, other: &Self) {
+        self.bits.iter_mut().zip(&other.bits).for_each(|(all, more)| *all |= more);
+    }
+
+    pub(super) fn count(&mut self) {
+        let mut all = 0;
+        let before = |word: &u64| {
+            all += word.count_ones();
+            all - word.count_ones()
+        };
+        self.before = self.bits.iter().map(before).collect();
+    }
+
+    /// Number of a member, from 1.
+    #[inline]
+    pub(super) fn number(&self, place: u32) -> u32 {
+        let (word, bit) = (place as usize / 64, place % 64);
+        1 + self.before[word] + (self.bits[word] & ((1 << bit) - 1)).count_ones()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.bits).flat_map(|(at, &word)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some(at * 64 + bit)
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_have_their_numbers_in_order() {
+        let mut met = Met::of(300);
+        let all = [0, 1, 63, 64, 130, 299];
+        all.iter().for_each(|&place| met.add(place));
+        met.count();
+        assert_eq!(met.iter().collect::<Vec<_>>(), all);
+        assert_eq!(all.map(|place| met.number(place)), [1, 2, 3, 4, 5, 6]);
+        assert!(met.has(299) && !met.has(298));
+    }
+}
