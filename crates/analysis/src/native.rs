@@ -53,6 +53,10 @@ fn thread_start(modules: &[Module], symbols: &[NativeSymbol], stacks: &Stacks) -
     counts.into_iter().max_by_key(|(place, count)| (*count, *place)).map(|(place, _)| place)
 }
 
+/// Name of what stands between a handler of a signal and what the signal interrupted, and its symbol.
+const SIGNAL: &str = "[signal]";
+const SIGNAL_RETURN: &str = "__restore_rt";
+
 /// Name of the function that stands for all ways into interrupts of the kernel.
 const INTERRUPTS: &str = "[interrupts]";
 
@@ -71,6 +75,7 @@ fn function_at(of: Option<&Module>, module: u32, symbol: Option<&NativeSymbol>, 
         // Time whose place in the kernel nobody saw is charged to its first byte.
         (_, ModuleKind::Kernel) if offset == 0 => library.to_owned(),
         (Some(symbol), ModuleKind::Kernel) if enters_interrupt(&symbol.name) => INTERRUPTS.to_owned(),
+        (Some(symbol), ModuleKind::Native) if symbol.name == SIGNAL_RETURN => SIGNAL.to_owned(),
         (Some(symbol), _) if !symbol.name.is_empty() => symbol.name.clone(),
         (_, ModuleKind::Kernel | ModuleKind::Stub) => library.to_owned(),
         (Some(symbol), _) => format!("{library}+{:#x}", symbol.offset),
@@ -95,7 +100,7 @@ mod tests {
         let module = |name: &str, kind| Module { name: name.into(), kind, ..Module::default() };
         let mut stacks = StacksBuilder::default();
         let native = |module, offset| StackFrame::Native { module, offset };
-        let places = [(1, 0x12), (1, 0x15), (1, 0x20), (1, 0x90), (2, 7), (2, 0), (3, 1), (9, 1)];
+        let places = [(1, 0x12), (1, 0x15), (1, 0x20), (1, 0x31), (1, 0x90), (2, 7), (2, 0), (3, 1), (9, 1)];
         let numbers = places.map(|(module, offset)| stacks.stack(&[native(module, offset)], false));
         let symbol = |offset, name: &str| NativeSymbol { module: 1, offset, size: 8, name: name.into() };
         let process = Process {
@@ -109,6 +114,7 @@ mod tests {
             native_symbols: vec![
                 symbol(0x10, "begin"),
                 symbol(0x1e, ""),
+                symbol(0x30, "__restore_rt"),
                 NativeSymbol { module: 2, offset: 0, size: 4, name: "_text".into() },
             ],
             stacks: Arc::new(stacks.finish()),
@@ -128,6 +134,7 @@ mod tests {
             ("begin", "native", 1),
             ("begin", "native", 1),
             ("libx.so+0x1e", "native", 1),
+            ("[signal]", "native", 1),
             ("libx.so+0x90", "native", 1),
             ("[kernel]", "kernel", 2),
             ("[kernel]", "kernel", 2),
@@ -135,7 +142,7 @@ mod tests {
             ("(unknown)+0x1", "native", 9),
         ];
         assert_eq!(numbers.map(name), expected);
-        assert_eq!(process.functions.len(), 3 + 6);
+        assert_eq!(process.functions.len(), 3 + 7);
         assert_eq!(process.stacks.native_places().count(), 0);
     }
 

@@ -39,6 +39,11 @@ impl<const COUNTERS: usize> Gate<COUNTERS> {
         (!self.is_closed.load(Ordering::SeqCst)).then_some(inside)
     }
 
+    /// Number of those inside, as it is a moment later or was a moment before.
+    pub(crate) fn inside(&self) -> usize {
+        self.inside.iter().map(|counter| counter.0.load(Ordering::SeqCst)).sum()
+    }
+
     /// Lets nobody in any more. Those inside may still be there.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);

@@ -20,6 +20,13 @@ const INTERVAL: Duration = Duration::from_millis(10);
 /// Time that a sample may wait for a collection that is under way.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// Pauses between half and one and a half of the interval, evenly spread: at a regular interval a loop whose rounds take as long, or a third of it,
+/// would be seen at always the same places.
+fn pauses() -> impl Iterator<Item = Duration> {
+    // The fractions of the multiples of the golden ratio fill the range from 0 to 1 without gaps.
+    (0_u32..).map(|number| INTERVAL / 2 + INTERVAL.mul_f64((f64::from(number) * 0.618_033_988_749_895).fract()))
+}
+
 /// The profiler the runtime makes when it loads this library.
 struct Sampler(Arc<State>);
 
@@ -48,7 +55,10 @@ impl Profiler for Sampler {
         let state = Arc::new(State { info: info.clone(), names: NameCache::new(), samples: Mutex::default() });
         let own = Arc::clone(&state);
         OwnThread::start(info, "sampler", move |thread| {
-            while thread.sleep(INTERVAL) {
+            for pause in pauses() {
+                if !thread.sleep(pause) {
+                    break;
+                }
                 own.sample();
             }
         })?;

@@ -5,6 +5,7 @@ use clrscope_testkit as testkit;
 #[test]
 fn known_shares_are_sampled_and_the_program_is_unchanged() {
     let library = testkit::example("sampler");
+    let mut sums = (0, 0);
     testkit::each_runtime(|runtime| {
         let folder = testkit::scratch();
         let output = folder.path().join("stacks.txt");
@@ -28,8 +29,17 @@ fn known_shares_are_sampled_and_the_program_is_unchanged() {
         let asleep = count("sleeper;");
         let version = &runtime.version;
         assert!(three + one > 40 && asleep > 40, "on .NET {version}:\n{text}");
-        let ratio = three as f64 / one as f64;
-        assert!((2.0..4.5).contains(&ratio), "{three} to {one} on .NET {version}:\n{text}");
+        assert!(is_three_to_one(three, one), "{three} to {one} on .NET {version}:\n{text}");
+        sums = (sums.0 + three, sums.1 + one);
         assert_eq!(count("sleeper;Amounts.Program::Three"), 0, "on .NET {version}:\n{text}");
     });
+    assert!(is_three_to_one(sums.0, sums.1), "{} to {} on all together", sums.0, sums.1);
+}
+
+/// Whether so many samples of each can be those of three quarters and one quarter of the time, within five standard deviations. On a busy machine
+/// several samples may meet the program before it has got any further, and are worth less than as many others: 172 to 97 was seen once, and
+/// ten runs beside had 1,509 to 537 together.
+fn is_three_to_one(three: u64, one: u64) -> bool {
+    let all = (three + one) as f64;
+    (three as f64 / all - 0.75).abs() < 5.0 * (0.75 * 0.25 / all).sqrt()
 }

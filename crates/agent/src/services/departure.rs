@@ -9,11 +9,11 @@
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clr_profiler::{Events, HResult, ProfilerInfo};
-use clrscope_recording::writer::is_abandoned;
+use clrscope_recording::writer::{is_abandoned, monotonic_ns};
 
 use super::developer_log::{Level, log};
 use crate::os::process::{niceness, runnable_per_processor};
@@ -23,6 +23,9 @@ const LOOK_NS: u64 = 500_000_000;
 /// Milliseconds that the runtime lets callbacks take at first, at least and at most. Where one takes longer the runtime looks again
 /// after twice that time, and then after ten minutes only.
 const EVACUATION_MS: RangeInclusive<u32> = 500..=8_000;
+/// Longest wait for callbacks that were under way when the recording ended: on a busy machine the first one, about all modules that
+/// are loaded, takes seconds of a program that gets a hundredth of a processor.
+const LONGEST_CALLBACK_NS: u64 = 60_000_000_000;
 /// Milliseconds more for each thread that waits for the same processor: a thread may have to wait for its turn in the middle of a callback.
 const TURN_MS: u32 = 20;
 /// So many times less of a processor has a program for each step of its niceness.
@@ -33,6 +36,8 @@ pub(crate) struct Departure {
     folder: Option<PathBuf>,
     info: ProfilerInfo,
     next_look: AtomicU64,
+    /// Time since which the agent wants to leave.
+    wanted_ns: OnceLock<u64>,
     /// The runtime never took the agent, and has nothing to let go of.
     was_refused: AtomicBool,
     /// Told once why the runtime does not let go.
@@ -46,6 +51,7 @@ impl Departure {
             folder,
             info: info.clone(),
             next_look: AtomicU64::new(0),
+            wanted_ns: OnceLock::new(),
             was_refused: AtomicBool::new(false),
             told: Once::new(),
         }
@@ -72,6 +78,12 @@ impl Departure {
         }
         // So that few callbacks are under way when the runtime looks. Where that is refused they are waited for all the same.
         let _ = self.info.set_events(Events::NONE);
+        // The runtime looks for callbacks twice, and then after ten minutes only.
+        let now_ns = monotonic_ns();
+        let wanted_ns = *self.wanted_ns.get_or_init(|| now_ns);
+        if !may_ask(self.info.callbacks_under_way(), wanted_ns, now_ns) {
+            return false;
+        }
         match self.info.request_detach(evacuation_ms(runnable_per_processor(), niceness())) {
             Ok(()) => true,
             Err(error) if error.hresult() == HResult::PROFILER_DETACHING => true,
@@ -81,6 +93,12 @@ impl Departure {
             }
         }
     }
+}
+
+/// Whether the runtime may be asked now, given how many callbacks are under way: none, or there have been some since `wanted_ns`, and nobody
+/// should wait for longer.
+fn may_ask(under_way: usize, wanted_ns: u64, now_ns: u64) -> bool {
+    under_way == 0 || now_ns >= wanted_ns + LONGEST_CALLBACK_NS
 }
 
 /// Milliseconds that a callback may take where so many threads want each processor.
@@ -99,5 +117,12 @@ mod tests {
     fn programs_that_get_little_of_a_busy_processor_have_longer_for_their_callbacks() {
         assert_eq!((evacuation_ms(1, 0), evacuation_ms(1, 19), evacuation_ms(40, -5)), (500, 1_387, 800));
         assert_eq!((evacuation_ms(9, 10), evacuation_ms(9, 19), evacuation_ms(u32::MAX, 0)), (1_676, 8_000, 8_000));
+    }
+
+    /// The runtime was asked while it told of the attach, which takes long on a busy machine, and looked again after ten minutes only.
+    #[test]
+    fn the_runtime_is_asked_when_no_callback_is_under_way() {
+        assert!(may_ask(0, 7, 7) && !may_ask(1, 7, 7) && !may_ask(2, 7, LONGEST_CALLBACK_NS));
+        assert!(may_ask(1, 7, 7 + LONGEST_CALLBACK_NS), "a callback that waits for something the program never does");
     }
 }

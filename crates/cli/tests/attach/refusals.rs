@@ -9,7 +9,7 @@ use clrscope_testkit::{self as testkit, Runtime, confine};
 use serde_json::Value;
 
 use crate::common::TestFolder;
-use crate::server::{Server, attach, kill, listed, recorded, refused, said, some_runtime, thrown};
+use crate::server::{Server, attach, kill, listed, recorded, refused, rows, said, some_runtime, thrown};
 
 #[test]
 fn a_second_attach_at_once_is_refused() {
@@ -134,6 +134,41 @@ fn root_attaches_to_the_programs_of_others_and_others_not_to_those_of_root() {
     let list = String::from_utf8_lossy(&as_other(&["ps"]).stdout).into_owned();
     let line = list.lines().find(|line| line.contains(&server.pid.to_string())).unwrap_or_else(|| panic!("{list}"));
     assert!(line.contains("(of another user, root)"), "{line}");
+    server.end();
+}
+
+/// Root and the program's own user; both have agent and recording in one folder of temporary files.
+#[test]
+fn two_users_that_attach_at_once_have_one_clear_outcome_each() {
+    let Some(server) = as_somebody(some_runtime()) else { return };
+    let place = TestFolder::new();
+    let tool = place.file("clrscope");
+    fs::copy(env!("CARGO_BIN_EXE_clrscope"), &tool).expect("a copy");
+    open_to_all(place.path());
+    let launchers = ["root.clrs", "somebody.clrs"].map(|name| {
+        let mut command = Command::new(&tool);
+        command.args(["attach", &server.pid.to_string(), "-i", "exceptions", "--duration", "300ms", "-o", name]);
+        command.current_dir(place.path()).env("HOME", place.path());
+        let mut command = if name == "root.clrs" { command } else { confine::as_user(SOMEBODY, &command) };
+        (name, command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the tool starts"))
+    });
+    let outcomes = launchers.map(|(name, launcher)| {
+        let output = launcher.wait_with_output().expect("it ends");
+        let said = said(&output);
+        match output.status.success() {
+            true => assert!(thrown(&rows(&place, name)) > 0, "{name}: {said}"),
+            false => {
+                let words: Vec<&str> = said.lines().map(|line| line.split(' ').next().unwrap_or_default()).collect();
+                assert_eq!(words, ["error:", "why:", "hint:"], "{name}: {said}");
+                assert!(said.contains("why: another 'clrscope attach'"), "{name}: {said}");
+                assert!(!place.file(name).exists(), "{name}: nothing is left");
+            }
+        }
+        output.status.success()
+    });
+    assert!(outcomes.contains(&true), "one of them got it");
+    assert_eq!(server.left_over(), BTreeSet::new());
+    fs::remove_dir_all(format!("/tmp/clrscope-attach-{SOMEBODY}")).expect("the agent's folder");
     server.end();
 }
 

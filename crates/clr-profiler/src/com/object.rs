@@ -10,6 +10,7 @@ use windows_core::{HRESULT, implement};
 use crate::boundary::guard;
 use crate::call_context::{CallContext, during};
 use crate::call_stacks::FollowExceptions;
+use crate::gate::Inside;
 use crate::hooks::FunctionMapper;
 use crate::info::LAST_WAIT;
 use crate::profiler::Loader;
@@ -36,7 +37,14 @@ pub(super) struct CallbackObject {
 }
 
 impl CallbackObject {
+    /// A callback begins, and ends when the answer is dropped.
+    #[inline]
+    fn under_way(&self) -> Option<Inside<'_>> {
+        self.info.get().and_then(ProfilerInfo::callback_begins)
+    }
+
     pub(super) fn notify(&self, notify: impl FnOnce(&dyn Callbacks)) -> HRESULT {
+        let _under_way = self.under_way();
         if let Some(callbacks) = self.callbacks.get() {
             guard((), || notify(*callbacks));
         }
@@ -45,6 +53,7 @@ impl CallbackObject {
 
     /// A question with an answer that is no `HRESULT`; `neutral` without a profiler and after a panic.
     pub(super) fn answer<A: Copy>(&self, neutral: A, ask: impl FnOnce(&dyn Callbacks) -> A) -> A {
+        let _under_way = self.under_way();
         self.callbacks.get().map_or(neutral, |callbacks| guard(neutral, || ask(*callbacks)))
     }
 
@@ -85,6 +94,7 @@ impl CallbackObject {
     }
 
     pub(super) fn ask(&self, ask: impl FnOnce(&dyn Callbacks) -> Result<()>) -> HRESULT {
+        let _under_way = self.under_way();
         let Some(callbacks) = self.callbacks.get() else { return S_OK };
         guard(HRESULT(HResult::FAIL.0), || match ask(*callbacks) {
             Ok(()) => S_OK,

@@ -18,6 +18,8 @@ pub(super) struct Connection {
     interface: ManuallyDrop<ICorProfilerInfo3>,
     pub(super) level: u8,
     gate: Gate<16>,
+    /// Callbacks that are under way, which a detach has to wait for. Never closed.
+    callbacks: Gate<16>,
     /// The runtime can't let go of this profiler, so calls need not pass the gate.
     is_for_good: AtomicBool,
     pub(super) modules: CollectibleModules,
@@ -57,6 +59,7 @@ impl Connection {
             interface: ManuallyDrop::new(interface),
             level,
             gate: Gate::default(),
+            callbacks: Gate::default(),
             is_for_good: AtomicBool::new(false),
             suspensions: AtomicUsize::new(0),
             own_threads: Stops::default(),
@@ -83,6 +86,17 @@ impl Connection {
         // SAFETY: both types are one pointer to an object, and levels inherit, so the object has the table of each level up to
         // its own.
         Ok(Call { runtime: unsafe { &*borrowed.cast::<I>() }, _inside: inside })
+    }
+
+    /// A callback begins, and ends when the answer is dropped. Nobody counts where the runtime can't let go of the profiler.
+    #[inline]
+    pub(super) fn callback_begins(&self) -> Option<Inside<'_>> {
+        if self.is_for_good.load(Ordering::Relaxed) { None } else { self.callbacks.enter() }
+    }
+
+    /// Number of callbacks that are under way.
+    pub(super) fn callbacks_under_way(&self) -> usize {
+        self.callbacks.inside()
     }
 
     /// The interface, for hooks: a profiler that ever had any can't be detached.

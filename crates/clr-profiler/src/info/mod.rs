@@ -25,6 +25,7 @@ use windows_core::{GUID, HRESULT, IUnknown, Interface};
 
 use crate::call_context::outside_hooks;
 use crate::error::check;
+use crate::gate::Inside;
 use crate::stop::Stops;
 use crate::unloads::InModule;
 use crate::{ClassId, Error, Events, HResult, Result};
@@ -211,6 +212,12 @@ impl ProfilerInfo {
     /// The profiler can't be detached any more: calls need not be counted for a detach to wait for.
     pub(crate) fn stay_for_good(&self) {
         self.connection.stay_for_good();
+    }
+
+    /// A callback begins, and ends when the answer is dropped.
+    #[inline]
+    pub(crate) fn callback_begins(&self) -> Option<Inside<'_>> {
+        self.connection.callback_begins()
     }
 
     /// The detach is complete: refuses all calls from now on.

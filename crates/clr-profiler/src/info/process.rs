@@ -162,6 +162,17 @@ impl ProfilerInfo {
         Ok(())
     }
 
+    /// Number of callbacks of the runtime into this profiler that are under way, the calling thread's own included. Of a profiler that the
+    /// runtime can't [detach](Self::request_detach), because of its hooks or immutable events, callbacks are not counted: 0. Safe
+    /// everywhere.
+    ///
+    /// For whoever is about to ask for a detach: the runtime looks for callbacks under way when the time that it was given is over, once
+    /// more after twice that time, and from then on every ten minutes only.
+    #[must_use]
+    pub fn callbacks_under_way(&self) -> usize {
+        self.connection.callbacks_under_way()
+    }
+
     /// The application domain a managed thread runs in. Not in hooks.
     ///
     /// # Errors

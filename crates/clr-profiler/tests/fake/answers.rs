@@ -249,3 +249,25 @@ fn after_a_request_to_detach_nothing_is_answered() {
     program.play(&[on(0, ProfilerDetachSucceeded())]);
     assert_eq!(program.profiler().info().runtime_version().unwrap_err().hresult(), HResult::PROFILER_DETACHING);
 }
+
+/// Notes how many callbacks are under way while it is called.
+struct Counting(ProfilerInfo, Mutex<Vec<usize>>);
+
+impl Callbacks for Counting {
+    fn module_load_finished(&self, _module: ModuleId, _status: Result<()>) {
+        self.1.lock().unwrap().push(self.0.callbacks_under_way());
+    }
+}
+
+#[test]
+fn callbacks_under_way_are_counted_where_the_runtime_can_let_go() {
+    for (events, expected) in [(Events::MODULE_LOADS, 1), (Events::MODULE_LOADS | Events::DISABLE_INLINING, 0)] {
+        let runtime = shop();
+        let module = runtime.module_id("Shop");
+        let made = move |info: &ProfilerInfo| Ok((Counting(info.clone(), Mutex::default()), Setup::new(events)));
+        let mut program = runtime.load_with(made).unwrap();
+        program.play(&[on(1, ModuleLoadFinished(module, HResult::OK))]);
+        let Counting(info, seen) = program.profiler();
+        assert_eq!((seen.lock().unwrap().clone(), info.callbacks_under_way()), (vec![expected], 0), "{events:?}");
+    }
+}

@@ -10,6 +10,9 @@ use super::unwind_table::function_starts;
 use super::{NativeRange, Ranges, found};
 use crate::read_bounded;
 
+/// Name of the function that handlers of signals return to, in the C library's sources. The library is shipped without it.
+const SIGNAL_RETURN: &str = "__restore_rt";
+
 /// The functions of the library at `path` that hold some of the offsets, in ascending order. Where the library has no symbol
 /// for an offset, the range is that of its unwind table, without a name. `build_id`, in hexadecimal digits, is that of the
 /// library that was loaded: a file with another one, and one that can't be read, has no symbols; empty where it is not known.
@@ -43,7 +46,22 @@ fn symbols_of(path: &Path, build_id: &str, offsets: &[u32]) -> Option<Vec<Native
         (Some(named), Some(unnamed)) if unnamed.offset > named.offset => Some(unnamed),
         (named, unnamed) => named.or(unnamed),
     }))
-    .map(|found| found.into_iter().map(|range| NativeRange { name: demangled(range.name), ..range }).collect())
+    .map(|found| {
+        let name = |range: &NativeRange| match range.name.is_empty() {
+            true if is_signal_return(&file, base + u64::from(range.offset)) => SIGNAL_RETURN.to_owned(),
+            _ => demangled(range.name.clone()),
+        };
+        found.into_iter().map(|range| NativeRange { name: name(&range), ..range }).collect()
+    })
+}
+
+/// Whether the unwind table's range from an address on is what handlers of signals return to. Its range begins a byte early: unwinders look at
+/// the byte before a return address, and no call leads there.
+fn is_signal_return(file: &ElfFile64<'_>, address: u64) -> bool {
+    /// `mov rax, 15; syscall` (rt_sigreturn), by which debuggers know it.
+    const CODE: [u8; 9] = [0x48, 0xC7, 0xC0, 0x0F, 0, 0, 0, 0x0F, 0x05];
+    let code = |at: u64| file.sections().find_map(|section| section.data_range(at, CODE.len() as u64).ok().flatten());
+    [address, address + 1].into_iter().any(|at| code(at) == Some(&CODE))
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -94,6 +112,23 @@ mod tests {
         let starts = function_starts(table.data().expect("bytes"), table.address());
         let base = file.segments().map(|segment| segment.address()).min().expect("a segment");
         assert!(starts.contains(&(u64::from(offset) + base)), "{offset:#x} of {} functions", starts.len());
+    }
+
+    /// Below methods that a signal interrupted stood `libc.so.6+0x3c04f`.
+    #[test]
+    fn what_handlers_of_signals_return_to_has_a_name() {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+        let libraries = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+        let Some(path) = libraries.clone().find(|path| path.contains("/libc.so")) else { return };
+        let bytes = std::fs::read(path).expect("the file");
+        let file: ElfFile64<'_> = ElfFile64::parse(&*bytes).expect("a file");
+        let text = file.section_by_name(".text").expect("code");
+        let code = [0x48, 0xC7, 0xC0, 0x0F, 0, 0, 0, 0x0F, 0x05];
+        let at = text.data().expect("bytes").windows(code.len()).position(|window| window == code).expect("that code");
+        let base = file.segments().map(|segment| segment.address()).min().expect("a segment");
+        let offset = (text.address() - base) as u32 + at as u32;
+        let ranges = library_symbols(Path::new(path), "", &[offset - 1, offset, offset + 7]);
+        assert!(ranges.iter().any(|range| range.name == SIGNAL_RETURN && range.size >= 9), "{ranges:?}");
     }
 
     #[test]

@@ -229,7 +229,9 @@ impl CodeMap {
                     .or_insert_with(|| bodies.frame(body, address, is_return))
             }
             Place::Native(library, module) => {
-                StackFrame::Native { module: *module, offset: (address - library.base) as u32 }
+                // A function that is called for good may be the last thing that its caller does: what follows is another's.
+                let at = address - usize::from(is_return);
+                StackFrame::Native { module: *module, offset: at.wrapping_sub(library.base) as u32 }
             }
             Place::Stub => StackFrame::Native { module: self.special("[stub]", ModuleKind::Stub), offset: 0 },
             Place::Nowhere => StackFrame::Unknown,

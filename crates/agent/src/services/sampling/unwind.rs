@@ -18,7 +18,7 @@ use super::raw::{RawSample, Registers};
 use super::type_loads::TypeLoaders;
 use super::walked::{Marks, WalkedFrame};
 use crate::os::memory::copy_if_there;
-use crate::services::code::arch::{LeafStep, follows_call};
+use crate::services::code::arch::{LeafStep, SIGNAL_RETURN, follows_call};
 use crate::services::code::{Body, CodeMap, Library, Place};
 use crate::services::stacks::Mix;
 
@@ -51,6 +51,8 @@ pub(crate) struct StackUnwinder {
     leaves: HashMap<usize, LeafStep, ByAddress>,
     /// Whether an address follows a call.
     calls: HashMap<usize, bool, ByAddress>,
+    /// Whether code of the C library is what handlers of signals return to.
+    signal_returns: HashMap<usize, bool, ByAddress>,
     /// Address at which the agent itself is loaded.
     own: Option<usize>,
     /// Functions of the runtime in which types are loaded.
@@ -68,6 +70,8 @@ struct Step {
     registers: Registers,
     /// The instruction is where a call returns to.
     is_return: bool,
+    /// The instruction is the one that handlers of signals return to; the kernel has put its address there, and the next frame was interrupted.
+    ends_signal: bool,
     place: Place,
 }
 
@@ -80,6 +84,7 @@ impl StackUnwinder {
             roots: HashSet::default(),
             leaves: HashMap::default(),
             calls: HashMap::default(),
+            signal_returns: HashMap::default(),
             own: None,
             type_loaders: TypeLoaders::default(),
             walked: Vec::new(),
@@ -92,6 +97,7 @@ impl StackUnwinder {
     pub(crate) fn forget(&mut self) {
         self.leaves.clear();
         self.calls.clear();
+        self.signal_returns.clear();
     }
 
     /// Learns where threads start from the calling thread's own stack.
@@ -130,7 +136,7 @@ impl StackUnwinder {
         self.walked.clear();
         self.innermost.clear();
         let place = map.place(sample.registers.ip, sample.time_ns);
-        let mut step = Step { registers: sample.registers, is_return: false, place };
+        let mut step = Step { registers: sample.registers, is_return: false, ends_signal: false, place };
         // The addresses in the outermost library, which are where threads start if the walk ends there by itself.
         let mut outermost = Vec::new();
         let (mut main_called, mut own_code) = (false, false);
@@ -165,13 +171,33 @@ impl StackUnwinder {
                 return (Ending::Complete, joined);
             }
             main_called = matches!(&step.place, Place::Native(library, _) if library.is_main);
-            let place = map.place(next.ip - 1, sample.time_ns);
-            match &place {
+            step = self.caller(map, sample, &step, next);
+            match &step.place {
                 Place::Native(library, _) if is_c_library(library) => outermost.push(next.ip),
                 _ => outermost.clear(),
             }
-            step = Step { registers: next, is_return: true, place };
         }
+    }
+
+    /// The frame that the registers of a caller, or of what a signal interrupted, lead to.
+    fn caller(&mut self, map: &mut CodeMap, sample: &RawSample, callee: &Step, registers: Registers) -> Step {
+        let before = map.place(registers.ip - 1, sample.time_ns);
+        let ends_signal = self.ends_signal(&before, registers.ip);
+        if !ends_signal && !callee.ends_signal {
+            return Step { registers, is_return: true, ends_signal, place: before };
+        }
+        // No call ends there: the instruction before may be another function's.
+        Step { registers, is_return: false, ends_signal, place: map.place(registers.ip, sample.time_ns) }
+    }
+
+    /// Whether handlers of signals return to an address, given the place of the byte before.
+    fn ends_signal(&mut self, before: &Place, ip: usize) -> bool {
+        let in_c_library = matches!(before, Place::Native(library, _) if is_c_library(library));
+        in_c_library
+            && *self.signal_returns.entry(ip).or_insert_with(|| {
+                let mut code = [0; SIGNAL_RETURN.len()];
+                copy_if_there(ip, &mut code) && code == SIGNAL_RETURN
+            })
     }
 
     /// Adds a frame to those that were walked.
@@ -211,7 +237,8 @@ impl StackUnwinder {
         let Some(at) = known.or_else(begins_here) else { return Ending::Lost };
         for &ip in &sample.chain[at + 1..] {
             let place = map.place(ip.saturating_sub(1), sample.time_ns);
-            let step = Step { registers: Registers { ip, sp: 0, bp: 0 }, is_return: true, place };
+            let registers = Registers { ip, sp: 0, bp: 0 };
+            let step = Step { registers, is_return: true, ends_signal: false, place };
             self.note(map, &step);
             if self.is_start(&step, main_called) {
                 return Ending::Complete;

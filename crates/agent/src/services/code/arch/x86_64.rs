@@ -6,6 +6,9 @@
 /// Bytes of a method's beginning that [`leaf_step`] looks at.
 pub(crate) const FIRST_BYTES: usize = 64;
 
+/// Code that handlers of signals return to, by which alone debuggers know it, too: `mov rax, 15; syscall` (rt_sigreturn).
+pub(crate) const SIGNAL_RETURN: [u8; 9] = [0x48, 0xC7, 0xC0, 0x0F, 0, 0, 0, 0x0F, 0x05];
+
 /// Step from an interrupted instruction to its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeafStep {
