@@ -9,8 +9,8 @@
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::{Once, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Once, OnceLock};
 
 use clr_profiler::{Events, HResult, ProfilerInfo};
 use clrscope_recording::writer::{is_abandoned, monotonic_ns};

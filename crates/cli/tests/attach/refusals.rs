@@ -85,9 +85,11 @@ fn processes_that_can_not_be_attached_to_are_told_apart() {
 
 /// A user without a name.
 const SOMEBODY: u32 = 64_123;
+/// Another one: each has a folder of temporary files of their own.
+const SOMEBODY_ELSE: u32 = 64_124;
 
 /// The program as another user, who sees the runtime and the program at places of his own.
-fn as_somebody(runtime: &Runtime) -> Option<Server> {
+fn as_user(user: u32, runtime: &Runtime) -> Option<Server> {
     if !confine::is_root() {
         testkit::not_run("tests are not root here, and can't become somebody else");
         return None;
@@ -99,7 +101,7 @@ fn as_somebody(runtime: &Runtime) -> Option<Server> {
         --fx-version $4 /mnt/bin/Server.dll"#;
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", script, "sh"]).arg(&runtime.root).arg(bin);
-    command.args([SOMEBODY.to_string(), runtime.version.to_string()]);
+    command.args([user.to_string(), runtime.version.to_string()]);
     runtime.prepare(&mut command);
     command.env("DOTNET_ROOT", "/mnt/dotnet").env("HOME", "/nowhere");
     Some(Server::of(command))
@@ -107,7 +109,7 @@ fn as_somebody(runtime: &Runtime) -> Option<Server> {
 
 #[test]
 fn root_attaches_to_the_programs_of_others_and_others_not_to_those_of_root() {
-    let Some(server) = as_somebody(some_runtime()) else { return };
+    let Some(server) = as_user(SOMEBODY, some_runtime()) else { return };
     let place = TestFolder::new();
     for name in ["first.clrs", "second.clrs"] {
         assert!(thrown(&recorded(&place, server.pid, "-i exceptions --duration 300ms", name)) > 0);
@@ -140,7 +142,7 @@ fn root_attaches_to_the_programs_of_others_and_others_not_to_those_of_root() {
 /// Root and the program's own user; both have agent and recording in one folder of temporary files.
 #[test]
 fn two_users_that_attach_at_once_have_one_clear_outcome_each() {
-    let Some(server) = as_somebody(some_runtime()) else { return };
+    let Some(server) = as_user(SOMEBODY_ELSE, some_runtime()) else { return };
     let place = TestFolder::new();
     let tool = place.file("clrscope");
     fs::copy(env!("CARGO_BIN_EXE_clrscope"), &tool).expect("a copy");
@@ -149,7 +151,7 @@ fn two_users_that_attach_at_once_have_one_clear_outcome_each() {
         let mut command = Command::new(&tool);
         command.args(["attach", &server.pid.to_string(), "-i", "exceptions", "--duration", "300ms", "-o", name]);
         command.current_dir(place.path()).env("HOME", place.path());
-        let mut command = if name == "root.clrs" { command } else { confine::as_user(SOMEBODY, &command) };
+        let mut command = if name == "root.clrs" { command } else { confine::as_user(SOMEBODY_ELSE, &command) };
         (name, command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the tool starts"))
     });
     let outcomes = launchers.map(|(name, launcher)| {
@@ -168,7 +170,7 @@ fn two_users_that_attach_at_once_have_one_clear_outcome_each() {
     });
     assert!(outcomes.contains(&true), "one of them got it");
     assert_eq!(server.left_over(), BTreeSet::new());
-    fs::remove_dir_all(format!("/tmp/clrscope-attach-{SOMEBODY}")).expect("the agent's folder");
+    fs::remove_dir_all(format!("/tmp/clrscope-attach-{SOMEBODY_ELSE}")).expect("the agent's folder");
     server.end();
 }
 
