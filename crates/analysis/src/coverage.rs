@@ -10,7 +10,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{CoveragePlan, MethodHits, PlannedBranch, PlannedPoint, Process, Recording};
+use clrscope_recording::model::{
+    CoveragePlan, MethodHits, PlannedBranch, PlannedMethod, PlannedPoint, Process, Recording,
+};
 
 use crate::query::{Query, QueryProblem};
 use crate::select;
@@ -210,15 +212,15 @@ pub fn coverage(recording: &Recording, query: &Query) -> Result<Coverage, QueryP
     let mut is_recorded = false;
     for process in select::processes(recording, query)? {
         is_recorded |= process.arenas(instrument::COVERAGE).next().is_some();
-        let is_meant = |module: u32| {
-            let name = module_name(process, module);
-            query.modules.is_empty() || query.modules.iter().any(|glob| glob.matches(name))
-        };
+        let is_meant = |name: &str| query.modules.is_empty() || query.modules.iter().any(|glob| glob.matches(name));
         let mut hits = hits_of(process);
-        hits.retain(|(module, _), _| is_meant(*module));
+        hits.retain(|(module, _), _| is_meant(module_name(process, *module)));
         found.counted &= hits.values().all(|method| method.counted);
-        for plan in process.coverage_plans.iter().filter(|plan| is_meant(plan.module)) {
-            merge(&mut all, of_plan(plan, module_name(process, plan.module), &mut hits));
+        for plan in &process.coverage_plans {
+            let name = if was_loaded(plan) { module_name(process, plan.module) } else { &plan.assembly };
+            if is_meant(name) {
+                merge(&mut all, of_plan(plan, name, &mut hits));
+            }
         }
         found.unknown_methods += hits.len() as u64;
     }
@@ -236,6 +238,10 @@ pub fn coverage(recording: &Recording, query: &Query) -> Result<Coverage, QueryP
 fn method((of, lines): (Identity, Lines)) -> MethodCoverage {
     let Identity { module, file, class, name, parameters } = of;
     MethodCoverage { module, file, class, name, parameters, lines }
+}
+
+fn was_loaded(plan: &CoveragePlan) -> bool {
+    plan.assembly.is_empty()
 }
 
 fn module_name(process: &Process, module: u32) -> &str {
@@ -266,10 +272,22 @@ fn merge(all: &mut BTreeMap<Identity, Lines>, more: BTreeMap<Identity, Lines>) {
     }
 }
 
-/// Lines of the methods of an assembly that were recorded, whose hits are taken out.
+/// A method of an assembly that was never loaded: without any hit.
+fn never_run(method: &PlannedMethod) -> MethodHits {
+    let (points, branches) = (method.points.len() as u32, method.branches.len() as u32);
+    let hits = vec![0; method.points.len() + method.branches.len()];
+    MethodHits { token: method.token, points, branches, hits, ..MethodHits::default() }
+}
+
+/// Lines of the methods of an assembly that were recorded, whose hits are taken out, or of all methods of one that was never
+/// loaded.
 fn of_plan(plan: &CoveragePlan, module: &str, hits: &mut HashMap<(u32, u32), MethodHits>) -> BTreeMap<Identity, Lines> {
     let mut methods = Vec::new();
     for method in &plan.methods {
+        if !was_loaded(plan) {
+            methods.push((method, never_run(method)));
+            continue;
+        }
         let key = (plan.module, method.token);
         let fits = |hits: &MethodHits| {
             hits.fingerprint == method.fingerprint
@@ -345,7 +363,7 @@ impl Spans {
 #[cfg(test)]
 mod tests {
     use clrscope_contract::request::Glob;
-    use clrscope_recording::model::{CoverageSource, EventArena, EventChunk, Module, PlannedMethod};
+    use clrscope_recording::model::{CoverageSource, EventArena, EventChunk, Module};
 
     use super::*;
 
@@ -377,6 +395,7 @@ mod tests {
                 files: vec!["a.cs".into()],
                 sources: vec![source],
                 methods,
+                assembly: String::new(),
             }],
             events: vec![EventArena { instrument: instrument::COVERAGE.into(), chunks: vec![chunk] }],
             ..Process::default()
@@ -413,6 +432,24 @@ mod tests {
         assert_eq!(both.sums(), CoverageSums { lines: 2, lines_covered: 2, branches: 2, branches_covered: 2 });
         assert_eq!(hits(&both), [(1, 3), (2, 1)]);
         assert_eq!(both.methods.len(), 1);
+    }
+
+    #[test]
+    fn an_assembly_that_was_never_loaded_has_lines_without_hits() {
+        let method = || planned(1, vec![point(1, 1), point(2, 2)], vec![branch(1, 0), branch(1, 1)]);
+        let mut of = process("Shop", vec![(method(), vec![1, 1, 1, 0])]);
+        let never = CoveragePlan { module: u32::MAX, assembly: "Bank".into(), ..of.coverage_plans[0].clone() };
+        of.coverage_plans.push(never);
+        let mut recording = recording(vec![of]);
+        let found = coverage(&recording, &Query::default()).expect("recorded");
+        assert_eq!(found.sums(), CoverageSums { lines: 4, lines_covered: 2, branches: 4, branches_covered: 1 });
+        assert_eq!((found.counted, found.unknown_methods), (true, 0));
+        let query = Query { modules: vec![Glob::new("Bank")], ..Query::default() };
+        assert_eq!(coverage(&recording, &query).expect("recorded").sums().lines_covered, 0);
+        // Another process loaded it.
+        recording.processes.push(process("Bank", vec![(method(), vec![0, 3, 0, 0])]));
+        let found = coverage(&recording, &Query::default()).expect("recorded").sums();
+        assert_eq!(found, CoverageSums { lines: 4, lines_covered: 3, branches: 4, branches_covered: 1 });
     }
 
     #[test]

@@ -1,27 +1,78 @@
-//! Plans of coverage: what the counters of a recording are of. Made where the recording was made, because other machines have
-//! other builds of its assemblies.
+//! Plans of coverage: what the counters of a recording are of, and what else was to be covered and never loaded. Made where the
+//! recording was made, because other machines have other builds of its assemblies.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use clrscope_coverage::{MethodPlan, Module, open};
+use clrscope_contract::request::Filter;
+use clrscope_coverage::{MethodPlan, Module, Source, open};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{
     CoveragePlan, CoverageSource, MethodHits, PlannedBranch, PlannedMethod, PlannedPoint, Process, Recording,
 };
 
-/// Gives every process that has none the plans of the assemblies whose coverage was recorded, as far as this machine has their
-/// files.
+/// Assemblies that were opened, by path. Test hosts of one run load the same ones.
+type Assemblies = HashMap<PathBuf, Option<Module>>;
+
+/// Gives every process that has none the plans of the assemblies whose coverage was recorded, and of those beside them that no
+/// process loaded, as far as this machine has their files.
 pub(crate) fn add_coverage_plans(recording: &mut Recording) {
-    // Test hosts of one run load the same assemblies.
-    let mut opened: HashMap<String, Option<Module>> = HashMap::new();
+    let mut assemblies = Assemblies::new();
+    let filter = recording.run.given.request().filter.clone();
+    let paths =
+        recording.processes.iter().flat_map(|process| &process.modules).map(|module| module.path.clone().into());
+    let mut loaded: HashSet<PathBuf> = paths.collect();
     for process in recording.processes.iter_mut().filter(|process| process.coverage_plans.is_empty()) {
-        for (module, methods) in recorded(process) {
-            let Some(path) = process.modules.get(module as usize).map(|module| module.path.clone()) else { continue };
-            let found = opened.entry(path).or_insert_with_key(|path| open(Path::new(path)).ok());
-            process.coverage_plans.extend(found.as_ref().map(|found| plan(found, module, &methods)));
+        let recorded = recorded(process);
+        for (module, methods) in &recorded {
+            let Some(path) = process.modules.get(*module as usize).map(|module| module.path.clone()) else { continue };
+            let found = opened(&mut assemblies, path.as_ref());
+            process.coverage_plans.extend(found.map(|found| plan(found, *module, methods)));
         }
+        let folders = folders(process, &recorded, &mut assemblies);
+        let files = folders.iter().flat_map(|folder| files_in(folder)).filter(|path| loaded.insert(path.clone()));
+        process.coverage_plans.extend(files.filter_map(|path| never_loaded(&path, &filter)));
     }
+}
+
+fn opened<'a>(assemblies: &'a mut Assemblies, path: &Path) -> Option<&'a Module> {
+    assemblies.entry(path.to_owned()).or_insert_with(|| open(path).ok()).as_ref()
+}
+
+/// Folders of the process's own assemblies: of those that were covered, and of the program itself or its tests.
+fn folders<T>(process: &Process, recorded: &BTreeMap<u32, T>, assemblies: &mut Assemblies) -> BTreeSet<PathBuf> {
+    if process.arenas(instrument::COVERAGE).next().is_none() {
+        return BTreeSet::new();
+    }
+    let is_own = |(number, path): &(u32, &Path)| {
+        // A program is built with a list of all that it needs.
+        let is_program = path.with_extension("deps.json").is_file();
+        recorded.contains_key(number) || (is_program && opened(assemblies, path).is_some_and(Module::has_sources))
+    };
+    let modules = (0..).zip(&process.modules).map(|(number, module)| (number, Path::new(&module.path)));
+    modules.filter(is_own).filter_map(|(_, path)| path.parent().map(Path::to_owned)).collect()
+}
+
+/// Files in a folder that may be assemblies, in the order of their names.
+fn files_in(folder: &Path) -> BTreeSet<PathBuf> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "dll" || extension == "exe")).collect()
+}
+
+/// Plan of an assembly that nobody loaded; `None` where it is none of those to be covered: it has no symbols, was written
+/// elsewhere, holds tests, or is left out by the filters.
+fn never_loaded(path: &Path, filter: &Filter) -> Option<CoveragePlan> {
+    let module = open(path).ok().filter(|module| module.has_sources() && !module.is_test_project())?;
+    let assembly = module.name().to_owned();
+    let passes = |source: &Source| {
+        let Source { class, name, parameters, .. } = source;
+        filter.passes(&assembly, &format!("{class}::{name}"), &format!("{class}.{name}{parameters}"))
+    };
+    let plans = module.methods().filter_map(|token| module.plan(token)).map(|plan| (module.source(plan.token), plan));
+    let plans: Vec<_> = plans.filter(|(source, _)| passes(source)).collect();
+    let planned = of_methods(&module, plans.into_iter().map(|(source, plan)| (plan, source)).collect());
+    (!planned.methods.is_empty()).then(|| CoveragePlan { module: u32::MAX, assembly, ..planned })
 }
 
 /// Tokens of the methods that were recorded, by module, each with the fingerprint of its plan.
@@ -39,15 +90,21 @@ fn recorded(process: &Process) -> BTreeMap<u32, BTreeMap<u32, u64>> {
 fn plan(of: &Module, module: u32, methods: &BTreeMap<u32, u64>) -> CoveragePlan {
     let planned = methods.iter().filter_map(|(token, fingerprint)| {
         let plan = of.plan(*token).filter(|plan| plan.fingerprint() == *fingerprint)?;
-        let source = of.source(*token);
-        let source = CoverageSource { class: source.class, name: source.name, parameters: source.parameters };
-        Some((plan, source))
+        Some((plan, of.source(*token)))
+    });
+    CoveragePlan { module, ..of_methods(of, planned.collect()) }
+}
+
+/// Plan of these methods, of no module yet.
+fn of_methods(of: &Module, methods: Vec<(MethodPlan, Source)>) -> CoveragePlan {
+    let planned = methods.into_iter().map(|(plan, source)| {
+        (plan, CoverageSource { class: source.class, name: source.name, parameters: source.parameters })
     });
     let planned: Vec<(MethodPlan, CoverageSource)> = planned.collect();
     let sources: BTreeSet<&CoverageSource> = planned.iter().map(|(_, source)| source).collect();
     let sources: Vec<CoverageSource> = sources.into_iter().cloned().collect();
     let methods = planned.iter().map(|(plan, source)| method(plan, sources.binary_search(source).unwrap_or(0) as u32));
-    CoveragePlan { module, files: of.documents(), methods: methods.collect(), sources }
+    CoveragePlan { files: of.documents(), methods: methods.collect(), sources, ..CoveragePlan::default() }
 }
 
 fn method(plan: &MethodPlan, source: u32) -> PlannedMethod {

@@ -1,22 +1,26 @@
 //! The plan of coverage: lines and branches of each method of an assembly that its author wrote and a test could reach.
 //!
 //! The agent makes it of an assembly that is loaded, to know where to count; whoever reports makes it again of the same
-//! files, to know what the counts mean, and what was never run. So the plan is a function of the files alone, and a method's
-//! counters are, in this order, its points and its branches; [`MethodPlan::fingerprint`] tells whether both sides saw the
-//! same method.
+//! files, to know what the hits mean, and what was never run. So the plan is a function of the files alone, and a method's
+//! hits are, in this order, those of its points and of its branches; [`MethodPlan::fingerprint`] tells whether both sides saw
+//! the same method.
 //!
 //! - **Points** are the places where a piece of source begins, by the assembly's PDB.
 //! - **Branches** are the ways on from a conditional jump or `switch`, each counted by itself. Jumps that the compiler made
 //!   and nobody wrote are left out (`branches` says which).
+//! - **Counters** are fewer than points and branches together: [`Module::counters`] says where they are to be put and how hits
+//!   follow from them. The agent alone asks for it; recordings hold the sums beside the counters.
 //! - Left out as a whole are methods, types and assemblies with an attribute that says so (`excluded`), and test projects.
 
 mod branches;
 mod code;
+mod counters;
 mod excluded;
 mod module;
 mod plan;
 mod source;
 
+pub use counters::{CounterPlace, CounterPlan};
 pub use module::{Module, NoPlan, open};
 pub use plan::{Branch, MethodPlan, Point};
 pub use source::Source;

@@ -8,6 +8,7 @@ use clr_metadata::{Assembly, MOST_BYTES, Pdb, SequencePoint, Table, files};
 
 use crate::branches::{branches, is_unreachable};
 use crate::code::{Code, Machine};
+use crate::counters::{CounterPlan, counters};
 use crate::excluded::{Excluded, is_test_project};
 use crate::plan::{Branch, MethodPlan, Point};
 use crate::source::{Source, source, source_row};
@@ -74,6 +75,12 @@ impl Module {
         self.assembly.mvid().unwrap_or_default()
     }
 
+    /// Simple name of the assembly.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.assembly.name()
+    }
+
     /// Whether the assembly holds tests: its entry point is the one that a test framework puts there.
     #[must_use]
     pub fn is_test_project(&self) -> bool {
@@ -115,13 +122,23 @@ impl Module {
         if self.excluded.method(&self.assembly, &self.pdb, row, owner) {
             return None;
         }
-        let bytes = self.assembly.code_from(row)?;
-        let body = Body::read(bytes.get(..clr_il::length(bytes).ok()?)?).ok()?;
+        let body = self.body(row)?;
         let code = Code::new(&body, &self.assembly, &self.excluded.generated_types);
         points.retain(|point| code.at(point.il_offset).is_some());
         let is_generated = self.excluded.is_generated(&self.assembly, owner);
         let machine = Machine::of(&self.assembly, row, owner, is_generated);
         Some(plan(token, &code, machine, &points))
+    }
+
+    /// Counters for a plan that [`plan`](Self::plan) made: where they are, and what they say of its points and branches.
+    #[must_use]
+    pub fn counters(&self, plan: &MethodPlan) -> CounterPlan {
+        self.body(plan.token & 0x00ff_ffff).map(|body| counters(plan, &body)).unwrap_or_default()
+    }
+
+    fn body(&self, row: u32) -> Option<Body> {
+        let bytes = self.assembly.code_from(row)?;
+        Body::read(bytes.get(..clr_il::length(bytes).ok()?)?).ok()
     }
 }
 

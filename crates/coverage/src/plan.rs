@@ -1,6 +1,6 @@
 //! The plan of one method.
 
-/// Lines and branches of a method. Its counters are those of the points, in their order, then those of the branches.
+/// Lines and branches of a method. Its hits are those of the points, in their order, then those of the branches.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MethodPlan {
     /// Metadata token.
@@ -44,12 +44,6 @@ pub struct Branch {
 }
 
 impl MethodPlan {
-    /// Number of counters.
-    #[must_use]
-    pub fn counters(&self) -> usize {
-        self.points.len() + self.branches.len()
-    }
-
     /// Number that differs where the plan does: FNV-1a of all that the plan says of the method but its token.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {

@@ -66,6 +66,12 @@ impl Assembly {
         self.tables.guid(&self.data, Table::MODULE, 1, 2)
     }
 
+    /// Simple name of the assembly; empty where the file has no manifest.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.tables.text(&self.data, Table::ASSEMBLY, 1, 7).unwrap_or_default()
+    }
+
     /// Token of the method that a program begins with; `None` of a library.
     #[must_use]
     pub fn entry_point(&self) -> Option<u32> {

@@ -388,11 +388,11 @@ pub mod heap {
 /// Records of `coverage`: one for each method that has counters, in chunks of no thread. The counters grow while the program
 /// runs: its own code adds to them.
 ///
-/// A record is a head of [`coverage::HEAD`] bytes and the counters, first those of the method's points in the order of its
-/// plan, then those of its branches. What points and branches are say the assembly and its symbols; the fingerprint of the plan
-/// tells whether a plan that was made later is the one that the counters are of.
+/// A record is a head of [`coverage::HEAD`] bytes, sums, and counters. Hits are those of the method's points in the order of its
+/// plan, then those of its branches; each is a sum of some of the counters. What points and branches are say the assembly and its
+/// symbols; the fingerprint of the plan tells whether a plan that was made later is the one that the hits are of.
 pub mod coverage {
-    /// Bytes before the counters.
+    /// Bytes of the head.
     pub const HEAD: usize = 32;
     /// `u32`: index of the module.
     pub const MODULE: usize = 0;
@@ -407,11 +407,15 @@ pub mod coverage {
     /// `u32`: bytes of a counter. 8: hits, a `u64`. 1: whether there was a hit, 0 or 1; zeros fill the record up to a multiple of
     /// eight.
     pub const COUNTER: usize = 24;
+    /// `u32`: number of `u32` that the sums are made of; zeros fill them up to a multiple of eight bytes. The first is the number
+    /// of counters, then come for each point and each branch a number and as many indices of counters. 0: each point and branch
+    /// has a counter of its own, in their order.
+    pub const SUMS: usize = 28;
 
-    /// Bytes of a record with so many counters of so many bytes.
+    /// Bytes of a record with sums of so many words, and so many counters of so many bytes.
     #[must_use]
-    pub const fn bytes(counters: usize, counter: usize) -> usize {
-        (HEAD + counters * counter).next_multiple_of(8)
+    pub const fn bytes(sums: usize, counters: usize, counter: usize) -> usize {
+        HEAD + (sums * 4).next_multiple_of(8) + (counters * counter).next_multiple_of(8)
     }
 }
 

@@ -138,6 +138,7 @@ fn coverage(process: &mut Process) -> EventArena {
         files: vec![planted("/src/SOURCE")],
         sources: vec![CoverageSource { class, name, parameters }],
         methods: vec![method],
+        ..CoveragePlan::default()
     }];
     let hits = vec![3];
     let of = MethodHits { module: 0, token: 9, fingerprint: 9, points: 1, branches: 0, counted: true, hits };

@@ -206,7 +206,7 @@ fn coverage(process: &mut Process, modules: [u32; 2]) {
         let method = PlannedMethod { token: 0x0600_0001, source: 0, fingerprint: 9, points, branches };
         let source = CoverageSource { class: "Zoo.Cage".into(), name: "Open".into(), parameters: "()".into() };
         let (sources, files, methods) = (vec![source], vec!["/src/Cage.cs".into()], vec![method]);
-        process.coverage_plans.push(CoveragePlan { module, files, sources, methods });
+        process.coverage_plans.push(CoveragePlan { module, files, sources, methods, ..CoveragePlan::default() });
         let of = MethodHits { module, token: 0x0600_0001, fingerprint: 9, points: 2, branches: 2, counted: true, hits };
         chunk.extend(of.to_bytes());
     }

@@ -22,6 +22,52 @@ pub struct MethodHits {
     pub hits: Vec<u64>,
 }
 
+/// Counters of a method, and sums of them that are the hits of its points and branches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CounterSums {
+    /// As they are stored; see [`layout::coverage`](crate::layout::coverage).
+    words: Vec<u32>,
+}
+
+impl CounterSums {
+    /// So many counters, and for each point, then each branch, the numbers of those that are added up.
+    pub fn new<S: AsRef<[u32]>>(counters: usize, sums: impl IntoIterator<Item = S>) -> Self {
+        let mut words = vec![counters as u32];
+        for sum in sums {
+            words.push(sum.as_ref().len() as u32);
+            words.extend_from_slice(sum.as_ref());
+        }
+        Self { words }
+    }
+
+    /// Number of counters.
+    #[must_use]
+    pub fn counters(&self) -> usize {
+        self.words.first().map_or(0, |counters| *counters as usize)
+    }
+
+    /// Bytes of the method's record, with counters of so many bytes.
+    #[must_use]
+    pub fn record_bytes(&self, counter: usize) -> usize {
+        coverage::bytes(self.words.len(), self.counters(), counter)
+    }
+
+    /// Hits of so many points and branches, with the counters that are asked for by number; `None` where the words say something
+    /// else.
+    fn hits(words: &[u32], wanted: usize, counter: impl Fn(usize) -> Option<u64>) -> Option<Vec<u64>> {
+        let mut rest = words.get(1..)?;
+        // Each has a word at least.
+        let mut hits = Vec::with_capacity(wanted.min(rest.len()));
+        for _ in 0..wanted {
+            let (count, more) = rest.split_first()?;
+            let (terms, more) = more.split_at_checked(*count as usize)?;
+            hits.push(terms.iter().try_fold(0_u64, |sum, term| Some(sum.saturating_add(counter(*term as usize)?)))?);
+            rest = more;
+        }
+        Some(hits)
+    }
+}
+
 impl MethodHits {
     /// Hits of the points, in the order of the plan.
     #[must_use]
@@ -35,15 +81,30 @@ impl MethodHits {
         &self.hits[self.hits.len().min(self.points as usize)..]
     }
 
-    /// The bytes as they are stored.
+    /// Bytes of a counter.
+    #[must_use]
+    pub const fn counter_bytes(&self) -> usize {
+        if self.counted { 8 } else { 1 }
+    }
+
+    /// The bytes as they are stored, with a counter for each point and branch.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let counter = if self.counted { 8 } else { 1 };
-        let mut bytes = head(self);
+        let counter = self.counter_bytes();
+        let mut bytes = head(self, 0);
         for hits in &self.hits {
             bytes.extend_from_slice(&hits.to_le_bytes()[..counter]);
         }
-        bytes.resize(coverage::bytes(self.hits.len(), counter), 0);
+        bytes.resize(coverage::bytes(0, self.hits.len(), counter), 0);
+        bytes
+    }
+
+    /// The bytes as they are stored before anything was hit, with these counters.
+    #[must_use]
+    pub fn to_bytes_with(&self, sums: &CounterSums) -> Vec<u8> {
+        let mut bytes = head(self, sums.words.len() as u32);
+        bytes.extend(sums.words.iter().flat_map(|word| word.to_le_bytes()));
+        bytes.resize(sums.record_bytes(self.counter_bytes()), 0);
         bytes
     }
 
@@ -62,18 +123,34 @@ impl MethodHits {
     /// The first of several, and its bytes.
     fn first(bytes: &[u8]) -> Option<(Self, usize)> {
         let [points, branches] = [coverage::POINTS, coverage::BRANCHES].map(|at| u32_at(bytes, at));
-        let counters = (points as usize).checked_add(branches as usize)?;
-        let counter = u32_at(bytes, coverage::COUNTER) as usize;
-        if !matches!(counter, 1 | 8) || counters > bytes.len() / counter {
+        let [counter, words] = [coverage::COUNTER, coverage::SUMS].map(|at| u32_at(bytes, at) as usize);
+        let wanted = (points as usize).checked_add(branches as usize)?;
+        if !matches!(counter, 1 | 8) || words > bytes.len() / 4 {
             return None;
         }
-        let size = coverage::bytes(counters, counter);
+        let end = coverage::HEAD + words * 4;
+        let sums: Vec<u32> = bytes.get(coverage::HEAD..end)?.chunks_exact(4).map(|word| u32_at(word, 0)).collect();
+        let counters = sums.first().map_or(wanted, |counters| *counters as usize);
+        if counters > bytes.len() / counter {
+            return None;
+        }
+        let size = coverage::bytes(words, counters, counter);
         let record = bytes.get(..size)?;
+        let first = end.next_multiple_of(8);
         let counted = counter == 8;
-        let hit = |at: usize| {
-            let at = coverage::HEAD + at * counter;
-            if counted { u64_at(record, at) } else { u64::from(record[at] != 0) }
+        let value = |number: usize| {
+            if number >= counters {
+                return None;
+            }
+            let at = first + number * counter;
+            Some(if counted { u64_at(record, at) } else { u64::from(record[at] != 0) })
         };
+        let hits =
+            if sums.is_empty() { (0..wanted).map(value).collect() } else { CounterSums::hits(&sums, wanted, value) };
+        let mut hits = hits?;
+        if !counted {
+            hits.iter_mut().for_each(|hits| *hits = (*hits).min(1));
+        }
         let found = Self {
             module: u32_at(record, coverage::MODULE),
             token: u32_at(record, coverage::TOKEN),
@@ -81,22 +158,22 @@ impl MethodHits {
             points,
             branches,
             counted,
-            hits: (0..counters).map(hit).collect(),
+            hits,
         };
         Some((found, size))
     }
 }
 
 /// The head of a method's record; the hits are not looked at.
-fn head(method: &MethodHits) -> Vec<u8> {
+fn head(method: &MethodHits, sums: u32) -> Vec<u8> {
     let mut bytes = vec![0; coverage::HEAD];
-    let counter = if method.counted { 8 } else { 1 };
     let words = [
         (coverage::MODULE, method.module),
         (coverage::TOKEN, method.token),
         (coverage::POINTS, method.points),
         (coverage::BRANCHES, method.branches),
-        (coverage::COUNTER, counter),
+        (coverage::COUNTER, method.counter_bytes() as u32),
+        (coverage::SUMS, sums),
     ];
     for (at, word) in words {
         bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
@@ -126,12 +203,41 @@ mod tests {
     }
 
     #[test]
+    fn hits_are_sums_of_counters() {
+        let sums = CounterSums::new(2, [&[0][..], &[0, 1], &[], &[1]]);
+        for counted in [true, false] {
+            let about = method(1, counted, 3, 1);
+            let mut bytes = about.to_bytes_with(&sums);
+            let first = bytes.len() - (2 * about.counter_bytes()).next_multiple_of(8);
+            bytes[first] = 3;
+            bytes[first + about.counter_bytes()] = 4;
+            let hits = if counted { [3, 7, 0, 4] } else { [1, 1, 0, 1] };
+            let bytes = [bytes, about.to_bytes()].concat();
+            let expected = [MethodHits { hits: hits.to_vec(), ..about.clone() }, about];
+            assert_eq!(MethodHits::all(&bytes).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
     fn numbers_that_lie_end_the_chunk() {
         let good = method(1, true, 2, 1).to_bytes();
-        for (at, lie) in [(coverage::POINTS, u32::MAX), (coverage::BRANCHES, 1 << 30), (coverage::COUNTER, 4)] {
+        let fields = [
+            (coverage::POINTS, u32::MAX),
+            (coverage::BRANCHES, 1 << 30),
+            (coverage::COUNTER, 4),
+            (coverage::SUMS, 1 << 30),
+        ];
+        for (at, lie) in fields {
             let mut bytes = [good.clone(), good.clone()].concat();
             bytes[good.len() + at..][..4].copy_from_slice(&lie.to_le_bytes());
             assert_eq!(MethodHits::all(&bytes).count(), 1, "{at}");
+        }
+        let summed = method(1, true, 2, 1).to_bytes_with(&CounterSums::new(1, [[0]; 3]));
+        // Too many counters, too many terms, a counter that is not there.
+        for (word, lie) in [(0, 1 << 29), (1, 7), (2, 1), (6, 1)] {
+            let mut bytes = [good.clone(), summed.clone()].concat();
+            bytes[good.len() + coverage::HEAD + word * 4..][..4].copy_from_slice(&u32::to_le_bytes(lie));
+            assert_eq!(MethodHits::all(&bytes).count(), 1, "{word}");
         }
     }
 }

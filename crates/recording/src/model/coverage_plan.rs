@@ -7,7 +7,7 @@ record! {
     /// Lines and branches of one assembly that were to be covered.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct CoveragePlan {
-        /// Index into [`Process::modules`](super::Process::modules).
+        /// Index into [`Process::modules`](super::Process::modules); of none where no process loaded the assembly.
         pub module: u32,
         /// Paths of the source files, as the compiler was given them.
         pub files: Vec<String>,
@@ -15,6 +15,8 @@ record! {
         pub sources: Vec<CoverageSource>,
         /// Methods as they were compiled, by token in ascending order.
         pub methods: Vec<PlannedMethod>,
+        /// Name of an assembly that no process of the run loaded, so that nothing of it ran; empty where the module is one.
+        pub assembly: String,
     }
 }
 

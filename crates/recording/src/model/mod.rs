@@ -24,7 +24,7 @@ mod stacks;
 mod tree;
 
 pub use allocations::{Allocation, AllocationEngine, AllocationKind, AllocationSampling, ObjectHeap};
-pub use coverage::MethodHits;
+pub use coverage::{CounterSums, MethodHits};
 pub use coverage_plan::{CoveragePlan, CoverageSource, PlannedBranch, PlannedMethod, PlannedPoint};
 pub use derived::Derived;
 pub(crate) use event_bytes::ByteSource;

@@ -5,8 +5,8 @@ use std::io;
 use crate::events::{Encoder, EntityRef, Kind, Tag};
 use crate::layout::{self, chunk, flow, function, instrument, value};
 use crate::model::{
-    Activity, Allocation, AllocationKind, AllocationSampling, MethodHits, ObjectHeap, ObjectType, OwnMemory, Sample,
-    StackFrame, ThreadState,
+    Activity, Allocation, AllocationKind, AllocationSampling, CounterSums, MethodHits, ObjectHeap, ObjectType,
+    OwnMemory, Sample, StackFrame, ThreadState,
 };
 use crate::payload::PayloadWriter;
 use crate::writer::{Keep, ProcessWriter, monotonic_ns};
@@ -60,13 +60,18 @@ fn sample(number: u32) -> [u8; 32] {
     sample.to_bytes()
 }
 
-/// A method of a module that may be none, with counters of either kind.
+/// A method of a module that may be none, with counters of either kind, of its own or summed.
 fn method_hits(number: u32) -> Vec<u8> {
     let (points, branches, counted) = (number % 5, number % 3, number.is_multiple_of(2));
     let hit = |at: u32| if counted { u64::from(number) << (at * 7) } else { u64::from(at % 2) };
     let hits = (0..points + branches).map(hit).collect();
     let token = 0x0600_0001 + number;
-    MethodHits { module: number % 3, token, fingerprint: u64::MAX / 3, points, branches, counted, hits }.to_bytes()
+    let method = MethodHits { module: number % 3, token, fingerprint: u64::MAX / 3, points, branches, counted, hits };
+    if number % 4 < 3 {
+        return method.to_bytes();
+    }
+    let sums = (0..points + branches).map(|at| (0..at % 3).collect::<Vec<_>>());
+    method.to_bytes_with(&CounterSums::new(2, sums))
 }
 
 /// A record of allocations, of a type and a stack that may be none.

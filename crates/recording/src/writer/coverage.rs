@@ -4,11 +4,13 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use super::Chunk;
 use crate::layout::coverage;
-use crate::model::MethodHits;
+use crate::model::{CounterSums, MethodHits};
 
 /// The counters of one method in a chunk. The memory stays mapped for ever, so that compiled code may hold addresses of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodCounters {
+    /// The method's record.
+    record: *mut u8,
     first: *mut u8,
     /// Bytes of one.
     size: usize,
@@ -61,7 +63,7 @@ impl MethodCounters {
 
     /// Takes the method's record back: readers pass over it. For methods whose code has no counters after all.
     pub fn withdraw(self) {
-        let token = self.first.wrapping_sub(coverage::HEAD - coverage::TOKEN).cast::<u32>();
+        let token = self.record.wrapping_add(coverage::TOKEN).cast::<u32>();
         // SAFETY: the token in the record's head, aligned, mapped for ever; only ever used as an atomic.
         unsafe { AtomicU32::from_ptr(token) }.store(0, Ordering::Relaxed);
     }
@@ -73,19 +75,20 @@ impl MethodCounters {
 }
 
 impl Chunk {
-    /// Appends a method with counters of zero, whatever its hits are, and publishes it; `None` where there is no room. Only for
-    /// the thread that took the chunk.
-    pub fn append_method(self, method: &MethodHits, mono_ns: u64) -> Option<MethodCounters> {
-        let count = method.points as usize + method.branches as usize;
-        let record = MethodHits { hits: vec![0; count], ..method.clone() }.to_bytes();
+    /// Appends a method with these counters, all zero, whatever its hits are, and publishes it; `None` where there is no room. Only
+    /// for the thread that took the chunk.
+    pub fn append_method(self, method: &MethodHits, sums: &CounterSums, mono_ns: u64) -> Option<MethodCounters> {
+        let (count, size) = (sums.counters(), method.counter_bytes());
+        let bytes = method.to_bytes_with(sums);
         let at = self.used();
-        if !self.append(&record, mono_ns) {
+        if !self.append(&bytes, mono_ns) {
             return None;
         }
-        // The record that was just written lies within the chunk. A chunk's bytes begin at a multiple of eight, and hold records of
-        // a multiple of eight bytes and nothing else.
-        let first = self.payload().wrapping_add(at + coverage::HEAD);
-        Some(MethodCounters { first, size: if method.counted { 8 } else { 1 }, count })
+        // The record that was just written lies within the chunk, with its counters at the end. A chunk's bytes begin at a multiple
+        // of eight, and hold records of a multiple of eight bytes and nothing else.
+        let record = self.payload().wrapping_add(at);
+        let first = record.wrapping_add(bytes.len() - (count * size).next_multiple_of(8));
+        Some(MethodCounters { record, first, size, count })
     }
 }
 
@@ -100,15 +103,16 @@ mod tests {
         let store = EventStore::create_slow(&folder.path().join("counters.seg"), 1 << 20).expect("a store");
         let chunk = store.take(0, 8192, 1).expect("a chunk");
         let method = |counted| MethodHits { token: 7, points: 2, branches: 1, counted, ..MethodHits::default() };
-        let counted = chunk.append_method(&method(true), 2).expect("room");
-        let covered = chunk.append_method(&method(false), 3).expect("room");
+        let sums = CounterSums::new(3, [[0], [1], [2]]);
+        let counted = chunk.append_method(&method(true), &sums, 2).expect("room");
+        let covered = chunk.append_method(&method(false), &sums, 3).expect("room");
         for counters in [counted, covered] {
             let add = std::ptr::with_exposed_provenance_mut::<u8>(counters.address(1) as usize);
             // SAFETY: the address of a counter.
             unsafe { AtomicU8::from_ptr(add).store(1, Ordering::Relaxed) };
             assert_eq!([0, 1, 2].map(|number| counters.has_fired(number)), [false, true, false]);
         }
-        assert!(chunk.append_method(&MethodHits { points: 9_000, ..method(true) }, 4).is_none());
+        assert!(chunk.append_method(&method(true), &CounterSums::new(9_000, [[0], [1], [2]]), 4).is_none());
         // SAFETY: what was published of a chunk that nobody writes to.
         let bytes = unsafe { std::slice::from_raw_parts(chunk.payload(), chunk.used()) };
         let hits: Vec<_> = MethodHits::all(bytes).map(|method| method.hits).collect();

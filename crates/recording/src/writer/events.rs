@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::fields::Fields;
 use super::growing::{AHEAD_LEAST, AHEAD_LITTLE, Growing};
-use super::mapping::{CommitError, Segment};
+use super::mapping::{Area, CommitError, Segment};
 use crate::events::ShortRecord;
 use crate::layout::{chunk, kind};
 
@@ -41,7 +41,7 @@ impl EventStore {
     /// # Errors
     /// Errors of [`Segment::create`].
     pub fn create(path: &Path, limit: u64, keep: Keep) -> io::Result<Self> {
-        Self::create_with(path, limit, keep, AHEAD_LEAST)
+        Self::create_with(path, limit, keep, AHEAD_LEAST, Area::Any)
     }
 
     /// As [`create`](Self::create) with [`Keep::First`], for events that come slowly and whose writer can wait: less is backed ahead
@@ -50,12 +50,20 @@ impl EventStore {
     /// # Errors
     /// As [`create`](Self::create).
     pub fn create_slow(path: &Path, limit: u64) -> io::Result<Self> {
-        Self::create_with(path, limit, Keep::First, AHEAD_LITTLE)
+        Self::create_with(path, limit, Keep::First, AHEAD_LITTLE, Area::Any)
     }
 
-    fn create_with(path: &Path, limit: u64, keep: Keep, ahead: usize) -> io::Result<Self> {
+    /// As [`create_slow`](Self::create_slow), at addresses below 2 GiB where there is room: code that names addresses is shorter.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_low(path: &Path, limit: u64) -> io::Result<Self> {
+        Self::create_with(path, limit, Keep::First, AHEAD_LITTLE, Area::Low)
+    }
+
+    fn create_with(path: &Path, limit: u64, keep: Keep, ahead: usize, area: Area) -> io::Result<Self> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX).clamp(64 << 10, 1 << 40) & !(chunk::GRAIN - 1);
-        let segment = Segment::create(path, kind::EVENTS, limit, ahead.min(limit))?;
+        let segment = Segment::create_in(area, path, kind::EVENTS, limit, ahead.min(limit))?;
         let space = Growing::new(segment, limit, 0);
         // A ring never has more chunks than this, so finishing one never allocates.
         let most = if keep == Keep::Last { space.limit() / chunk::GRAIN } else { 0 };

@@ -124,6 +124,29 @@ pub enum CommitError {
     Refused,
 }
 
+/// Part of the address space that a segment is to lie in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Area {
+    /// Anywhere.
+    Any,
+    /// Below 2 GiB, or anywhere where there is no room.
+    Low,
+}
+
+impl Area {
+    /// Flags of `mmap`, in the order in which they are tried.
+    fn flags(self) -> &'static [libc::c_int] {
+        #[cfg(target_arch = "x86_64")]
+        const LOW: &[libc::c_int] = &[libc::MAP_32BIT, 0];
+        #[cfg(not(target_arch = "x86_64"))]
+        const LOW: &[libc::c_int] = &[0];
+        match self {
+            Self::Any => &[0],
+            Self::Low => LOW,
+        }
+    }
+}
+
 impl Segment {
     /// Creates the file (it must not exist) and maps `content` bytes after the header, of which the
     /// first `first` are backed at once. Tries smaller sizes where address space is short.
@@ -131,28 +154,30 @@ impl Segment {
     /// # Errors
     /// Errors of `open`, `fallocate` and `mmap`; the file is removed again.
     pub fn create(path: &Path, kind: u32, content: usize, first: usize) -> io::Result<Self> {
-        let file = Descriptor::create(path)?;
-        Self::map(path, &file, content, first).and_then(|segment| segment.begin(&file, kind, first)).inspect_err(|_| {
-            // An empty file would only puzzle the reader; if it can't be removed it is passed over.
-            let _ = std::fs::remove_file(path);
-        })
+        Self::create_in(Area::Any, path, kind, content, first)
     }
 
-    fn map(path: &Path, file: &Descriptor, content: usize, first: usize) -> io::Result<Self> {
+    /// As [`create`](Self::create), in a part of the address space.
+    pub(super) fn create_in(area: Area, path: &Path, kind: u32, content: usize, first: usize) -> io::Result<Self> {
+        let file = Descriptor::create(path)?;
+        Self::map(area, path, &file, content, first).and_then(|segment| segment.begin(&file, kind, first)).inspect_err(
+            |_| {
+                // An empty file would only puzzle the reader; if it can't be removed it is passed over.
+                let _ = std::fs::remove_file(path);
+            },
+        )
+    }
+
+    fn map(area: Area, path: &Path, file: &Descriptor, content: usize, first: usize) -> io::Result<Self> {
         let mut reserved = HEADER_BYTES + content.next_multiple_of(HEADER_BYTES);
         loop {
-            // SAFETY: a new shared mapping of our own file at an address the kernel chooses.
-            let start = unsafe {
-                libc::mmap(
-                    ptr::null_mut(),
-                    reserved,
-                    libc::PROT_READ | libc::PROT_WRITE,
-                    libc::MAP_SHARED | libc::MAP_NORESERVE,
-                    file.0,
-                    0,
-                )
+            let map = |flags: &libc::c_int| {
+                let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | flags;
+                // SAFETY: a new shared mapping of our own file at an address the kernel chooses.
+                unsafe { libc::mmap(ptr::null_mut(), reserved, libc::PROT_READ | libc::PROT_WRITE, flags, file.0, 0) }
             };
-            if start != libc::MAP_FAILED {
+            let start = area.flags().iter().map(map).find(|start| *start != libc::MAP_FAILED);
+            if let Some(start) = start {
                 let large = reserved >= LARGE_FROM && first >= LARGE_PAGE;
                 if large {
                     // SAFETY: advice about the mapping that was just made; a kernel that does not know it refuses.

@@ -138,6 +138,14 @@ impl ProcessWriter {
         super::EventStore::create_slow(&self.folder.join(format!("events-{instrument}.seg")), limit)
     }
 
+    /// As [`create_slow_events`](Self::create_slow_events), at [low](super::EventStore::create_low) addresses where there is room.
+    ///
+    /// # Errors
+    /// Errors of making the file.
+    pub fn create_low_events(&self, instrument: &str, limit: u64) -> io::Result<super::EventStore> {
+        super::EventStore::create_low(&self.folder.join(format!("events-{instrument}.seg")), limit)
+    }
+
     /// Makes the stack table.
     ///
     /// # Errors

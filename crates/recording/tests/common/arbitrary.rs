@@ -104,6 +104,7 @@ prop_compose! {
 prop_compose! {
     fn coverage_plan()(
         module: u32, files in vec(text(), 0..3), source in text(), numbers in vec(any::<[u32; 6]>(), 0..4), print: u64,
+        assembly in text(),
     ) -> CoveragePlan {
         let point = |of: &[u32; 6]| {
             let [il_offset, file, start_line, start_column, end_line, end_column] = *of;
@@ -116,7 +117,7 @@ prop_compose! {
         let (points, branches) = (numbers.iter().map(point).collect(), numbers.iter().map(branch).collect());
         let sources = vec![CoverageSource { class: source.clone(), name: source, parameters: "()".to_owned() }];
         let methods = vec![PlannedMethod { token: module, source: 0, fingerprint: print, points, branches }];
-        CoveragePlan { module, files, sources, methods }
+        CoveragePlan { module, files, sources, methods, assembly }
     }
 }
 

@@ -2,16 +2,16 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use clrscope_recording::layout::{chunk, coverage, instrument};
-use clrscope_recording::model::MethodHits;
+use clrscope_recording::layout::{chunk, instrument};
+use clrscope_recording::model::{CounterSums, MethodHits};
 use clrscope_recording::writer::{Chunk, EventStore, MethodCounters, monotonic_ns};
 
 use crate::os::signals;
 use crate::services::context::Context;
 use crate::services::helper::Task;
 
-/// Address space for all counters: a mapping can't grow.
-const ADDRESS_SPACE: u64 = 4 << 30;
+/// Address space for all counters, below 2 GiB, where the code that adds to them is short: a mapping can't grow.
+const ADDRESS_SPACE: u64 = 512 << 20;
 /// Bytes of a chunk, where no method needs more.
 const CHUNK: usize = 1 << 20;
 
@@ -28,20 +28,22 @@ impl Counters {
     /// # Errors
     /// A sentence for the user, when the file could not be made.
     pub(super) fn create(context: &Context) -> Result<Self, String> {
-        let made = context.writer.create_slow_events(instrument::COVERAGE, ADDRESS_SPACE);
+        let made = context.writer.create_low_events(instrument::COVERAGE, ADDRESS_SPACE);
         Ok(Self { store: made.map_err(|error| format!("no memory for counters: {error}"))?, asking: Mutex::default() })
     }
 
     /// Counters of zero for each of these methods, or for none where there is no room for all. Waits for the disk.
-    pub(super) fn take(&self, methods: &[MethodHits]) -> Option<Vec<MethodCounters>> {
+    pub(super) fn take(&self, methods: &[(MethodHits, CounterSums)]) -> Option<Vec<MethodCounters>> {
+        let bytes = |(method, sums): &(MethodHits, CounterSums)| sums.record_bytes(method.counter_bytes());
         let mut chunk: Option<Chunk> = None;
         let mut left: usize = methods.iter().map(bytes).sum();
         let mut taken = Vec::with_capacity(methods.len());
         for method in methods {
             let now = monotonic_ns();
-            let counters = chunk.and_then(|chunk| chunk.append_method(method, now)).or_else(|| {
+            let append = |chunk: Chunk| chunk.append_method(&method.0, &method.1, now);
+            let counters = chunk.and_then(append).or_else(|| {
                 chunk = self.chunk(left.min(CHUNK).max(bytes(method)));
-                chunk?.append_method(method, now)
+                chunk.and_then(append)
             });
             match counters {
                 Some(counters) => taken.push(counters),
@@ -72,11 +74,6 @@ impl Counters {
     pub(super) fn detach_in_child(&self) {
         self.store.segment().detach_in_child();
     }
-}
-
-/// Bytes of a method's record.
-fn bytes(method: &MethodHits) -> usize {
-    coverage::bytes((method.points + method.branches) as usize, if method.counted { 8 } else { 1 })
 }
 
 struct WriteOut(&'static Counters);

@@ -1,7 +1,7 @@
 //! `coverage`: which lines and branches of the program's own assemblies run, and how often.
 //!
-//! When a module with symbols is loaded, each of its methods gets a counter for every point and branch of its plan (crate
-//! `clrscope-coverage`), and a body in which its own code adds to them: no call, no lock, no hook. Counters lie in the recording
+//! When a module with symbols is loaded, each of its methods gets the counters from which hits of every point and branch of its
+//! plan follow (crate `clrscope-coverage`), and a body in which its own code adds to them: no call, no lock, no hook. Counters lie in the recording
 //! itself, so nothing is lost however the program ends. Precompiled code of those modules is not used.
 //!
 //! With `hits=off` a counter is a byte that is set, and what has been set need not be set again: whenever the runtime compiles the
@@ -24,8 +24,8 @@ use clr_profiler::il::Edits;
 use clr_profiler::{
     AssemblyId, BodyWriter, BodyWriters, Callbacks, Events, FunctionId, MethodToWrite, ModuleId, ProfilerInfo, Token,
 };
-use clrscope_coverage as plans;
-use clrscope_recording::model::{LossReason, MethodHits};
+use clrscope_coverage::{self as plans, CounterPlan, MethodPlan};
+use clrscope_recording::model::{CounterSums, LossReason, MethodHits};
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use crate::instrument::Instrument;
@@ -87,9 +87,9 @@ impl Coverage {
             return log(Level::Info, || format!("coverage: {} has no method to be covered", about.path));
         }
         let index = self.functions.module_index(module);
-        let methods: Vec<_> = plans
-            .iter()
-            .map(|plan| MethodHits {
+        let places: Vec<_> = plans.iter().map(|plan| symbols.counters(plan)).collect();
+        let record = |(plan, counters): (&MethodPlan, &CounterPlan)| {
+            let about = MethodHits {
                 module: index,
                 token: plan.token,
                 fingerprint: plan.fingerprint(),
@@ -97,13 +97,15 @@ impl Coverage {
                 branches: plan.branches.len() as u32,
                 counted: self.counts_hits,
                 hits: Vec::new(),
-            })
-            .collect();
+            };
+            (about, CounterSums::new(counters.places.len(), &counters.sums))
+        };
+        let methods: Vec<_> = plans.iter().zip(&places).map(record).collect();
         let Some(counters) = self.counters.take(&methods) else {
             return self.refuse(&about.path, methods.len(), ["there is no room for the counters of any of its methods".into()]);
         };
-        let probes = plans.iter().zip(counters).map(|(plan, counters)| {
-            (Token::new(plan.token), Arc::new(Probes::new(plan, counters, self.counts_hits)))
+        let probes = plans.iter().zip(places).zip(counters).map(|((plan, places), counters)| {
+            (Token::new(plan.token), Arc::new(Probes::new(places.places, counters, self.counts_hits)))
         });
         let covered = CoveredModule::new(probes);
         let tokens = covered.tokens();

@@ -4,15 +4,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use clr_profiler::il::{Body, Code, Edits, Label};
-use clrscope_coverage::MethodPlan;
+use clrscope_coverage::CounterPlace;
 use clrscope_recording::writer::MethodCounters;
 
 /// The probes of a method: where they are, and their counters.
 pub(super) struct Probes {
-    /// Offsets of the points in the method's own code.
-    points: Box<[u32]>,
-    branches: Box<[Way]>,
-    /// Of the points, then of the branches.
+    /// Places in the method's own code, by the counter's number.
+    places: Box<[CounterPlace]>,
     counters: MethodCounters,
     counts_hits: bool,
     /// Whether it is compiled by itself and not put into others; known from when its body was first written.
@@ -22,20 +20,10 @@ pub(super) struct Probes {
     left_out: AtomicUsize,
 }
 
-/// A way on from a branch.
-#[derive(Clone, Copy)]
-struct Way {
-    /// Offset of the branch.
-    branch: u32,
-    /// 0 on to the next instruction, else the number of the target, from 1.
-    path: u32,
-}
-
 impl Probes {
-    pub(super) fn new(plan: &MethodPlan, counters: MethodCounters, counts_hits: bool) -> Self {
+    pub(super) fn new(places: Vec<CounterPlace>, counters: MethodCounters, counts_hits: bool) -> Self {
         Self {
-            points: plan.points.iter().map(|point| point.il_offset).collect(),
-            branches: plan.branches.iter().map(|branch| Way { branch: branch.il_offset, path: branch.path }).collect(),
+            places: places.into(),
             counters,
             counts_hits,
             is_alone: OnceLock::new(),
@@ -50,14 +38,12 @@ impl Probes {
             self.is_alone.get_or_init(|| is_compiled_alone(body));
         }
         let mut edits = Edits::new();
-        for (number, offset) in self.points.iter().enumerate() {
-            edits.before(Label::at(*offset), self.code(number));
-        }
-        for (number, way) in (self.points.len()..).zip(&self.branches) {
-            let (branch, code) = (Label::at(way.branch), self.code(number));
-            match way.path.checked_sub(1) {
-                Some(target) => edits.on_target(branch, target as usize, code),
-                None => edits.after(branch, code),
+        for (number, place) in self.places.iter().enumerate() {
+            let code = self.code(number);
+            match *place {
+                CounterPlace::Before(offset) => edits.before(Label::at(offset), code),
+                CounterPlace::Way { branch, path: 0 } => edits.after(Label::at(branch), code),
+                CounterPlace::Way { branch, path } => edits.on_target(Label::at(branch), path as usize - 1, code),
             }
         }
         edits
