@@ -13,8 +13,8 @@ use clrscope_recording::model::{
     HeapGeneration, HeapSnapshot, HeapType, Process, Recording, RootKind, SnapshotReason, SnapshotState,
 };
 use clrscope_recording::writer::{Answer, Command, command};
-use clrscope_testkit::{Runtime, confine, each_runtime, fixture, scratch, wait_for, wait_until};
-use support::{record_with, under_agent};
+use clrscope_testkit::{Runtime, confine, each_runtime, fixture, run, scratch, wait_for, wait_until};
+use support::{record_command, record_with, under_agent};
 
 /// A program under the agent that says when it is ready, and goes on until it may end.
 struct Kept {
@@ -26,10 +26,22 @@ struct Kept {
 
 impl Kept {
     fn start(runtime: &Runtime, request: &str, mode: &str, environment: &[(&str, &str)]) -> Self {
+        let mut program = runtime.command(&fixture("Holders"));
+        program.arg(mode).envs(environment.iter().copied());
+        Self::spawn(program, request, true)
+    }
+
+    /// With so many links in a chain, until it is killed.
+    fn large(runtime: &Runtime, request: &str, links: usize) -> Self {
+        let mut program = runtime.command(&fixture("Holders"));
+        program.args(["large", &links.to_string()]).stdin(Stdio::piped());
+        Self::spawn(program, request, false)
+    }
+
+    fn spawn(mut program: std::process::Command, request: &str, ends_by_file: bool) -> Self {
         let folder = scratch();
         let (out, end) = (folder.path().join("run.clrs.d"), folder.path().join("end"));
-        let mut program = runtime.command(&fixture("Holders"));
-        program.arg(mode).arg(&end).stdout(Stdio::piped()).envs(environment.iter().copied());
+        program.args(ends_by_file.then_some(&end)).stdout(Stdio::piped());
         under_agent(&mut program, request, &out);
         let mut program = program.spawn().expect("the program starts");
         let mut line = String::new();
@@ -47,7 +59,7 @@ impl Kept {
     }
 
     fn snapshot(&self, name: &str) -> Answer {
-        give(&self.process(), name)
+        give(&self.process(), name, || is_there(self.program.id()))
     }
 
     fn finish(mut self) -> Recording {
@@ -57,8 +69,14 @@ impl Kept {
     }
 }
 
-fn give(process: &Path, name: &str) -> Answer {
-    command(process, &Command::Snapshot(name.to_owned()), Duration::from_secs(120), || true).expect("an answer")
+fn give(process: &Path, name: &str, is_alive: impl Fn() -> bool) -> Answer {
+    command(process, &Command::Snapshot(name.to_owned()), Duration::from_secs(120), is_alive).expect("an answer")
+}
+
+/// Whether a child has not ended.
+fn is_there(child: u32) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+    text.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))
 }
 
 /// Facts that a snapshot has of one object.
@@ -378,6 +396,25 @@ fn snapshots_are_whole_while_four_threads_allocate() {
     });
 }
 
+#[test]
+fn snapshots_are_whole_while_contexts_unload() {
+    each_runtime(|runtime| {
+        let kept = Kept::start(runtime, "heap:at=command", "contexts", &[]);
+        // Types that could be gone when their names are asked for have none.
+        wait_until("several snapshots, and one that names what its context keeps", || {
+            assert_eq!(kept.snapshot(""), Answer::Done, "{}", runtime.version);
+            let recording = clrscope_recording::open(&kept.out).expect("a recording");
+            let process = &recording.processes[0];
+            let last = process.snapshots.len() as u32;
+            let heap = Heap::with_any_types(process, last);
+            last > 3 && heap.count("Plugin.Item<string>") > 0
+        });
+        let recording = kept.finish();
+        let process = &recording.processes[0];
+        assert!(process.snapshots.iter().all(HeapSnapshot::is_complete), "{:?}", process.snapshots);
+    });
+}
+
 /// Number of links that are there of a snapshot.
 fn links(data: &HeapData<'_>) -> usize {
     let types = data.types();
@@ -477,5 +514,89 @@ fn a_snapshot_without_room_says_so_and_costs_no_other() {
         // What was written is there all the same, with the type's name.
         let links = links(&recording.processes[0].cut_heap(1).expect("a part of it"));
         assert!(links > 1_000, "{links} links on {}", runtime.version);
+    });
+}
+
+/// Snapshots while a thousand threads allocate, and of a program whose memory runs out.
+#[test]
+fn snapshots_of_a_thousand_threads_and_of_memory_that_runs_out_are_whole() {
+    each_runtime(|runtime| {
+        for (arguments, said, limit) in
+            [(&["many", "1000"][..], "done\n", None), (&["exhaust"], "exhausted\n", Some("0x2000000"))]
+        {
+            let place = format!("{} on {}", arguments[0], runtime.version);
+            let mut command = runtime.command(&fixture("Allocated"));
+            command.args(arguments).envs(limit.map(|limit| ("DOTNET_GCHeapHardLimit", limit)));
+            let run = record_command(runtime, "Allocated", "heap:at=100ms+200ms+end", command);
+            assert_eq!(run.finished.stdout_text(), said, "{place}: {}", run.finished.stderr_text());
+            let process = &run.recording.processes[0];
+            let at_end = process.snapshots.iter().filter(|found| found.reason == SnapshotReason::End);
+            assert_eq!(at_end.count(), 1, "{place}: {:?}", process.snapshots);
+            for snapshot in &process.snapshots {
+                assert!(snapshot.is_complete(), "{place}: {snapshot:?}");
+                Heap::read(process, snapshot.number);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_snapshot_on_a_full_disk_says_so_and_leaves_the_program_alone() {
+    each_runtime(|runtime| {
+        let (folder, kept) = (scratch(), scratch());
+        let mut program = runtime.command(&fixture("Holders"));
+        program.args(["large", "2000000"]);
+        under_agent(&mut program, "heap", &folder.path().join("run.clrs.d"));
+        let Some(mut program) = confine::with_small_disk(&program, folder.path(), "3m", kept.path()) else { return };
+        program.stdin(Stdio::null());
+        let finished = run(program);
+        assert_eq!((finished.stdout_text(), finished.stderr_text()), ("ready\n".to_owned(), String::new()));
+        let recording = clrscope_recording::open(&kept.path().join("run.clrs.d")).expect("a recording");
+        let process = &recording.processes[0];
+        let [snapshot] = &process.snapshots[..] else { panic!("{:?} on {}", process.snapshots, runtime.version) };
+        assert_eq!(snapshot.state, SnapshotState::NoRoom, "{snapshot:?} on {}", runtime.version);
+        assert!(snapshot.why.contains("No space left"), "{snapshot:?} on {}", runtime.version);
+        let links = links(&process.cut_heap(1).expect("a part of it"));
+        assert!(links > 1_000, "{links} links on {}", runtime.version);
+    });
+}
+
+/// Links that are there of the first snapshot while it is being taken; `None` before there are any.
+fn links_so_far(out: &Path) -> Option<usize> {
+    let recording = clrscope_recording::open(out).ok()?;
+    let process = recording.processes.first()?;
+    process.cut_heap(1).map(|data| links(&data)).filter(|links| *links > 0)
+}
+
+#[test]
+fn a_kill_in_the_middle_of_a_large_snapshot_leaves_what_was_written() {
+    const LINKS: usize = 2_000_000;
+    each_runtime(|runtime| {
+        // One that was complete before it could be killed says nothing: then once more.
+        wait_until("a snapshot that was killed", || {
+            let mut kept = Kept::large(runtime, "heap:at=command", LINKS);
+            let (process, program) = (kept.process(), kept.program.id());
+            let asked = std::thread::spawn(move || {
+                command(&process, &Command::Snapshot(String::new()), Duration::from_secs(120), || is_there(program))
+            });
+            let before = wait_for("links", || {
+                let is_complete = states(&kept.out).first() == Some(&SnapshotState::Complete);
+                links_so_far(&kept.out).or(is_complete.then_some(0))
+            });
+            kept.program.kill().expect("it lives");
+            kept.program.wait().expect("it ends");
+            let answer = asked.join().expect("no panic");
+            let recording = clrscope_recording::open(&kept.out).expect("a recording");
+            assert_eq!(recording.problems, [], "{}", runtime.version);
+            let [snapshot] = &recording.processes[0].snapshots[..] else { panic!("one snapshot") };
+            if snapshot.is_complete() {
+                return false;
+            }
+            assert_eq!(snapshot.state, SnapshotState::Begun, "{snapshot:?} on {}", runtime.version);
+            assert!(answer.is_err(), "{answer:?} on {}", runtime.version);
+            let after = links_so_far(&kept.out).expect("a part of it");
+            assert!((before..=LINKS).contains(&after), "{before} links before, {after} after, on {}", runtime.version);
+            true
+        });
     });
 }

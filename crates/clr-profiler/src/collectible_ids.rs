@@ -1,8 +1,8 @@
-//! Classes and functions of modules that can be unloaded, as far as the runtime was asked about them: queries are refused
-//! once their module is gone.
+//! Classes, functions and assemblies of modules that can be unloaded, as far as the runtime was asked about them: queries are
+//! refused once their module is gone.
 //!
 //! An identifier is an address of the runtime's own structures, which may be another class's or function's later. So an
-//! identifier that the runtime hands out is alive, whatever was known of it ([`ClassId::received`], [`FunctionId::received`]). One
+//! identifier that the runtime hands out is alive, whatever was known of it ([`ClassId::received`] and its like). One
 //! table serves the process, as identifiers are addresses in it; it stays empty where nothing can be unloaded, and then
 //! nobody looks.
 
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use crate::unloads::{InModule, ModuleLife};
-use crate::{ClassId, FunctionId, Result};
+use crate::{AssemblyId, ClassId, FunctionId, Result};
 
 /// Identifiers that are kept, of which those that are gone make room.
 const MOST: usize = 1 << 16;
@@ -107,7 +107,17 @@ macro_rules! members {
     )*};
 }
 
-members!(ClassId, FunctionId);
+members!(ClassId, FunctionId, AssemblyId);
+
+impl ClassId {
+    /// Whether the class went with a module that the runtime has begun to unload, as far as the framework was told: for tables by
+    /// classes, which shall forget what is gone. The runtime does not report of each instantiation of a generic class, nor of arrays,
+    /// that they are unloaded. Asks nobody, so it is good everywhere.
+    #[must_use]
+    pub fn is_gone(self) -> bool {
+        self.life().is_some_and(|life| life.is_over())
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -123,9 +133,11 @@ mod tests {
         let (class, other) = (ClassId::received(0x7777_0008), ClassId::received(0x7777_0010));
         class.goes_with(&modules.life(module).unwrap());
         assert!(class.enter("A").unwrap().is_some() && other.enter("A").unwrap().is_none());
+        assert!(!class.is_gone() && !other.is_gone());
         modules.unloading(module);
         assert_eq!(class.enter("A").err().unwrap().to_string(), "A: the module was unloaded");
         assert!(other.enter("A").unwrap().is_none());
+        assert!(class.is_gone() && !other.is_gone());
         assert!(ClassId::received(0x7777_0008).enter("A").unwrap().is_none());
     }
 }

@@ -55,7 +55,12 @@ fn metadata_modules_and_il_after_unload_are_refused() {
     each_build(|library, runtime| {
         let lines = run(library, runtime, "Loading", &["contexts"]);
         assert!(answers(&lines, "alive").contains(&"true"), "on .NET {}: {lines:?}", runtime.version);
-        expect_gone(&lines, &["module", "metadata", "name", "metadata again", "IL", "type", "compile again"], runtime);
+        assert!(answers(&lines, "assembly alive").contains(&"true"), "on .NET {}: {lines:?}", runtime.version);
+        expect_gone(
+            &lines,
+            &["module", "assembly", "metadata", "name", "metadata again", "IL", "type", "compile again"],
+            runtime,
+        );
         assert!(answers(&lines, "contains").iter().all(|said| *said == "false"), "{lines:?}");
         assert_eq!(answers(&lines, "dropped").len(), answers(&lines, "alive").len(), "{lines:?}");
     });

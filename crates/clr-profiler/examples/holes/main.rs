@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::{
-    Callbacks, ClassId, Error, Events, ExceptionReader, FunctionId, HandleKind, ModuleId, NameCache, ObjectHandle,
-    ObjectId, Profiler, ProfilerInfo, Result, Setup, Token,
+    AssemblyId, Callbacks, ClassId, Error, Events, ExceptionReader, FunctionId, HandleKind, ModuleId, NameCache,
+    ObjectHandle, ObjectId, Profiler, ProfilerInfo, Result, Setup, Token,
 };
 
 clr_profiler::export_profiler!(Holes, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C11}");
@@ -39,6 +39,7 @@ struct State {
 
 struct Kept {
     module: ModuleId,
+    assembly: AssemblyId,
     token: Token,
     class: Option<ClassId>,
     function: FunctionId,
@@ -78,19 +79,22 @@ impl State {
     /// Keeps what a method of a module that can be unloaded is made of; whether that was possible.
     fn keep(&self, function: FunctionId) -> Result<bool> {
         let (class, module, token) = self.info.function_place(function)?;
-        if !self.info.module_info(module)?.flags.is_collectible() {
+        let about = self.info.module_info(module)?;
+        if !about.flags.is_collectible() {
             return Ok(false);
         }
+        self.line("assembly alive", self.info.assembly_info(about.assembly)?.module == module);
         let metadata = self.info.module_metadata(module)?;
         let body = self.info.il_function_body(module, token)?;
         self.line("alive", metadata.method(token).is_ok_and(|method| !method.name.is_empty() && !body.is_empty()));
-        *lock(&self.kept) = Some(Kept { module, token, class, function, metadata });
+        *lock(&self.kept) = Some(Kept { module, assembly: about.assembly, token, class, function, metadata });
         Ok(true)
     }
 
     fn after_unloading(&self, kept: &Kept) {
         let (info, token) = (&self.info, kept.token);
         self.refused("module", info.module_info(kept.module));
+        self.refused("assembly", info.assembly_info(kept.assembly));
         self.refused("metadata", kept.metadata.method(token));
         self.refused("name", kept.metadata.name(token));
         self.line("contains", kept.metadata.contains(token));

@@ -13,7 +13,7 @@ use crate::call_stacks::Block;
 use crate::callback_args::{Inlining, ObjectsOfClass};
 use crate::current_stack::NativeFrame;
 use crate::error::check;
-use crate::{ClassId, FunctionId, ModuleId, ObjectId};
+use crate::{AssemblyId, ClassId, FunctionId, ModuleId, ObjectId};
 
 /// # Safety
 /// `answer` must be null or valid for a write.
@@ -39,7 +39,17 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
 
     forward! {
         AppDomainCreationStarted AppDomainCreationFinished AppDomainShutdownStarted AppDomainShutdownFinished
-        AssemblyLoadStarted AssemblyLoadFinished AssemblyUnloadStarted AssemblyUnloadFinished ModuleLoadStarted
+        AssemblyLoadStarted AssemblyLoadFinished ModuleLoadStarted
+    }
+
+    // The identifiers of the next two are not alive any more, so they are not told.
+
+    unsafe fn AssemblyUnloadStarted(&self, assembly_id: usize) -> HRESULT {
+        self.notify(|p| p.assembly_unload_started(AssemblyId(assembly_id)))
+    }
+
+    unsafe fn AssemblyUnloadFinished(&self, assembly_id: usize, hr_status: HRESULT) -> HRESULT {
+        self.notify(|p| p.assembly_unload_finished(AssemblyId(assembly_id), check(hr_status, "assembly unload")))
     }
 
     unsafe fn ModuleLoadFinished(&self, module_id: usize, hr_status: HRESULT) -> HRESULT {

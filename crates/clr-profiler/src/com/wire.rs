@@ -41,7 +41,7 @@ macro_rules! wire {
 
 wire! {
     AppDomainId = usize, |raw| Self(raw);
-    AssemblyId = usize, |raw| Self(raw);
+    AssemblyId = usize, |raw| Self::received(raw);
     ModuleId = usize, |raw| Self(raw);
     ClassId = usize, |raw| Self::received(raw);
     FunctionId = usize, |raw| Self::received(raw);
@@ -66,7 +66,6 @@ fn subject(callback: &'static str) -> &'static str {
         "AppDomainCreationFinished" => "application domain creation",
         "AppDomainShutdownFinished" => "application domain shutdown",
         "AssemblyLoadFinished" => "assembly load",
-        "AssemblyUnloadFinished" => "assembly unload",
         "ModuleLoadFinished" => "module load",
         "ClassLoadFinished" => "class load",
         "ClassUnloadFinished" => "class unload",

@@ -145,8 +145,8 @@ impl ProfilerInfo {
     /// The runtime has loaded a class, which may go with its module.
     pub(crate) fn class_loaded(&self, class: ClassId) {
         if self.connection.modules.any() {
-            // The answer is noted; arrays are when somebody asks for their elements.
-            let _ = self.class_info(class);
+            // The answer is noted, for arrays by that of their elements.
+            let _ = self.class_info(class).map(drop).or_else(|_| self.array_class(class).map(drop));
         }
     }
 

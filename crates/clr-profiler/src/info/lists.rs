@@ -136,7 +136,8 @@ impl ProfilerInfo {
         let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
         // SAFETY: a valid out-parameter.
         let found = collect::<ICorProfilerFunctionEnum>(method, |out| unsafe { runtime.EnumJITedFunctions2(out) })?;
-        Ok(found.into_iter().map(|one| (FunctionId::received(one.function_id), ReJitId(one.rejit_id))).collect())
+        // Not as received: what was listed may be unloaded already.
+        Ok(found.into_iter().map(|one| (FunctionId(one.function_id), ReJitId(one.rejit_id))).collect())
     }
 
     /// The methods of `module` that took in the method `inlinee` of `inlinee_module` when they were compiled ahead of time.

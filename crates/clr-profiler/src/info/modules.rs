@@ -105,7 +105,11 @@ impl ProfilerInfo {
             // SAFETY: valid out-parameters.
             unsafe { runtime.GetModuleInfo2(module.0, &mut base, capacity, needed, buffer, &mut assembly, &mut flags) }
         })?;
-        Ok(ModuleInfo { base_address: base as usize, path, assembly: AssemblyId(assembly), flags: ModuleFlags(flags) })
+        let assembly = AssemblyId::received(assembly);
+        if let Some(life) = self.connection.modules.life(module) {
+            assembly.goes_with(&life);
+        }
+        Ok(ModuleInfo { base_address: base as usize, path, assembly, flags: ModuleFlags(flags) })
     }
 
     /// Name, application domain and manifest module of an assembly. From `AssemblyLoadFinished` on; where as
@@ -116,6 +120,7 @@ impl ProfilerInfo {
     pub fn assembly_info(&self, assembly: AssemblyId) -> Result<AssemblyInfo> {
         outside_collections("GetAssemblyInfo")?;
         let runtime = self.base("GetAssemblyInfo")?;
+        let _assembly_stays = assembly.enter("GetAssemblyInfo")?;
         let (mut app_domain, mut module) = (0, 0);
         let name = read_text("GetAssemblyInfo", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.

@@ -160,9 +160,12 @@ impl Instrument for Heap {
     }
 
     fn begins(&self, beginning: Beginning) {
-        if beginning == Beginning::Launch {
-            let text = "heap: no collection runs beside the program while heap records, since the runtime names what holds objects in blocking ones only";
-            self.taker.writer.note(monotonic_ns(), text);
+        match beginning {
+            Beginning::Launch => {
+                let text = "heap: no collection runs beside the program while heap records, since the runtime names what holds objects in blocking ones only";
+                self.taker.writer.note(monotonic_ns(), text);
+            }
+            Beginning::Attach => self.taker.comes_late(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Taking snapshots: on a thread of the agent's own, before, during and after the collection that each is taken in.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{ClassId, ModuleId, ProfilerInfo};
@@ -24,7 +24,8 @@ use crate::services::threads;
 const HEAP_PER_BYTE: usize = 10;
 /// Bytes that are backed at most before the program is stopped.
 const MOST_BACKED: usize = 512 << 20;
-
+/// Collections that are asked for at most until one is seen from its beginning to its end.
+const MOST_COLLECTIONS: u32 = 8;
 /// Types that are written at once.
 const TYPES_AT_ONCE: usize = 256;
 
@@ -47,6 +48,8 @@ pub(super) struct Taker {
     gone: Mutex<Vec<ModuleId>>,
     /// Classes whose loading was seen.
     loaded: Mutex<HashSet<ClassId>>,
+    /// Whether classes were loaded before the agent came, and have not been looked up.
+    is_late: AtomicBool,
     last: AtomicU32,
 }
 
@@ -66,6 +69,7 @@ impl Taker {
             statics: Mutex::default(),
             gone: Mutex::default(),
             loaded: Mutex::default(),
+            is_late: AtomicBool::new(false),
             last: AtomicU32::new(0),
         }
     }
@@ -99,6 +103,8 @@ impl Taker {
     /// A module is gone, and its identifier may be used again.
     pub(super) fn module_unloaded(&self, module: ModuleId) {
         self.gone().push(module);
+        // Of instantiations and arrays the runtime does not say that they unload.
+        self.loaded().retain(|class| !class.is_gone());
     }
 
     /// Takes a snapshot; whether it is complete. Only on a thread of the agent's own that runs no managed code, one at a time.
@@ -128,24 +134,49 @@ impl Taker {
         let heap: usize = self.info.generation_bounds().unwrap_or_default().iter().map(|range| range.bytes).sum();
         // What finds no room shows when it is written.
         let _ = self.store.back((heap / HEAP_PER_BYTE).clamp(1 << 20, MOST_BACKED));
-        let unloads = self.unloads.count();
-        self.exposure.arm(self.store, begun.number, self.collects, &self.object_types);
-        let forced = self.info.force_gc();
-        let refused = |why: String| HeapSnapshot { state: SnapshotState::Refused, why, ..begun.clone() };
-        match (self.exposure.take(), forced) {
-            (Some(shot), _) => self.finish(&begun, *shot, (fields, seen), unloads),
-            (None, Err(error)) => refused(error.to_string()),
-            (None, Ok(())) => refused("the runtime reported no full collection".to_owned()),
+        match self.collect(begun.number) {
+            Ok((shot, unloads)) => self.finish(&begun, *shot, (fields, seen), unloads),
+            Err(why) => HeapSnapshot { state: SnapshotState::Refused, why, ..begun },
         }
     }
 
-    /// Classes that are known to be loaded: those whose loading was seen, and those of which code was compiled.
+    /// Has a full collection run, in which the heap is read; with the number of unloads before. More than once, if need be: where one
+    /// that somebody else asked for is under way already, the runtime takes it for ours.
+    fn collect(&self, number: u32) -> Result<(Box<Shot>, u64), String> {
+        for _ in 0..MOST_COLLECTIONS {
+            let unloads = self.unloads.count();
+            self.exposure.arm(self.store, number, self.collects, &self.object_types);
+            let forced = self.info.force_gc();
+            match (self.exposure.take(), forced) {
+                (Some(shot), _) => return Ok((shot, unloads)),
+                (None, Err(error)) => return Err(error.to_string()),
+                (None, Ok(())) => {}
+            }
+        }
+        Err("the runtime reported no full collection".to_owned())
+    }
+
+    /// The program ran before the agent came: what was loaded by then is looked up when it is needed.
+    pub(super) fn comes_late(&self) {
+        self.is_late.store(true, Ordering::Release);
+    }
+
+    /// Classes that are known to be loaded: those whose loading was seen and, where the agent came later, those of which code had been
+    /// compiled.
     fn known_classes(&self) -> HashSet<ClassId> {
+        if self.is_late.swap(false, Ordering::AcqRel) {
+            // The runtime crashes where it lists code that is being unloaded (8.0.33), so this is done once, and unloads wait meanwhile.
+            let classes = std::iter::repeat_with(|| self.unloads.ask(self.unloads.count(), || self.classes_of_code()));
+            let found = classes.flatten().next();
+            self.loaded().extend(found.into_iter().flatten());
+        }
+        self.loaded().clone()
+    }
+
+    fn classes_of_code(&self) -> Vec<ClassId> {
         let compiled = self.info.compiled_functions().unwrap_or_default();
         let class = |function| self.info.function_place(function).ok()?.0;
-        let mut classes = self.loaded().clone();
-        classes.extend(compiled.iter().filter_map(|(function, _)| class(*function)));
-        classes
+        compiled.iter().filter_map(|(function, _)| class(*function)).collect()
     }
 
     /// Asks for the names of what was found, when the program goes on.
