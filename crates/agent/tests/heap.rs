@@ -313,10 +313,14 @@ fn check_threads(process: &Process, heap: &Heap, place: &str) {
     let name =
         |serial: u32| process.threads.iter().find(|thread| thread.id == serial).map(|thread| thread.name.as_str());
     let names = BTreeSet::from([Some("holder-0"), Some("holder-1"), Some("holder-2")]);
-    let notes = heap.statics.iter().filter(|found| found.0 == "Holders.Program.note");
-    let notes: Vec<_> = notes.filter(|found| heap.name(found.3) == "Holders.Note").collect();
-    assert!(notes.iter().all(|found| found.1 == RootKind::ThreadStatic), "{place}");
-    assert_eq!(notes.iter().map(|found| name(found.2)).collect::<BTreeSet<_>>(), names, "{place}");
+    for (field, held) in
+        [("Holders.Program.note", "Holders.Note"), ("Holders.Slot<Holders.Remark>.Value", "Holders.Remark")]
+    {
+        let found = heap.statics.iter().filter(|found| found.0 == field);
+        let found: Vec<_> = found.filter(|found| heap.name(found.3) == held).collect();
+        assert!(found.iter().all(|found| found.1 == RootKind::ThreadStatic), "{field} on {place}");
+        assert_eq!(found.iter().map(|found| name(found.2)).collect::<BTreeSet<_>>(), names, "{field} on {place}");
+    }
     let held = holders(process, heap);
     let expected = ["holder-0", "holder-1", "holder-2"].map(|name| (name, "Holders.Program::Hold"));
     assert_eq!(held, BTreeSet::from(expected), "{place}");

@@ -62,6 +62,7 @@ fn holders_are_named(place: &TestFolder, version: &str) {
         ("Holders.Handled", "handle", "", 1),
         ("Holders.Local", "stack", "Holders.Program::Hold", 0),
         ("Holders.Note", "thread static", "Holders.Program.note", 0),
+        ("Holders.Remark", "thread static", "Holders.Slot<Holders.Remark>.Value", 0),
         ("Holders.Mortal", "finalizer queue", "", 0),
         ("string", "frozen", "", 0),
     ] {

@@ -9,12 +9,13 @@
 //! |---|---|---|
 //! | .NET 9 | the first value of a class, then of two other words the class | the three words in front of what the class names at 32 |
 //! | | descriptions of the fields | the word before these |
+//! | | two numbers by which threads keep values of the class, of which the second is that of references | the word before that |
 //! | .NET 8 | descriptions of the fields, and a number | two words somewhere behind the first eight of the class |
 //! | | classes by their numbers, two counts in front of it | a word of the module |
 //! | | the first values by these numbers | a table of pairs; it and its length stand in what another word of the module leads to |
 //!
 //! A description of a field takes two words: the class; then 24 bits of its token and flags, 27 bits of the distance from
-//! the first value, and its type.
+//! the first value, and its type. What each thread has of its own of a class `thread_values` finds.
 
 use clr_profiler::{ModuleId, ProfilerInfo};
 
@@ -34,9 +35,15 @@ const MOST: usize = 1 << 30;
 /// Classes of a module, and fields of a class, at most.
 const MOST_CLASSES: usize = 1 << 20;
 const MOST_FIELDS: usize = 1 << 12;
-/// Flags of a field: one for the program, and no other kind of static.
+/// Flags of a field: static at all, one of each thread, one in the module's file.
 const STATIC: u32 = 1 << 24;
-const OTHER_STATIC: u32 = 0b110 << 24;
+const OF_THREAD: u32 = 1 << 25;
+const OF_FILE: u32 = 1 << 26;
+/// Words that say what threads have of a class, and its descriptions, before what it names.
+const BEFORE: usize = 5;
+/// Numbers that no class has among the values of a thread, and the room of their numbers.
+const FIRST_INDEX: u32 = 2;
+const KIND_OF_INDEX: u32 = 24;
 /// Types of fields that hold references: values in boxes, and references.
 const VALUE: u32 = 0x11;
 const REFERENCE: u32 = 0x12;
@@ -52,63 +59,142 @@ pub(super) struct GenericField {
     pub(super) address: usize,
 }
 
-/// Pieces of the heap where static fields can lie: start and end.
+/// A static field of a generic class that each thread has of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ThreadField {
+    /// First word of the class's objects.
+    pub(super) class: usize,
+    /// Token of the field.
+    pub(super) token: u32,
+    /// Distance from the first value of the class, or from the beginning of their array: see `thread_values`.
+    pub(super) offset: usize,
+    /// Where a thread has the values of the class.
+    pub(super) values: ValuesOfClass,
+}
+
+/// Where threads keep their values of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ValuesOfClass {
+    /// From .NET 9 on: by this number among the values of the thread.
+    Index(u32),
+    /// .NET 8: by the class's number among those of its module.
+    OfModule {
+        /// The module's identifier.
+        module: usize,
+        /// The class's number.
+        number: usize,
+    },
+}
+
+/// Static fields of generic classes.
+#[derive(Debug, Default)]
+pub(super) struct GenericFields {
+    /// Those of the program.
+    pub(super) of_program: Vec<GenericField>,
+    /// Those that each thread has of its own.
+    pub(super) of_threads: Vec<ThreadField>,
+}
+
+impl GenericFields {
+    /// Adds the fields of a class that are described there: those of the program where its first value is known, and those of
+    /// threads where it is known how they keep them.
+    fn add(&mut self, class: usize, descriptions: usize, first: Option<usize>, values: Option<ValuesOfClass>) {
+        for Described { token, offset, of_thread } in described(class, descriptions) {
+            match (of_thread, first, values) {
+                (false, Some(first), _) => self.of_program.push(GenericField { class, token, address: first + offset }),
+                (true, _, Some(values)) => self.of_threads.push(ThreadField { class, token, offset, values }),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Pieces of the heap where values can lie: start and end.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Room(pub(super) Vec<(usize, usize)>);
 
 impl Room {
-    fn has(&self, address: usize) -> bool {
+    /// Whether an address lies in one of them.
+    pub(super) fn has(&self, address: usize) -> bool {
         self.0.iter().any(|&(start, end)| (start..end).contains(&address))
     }
 }
 
 /// All static fields of generic classes that can be found. `classes` are some that are loaded, by their first words.
-pub(super) fn find(info: &ProfilerInfo, classes: impl Iterator<Item = usize>, room: &Room) -> Vec<GenericField> {
+pub(super) fn find(info: &ProfilerInfo, classes: impl Iterator<Item = usize>, room: &Room) -> GenericFields {
     let (mut beside, mut proven) = (Vec::new(), 0);
     for class in classes {
         let Some(at) = word(class + BESIDE).filter(|at| at.is_multiple_of(8) && *at > 24) else { continue };
         proven += usize::from(word(at - 8) == Some(class));
         beside.push(at);
     }
+    let mut found = GenericFields::default();
     match proven {
-        0 => info.modules().unwrap_or_default().into_iter().flat_map(|module| of_module(module, room)).collect(),
-        _ => beside_classes(beside, room),
-    }
-}
-
-/// From .NET 9 on: looks for what classes keep beside them, wherever that of known classes lies.
-fn beside_classes(mut known: Vec<usize>, room: &Room) -> Vec<GenericField> {
-    let maps = Mappings::read();
-    known.sort_unstable();
-    let mut mappings: Vec<(usize, usize)> = known.into_iter().filter_map(|at| maps.around(at)).collect();
-    mappings.dedup();
-    let (mut found, mut left, mut piece) = (Vec::new(), MOST, vec![0; PIECE]);
-    for (start, end) in mappings {
-        for at in (start..end).step_by(PIECE) {
-            let piece = &mut piece[..(end - at).min(PIECE)];
-            left = left.saturating_sub(piece.len());
-            if left == 0 || !copy_if_there(at, piece) {
-                continue;
-            }
-            for (place, word) in (at..).step_by(8).zip(words_of(piece)) {
-                if room.has(word & !1) {
-                    found.extend(fields_beside(place, word & !1));
-                }
-            }
-        }
+        0 => info.modules().unwrap_or_default().into_iter().for_each(|module| of_module(module, room, &mut found)),
+        _ => beside_classes(beside, room, &mut found),
     }
     found
 }
 
-/// The fields of the class whose first value's address stands at a place, if it is one of a generic class.
-fn fields_beside(place: usize, first: usize) -> Vec<GenericField> {
-    let class = word(place + 16).filter(|class| word(class.wrapping_add(BESIDE)) == Some(place + 24));
-    let descriptions = class.and_then(|class| Some((class, word(place - 8)?)));
-    descriptions.map_or_else(Vec::new, |(class, descriptions)| fields(class, descriptions, first))
+/// From .NET 9 on: looks for what classes keep beside them, wherever that of known classes lies.
+fn beside_classes(mut known: Vec<usize>, room: &Room, found: &mut GenericFields) {
+    let maps = Mappings::read();
+    known.sort_unstable();
+    let mut mappings: Vec<(usize, usize)> = known.into_iter().filter_map(|at| maps.around(at)).collect();
+    mappings.dedup();
+    let (mut left, mut piece) = (MOST, vec![0; PIECE + 8 * (BEFORE - 1)]);
+    for (start, end) in mappings {
+        for at in (start..end).step_by(PIECE) {
+            // What begins at the end of a piece goes on behind it.
+            let length = (end - at).min(piece.len());
+            let piece = &mut piece[..length];
+            left = left.saturating_sub(piece.len());
+            if left == 0 || !copy_if_there(at, piece) {
+                continue;
+            }
+            let all: Vec<usize> = words_of(piece).collect();
+            for (place, word) in (at..).step_by(8).zip(&all[..all.len().min(PIECE / 8)]) {
+                if room.has(word & !1) {
+                    fields_beside(place, word & !1, found);
+                }
+            }
+            for (place, words) in (at..).step_by(8).zip(all.windows(BEFORE)) {
+                fields_of_threads(place, words, found);
+            }
+        }
+    }
 }
 
-/// The fields that are described there, where the descriptions are of this class.
-fn fields(class: usize, descriptions: usize, first: usize) -> Vec<GenericField> {
+/// The fields of the class whose first value's address stands at a place, if it is one of a generic class.
+fn fields_beside(place: usize, first: usize, found: &mut GenericFields) {
+    let class = word(place + 16).filter(|class| word(class.wrapping_add(BESIDE)) == Some(place + 24));
+    if let Some((class, descriptions)) = class.and_then(|class| Some((class, word(place - 8)?))) {
+        found.add(class, descriptions, Some(first), None);
+    }
+}
+
+/// The fields of threads of the class whose numbers for them stand at a place, with the words that follow, if it is one.
+fn fields_of_threads(place: usize, words: &[usize], found: &mut GenericFields) {
+    let &[indexes, descriptions, _, _, class] = words else { return };
+    let (of_values, of_references) = (indexes as u32, (indexes >> 32) as u32);
+    let is_index = of_references >= FIRST_INDEX && of_references >> KIND_OF_INDEX == 0;
+    let is_other = of_values == u32::MAX || of_values >> KIND_OF_INDEX <= 2;
+    let are_addresses = [descriptions, class].iter().all(|at| *at != 0 && at.is_multiple_of(8));
+    if is_index && is_other && are_addresses && word(class.wrapping_add(BESIDE)) == Some(place + 8 * BEFORE) {
+        found.add(class, descriptions, None, Some(ValuesOfClass::Index(of_references)));
+    }
+}
+
+/// A static field that holds references, as the runtime describes it.
+struct Described {
+    token: u32,
+    /// Distance from the first value.
+    offset: usize,
+    of_thread: bool,
+}
+
+/// The fields that are described there, as long as the descriptions are of this class.
+fn described(class: usize, descriptions: usize) -> Vec<Described> {
     let mut found = Vec::new();
     for number in 0..MOST_FIELDS {
         let Some([of, rest]) = words::<2>(descriptions.wrapping_add(16 * number)) else { break };
@@ -116,23 +202,24 @@ fn fields(class: usize, descriptions: usize, first: usize) -> Vec<GenericField> 
         if of != class || name & STATIC == 0 {
             break;
         }
-        if name & OTHER_STATIC == 0 && matches!(place >> 27, VALUE | REFERENCE) {
-            let address = first + (place & 0x07FF_FFFF) as usize;
-            found.push(GenericField { class, token: 0x0400_0000 | name & 0x00FF_FFFF, address });
+        if name & OF_FILE == 0 && matches!(place >> 27, VALUE | REFERENCE) {
+            let (token, offset) = (0x0400_0000 | name & 0x00FF_FFFF, (place & 0x07FF_FFFF) as usize);
+            found.push(Described { token, offset, of_thread: name & OF_THREAD != 0 });
         }
     }
     found
 }
 
 /// .NET 8: the fields of the generic classes of a module.
-fn of_module(module: ModuleId, room: &Room) -> Vec<GenericField> {
-    let Some(words) = words::<MODULE_WORDS>(module.as_raw()) else { return Vec::new() };
-    let Some(classes) = words.windows(3).find_map(|head| classes_of([head[0], head[1], head[2]])) else {
-        return Vec::new();
-    };
-    let Some(values) = words.iter().find_map(|&head| first_values(head, &classes, room)) else { return Vec::new() };
-    let with_values = classes.into_iter().zip(values).filter(|(_, first)| *first != 0);
-    with_values.flat_map(|(class, first)| fields(class.class, class.descriptions, first)).collect()
+fn of_module(module: ModuleId, room: &Room, found: &mut GenericFields) {
+    let Some(words) = words::<MODULE_WORDS>(module.as_raw()) else { return };
+    let Some(classes) = words.windows(3).find_map(|head| classes_of([head[0], head[1], head[2]])) else { return };
+    let values = words.iter().find_map(|&head| first_values(head, &classes, room));
+    for (at, class) in classes.iter().enumerate() {
+        let first = values.as_ref().map(|values| values[at]).filter(|first| *first != 0);
+        let of_threads = ValuesOfClass::OfModule { module: module.as_raw(), number: class.number };
+        found.add(class.class, class.descriptions, first, Some(of_threads));
+    }
 }
 
 /// A generic class of .NET 8.
@@ -179,11 +266,13 @@ fn first_values(head: usize, classes: &[Class], room: &Room) -> Option<Vec<usize
     })
 }
 
-fn word(address: usize) -> Option<usize> {
+/// The word at an address, if there is memory.
+pub(super) fn word(address: usize) -> Option<usize> {
     words::<1>(address).map(|[word]| word)
 }
 
-fn words<const N: usize>(address: usize) -> Option<[usize; N]> {
+/// Words from an address on, if there is memory.
+pub(super) fn words<const N: usize>(address: usize) -> Option<[usize; N]> {
     let mut bytes = vec![0; 8 * N];
     if !copy_if_there(address, &mut bytes) {
         return None;
@@ -202,9 +291,10 @@ mod tests {
     use super::*;
 
     const ROOM: (usize, usize) = (0x7000_0000, 0x7000_1000);
+    const INDEX: usize = 7;
 
     /// A description of a field.
-    fn described(class: usize, token: usize, flags: u32, place: usize, kind: u32) -> [usize; 2] {
+    fn description(class: usize, token: usize, flags: u32, place: usize, kind: u32) -> [usize; 2] {
         [class, token | (flags as usize) | (place | (kind as usize) << 27) << 32]
     }
 
@@ -220,28 +310,37 @@ mod tests {
         let class_at = address(&class);
         // A reference, a number, one of each thread, a value in a box; then those of another class.
         let descriptions = [
-            described(class_at, 3, STATIC, 0, REFERENCE),
-            described(class_at, 4, STATIC, 0, 8),
-            described(class_at, 5, STATIC | 1 << 25, 8, REFERENCE),
-            described(class_at, 6, STATIC, 16, VALUE),
-            described(class_at + 8, 7, STATIC, 0, REFERENCE),
+            description(class_at, 3, STATIC, 0, REFERENCE),
+            description(class_at, 4, STATIC, 0, 8),
+            description(class_at, 5, STATIC | OF_THREAD, 8, REFERENCE),
+            description(class_at, 6, STATIC, 16, VALUE),
+            description(class_at + 8, 7, STATIC, 0, REFERENCE),
         ]
         .concat();
-        // In front of what stands beside the class: descriptions, first value and not initialized yet, another word, the class.
-        let beside = vec![address(&descriptions), ROOM.0 + 0x101, 0, class_at, 0];
-        class[BESIDE / 8] = address(&beside) + 32;
+        // In front of what stands beside the class: numbers for threads, descriptions, first value and not initialized yet, another
+        // word, the class.
+        let numbers = u32::MAX as usize | INDEX << 32;
+        let beside = vec![numbers, address(&descriptions), ROOM.0 + 0x101, 0, class_at, 0];
+        class[BESIDE / 8] = address(&beside) + 40;
         std::hint::black_box(&mut class);
-        let found = beside_classes(vec![address(&beside) + 32], &room);
+        let mut found = GenericFields::default();
+        beside_classes(vec![address(&beside) + 40], &room, &mut found);
         // The tests' memory may hold an old copy of these words elsewhere; each leads to the same.
         let expected = [(0x0400_0003, ROOM.0 + 0x100), (0x0400_0006, ROOM.0 + 0x110)];
-        assert!(found.len() >= 2, "{found:?}");
-        for field in &found {
+        assert!(found.of_program.len() >= 2, "{found:?}");
+        for field in &found.of_program {
             assert!(field.class == class_at && expected.contains(&(field.token, field.address)), "{field:?}");
         }
+        let of_thread =
+            ThreadField { class: class_at, token: 0x0400_0005, offset: 8, values: ValuesOfClass::Index(INDEX as u32) };
+        assert!(!found.of_threads.is_empty() && found.of_threads.iter().all(|field| *field == of_thread), "{found:?}");
         // Nothing leads back.
         class[BESIDE / 8] = 0;
         std::hint::black_box(&mut class);
-        assert_eq!(fields_beside(address(&beside) + 8, ROOM.0), []);
+        let mut found = GenericFields::default();
+        fields_beside(address(&beside) + 16, ROOM.0, &mut found);
+        fields_of_threads(address(&beside), &beside[..BEFORE], &mut found);
+        assert!(found.of_program.is_empty() && found.of_threads.is_empty(), "{found:?}");
     }
 
     #[test]
@@ -249,7 +348,8 @@ mod tests {
         let room = Room(vec![ROOM]);
         let mut class = vec![0_usize; 90];
         let class_at = address(&class);
-        let descriptions = described(class_at, 9, STATIC, 8, REFERENCE);
+        let descriptions =
+            [description(class_at, 9, STATIC, 8, REFERENCE), description(class_at, 10, STATIC | OF_THREAD, 16, REFERENCE)].concat();
         class[21..23].copy_from_slice(&[address(&descriptions), 1]);
         let by_number = [0, class_at];
         let entry = [ROOM.0 + 0x40];
@@ -262,8 +362,15 @@ mod tests {
         // SAFETY: no runtime is asked about it; its words are read as memory.
         let id = unsafe { ModuleId::from_raw(address(&module)) };
         let expected = GenericField { class: class_at, token: 0x0400_0009, address: ROOM.0 + 0x48 };
-        assert_eq!(of_module(id, &room), [expected]);
+        let fields = |room: &Room| {
+            let mut found = GenericFields::default();
+            of_module(id, room, &mut found);
+            (found.of_program, found.of_threads)
+        };
+        let values = ValuesOfClass::OfModule { module: address(&module), number: 1 };
+        let of_thread = ThreadField { class: class_at, token: 0x0400_000A, offset: 16, values };
+        assert_eq!(fields(&room), (vec![expected], vec![of_thread]));
         // Values elsewhere on the heap are none of a static field.
-        assert_eq!(of_module(id, &Room(vec![(1, 2)])), []);
+        assert_eq!(fields(&Room(vec![(1, 2)])), (vec![], vec![of_thread]));
     }
 }

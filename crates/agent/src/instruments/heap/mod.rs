@@ -30,6 +30,7 @@ mod stacks;
 mod statics;
 mod task;
 mod taker;
+mod thread_values;
 mod types;
 mod unloads;
 mod walk;

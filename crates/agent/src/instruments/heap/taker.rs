@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::{ClassId, ModuleId, ProfilerInfo};
+use clr_profiler::{ClassId, ModuleId, ProfilerInfo, ThreadId};
 use clrscope_recording::model::{HeapPlace, HeapSnapshot, HeapType, RemarkKind, RootKind, SnapshotReason, SnapshotState};
 use clrscope_recording::writer::{EventStore, HeapRootRecord, ProcessWriter, monotonic_ns};
 
-use super::generics;
+use super::generics::{self, Room, ThreadField};
 use super::shot::{Exposure, Shot};
 use super::statics::{Fields, StaticFields};
+use super::thread_values::ThreadValues;
 use super::types::HeapClass;
 use super::unloads::Unloads;
 use crate::services::developer_log::{Level, log};
@@ -221,16 +222,55 @@ impl Taker {
         // SAFETY: as in `describe`, of classes that stay as long as the process.
         let stay = shot.classes.all().iter().filter(|class| class.loader == 0).map(|class| unsafe { ClassId::from_raw(class.id) });
         places.extend(self.statics().add(info, names, stay, &mut seen).places(info, names, serial));
-        for field in generics::find(info, shot.classes.all().iter().map(|class| class.id), &shot.room) {
-            // SAFETY: the runtime's tables say that the class is there: forever, or until the runtime says that it unloads, for which `Unloads`
-            // lets that wait.
-            let class = unsafe { ClassId::from_raw(field.class) };
-            let name = self.unloads.ask(unloads, || self.statics().name(info, names, class, field.token)).flatten();
+        let generic = generics::find(info, shot.classes.all().iter().map(|class| class.id), &shot.room);
+        let name_of = |class: usize, token| {
+            // SAFETY: the runtime's tables say that the class is there: forever, or until the runtime says that it unloads, for which
+            // `Unloads` lets that wait.
+            let class = unsafe { ClassId::from_raw(class) };
+            self.unloads.ask(unloads, || self.statics().name(info, names, class, token)).flatten()
+        };
+        // First those that may move.
+        places.extend(self.of_threads(&generic.of_threads, serial, name_of));
+        for field in generic.of_program {
             let place = |name| HeapPlace { address: field.address as u64, kind: RootKind::Static, name, thread: 0 };
-            places.extend(name.map(place));
+            places.extend(name_of(field.class, field.token).map(place));
         }
         places.iter_mut().for_each(|place| place.address = shot.moves.before(place.address));
         shot.writer.places(&places);
+    }
+
+    /// The values that threads have of static fields of generic classes.
+    fn of_threads(
+        &self,
+        fields: &[ThreadField],
+        serial: impl Fn(ThreadId) -> u32,
+        name: impl Fn(usize, u32) -> Option<String>,
+    ) -> Vec<HeapPlace> {
+        let info = &self.info;
+        let threads = info.threads().unwrap_or_default();
+        let raw: Vec<usize> = threads.iter().map(|thread| thread.as_raw()).collect();
+        let modules: Vec<usize> = info.modules().unwrap_or_default().iter().map(|module| module.as_raw()).collect();
+        let heap = info.generation_bounds().unwrap_or_default();
+        let heap = Room(heap.iter().map(|range| (range.start, range.start + range.reserved_bytes)).collect());
+        let Some(values) = ThreadValues::find(fields, &raw, &modules, heap) else { return Vec::new() };
+        let serials: Vec<u32> = threads.into_iter().map(serial).collect();
+        let of_field = |field: &ThreadField| -> Vec<(usize, u32)> {
+            let each = raw.iter().zip(&serials);
+            each.filter_map(|(thread, serial)| Some((values.address(*thread, field)?, *serial))).collect()
+        };
+        // All of them first, as they may move.
+        let found: Vec<Vec<(usize, u32)>> = fields.iter().map(of_field).collect();
+        let mut places = Vec::new();
+        for (field, found) in fields.iter().zip(found).filter(|(_, found)| !found.is_empty()) {
+            let Some(name) = name(field.class, field.token) else { continue };
+            places.extend(found.into_iter().map(|(address, thread)| HeapPlace {
+                address: address as u64,
+                kind: RootKind::ThreadStatic,
+                name: name.clone(),
+                thread,
+            }));
+        }
+        places
     }
 
     /// Writes the types with their names, some at a time: what is written shows also where the program is killed meanwhile.
