@@ -269,6 +269,7 @@ fn browsers_show_pages_as_they_should() {
     for name in ["sampled", "recorded", "hostile"] {
         export(&place, name, "speedscope", "speedscope.json");
     }
+    export(&place, "memory", "heapsnapshot", "heapsnapshot");
     let mut command = Command::new(node);
     command.current_dir(&ui).args(["--test", "--test-reporter=spec", "tests/"]);
     command.env("PAGES", place.path()).env("CHROMIUM", browser).env("SERVED", addresses);
