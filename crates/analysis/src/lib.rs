@@ -114,10 +114,10 @@ pub use flow::{Argument, Captured, Elements, Field, FlowFunction, FlowKind, Flow
 pub use forest::{Forest, NodePiece, Pruned, Tree, TreeNode, TreeOptions, TreePlace, tree};
 pub use function::FunctionRef;
 pub use heap::{
-    CutSnapshot, DominatorNode, DominatorTree, Generation, GrownWay, HeapAmounts, HeapChange, HeapChanges,
-    HeapContents, HeapQuery, HeapRow, HeapSummary, HeapView, HeapWaste, HeapWay, HeapWays, Heaps, Missing, Retainer,
-    SmallerNodes, SnapshotRef, WasteKind, WasteRow, WayPlace, WayRoot, WayStep, complete_snapshots, cut_snapshots,
-    dominator_tree, heap, heap_changes, heap_contents, heap_summary, heap_waste, heap_ways,
+    CutSnapshot, DominatorNode, DominatorTree, Generation, GrownWay, HeapChange, HeapChanges, HeapContents, HeapQuery,
+    HeapRow, HeapSummary, HeapView, HeapWaste, HeapWay, HeapWays, Heaps, Missing, Retainer, SmallerNodes, SnapshotRef,
+    WasteKind, WasteRow, WayPlace, WayRoot, WayStep, complete_snapshots, cut_snapshots, dominator_tree, heap,
+    heap_changes, heap_contents, heap_summary, heap_waste, heap_ways,
 };
 pub use limit::LeftOut;
 pub use metric::{Amount, CALLS, CPU, Column, Metric, SampleCount, Source, StackEvent, StackEvents, Unit, WALL};

@@ -199,7 +199,8 @@ fn growth_between_snapshots_is_found_with_what_holds_it() {
     });
     let changes = |before, after| {
         let side = |number| HeapQuery { snapshot: Some(number), ..HeapQuery::default() };
-        heap_changes((&Heaps::of(&recording), &side(before)), (&Heaps::of(&recording), &side(after))).unwrap()
+        let heaps = [Heaps::of(&recording)];
+        heap_changes((&heaps, &side(before)), (&heaps, &side(after))).unwrap()
     };
     let found = changes(1, 3);
     let orders = found.rows.iter().find(|row| &*row.type_name == "Shop.Order").unwrap();
@@ -222,6 +223,33 @@ fn growth_between_snapshots_is_found_with_what_holds_it() {
         "{texts:?}"
     );
     assert_eq!(&*summary.types[0].row.type_name, "Shop.Cache");
+}
+
+#[test]
+fn snapshots_of_sets_have_medians_and_what_runs_differ_by_is_no_change() {
+    let run = |orders: u64| recording(|process| _ = shop(orders).heap.add_to(process));
+    let changes = |before: &[Recording], after: &[Recording]| {
+        let (then, now): (Vec<_>, Vec<_>) =
+            (before.iter().map(Heaps::of).collect(), after.iter().map(Heaps::of).collect());
+        let found = heap_changes((&then, &HeapQuery::default()), (&now, &HeapQuery::default())).unwrap();
+        assert_eq!((found.recordings, found.snapshots[0].len()), ([before.len(), after.len()], before.len()));
+        let orders = found.rows.into_iter().find(|row| &*row.type_name == "Shop.Order").unwrap();
+        let held = orders.held_by.map(|way| (way.objects, way.bytes));
+        (orders.objects.before.median, orders.objects.after.median, orders.objects.verdict.name(), held)
+    };
+    let before = [run(1_000), run(1_002), run(1_001)];
+    // Five more are held by a stack and two by nothing, on either side.
+    let grown = changes(&before, &[run(3_000), run(3_002), run(3_001)]);
+    assert_eq!(grown, (1_006.0, 3_006.0, "more", Some((2_000, 64_000))));
+    let (_, after, verdict, _) = changes(&before, &[run(900), run(1_200), run(1_003)]);
+    assert_eq!((after, verdict), (1_008.0, "unclear"));
+    // Sets of another size, and one recording against several.
+    assert_eq!(changes(&before[..1], &[run(3_000), run(3_002)]).2, "more");
+    // Each recording has a snapshot to compare, or there is no answer.
+    let none = Recording::default();
+    let (some, query) = ([Heaps::of(&before[0])], HeapQuery::default());
+    let lacking = [Heaps::of(&before[1]), Heaps::of(&none)];
+    assert!(matches!(heap_changes((&some, &query), (&lacking, &query)), Err(QueryProblem::NotRecorded { .. })));
 }
 
 #[test]

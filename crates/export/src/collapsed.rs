@@ -25,9 +25,15 @@ impl Exporter for Collapsed {
         "folded"
     }
 
+    fn shows_heap(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let min_share = options.min_share.unwrap_or(0.0);
-        weighed_stacks(recording, options, min_share, |stack, weight| Ok(writeln!(out, "{stack} {weight}")?))?;
+        weighed_stacks(recording, options, (self.name(), min_share), |stack, weight| {
+            Ok(writeln!(out, "{stack} {weight}")?)
+        })?;
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ use clrscope_analysis::{HeapContents, WayPlace, heap_contents};
 use clrscope_recording::model::Recording;
 
 use crate::json::quoted;
+use crate::refusals::refuse_all_but;
 use crate::{ExportError, ExportOptions, Exporter};
 
 /// See the module's page.
@@ -42,7 +43,17 @@ impl Exporter for HeapSnapshot {
         "heapsnapshot"
     }
 
+    fn shows_heap(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
+        refuse_all_but(
+            &["--pid", "--process", "--snapshot"],
+            options,
+            self.name(),
+            "it has every object of a snapshot",
+        )?;
         let Some(heap) = heap_contents(recording, &options.heap_query(), "heapsnapshot")? else {
             return Err(ExportError::Empty("the snapshot can't be read"));
         };

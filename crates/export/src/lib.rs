@@ -25,6 +25,7 @@ mod otlp;
 mod parquet;
 mod pprof;
 mod protobuf;
+mod refusals;
 mod speedscope;
 mod stacks;
 mod threads;
@@ -106,11 +107,28 @@ pub trait Exporter: Sync {
     /// Usual ending of its files, without the point.
     fn extension(&self) -> &'static str;
 
+    /// Whether it shows snapshots of the heap, and so takes the number of one.
+    fn shows_heap(&self) -> bool {
+        false
+    }
+
     /// Writes a recording. `out` should be buffered; it is not flushed.
     ///
     /// # Errors
     /// When the output can't be written, the query can't be answered, or there is nothing to show.
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError>;
+}
+
+/// Refuses the number of a snapshot for a format that shows none.
+///
+/// # Errors
+/// When there is one, and the format does not show the heap.
+pub fn check(format: &dyn Exporter, options: &ExportOptions) -> Result<(), ExportError> {
+    if format.shows_heap() || options.snapshot.is_none() {
+        return Ok(());
+    }
+    let why = "it shows no snapshot of the heap; heapsnapshot, collapsed, pprof and speedscope do";
+    Err(QueryProblem::NotAvailable { option: "--snapshot", view: format.name(), why }.into())
 }
 
 /// Every format, in the order of the help text.

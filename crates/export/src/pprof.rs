@@ -37,12 +37,16 @@ impl Exporter for Pprof {
         "pb"
     }
 
+    fn shows_heap(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         // The first string is empty by the format.
         let mut frames = Frames { numbers: HashMap::new(), names: vec![String::new()] };
         let min_share = options.min_share.unwrap_or(0.0);
         let mut written = Message::default();
-        let weight = weighed_stacks(recording, options, min_share, |stack, weight| {
+        let weight = weighed_stacks(recording, options, (self.name(), min_share), |stack, weight| {
             if weight > 0 {
                 // The innermost frame comes first.
                 let locations: Vec<u64> = stack.rsplit(';').map(|frame| frames.number(frame)).collect();

@@ -38,12 +38,16 @@ impl Exporter for Speedscope {
         "speedscope.json"
     }
 
+    fn shows_heap(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let mut file = File { out, frames: Frames::default(), name: command(recording), is_begun: false };
         let has_calls = recording.processes.iter().any(|process| process.arenas(instrument::FLOW).next().is_some());
         if has_calls && options.query.metric.is_none() && options.snapshot.is_none() {
             write_calls(&mut file, recording, &options.query)?;
-        } else if options.is_of_heap(recording) {
+        } else if options.is_of_heap(recording, self.name())? {
             write_heap(&mut file, recording, options)?;
         } else {
             write_paths(&mut file, recording, options)?;
@@ -218,7 +222,7 @@ fn write_merged(
 /// Types of objects along the ways by which they hold each other alone.
 fn write_heap(file: &mut File<'_>, recording: &Recording, options: &ExportOptions) -> Result<(), ExportError> {
     let mut profile = Sampled::new("heap", "bytes");
-    weighed_stacks(recording, options, options.min_share.unwrap_or(0.0), |stack, weight| {
+    weighed_stacks(recording, options, ("speedscope", options.min_share.unwrap_or(0.0)), |stack, weight| {
         let path: Vec<usize> = stack.split(';').map(|frame| file.frames.named(frame)).collect();
         profile.sample(file, &path, weight)
     })?;

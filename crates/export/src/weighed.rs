@@ -4,9 +4,11 @@
 //! Of the heap the stacks are paths of the tree of dominators, from what no single object holds to the objects
 //! themselves; frames are types, and the weight of a path is the bytes of the objects at its end.
 
-use clrscope_analysis::{HeapQuery, Heaps, Metric, Unit, dominator_tree};
+use clrscope_analysis::{HeapQuery, Heaps, Metric, QueryProblem, Unit, dominator_tree};
+use clrscope_recording::layout::instrument;
 use clrscope_recording::model::Recording;
 
+use crate::refusals::refuse_all_but;
 use crate::stacks::{push_frame, stacks};
 use crate::{ExportError, ExportOptions};
 
@@ -19,6 +21,8 @@ pub(crate) struct Weight {
     pub(crate) unit: &'static str,
 }
 
+/// Options that stacks of the heap obey.
+const TAKEN: &[&str] = &["--pid", "--process", "--module", "--type", "--limit", "--min-share", "--snapshot"];
 /// The weight of paths of the heap.
 const HEAP: Weight = Weight { name: "heap", unit: "bytes" };
 
@@ -28,22 +32,31 @@ impl ExportOptions {
         HeapQuery { query: self.query.clone(), snapshot: self.snapshot }
     }
 
-    /// Whether stacks are those of the heap: a snapshot was asked for, or nothing else was recorded.
-    pub(crate) fn is_of_heap(&self, recording: &Recording) -> bool {
+    /// Whether stacks of a format are those of the heap: a snapshot was asked for, or nothing else was recorded. Options that such
+    /// stacks have no use for are refused.
+    pub(crate) fn is_of_heap(&self, recording: &Recording, format: &'static str) -> Result<bool, ExportError> {
         let has_snapshots = recording.processes.iter().any(|process| !process.snapshots.is_empty());
         let is_alone = || Metric::of(recording, &self.query).is_ok_and(|metric| !metric.is_recorded(recording));
-        has_snapshots && self.query.metric.is_none() && (self.snapshot.is_some() || is_alone())
+        if self.snapshot.is_some() && !has_snapshots {
+            return Err(QueryProblem::NotRecorded { view: format, instrument: instrument::HEAP }.into());
+        }
+        let is_meant = self.snapshot.is_some() || self.query.metric.is_none() && has_snapshots && is_alone();
+        if is_meant {
+            refuse_all_but(TAKEN, self, format, "its stacks are those of objects of the heap, at one moment")?;
+        }
+        Ok(is_meant)
     }
 }
 
-/// Shows each stack (`a;b;c`) with its weight, if it has any, to `visit`. Returns what the weights are.
+/// Shows each stack (`a;b;c`) with its weight, if it has any, to `visit`, for a format, but for those of a smaller share. Returns what
+/// the weights are.
 pub(crate) fn weighed_stacks(
     recording: &Recording,
     options: &ExportOptions,
-    min_share: f64,
+    (format, min_share): (&'static str, f64),
     visit: impl FnMut(&str, u64) -> Result<(), ExportError>,
 ) -> Result<Weight, ExportError> {
-    if options.is_of_heap(recording) {
+    if options.is_of_heap(recording, format)? {
         return of_heap(recording, options, min_share, visit).map(|()| HEAP);
     }
     let metric = stacks(recording, options, min_share, |_, _| (), visit)?;

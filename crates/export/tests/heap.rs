@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use clrscope_analysis::Query;
-use clrscope_contract::request::Glob;
-use clrscope_export::{ExportError, ExportOptions, exporter};
+use clrscope_analysis::{BYTES, Query, QueryProblem, Sort, ThreadSelector};
+use clrscope_contract::request::{Glob, Pattern};
+use clrscope_export::{ExportError, ExportOptions, check, exporter, exporters};
 use clrscope_recording::model::{HeapType, Process, Recording, RootKind};
 use clrscope_recording::testing::heap::HandmadeHeap;
 use clrscope_testkit::not_run;
@@ -187,6 +187,71 @@ fn a_snapshot_that_is_not_there_is_one_clear_failure() {
         let problem = export(format, &options).expect_err("no such snapshot").to_string();
         assert_eq!(problem, "no snapshot of the heap has the number 4; the recording has 1");
     }
+}
+
+#[test]
+fn options_that_exports_of_the_heap_have_no_use_for_are_refused() {
+    let set = |change: fn(&mut ExportOptions)| {
+        let mut options = ExportOptions { snapshot: Some(1), ..ExportOptions::default() };
+        change(&mut options);
+        options
+    };
+    let refused: [(&str, ExportOptions); 9] = [
+        ("--thread", set(|options| options.query.threads = vec![ThreadSelector::parse("1")])),
+        ("--part", set(|options| options.query.parts = vec!["load".to_owned()])),
+        ("--since", set(|options| options.query.since_ns = Some(1))),
+        ("--until", set(|options| options.query.until_ns = Some(1))),
+        ("--sort", set(|options| options.query.sort = Some(Sort::Name))),
+        ("--raw", set(|options| options.query.raw = true)),
+        ("--just-my-code", set(|options| options.query.just_my_code = true)),
+        ("--metric", set(|options| options.query.metric = Some(&BYTES))),
+        ("--function", set(|options| options.query.functions = vec![Pattern::parse("Run").expect("a pattern")])),
+    ];
+    // Stacks have these, the whole heap has not.
+    let of_stacks: [(&str, ExportOptions); 4] = [
+        ("--type", set(|options| options.query.types = vec![Glob::new("object[]")])),
+        ("--module", set(|options| options.query.modules = vec![Glob::new("Shop")])),
+        ("--limit", set(|options| options.query.limit = Some(1))),
+        ("--min-share", set(|options| options.min_share = Some(0.5))),
+    ];
+    for format in exporters().iter().filter(|format| format.shows_heap()).map(|format| format.name()) {
+        let whole = export(format, &set(|_| ())).expect("written");
+        for (option, options) in &refused {
+            let problem = export(format, options).expect_err(option).to_string();
+            assert!(problem.starts_with(&format!("{option} is not available for the view {format}: ")), "{problem}");
+        }
+        for (option, options) in &of_stacks {
+            match (format, export(format, options)) {
+                ("heapsnapshot", Err(problem)) => assert!(problem.to_string().starts_with(option), "{problem}"),
+                // Where nothing is left, some formats have no file.
+                (_, Err(problem)) => assert!(matches!(problem, ExportError::Empty(_)), "{option}: {problem}"),
+                (_, Ok(written)) => assert!(written != whole, "{option} is ignored by {format}"),
+            }
+        }
+    }
+    for format in exporters() {
+        let is_taken = check(*format, &set(|_| ())).is_ok();
+        assert_eq!(is_taken, format.shows_heap(), "{}", format.name());
+    }
+    // A snapshot where none was recorded.
+    let mut out = Vec::new();
+    let none = exporter("collapsed").expect("a format").write(&Recording::default(), &set(|_| ()), &mut out);
+    assert!(matches!(none, Err(ExportError::Query(QueryProblem::NotRecorded { .. }))), "{none:?}");
+}
+
+#[test]
+fn one_heap_of_several_processes_is_chosen_and_not_the_first_in_silence() {
+    let mut several = recording();
+    several.processes.push(Process { pid: 8, ..several.processes[0].clone() });
+    let write = |options: &ExportOptions| {
+        let mut out = Vec::new();
+        exporter("heapsnapshot").expect("a format").write(&several, options, &mut out).map(|()| out)
+    };
+    let problem = write(&ExportOptions::default()).expect_err("two heaps").to_string();
+    assert!(problem.ends_with("choose one with --pid"), "{problem}");
+    let query = Query { pid: Some(8), ..Query::default() };
+    let one = write(&ExportOptions { query, ..ExportOptions::default() }).expect("written");
+    assert_eq!(one, export("heapsnapshot", &ExportOptions::default()).expect("written"));
 }
 
 /// Version of the library that reads the format in the test below.

@@ -256,7 +256,9 @@ fn escape_sequences_in_names_of_the_program_never_reach_the_terminal() {
         let mut out = Vec::new();
         // The recording has no samples: a profile of those would be empty.
         let metric = (format.name() == "firefox").then_some(&EXCEPTIONS);
-        let query = Query { metric, ..Query::default() };
+        // A file of one heap asks whose.
+        let pid = (format.name() == "heapsnapshot").then_some(recording.processes[0].pid);
+        let query = Query { metric, pid, ..Query::default() };
         format.write(&recording, &ExportOptions { query, ..ExportOptions::default() }, &mut out).expect("written");
         // A file of numbers and texts with their lengths is for no terminal; its texts are printable all the same.
         match format.name() {

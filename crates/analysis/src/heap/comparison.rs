@@ -1,4 +1,4 @@
-//! Two snapshots side by side: what came, what went, and what retains more.
+//! Snapshots of two sides, one on each or sets of them: what came, what went, and what retains more.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,38 +11,38 @@ use super::heaps::{Heaps, OpenHeap};
 use super::holders::{HeapWay, ways_to};
 use super::rows::types;
 use super::snapshots::{HeapQuery, SnapshotRef};
+use crate::comparison::{Change, Measured, Verdict};
 use crate::query::{QueryProblem, Sort};
 
 /// Types that grew of which is looked up who holds what came: the first ones.
 const MOST_WAYS: usize = 30;
 
-/// Objects of a type in one snapshot.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct HeapAmounts {
-    /// Number of objects.
-    pub objects: u64,
-    /// Bytes of the objects alone.
-    pub bytes: u64,
-    /// Bytes that they retain together.
-    pub retained_bytes: u64,
+/// Objects of a type in the snapshots of one recording.
+#[derive(Debug, Clone, Copy, Default)]
+struct Amounts {
+    objects: u64,
+    bytes: u64,
+    retained_bytes: u64,
 }
 
-/// A type in two snapshots.
+/// A type on two sides. Amounts of single snapshots are exact; of sets they are medians with their intervals.
 #[derive(Debug, Clone)]
 pub struct HeapChange {
     /// Name as C# writes it.
     pub type_name: Arc<str>,
     /// Name of the module that declares the type.
     pub module: String,
-    /// Amounts in the first snapshot.
-    pub before: HeapAmounts,
-    /// Amounts in the second snapshot.
-    pub after: HeapAmounts,
+    /// Number of objects.
+    pub objects: Change,
+    /// Bytes of the objects alone.
+    pub bytes: Change,
+    /// Bytes that the objects retain together.
+    pub retained_bytes: Change,
     /// The way in which most of the bytes are held that came in between; `None` where none came, and of types far down.
     pub held_by: Option<GrownWay>,
 }
 
-/// A way in which more objects of a type are held than before.
+/// A way in which more objects of a type are held than before, in the mean of the recordings of each side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrownWay {
     /// The way in a line: the root, then each object with what leads on.
@@ -53,70 +53,87 @@ pub struct GrownWay {
     pub bytes: i64,
 }
 
-/// Two snapshots, or sets of snapshots of several processes, side by side.
+/// Two snapshots, or sets of snapshots, side by side.
 #[derive(Debug)]
 pub struct HeapChanges<'a> {
-    /// Types with what changed, the largest growth first.
+    /// Types with what changed, the largest growth first; of sets those first that changed beyond chance.
     pub rows: Vec<HeapChange>,
     /// Rows that the limit left out.
     pub left_out: usize,
     /// The snapshots on both sides.
     pub snapshots: [Vec<SnapshotRef<'a>>; 2],
+    /// Number of recordings on both sides.
+    pub recordings: [usize; 2],
 }
 
 impl HeapChange {
-    /// Growth from the first snapshot to the second, of objects, bytes and retained bytes.
+    /// Growth of the medians: of objects, bytes and retained bytes.
     #[must_use]
     pub fn growth(&self) -> [i64; 3] {
-        let of = |amounts: HeapAmounts| [amounts.objects, amounts.bytes, amounts.retained_bytes];
-        let (before, after) = (of(self.before), of(self.after));
-        [0, 1, 2].map(|at| after[at].wrapping_sub(before[at]) as i64)
+        [&self.objects, &self.bytes, &self.retained_bytes].map(|change| change.difference as i64)
+    }
+
+    /// The row of a type with amounts of each recording, `before` of which are of the first side.
+    fn of((type_name, module): (Arc<str>, String), amounts: &[Amounts], before: usize) -> Self {
+        let change = |part: fn(&Amounts) -> u64| {
+            let all: Vec<Measured> = amounts.iter().map(|one| Measured::exact(part(one) as f64)).collect();
+            Change::of(&all[..before], &all[before..])
+        };
+        let (objects, bytes) = (change(|one| one.objects), change(|one| one.bytes));
+        Self { type_name, module, objects, bytes, retained_bytes: change(|one| one.retained_bytes), held_by: None }
+    }
+
+    fn is_as_before(&self) -> bool {
+        [&self.objects, &self.bytes, &self.retained_bytes].iter().all(|change| change.verdict == Verdict::Same)
     }
 }
 
-/// The types of two snapshots, of one recording or of two. The second query says order and limit. Types that are alike in
-/// both have no row. One snapshot is in memory at a time, the second one last.
+/// Types of the snapshots of two sides, each of one recording or of several. The second query says order and limit. Types
+/// that are alike on both sides have no row. One snapshot is in memory at a time, and those of the last recording stay.
 ///
 /// # Errors
-/// When no process or snapshot is meant on either side.
+/// When no process or snapshot is meant in one of the recordings.
 pub fn heap_changes<'a>(
-    before: (&Heaps<'a>, &HeapQuery),
-    after: (&Heaps<'a>, &HeapQuery),
+    before: (&[Heaps<'a>], &HeapQuery),
+    after: (&[Heaps<'a>], &HeapQuery),
 ) -> Result<HeapChanges<'a>, QueryProblem> {
-    let sides = [Side::new(before.0, before.1, Heaps::pass)?, Side::new(after.0, after.1, Heaps::open)?];
-    let mut amounts: BTreeMap<(Arc<str>, String), [HeapAmounts; 2]> = BTreeMap::new();
+    let sides = [Side::new(before, Heaps::pass)?, Side::new(after, Heaps::open)?];
+    let recordings = sides.each_ref().map(|side| side.chosen.len());
+    let mut amounts: BTreeMap<(Arc<str>, String), Vec<Amounts>> = BTreeMap::new();
     let mut snapshots = [Vec::new(), Vec::new()];
-    for (at, side) in sides.iter().enumerate() {
-        side.each(|heap| {
-            snapshots[at].push(SnapshotRef::of(&heap.loaded));
-            for row in types(heap).into_iter().filter(|row| side.query.wants(&row.type_name, row.module)) {
-                let amounts = &mut amounts.entry((row.type_name, row.module.to_owned())).or_default()[at];
-                amounts.objects = amounts.objects.saturating_add(row.objects);
-                amounts.bytes = amounts.bytes.saturating_add(row.bytes);
-                amounts.retained_bytes = amounts.retained_bytes.saturating_add(row.retained_bytes);
+    for (side, number) in [0, 1].into_iter().flat_map(|side| (0..recordings[side]).map(move |number| (side, number))) {
+        let at = side * recordings[0] + number;
+        sides[side].each_of(number, |heap| {
+            snapshots[side].push(SnapshotRef::of(&heap.loaded));
+            let query = sides[side].query;
+            for row in types(heap).into_iter().filter(|row| query.wants(&row.type_name, row.module)) {
+                let of_type = amounts.entry((row.type_name, row.module.to_owned()));
+                let sums = &mut of_type.or_insert_with(|| vec![Amounts::default(); recordings.iter().sum()])[at];
+                sums.objects = sums.objects.saturating_add(row.objects);
+                sums.bytes = sums.bytes.saturating_add(row.bytes);
+                sums.retained_bytes = sums.retained_bytes.saturating_add(row.retained_bytes);
             }
         });
     }
-    let changed = amounts.into_iter().filter(|(_, [before, after])| before != after);
-    let row = |((type_name, module), [before, after]): ((Arc<str>, String), [HeapAmounts; 2])| HeapChange {
-        type_name,
-        module,
-        before,
-        after,
-        held_by: None,
-    };
-    let mut rows: Vec<HeapChange> = changed.map(row).collect();
+    let all = amounts.into_iter().map(|(key, amounts)| HeapChange::of(key, &amounts, recordings[0]));
+    let mut rows: Vec<HeapChange> = all.filter(|row| !row.is_as_before()).collect();
     let query = &after.1.query;
-    match query.sort.unwrap_or(Sort::Total) {
-        Sort::Own => rows.sort_by_key(|row| Reverse(row.growth()[1])),
-        Sort::Calls => rows.sort_by_key(|row| Reverse(row.growth()[0])),
-        Sort::Name => {}
-        Sort::Module => rows.sort_by(|a, b| a.module.cmp(&b.module)),
-        _ => rows.sort_by_key(|row| Reverse([row.growth()[2], row.growth()[1]])),
-    }
+    order(&mut rows, query.sort.unwrap_or(Sort::Total));
     let left_out = query.cut(&mut rows);
     find_holders(&mut rows, &sides);
-    Ok(HeapChanges { rows, left_out, snapshots })
+    Ok(HeapChanges { rows, left_out, snapshots, recordings })
+}
+
+/// Puts rows, which stand in the order of names, in another. What chance may have made comes last.
+fn order(rows: &mut [HeapChange], sort: Sort) {
+    let by = |change: &Change| (change.verdict == Verdict::Unclear, Reverse(change.difference as i64));
+    match sort {
+        Sort::Own => rows.sort_by_key(|row| by(&row.bytes)),
+        Sort::Calls => rows.sort_by_key(|row| by(&row.objects)),
+        Sort::Name => {}
+        Sort::Module => rows.sort_by(|a, b| a.module.cmp(&b.module)),
+        _ => rows.sort_by_key(|row| (by(&row.retained_bytes), Reverse(row.growth()[1]))),
+    }
 }
 
 /// Function that gives a snapshot: one that stays open, or one that does not.
@@ -124,38 +141,54 @@ type Opening<'a> = fn(&Heaps<'a>, &'a Process, &'a HeapSnapshot) -> Option<Arc<O
 
 /// Snapshots of one side.
 struct Side<'s, 'a> {
-    heaps: &'s Heaps<'a>,
+    heaps: &'s [Heaps<'a>],
     query: &'s HeapQuery,
-    chosen: Vec<(&'a Process, &'a HeapSnapshot)>,
+    /// Those that are meant of each recording.
+    chosen: Vec<Vec<(&'a Process, &'a HeapSnapshot)>>,
+    /// Opens those of the last recording.
     opening: Opening<'a>,
 }
 
 impl<'s, 'a> Side<'s, 'a> {
-    fn new(heaps: &'s Heaps<'a>, query: &'s HeapQuery, opening: Opening<'a>) -> Result<Self, QueryProblem> {
-        Ok(Self { heaps, query, chosen: query.select(heaps.recording, "heap-diff")?, opening })
+    fn new((heaps, query): (&'s [Heaps<'a>], &'s HeapQuery), opening: Opening<'a>) -> Result<Self, QueryProblem> {
+        let chosen = heaps.iter().map(|heaps| query.select(heaps.recording, "heap-diff")).collect::<Result<_, _>>()?;
+        Ok(Self { heaps, query, chosen, opening })
     }
 
-    /// Hands over each snapshot, which is not needed any more when the next one comes.
-    fn each(&self, mut take: impl FnMut(&OpenHeap<'a>)) {
-        for &(process, snapshot) in &self.chosen {
-            (self.opening)(self.heaps, process, snapshot).iter().for_each(|heap| take(heap));
+    /// Hands over each snapshot of a recording, which is not needed any more when the next one comes.
+    fn each_of(&self, number: usize, mut take: impl FnMut(&OpenHeap<'a>)) {
+        let opening: Opening<'a> = if number + 1 == self.chosen.len() { self.opening } else { Heaps::pass };
+        for &(process, snapshot) in &self.chosen[number] {
+            opening(&self.heaps[number], process, snapshot).iter().for_each(|heap| take(heap));
         }
     }
 
+    /// Hands over each snapshot, as `each_of` does.
+    fn each(&self, mut take: impl FnMut(&OpenHeap<'a>)) {
+        (0..self.chosen.len()).for_each(|number| self.each_of(number, &mut take));
+    }
+
     /// Objects and bytes by type and way, however the elements are numbered that it comes by.
-    fn sums(&self, wanted: &FxHashSet<Arc<str>>) -> FxHashMap<(String, String), (HeapAmounts, String)> {
+    fn sums(&self, wanted: &FxHashSet<Arc<str>>) -> FxHashMap<(String, String), (Held, String)> {
         let mut sums = FxHashMap::default();
         self.each(|heap| {
             for way in ways_to(heap, |class| wanted.contains(&heap.loaded.classes().name(class))) {
                 let key = (way.type_name().to_owned(), way.shape());
-                let (sum, _): &mut (HeapAmounts, String) =
-                    sums.entry(key).or_insert_with(|| (HeapAmounts::default(), HeapWay::label(&way)));
+                let (sum, _): &mut (Held, String) =
+                    sums.entry(key).or_insert_with(|| (Held::default(), HeapWay::label(&way)));
                 sum.objects = sum.objects.saturating_add(way.objects);
                 sum.bytes = sum.bytes.saturating_add(way.bytes);
             }
         });
         sums
     }
+}
+
+/// Objects that are held in one way, in all snapshots of a side.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    objects: u64,
+    bytes: u64,
 }
 
 /// Fills in who holds what came, for the first types that grew.
@@ -170,7 +203,11 @@ fn find_holders(rows: &mut [HeapChange], [before, after]: &[Side<'_, '_>; 2]) {
     let mut best: FxHashMap<String, GrownWay> = FxHashMap::default();
     for (key, (sum, label)) in now {
         let known = then.get(&key).map(|(sum, _)| *sum).unwrap_or_default();
-        let more = |now: u64, then: u64| now.wrapping_sub(then) as i64;
+        // Of each recording in the mean.
+        let more = |now: u64, then: u64| {
+            let [now, then] = [(now, after), (then, before)].map(|(sum, side)| sum / side.chosen.len().max(1) as u64);
+            now.wrapping_sub(then) as i64
+        };
         let way = GrownWay { label, objects: more(sum.objects, known.objects), bytes: more(sum.bytes, known.bytes) };
         let is_more = |other: &GrownWay| (way.bytes, &other.label) > (other.bytes, &way.label);
         if way.bytes > 0 && best.get(&key.0).is_none_or(is_more) {

@@ -14,16 +14,21 @@ use crate::query::QueryProblem;
 #[derive(Debug)]
 pub struct HeapContents<'a>(Loaded<'a>);
 
-/// The objects of the snapshot that a query means, of the first process that has one.
+/// The objects of the snapshot that a query means.
 ///
 /// # Errors
-/// When no process or snapshot is meant.
+/// When no process or snapshot is meant, or snapshots of several processes.
 pub fn heap_contents<'a>(
     recording: &'a Recording,
     query: &HeapQuery,
     format: &'static str,
 ) -> Result<Option<HeapContents<'a>>, QueryProblem> {
-    let first = query.select(recording, format)?.into_iter().next();
+    let chosen = query.select(recording, format)?;
+    if chosen.len() > 1 {
+        let why = "it has one heap, and several processes have snapshots; choose one with --pid";
+        return Err(QueryProblem::NotAvailable { option: "more than one process", view: format, why });
+    }
+    let first = chosen.into_iter().next();
     Ok(first.and_then(|(process, snapshot)| Loaded::new(process, snapshot)).map(HeapContents))
 }
 

@@ -39,7 +39,7 @@ mod tree;
 mod waste;
 mod ways;
 
-pub use comparison::{GrownWay, HeapAmounts, HeapChange, HeapChanges, heap_changes};
+pub use comparison::{GrownWay, HeapChange, HeapChanges, heap_changes};
 pub use contents::{HeapContents, heap_contents};
 pub use heaps::Heaps;
 pub use holders::{HeapWay, HeapWays, WayPlace, WayStep, heap_ways};

@@ -42,6 +42,14 @@ impl HeapQuery {
         has(&self.query.types, type_name) && has(&self.query.modules, module)
     }
 
+    /// Refuses a recording in which no snapshot is meant.
+    ///
+    /// # Errors
+    /// When no process or snapshot is meant.
+    pub fn check(&self, recording: &Recording, view: &'static str) -> Result<(), QueryProblem> {
+        self.select(recording, view).map(|_| ())
+    }
+
     /// The snapshots that are meant, one of each process that has any.
     pub(super) fn select<'a>(
         &self,

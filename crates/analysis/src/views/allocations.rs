@@ -38,7 +38,7 @@ pub struct AllocationRow<'a> {
     /// The innermost own method on the stacks that allocated most of it, with the bytes that it did; the framework's where no own one is
     /// there.
     pub place: Option<(FunctionRef<'a>, u64)>,
-    /// As `place`, of the bytes that are alive: who leaks is rarely who allocates most.
+    /// As `place`, of the bytes that are alive, those first that outlived a collection: who leaks is rarely who allocates most.
     pub live_place: Option<(FunctionRef<'a>, u64)>,
 }
 
@@ -49,6 +49,10 @@ pub struct LiveSum {
     pub objects: u64,
     /// Bytes, estimated likewise.
     pub bytes: u64,
+    /// Objects among them that have outlived a collection: of the others nobody knows whether they are garbage.
+    pub survived_objects: u64,
+    /// Bytes of those that have outlived a collection.
+    pub survived_bytes: u64,
     /// Collections that the oldest of them has outlived.
     pub collections: u64,
 }
@@ -77,11 +81,22 @@ struct Sums<'a> {
     objects: Estimate,
     bytes: Estimate,
     seen: u64,
-    live: Option<(Estimate, Estimate, u64)>,
+    live: Option<Followed>,
     /// Bytes by the method that allocated them.
     places: BytesByMethod<'a>,
-    /// Bytes that are alive, likewise.
+    /// Bytes that are alive and no collection saw, likewise, and those that outlived one.
     live_places: BytesByMethod<'a>,
+    survived_places: BytesByMethod<'a>,
+}
+
+/// Objects that are alive, and those among them that outlived a collection.
+#[derive(Default)]
+struct Followed {
+    objects: Estimate,
+    bytes: Estimate,
+    survived_objects: Estimate,
+    survived_bytes: Estimate,
+    collections: u64,
 }
 
 /// Bytes by the method that allocated them.
@@ -184,14 +199,19 @@ fn add_process<'a>(sums: &mut BTreeMap<(&'a str, &'a str), Sums<'a>>, process: &
         if !wanted(thread, record) || !is_on_path || !live.is_alive(record) {
             return;
         }
-        let sum = sums.entry(named(record)).or_default();
+        let (sum, outlived) = (sums.entry(named(record)).or_default(), live.outlived(record));
+        let places = if outlived > 0 { &mut sum.survived_places } else { &mut sum.live_places };
         if let Some(place) = place {
-            sum.live_places.add(place, record.weight);
+            places.add(place, record.weight);
         }
-        let (objects, bytes, collections) = sum.live.get_or_insert_default();
-        objects.add(Estimate::of_objects(record));
-        bytes.add(Estimate::of_bytes(record));
-        *collections = (*collections).max(live.outlived(record));
+        let followed = sum.live.get_or_insert_default();
+        followed.objects.add(Estimate::of_objects(record));
+        followed.bytes.add(Estimate::of_bytes(record));
+        if outlived > 0 {
+            followed.survived_objects.add(Estimate::of_objects(record));
+            followed.survived_bytes.add(Estimate::of_bytes(record));
+        }
+        followed.collections = followed.collections.max(outlived);
     });
 }
 
@@ -199,10 +219,12 @@ impl<'a> Sums<'a> {
     fn row(self, (type_name, module): (&'a str, &'a str), all_bytes: u64) -> AllocationRow<'a> {
         let (objects, bytes) = (self.objects.bounded(), self.bytes.bounded());
         let bounds = |of: Bounded| (of.low, of.high);
-        let live = self.live.map(|(objects, bytes, collections)| LiveSum {
-            objects: objects.bounded().amount,
-            bytes: bytes.bounded().amount,
-            collections,
+        let live = self.live.map(|of| LiveSum {
+            objects: of.objects.bounded().amount,
+            bytes: of.bytes.bounded().amount,
+            survived_objects: of.survived_objects.bounded().amount,
+            survived_bytes: of.survived_bytes.bounded().amount,
+            collections: of.collections,
         });
         AllocationRow {
             type_name,
@@ -215,7 +237,7 @@ impl<'a> Sums<'a> {
             share: share(bytes.amount, all_bytes),
             live,
             place: self.places.most(),
-            live_place: self.live_places.most(),
+            live_place: self.survived_places.most().or_else(|| self.live_places.most()),
         }
     }
 }

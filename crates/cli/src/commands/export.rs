@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
 
 use clrscope_analysis::QueryProblem;
-use clrscope_export::{ExportError, ExportOptions, Exporter};
+use clrscope_export::{ExportError, ExportOptions, Exporter, check};
 use clrscope_recording::model::Recording;
 use clrscope_report::exporters;
 
@@ -37,6 +37,7 @@ pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
         let what = format!("cannot export to {}", quoted(&options.format));
         Failure::usage(what, "there is no such format", "see 'clrscope export --help'")
     })?;
+    check(format, &options.export).map_err(|error| failure(options, &error))?;
     let reading = Shown::work("reading the recording");
     let recording = open_parts(&options.recording, &options.export.query.parts)?;
     drop(reading);
@@ -69,6 +70,10 @@ fn failure(options: &ExportTask, error: &ExportError) -> Failure {
             format!("that format needs the instrument '{instrument}', which was not recorded"),
             format!("record it: clrscope run -i {instrument} -- PROGRAM"),
         ),
+        // What a format itself refuses, not a view behind it.
+        ExportError::Query(QueryProblem::NotAvailable { option, view, why }) if *view == options.format => {
+            Failure::usage(what, format!("{option} is not available for that format: {why}"), "leave the option out")
+        }
         ExportError::Query(problem) => query_failure(problem),
         ExportError::Io(error) => Failure::new(what, reason(error), "choose another file with -o"),
         other => Failure::new(what, other.to_string(), "leave filters out, or choose another --metric"),

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::hint::black_box;
 use std::io::{self, Write};
+use std::slice::from_ref;
 
 use clrscope_analysis::{
     EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Forest, HeapQuery, Heaps, METRICS, Query, TreeOptions,
@@ -58,7 +59,7 @@ fn heaps(recording: &Recording) {
     black_box(heap_ways(&heaps, &query)).ok();
     black_box(heap_waste(&heaps, &query)).ok();
     black_box(heap_summary(&heaps, &query)).ok();
-    black_box(heap_changes((&heaps, &query), (&heaps, &query))).ok();
+    black_box(heap_changes((from_ref(&heaps), &query), (from_ref(&heaps), &query))).ok();
     if let Ok(tree) = dominator_tree(&heaps, &query) {
         black_box(tree.walk(0.01, |node| Ok(_ = black_box(node.retained_bytes)))).ok();
     }

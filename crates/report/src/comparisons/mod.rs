@@ -9,6 +9,7 @@ mod exceptions;
 mod frame;
 mod functions;
 mod gates;
+mod heaps;
 mod tree;
 
 use clrscope_analysis::{
@@ -22,7 +23,6 @@ pub use tree::{ChangedFrame, changed_stacks};
 
 use crate::request::Request;
 use crate::view::{Answer, Report, View};
-use crate::views::heap_changes_of;
 use frame::Framed;
 
 /// A view of two sides.
@@ -78,7 +78,7 @@ pub static COMPARISONS: &[Comparison] = &[
         name: "heap",
         view: &crate::views::HEAP_DIFF,
         is_possible: |sides| all_have(sides, has_snapshots),
-        compare: |sides, request| Ok((heaps(sides, request)?, None)),
+        compare: |sides, request| Ok((heaps::compare(sides, request)?, None)),
     },
 ];
 
@@ -142,16 +142,4 @@ fn beside_itself(recording: &Recording) -> Sides<'_> {
 /// The problem alone, of a comparison of one recording.
 fn problem(found: ComparisonProblem) -> QueryProblem {
     found.problem
-}
-
-/// Snapshots of the heap: of one recording on each side.
-fn heaps<'a>(sides: &Sides<'a>, request: &Request) -> Result<Box<dyn Answer + 'a>, ComparisonProblem> {
-    let everywhere = |problem| ComparisonProblem { recording: None, problem };
-    match (&*sides.before, &*sides.after) {
-        ([before], [after]) => heap_changes_of(before.recording, after.recording, request).map_err(everywhere),
-        _ => {
-            let why = "it compares one snapshot with one other: name one recording on each side";
-            Err(everywhere(QueryProblem::NotAvailable { option: "a set of recordings", view: "heap", why }))
-        }
-    }
 }

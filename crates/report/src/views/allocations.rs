@@ -69,6 +69,8 @@ fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
         number("seen_objects", "seen", |row| row.seen),
         alive("live_objects", "alive", Kind::Count, |live| Cell::Count(live.objects)),
         alive("live_bytes", "bytes alive", Kind::Bytes, |live| Cell::Bytes(live.bytes)),
+        alive("live_survived_objects", "objects survived", Kind::Count, |live| Cell::Count(live.survived_objects)),
+        alive("live_survived_bytes", "survived", Kind::Bytes, |live| Cell::Bytes(live.survived_bytes)),
         alive("live_collections", "collections outlived", Kind::Count, |live| Cell::Count(live.collections)),
         Column::new("allocated_by", "most by", Kind::Function, |row: &AllocationRow<'_>| {
             Cell::or_null(row.place, |(function, _)| Cell::function(&function))
@@ -96,6 +98,14 @@ struct Opened<'a> {
 impl Opened<'_> {
     /// Line about how the numbers came about.
     fn note(&self) -> String {
+        let live = match self.view.rows.iter().any(|row| row.live.is_some()) {
+            true => " What survived outlived a collection; what is alive besides was not collected yet.",
+            false => "",
+        };
+        self.engine_note() + live
+    }
+
+    fn engine_note(&self) -> String {
         let Allocations { sampling, .. } = &self.view;
         let all = format!("{} in {} objects", bytes(self.view.bytes), count(self.view.objects));
         let sampled = sampling.iter().find(|sampling| sampling.engine != AllocationEngine::Exact);
@@ -136,6 +146,7 @@ impl Answer for Opened<'_> {
             ("bytes_high", 4, sampled),
             ("objects", 1, true),
             ("live_bytes", 0, live),
+            ("live_survived_bytes", 0, live),
             ("live_objects", 3, live),
             ("live_collections", 3, live),
             ("type", 0, true),

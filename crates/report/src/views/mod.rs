@@ -33,7 +33,7 @@ use crate::request::Flag;
 use crate::view::View;
 
 pub use coverage::first_coverage;
-pub(crate) use heap::{HEAP_DIFF, heap_changes_of};
+pub(crate) use heap::{HEAP_DIFF, heap_changes_of, heap_query_of};
 pub(crate) use tree::answer_again;
 
 /// Every view, in the order of the help text.

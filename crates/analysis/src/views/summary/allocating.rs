@@ -6,7 +6,7 @@ use super::findings::Finding;
 use crate::allocations::BYTES;
 use crate::numbers::{bytes, number, percent};
 use crate::query::Query;
-use crate::views::allocations::{AllocationRow, Allocations, allocations};
+use crate::views::allocations::{AllocationRow, Allocations, LiveSum, allocations};
 
 /// Types that have a sentence of their own.
 const MOST: usize = 3;
@@ -48,22 +48,32 @@ fn of_type(row: &AllocationRow<'_>) -> String {
     format!("{} of the bytes ({}) are {}{by}", percent(row.share), bytes(row.bytes), name(row))
 }
 
-/// The type of which most was alive at the end.
+/// The type of which most was alive at the end: of what outlived a collection, where something did. What was allocated last is alive as
+/// long as nothing was collected, and says nothing of leaks.
 fn alive(view: &Allocations<'_>) -> Option<Finding> {
-    let (row, live) = view.rows.iter().filter_map(|row| Some((row, row.live?))).max_by_key(|(_, live)| live.bytes)?;
-    let all = view.rows.iter().filter_map(|row| row.live).fold(0_u64, |sum, live| sum.saturating_add(live.bytes));
+    let most = |live: &LiveSum| (live.survived_bytes, live.bytes);
+    let (row, live) = view.rows.iter().filter_map(|row| Some((row, row.live?))).max_by_key(|(_, live)| most(live))?;
+    let all = |of: fn(LiveSum) -> u64| {
+        view.rows.iter().filter_map(|row| row.live).fold(0_u64, |sum, live| sum.saturating_add(of(live)))
+    };
+    let (whole, survived) = (all(|live| live.bytes), all(|live| live.survived_bytes));
     let by = row
         .live_place
         .map_or_else(String::new, |(function, _)| format!(", most of it allocated by {}", function.label()));
     let when = if view.at_end { "at the end" } else { "at the end of the time shown" };
-    let text = format!(
-        "{} that were allocated were alive {when}, or not collected yet: {} of it {}{by}; the oldest outlived {} collections",
-        bytes(all),
-        bytes(live.bytes),
-        name(row),
-        number(live.collections),
-    );
-    (live.bytes > 0).then_some(Finding { text, share: live.bytes as f64 / view.bytes.max(1) as f64 })
+    let text = format!("{} that were allocated were alive {when}, or not collected yet", bytes(whole));
+    let text = match survived {
+        0 => format!("{text}, and no collection saw it: {} of it {}{by}", bytes(live.bytes), name(row)),
+        _ => format!(
+            "{text}; {} of it outlived a collection: {} of that {}{by}; the oldest outlived {} collections",
+            bytes(survived),
+            bytes(live.survived_bytes),
+            name(row),
+            number(live.collections),
+        ),
+    };
+    let weight = if survived > 0 { survived } else { whole };
+    (whole > 0).then_some(Finding { text, share: weight as f64 / view.bytes.max(1) as f64 })
 }
 
 fn name<'a>(row: &AllocationRow<'a>) -> &'a str {

@@ -1,9 +1,10 @@
-//! The view `heap-diff`: two snapshots side by side.
+//! The view `heap-diff`: two snapshots, or two sets of them, side by side.
 
 use std::io;
+use std::slice::from_ref;
 
 use clrscope_analysis::{
-    GrownWay, HeapAmounts, HeapChange, HeapChanges, HeapQuery, Heaps, QueryProblem, SnapshotRef, Sort,
+    Change, GrownWay, HeapChange, HeapChanges, HeapQuery, Heaps, QueryProblem, Side, SnapshotRef, Sort,
     complete_snapshots, heap_changes,
 };
 use clrscope_recording::model::Recording;
@@ -27,19 +28,30 @@ fn earlier(recording: &Recording, request: &Request) -> Result<u32, QueryProblem
     }
 }
 
-/// Two recordings side by side: their last complete snapshots, or those that the request names.
+/// The part of a request that is about the snapshots of a side, each in a recording of its own.
+pub(crate) fn heap_query_of(side: Side, request: &Request) -> HeapQuery {
+    let query = heap_query(request);
+    match side {
+        Side::Before => HeapQuery { snapshot: request.against, ..query },
+        Side::After => query,
+    }
+}
+
+/// Recordings side by side: of each its last complete snapshot, or the one that the request names for its side. `last` is the last
+/// of those after.
 ///
 /// # Errors
-/// When no snapshot is meant in either recording.
+/// When no snapshot is meant in a recording.
 pub(crate) fn heap_changes_of<'a>(
-    before: &'a Recording,
-    after: &'a Recording,
+    before: &[&'a Recording],
+    after: &[&'a Recording],
+    last: &'a Recording,
     request: &Request,
 ) -> Result<Box<dyn Answer + 'a>, QueryProblem> {
-    let query = heap_query(request);
-    let base = HeapQuery { snapshot: request.against, ..query.clone() };
-    let found = heap_changes((&Heaps::of(before), &base), (&Heaps::of(after), &query))?;
-    Ok(answer::<Changes>(found, request, after))
+    let heaps = |all: &[&'a Recording]| all.iter().map(|one| Heaps::of(one)).collect::<Vec<_>>();
+    let [then, now] = [Side::Before, Side::After].map(|side| heap_query_of(side, request));
+    let found = heap_changes((&heaps(before), &then), (&heaps(after), &now))?;
+    Ok(answer::<Changes>(found, request, last))
 }
 
 struct Changes;
@@ -73,45 +85,95 @@ impl Row for ChangeEntry<'_> {
     }
 }
 
-fn sheet<'c>() -> Sheet<'c, Changes> {
-    let objects = |key, title, of: fn(&HeapChange) -> HeapAmounts| {
-        Column::new(key, title, Kind::Count, move |row: &ChangeEntry<'_>| Cell::Count(of(row.change).objects))
-    };
-    let own = |key, title, of: fn(&HeapChange) -> HeapAmounts| {
-        Column::new(key, title, Kind::Bytes, move |row: &ChangeEntry<'_>| Cell::Bytes(of(row.change).bytes))
-    };
-    let retained = |key, title, of: fn(&HeapChange) -> HeapAmounts| {
-        Column::new(key, title, Kind::Bytes, move |row: &ChangeEntry<'_>| Cell::Bytes(of(row.change).retained_bytes))
-    };
-    let growth = |key, title, at: usize, of: fn(u64) -> String| {
-        Column::new(key, title, if at == 0 { Kind::Count } else { Kind::Bytes }, move |row: &ChangeEntry<'_>| {
-            let growth = row.change.growth()[at];
-            Cell::Change(growth).said(signed(growth, of))
-        })
-    };
-    Sheet::new([
+/// An amount of a row.
+type Part = fn(&HeapChange) -> &Change;
+
+/// A column of counts or bytes.
+fn amount<'c>(
+    key: &'static str,
+    title: &'static str,
+    part: Part,
+    kind: Kind,
+    of: fn(&Change) -> f64,
+) -> Column<'c, Changes> {
+    Column::new(key, title, kind, move |row: &ChangeEntry<'_>| {
+        let amount = of(part(row.change)).max(0.0).round() as u64;
+        if kind == Kind::Bytes { Cell::Bytes(amount) } else { Cell::Count(amount) }
+    })
+}
+
+/// A column of differences.
+fn growth<'c>(
+    key: &'static str,
+    title: &'static str,
+    part: Part,
+    kind: Kind,
+    of: fn(&Change) -> f64,
+) -> Column<'c, Changes> {
+    let words = if kind == Kind::Bytes { bytes } else { count };
+    Column::new(key, title, kind, move |row: &ChangeEntry<'_>| {
+        let growth = of(part(row.change)).round() as i64;
+        Cell::Change(growth).said(signed(growth, words))
+    })
+}
+
+/// The columns of an amount: both sides and the growth, and, `in_sets` of recordings, their intervals and the judgement.
+macro_rules! amounts {
+    ($name:literal, $titles:expr, $part:expr, $kind:expr, $in_sets:expr) => {{
+        let ([before, after, more], part, kind, in_sets): ([&'static str; 3], Part, Kind, bool) =
+            ($titles, $part, $kind, $in_sets);
+        let bound = |key, of| amount(key, "", part, kind, of).only_if(in_sets);
+        let difference = |key, of| growth(key, "", part, kind, of).only_if(in_sets);
+        [
+            amount(concat!($name, "_before"), before, part, kind, |change| change.before.median),
+            bound(concat!($name, "_before_low"), |change| change.before.low),
+            bound(concat!($name, "_before_high"), |change| change.before.high),
+            amount($name, after, part, kind, |change| change.after.median),
+            bound(concat!($name, "_low"), |change| change.after.low),
+            bound(concat!($name, "_high"), |change| change.after.high),
+            growth(concat!($name, "_growth"), more, part, kind, |change| change.difference),
+            difference(concat!($name, "_growth_low"), |change| change.low),
+            difference(concat!($name, "_growth_high"), |change| change.high),
+            Column::new(concat!($name, "_change"), "change", Kind::Text, move |row: &ChangeEntry<'_>| {
+                Cell::text(part(row.change).verdict.name())
+            })
+            .only_if(in_sets),
+        ]
+    }};
+}
+
+fn sheet<'c>(in_sets: bool) -> Sheet<'c, Changes> {
+    let mut all = vec![
         Column::new("type", "type", Kind::Text, |row: &ChangeEntry<'_>| Cell::text(&row.change.type_name)),
         Column::new("module", "module", Kind::Text, |row: &ChangeEntry<'_>| Cell::text(&row.change.module)),
-        objects("objects_before", "objects before", |row| row.before),
-        objects("objects", "objects", |row| row.after),
-        growth("objects_growth", "more objects", 0, count),
-        own("bytes_before", "bytes before", |row| row.before),
-        own("bytes", "bytes", |row| row.after),
-        growth("bytes_growth", "more bytes", 1, bytes),
-        retained("retained_bytes_before", "retained before", |row| row.before),
-        retained("retained_bytes", "retained", |row| row.after),
-        growth("retained_bytes_growth", "more retained", 2, bytes),
-        Column::new("held_by", "held by", Kind::Text, |row: &ChangeEntry<'_>| {
-            Cell::or_null(row.change.held_by.as_ref(), |way| Cell::text(&way.label))
-        }),
-    ])
+    ];
+    let [objects, own, retained] = [
+        ["objects before", "objects", "more objects"],
+        ["bytes before", "bytes", "more bytes"],
+        ["retained before", "retained", "more retained"],
+    ];
+    all.extend(amounts!("objects", objects, |change| &change.objects, Kind::Count, in_sets));
+    all.extend(amounts!("bytes", own, |change| &change.bytes, Kind::Bytes, in_sets));
+    all.extend(amounts!("retained_bytes", retained, |change| &change.retained_bytes, Kind::Bytes, in_sets));
+    all.push(
+        Column::new("retained_bytes_range", "95 %", Kind::Text, |row: &ChangeEntry<'_>| {
+            let change = &row.change.retained_bytes;
+            let [low, high] = [change.low, change.high].map(|bound| signed(bound.round() as i64, bytes));
+            Cell::Text(format!("{low} to {high}").into())
+        })
+        .on_request(),
+    );
+    all.push(Column::new("held_by", "held by", Kind::Text, |row: &ChangeEntry<'_>| {
+        Cell::or_null(row.change.held_by.as_ref(), |way| Cell::text(&way.label))
+    }));
+    Sheet::new(all)
 }
 
 impl<'a> OfSnapshots<'a> for HeapChanges<'a> {
     fn find(heaps: &Heaps<'a>, request: &Request, recording: &'a Recording) -> Result<Self, QueryProblem> {
         let after = heap_query(request);
         let before = HeapQuery { snapshot: Some(earlier(recording, request)?), ..after.clone() };
-        heap_changes((heaps, &before), (heaps, &after))
+        heap_changes((from_ref(heaps), &before), (from_ref(heaps), &after))
     }
 
     fn snapshots(&self) -> Vec<(&'static str, &[SnapshotRef<'a>])> {
@@ -129,13 +191,17 @@ impl HeapRows for Changes {
     type Found<'a> = HeapChanges<'a>;
 
     fn columns() -> Vec<ColumnInfo> {
-        sheet().infos()
+        sheet(true).infos()
     }
 
     fn show(found: &HeapChanges<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
-        let sheet = sheet();
+        let [before, after] = found.recordings;
+        let in_sets = before > 1 || after > 1;
+        let sheet = sheet(in_sets);
         let text = shown(&[
             ("retained_bytes_growth", 0, true),
+            ("retained_bytes_range", 1, in_sets),
+            ("retained_bytes_change", 0, in_sets),
             ("bytes_growth", 1, true),
             ("objects_growth", 0, true),
             ("objects_before", 3, true),
@@ -145,7 +211,10 @@ impl HeapRows for Changes {
             ("type", 0, true),
         ]);
         let section = Section {
-            title: Title::Bold("What changed".to_owned()),
+            title: Title::Bold(match in_sets {
+                true => format!("What changed, by the medians of {before} recordings before and {after} after"),
+                false => "What changed".to_owned(),
+            }),
             nothing: "Nothing changed: the snapshots have the same objects of each type.".to_owned(),
             what: "types",
             ..sheet.main(frame.request, "rows", Style::Table, &text)

@@ -9,7 +9,7 @@ mod summary;
 mod types;
 mod waste;
 
-pub(crate) use changes::{VIEW as HEAP_DIFF, heap_changes_of};
+pub(crate) use changes::{VIEW as HEAP_DIFF, heap_changes_of, heap_query_of};
 pub(super) use dominators::VIEW as DOMINATORS;
 pub(super) use roots::VIEW as ROOTS;
 pub(super) use summary::{OfSummary, of_summary};

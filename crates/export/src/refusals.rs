@@ -1,0 +1,45 @@
+//! Options that a format has no use for: they are refused, so that none is ignored in silence.
+
+use clrscope_analysis::{Query, QueryProblem};
+
+use crate::{ExportError, ExportOptions};
+
+/// Refuses the first option that was given and is not among those that are taken.
+pub(crate) fn refuse_all_but(
+    taken: &[&str],
+    options: &ExportOptions,
+    format: &'static str,
+    why: &'static str,
+) -> Result<(), ExportError> {
+    match given(options).find(|option| !taken.contains(option)) {
+        Some(option) => Err(QueryProblem::NotAvailable { option, view: format, why }.into()),
+        None => Ok(()),
+    }
+}
+
+/// Options that were given, as on the command line.
+fn given(options: &ExportOptions) -> impl Iterator<Item = &'static str> {
+    let ExportOptions { query, min_share, snapshot } = options;
+    let Query { pid, process, threads, functions, modules, parts, since_ns, until_ns, limit, sort, .. } = query;
+    let Query { per_thread, raw, just_my_code, types, metric, .. } = query;
+    let all = [
+        ("--pid", pid.is_some()),
+        ("--process", process.is_some()),
+        ("--thread", !threads.is_empty()),
+        ("--function", !functions.is_empty()),
+        ("--module", !modules.is_empty()),
+        ("--part", !parts.is_empty()),
+        ("--since", since_ns.is_some()),
+        ("--until", until_ns.is_some()),
+        ("--limit", limit.is_some()),
+        ("--sort", sort.is_some()),
+        ("--per-thread", *per_thread),
+        ("--raw", *raw),
+        ("--just-my-code", *just_my_code),
+        ("--type", !types.is_empty()),
+        ("--metric", metric.is_some()),
+        ("--min-share", min_share.is_some()),
+        ("--snapshot", snapshot.is_some()),
+    ];
+    all.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option)
+}
