@@ -8,7 +8,7 @@ use clr_profiler::{ClassId, ModuleId, ProfilerInfo, ThreadId};
 use clrscope_recording::model::{HeapPlace, HeapSnapshot, HeapType, RemarkKind, RootKind, SnapshotReason, SnapshotState};
 use clrscope_recording::writer::{EventStore, HeapRootRecord, ProcessWriter, monotonic_ns};
 
-use super::generics::{self, Room, ThreadField};
+use super::generics::{self, Room, ThreadField, ValuesOfClass};
 use super::shot::{Exposure, Shot};
 use super::statics::{Fields, StaticFields};
 use super::thread_values::ThreadValues;
@@ -249,7 +249,10 @@ impl Taker {
         let info = &self.info;
         let threads = info.threads().unwrap_or_default();
         let raw: Vec<usize> = threads.iter().map(|thread| thread.as_raw()).collect();
-        let modules: Vec<usize> = info.modules().unwrap_or_default().iter().map(|module| module.as_raw()).collect();
+        // From .NET 9 on these lead nowhere.
+        let of_modules = fields.iter().any(|field| matches!(field.values, ValuesOfClass::OfModule { .. }));
+        let modules = of_modules.then(|| info.modules().unwrap_or_default()).unwrap_or_default();
+        let modules: Vec<usize> = modules.iter().map(|module| module.as_raw()).collect();
         let heap = info.generation_bounds().unwrap_or_default();
         let heap = Room(heap.iter().map(|range| (range.start, range.start + range.reserved_bytes)).collect());
         let Some(values) = ThreadValues::find(fields, &raw, &modules, heap) else { return Vec::new() };
