@@ -27,7 +27,7 @@ use crate::services::functions::{Choice, Functions};
 use crate::services::helper::{HelperHandle, Schedule};
 use crate::services::leftovers;
 use crate::services::object_types::ObjectTypes;
-use crate::services::patterns::{Redaction, WatchedFilter};
+use crate::services::patterns::{ProbePatterns, Redaction, WatchedFilter};
 use crate::services::sampling::{Sampler, SharedSampler};
 use crate::services::stacks::table::SharedStackTable;
 use crate::services::threads::names::{Names, SystemNames};
@@ -291,6 +291,7 @@ fn start_instruments(
         object_types: Arc::clone(&object_types),
         helper: helper.clone(),
         redact: Arc::new(Redaction::new(&request.redact, writer)),
+        probes: Arc::new(ProbePatterns::new(&request.probes, writer)),
         stacks: SharedStackTable::default(),
         types: SharedTypes::default(),
         code: SharedCodeFeed::default(),

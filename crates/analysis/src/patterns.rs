@@ -19,15 +19,18 @@ pub struct UnmatchedPattern {
 impl fmt::Display for UnmatchedPattern {
     /// `--include '[App]*' matched nothing`, in words that say what it could have matched.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what =
-            if self.option == "--redact" { "no argument or field that was recorded" } else { "no function that ran" };
+        let what = match self.option {
+            "--redact" => "no argument or field that was recorded",
+            "--probe" => "no method of an assembly that was loaded",
+            _ => "no function that ran",
+        };
         write!(f, "{} '{}' matched {what}", self.option, self.pattern)?;
         let near: Vec<String> = self.nearest.iter().map(|name| format!("'{name}'")).collect();
         if near.is_empty() { Ok(()) } else { write!(f, "; did you mean {}?", near.join(" or ")) }
     }
 }
 
-/// The includes, excludes and redactions that matched nothing in any process of the recording. Empty
+/// The includes, excludes, probes and redactions that matched nothing in any process of the recording. Empty
 /// where no process was recorded.
 #[must_use]
 pub fn unmatched_patterns(recording: &Recording) -> Vec<UnmatchedPattern> {
@@ -40,6 +43,7 @@ pub fn unmatched_patterns(recording: &Recording) -> Vec<UnmatchedPattern> {
     let names = request.redact.iter().map(|text| Glob::new(text).as_str().to_owned());
     let all = include.iter().map(|pattern| ("--include", pattern.as_str().to_owned()));
     let all = all.chain(exclude.iter().map(|pattern| ("--exclude", pattern.as_str().to_owned())));
+    let all = all.chain(request.probes.iter().map(|pattern| ("--probe", pattern.as_str().to_owned())));
     let all = all.chain(names.map(|name| ("--redact", name)));
     let has_matched = |(option, pattern): &(&'static str, String)| {
         let word = word(option, pattern);

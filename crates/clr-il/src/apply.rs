@@ -20,7 +20,15 @@ struct Plan<'e> {
     /// In the order in which they run: the last author's first.
     returns: Vec<&'e Code>,
     exits: Vec<&'e Code>,
+    failures: Vec<&'e Code>,
     deepest: u16,
+}
+
+impl Plan<'_> {
+    /// Whether the method becomes a protected block.
+    fn wraps(&self) -> bool {
+        !(self.exits.is_empty() && self.failures.is_empty())
+    }
 }
 
 /// Whether the method ends there in order.
@@ -35,7 +43,7 @@ impl Body {
     ///
     /// # Errors
     /// A place that the method does not have, code that can't be inserted, or [`Error::NothingAfter`],
-    /// [`Error::ResultUnknown`], [`Error::Jumps`], [`Error::TailCalls`].
+    /// [`Error::ResultUnknown`], [`Error::LocalsUnknown`], [`Error::Jumps`], [`Error::TailCalls`].
     pub fn apply(&mut self, edits: &Edits) -> Result<()> {
         if edits.is_empty() {
             return Ok(());
@@ -65,6 +73,7 @@ impl Body {
                 Place::Entry => plan.entry.push(code),
                 Place::Returns => plan.returns.insert(0, code),
                 Place::Exits => plan.exits.insert(0, code),
+                Place::Failures => plan.failures.insert(0, code),
                 Place::Before(label) => {
                     plan.before.entry(self.group_start(number(label)?)).or_default().push(code);
                 }
@@ -109,7 +118,7 @@ impl Body {
     fn parted_tail_calls(&self, plan: &Plan<'_>) -> Vec<usize> {
         let is_parted = |number: usize| {
             let call = self.group_end(number);
-            let has_end = !(plan.returns.is_empty() && plan.exits.is_empty());
+            let has_end = !plan.returns.is_empty() || plan.wraps();
             has_end || plan.after.contains_key(&call) || plan.before.contains_key(&(call + 1))
         };
         let tails = self.with_opcode(|opcode| opcode == Opcode::Tail).map(|(number, _)| number);
@@ -143,7 +152,7 @@ impl Body {
     }
 
     fn insert(&mut self, plan: &Plan<'_>, result: Option<ResultPlace>) -> Result<()> {
-        let wraps = !plan.exits.is_empty();
+        let wraps = plan.wraps();
         let result = match (wraps, result) {
             (false, _) => None,
             (true, None) => return Err(Error::ResultUnknown),
@@ -242,7 +251,8 @@ impl Body {
         to.push(Instruction { label, opcode: Opcode::LeaveS, operand: Operand::Target(epilogue) });
     }
 
-    /// Makes everything from `first` on a protected block, and adds its handler and the end of the method.
+    /// Makes everything from `first` on a protected block, and adds its handlers, that of failures within that of all exits, and
+    /// the end of the method.
     fn wrap(
         &mut self,
         first: Label,
@@ -251,26 +261,26 @@ impl Body {
         epilogue: Option<Label>,
         all: &mut Vec<Instruction>,
     ) -> Result<()> {
-        let handler = self.new_label();
-        // So that the handler has a first instruction whatever the code is.
-        all.push(Instruction { label: handler, opcode: Opcode::Nop, operand: Operand::None });
-        for code in &plan.exits {
-            self.emit(code, all)?;
-        }
-        let end_label = self.new_label();
-        all.push(Instruction { label: end_label, opcode: Opcode::Endfinally, operand: Operand::None });
-        // Blocks that ended with the method end where the handler begins.
+        let handlers = [(ClauseKind::Fault, &plan.failures), (ClauseKind::Finally, &plan.exits)];
+        let mut handlers = handlers.into_iter().filter(|(_, codes)| !codes.is_empty()).peekable();
+        let mut handler = self.new_label();
+        // Blocks that ended with the method end where the first handler begins.
         for label in self.clauses.iter_mut().flat_map(Clause::labels_mut).filter(|label| **label == Label::END) {
             *label = handler;
         }
-        self.clauses.push(Clause {
-            kind: ClauseKind::Finally,
-            try_start: first,
-            try_end: handler,
-            start: handler,
-            end: epilogue.unwrap_or(Label::END),
-            unused: 0,
-        });
+        while let Some((kind, codes)) = handlers.next() {
+            // So that the handler has a first instruction whatever the code is.
+            all.push(Instruction { label: handler, opcode: Opcode::Nop, operand: Operand::None });
+            for code in codes {
+                self.emit(code, all)?;
+            }
+            let last = self.new_label();
+            all.push(Instruction { label: last, opcode: Opcode::Endfinally, operand: Operand::None });
+            let next = handlers.peek().map(|_| self.new_label());
+            let end = next.or(epilogue).unwrap_or(Label::END);
+            self.clauses.push(Clause { kind, try_start: first, try_end: handler, start: handler, end, unused: 0 });
+            handler = end;
+        }
         let Some(epilogue) = epilogue else { return Ok(()) };
         let mut label = epilogue;
         if let ResultPlace::Local(local) = place {

@@ -1,7 +1,7 @@
 //! Code that is to be inserted.
 
 use crate::instruction::size;
-use crate::{Error, Flow, Label, Opcode, Operand, Result};
+use crate::{Error, Flow, Label, NewLocal, Opcode, Operand, Result};
 
 /// An instruction of [`Code`].
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -10,6 +10,8 @@ pub(crate) struct Piece {
     pub(crate) operand: Operand,
     /// Values that the instruction takes and gives, where the table does not say it.
     call: Option<(u16, u16)>,
+    /// Whether the operand counts the [new local variables](NewLocal), not those of the method.
+    is_new_local: bool,
 }
 
 /// A place within code that is to be inserted, see [`Code::mark`].
@@ -59,7 +61,7 @@ impl Code {
     /// An instruction with an operand. Whether it fits shows when the code is inserted.
     #[must_use]
     pub fn with(mut self, opcode: Opcode, operand: Operand) -> Self {
-        self.pieces.push(Piece { opcode, operand, call: None });
+        self.pieces.push(Piece { opcode, operand, call: None, is_new_local: false });
         self
     }
 
@@ -84,8 +86,41 @@ impl Code {
     /// and the address of a `calli` are among them.
     #[must_use]
     pub fn call(mut self, opcode: Opcode, token: u32, takes: u16, gives: u16) -> Self {
-        self.pieces.push(Piece { opcode, operand: Operand::Token(token), call: Some((takes, gives)) });
+        let call = Some((takes, gives));
+        self.pieces.push(Piece { opcode, operand: Operand::Token(token), call, is_new_local: false });
         self
+    }
+
+    /// Puts the value of a new local variable on the stack.
+    #[must_use]
+    pub fn load(self, local: NewLocal) -> Self {
+        self.new_local(Opcode::Ldloc, local)
+    }
+
+    /// Takes the value of a new local variable from the stack.
+    #[must_use]
+    pub fn store(self, local: NewLocal) -> Self {
+        self.new_local(Opcode::Stloc, local)
+    }
+
+    fn new_local(mut self, opcode: Opcode, local: NewLocal) -> Self {
+        self.pieces.push(Piece { opcode, operand: Operand::Word(local.0), call: None, is_new_local: true });
+        self
+    }
+
+    /// New local variables have numbers that are `by` higher: those of another author come first.
+    pub(crate) fn move_locals(&mut self, by: u16) {
+        for piece in self.pieces.iter_mut().filter(|piece| piece.is_new_local) {
+            if let Operand::Word(number) = &mut piece.operand {
+                *number = number.saturating_add(by);
+            }
+        }
+    }
+
+    /// New local variables are local variables of the method from `first` on.
+    pub(crate) fn settle_locals(&mut self, first: u16) {
+        self.move_locals(first);
+        self.pieces.iter_mut().for_each(|piece| piece.is_new_local = false);
     }
 
     /// A place for [`branch`](Self::branch), which is put somewhere by [`mark`](Self::mark).
@@ -131,7 +166,8 @@ impl Code {
     /// Most values that the code has on the stack at a time.
     ///
     /// # Errors
-    /// Why it can't be inserted: [`Error::Unbalanced`], [`Error::Leaves`], [`Error::WrongOperand`], [`Error::NoSuchMark`].
+    /// Why it can't be inserted: [`Error::Unbalanced`], [`Error::Leaves`], [`Error::WrongOperand`], [`Error::NoSuchMark`],
+    /// [`Error::LocalsUnknown`].
     pub fn deepest_stack(&self) -> Result<u16> {
         let end = self.pieces.len() as u32;
         let mut depths = Depths(vec![None; self.pieces.len() + 1]);
@@ -186,6 +222,9 @@ impl Piece {
         }
         if !self.operand.is_of(self.opcode.operand()) {
             return Err(Error::WrongOperand(self.opcode));
+        }
+        if self.is_new_local {
+            return Err(Error::LocalsUnknown);
         }
         let told = self.opcode.pops().zip(self.opcode.pushes()).map(|(pops, pushes)| (pops.into(), pushes.into()));
         told.or(self.call).ok_or(Error::Unbalanced)

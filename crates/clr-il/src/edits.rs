@@ -12,6 +12,7 @@ pub(crate) enum Place {
     Target(Label, usize),
     Returns,
     Exits,
+    Failures,
 }
 
 /// Place of a method's result while code runs at its exits: by then the stack is empty.
@@ -24,6 +25,10 @@ pub enum ResultPlace {
     Local(u16),
 }
 
+/// A local variable that inserted code gets for itself, see [`Edits::new_local`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewLocal(pub(crate) u16);
+
 /// Wishes of code to be inserted into a method. Several authors' edits of one method are [merged](Self::merge) into one.
 ///
 /// Code in front of an instruction belongs to the instruction: who branches there, and a block that begins there, begins with
@@ -32,6 +37,8 @@ pub enum ResultPlace {
 pub struct Edits {
     pub(crate) wishes: Vec<(Place, Code)>,
     pub(crate) result: Option<ResultPlace>,
+    /// Types of the new local variables.
+    pub(crate) locals: Vec<Vec<u8>>,
     pub(crate) lengthens: bool,
     pub(crate) drops_tail_calls: bool,
 }
@@ -87,7 +94,34 @@ impl Edits {
         self.wishes.push((Place::Exits, code));
     }
 
-    /// Says where the method's result lies while code runs [at exits](Self::at_exits).
+    /// Runs code where an exception leaves the method, and not where the method returns: it becomes a protected block with a
+    /// `fault`, and each return a jump out of the block. [`set_result`](Self::set_result) says where the result lies meanwhile. As
+    /// with [`at_exits`](Self::at_exits) nothing in the block becomes a tail call.
+    pub fn at_failures(&mut self, code: Code) {
+        self.wishes.push((Place::Failures, code));
+    }
+
+    /// A new local variable of a type (as signatures write types), for the code of these edits:
+    /// [`Code::load`], [`Code::store`]. [`set_first_local`](Self::set_first_local) says later which number it has got.
+    pub fn new_local(&mut self, ty: &[u8]) -> NewLocal {
+        self.locals.push(ty.to_vec());
+        NewLocal((self.locals.len() - 1) as u16)
+    }
+
+    /// Types of the new local variables, in the order of their numbers.
+    #[must_use]
+    pub fn new_locals(&self) -> &[Vec<u8>] {
+        &self.locals
+    }
+
+    /// Says which number the first of the new local variables has got in the method; the others follow. To be said once, when all
+    /// authors are [merged](Self::merge).
+    pub fn set_first_local(&mut self, first: u16) {
+        self.wishes.iter_mut().for_each(|(_, code)| code.settle_locals(first));
+        self.locals.clear();
+    }
+
+    /// Says where the method's result lies while code runs [at exits](Self::at_exits) or [at failures](Self::at_failures).
     pub fn set_result(&mut self, place: ResultPlace) {
         self.result = Some(place);
     }
@@ -109,15 +143,18 @@ impl Edits {
         self.wishes.is_empty() && !self.lengthens
     }
 
-    /// Whether something is to run at exits, so that [`set_result`](Self::set_result) must be said.
+    /// Whether something is to run at exits or at failures, so that [`set_result`](Self::set_result) must be said.
     #[must_use]
     pub fn wraps(&self) -> bool {
-        self.wishes.iter().any(|(place, _)| *place == Place::Exits)
+        self.wishes.iter().any(|(place, _)| matches!(place, Place::Exits | Place::Failures))
     }
 
     /// Adds the wishes of another author, permissions among them, who is nested within this one: where both want something at one place, this one's
     /// code runs first before and last after.
-    pub fn merge(&mut self, other: Self) {
+    pub fn merge(&mut self, mut other: Self) {
+        let own = self.locals.len() as u16;
+        other.wishes.iter_mut().for_each(|(_, code)| code.move_locals(own));
+        self.locals.extend(other.locals);
         self.wishes.extend(other.wishes);
         self.result = self.result.or(other.result);
         self.lengthens |= other.lengthens;

@@ -67,7 +67,9 @@ pub enum Error {
     Leaves(Opcode),
     /// Code to be inserted that branches to a place of its own that it does not have.
     NoSuchMark,
-    /// Edits with code at exits that don't say where the method's result goes.
+    /// Edits with new local variables that don't say which numbers these have got.
+    LocalsUnknown,
+    /// Edits with code at exits or failures that don't say where the method's result goes.
     ResultUnknown,
     /// The method hands its arguments over to another (`jmp`), which can't be done out of a protected block.
     Jumps,
@@ -118,6 +120,7 @@ impl fmt::Display for Error {
             Self::TooLong => "the code would be longer than 2 GiB",
             Self::Unbalanced => "inserted code must leave the stack as it was",
             Self::NoSuchMark => "inserted code branches to a mark that it does not have",
+            Self::LocalsUnknown => "which numbers the new local variables have got was not said",
             Self::ResultUnknown => "where the method's result goes at its exits was not said",
             Self::Jumps => "the method ends by jmp, which can't be done out of a protected block",
             Self::TailCalls => "the method ends by tail calls, which other code would make plain ones",

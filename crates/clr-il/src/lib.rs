@@ -28,7 +28,8 @@
 //! | look at instructions without memory of one's own | [`raw_instructions`], [`Opcode`] |
 //! | know how long a body is | [`length`], [`length_by`] |
 //! | read, change, write | [`Body`], [`Edits`], [`Code`] |
-//! | run code at each exit, by exception too | [`Edits::at_exits`], with [`append_local`] and [`method_shape`] for the result |
+//! | run code at each exit, or at those by exception | [`Edits::at_exits`], [`Edits::at_failures`], with [`append_local`] and [`method_shape`] for the result |
+//! | keep a value from one place to another | [`Edits::new_local`], [`Code::store`], [`Code::load`] |
 //! | join what several authors want | [`Edits::merge`] |
 //!
 //! # What is checked and what is not
@@ -60,7 +61,7 @@ mod write;
 pub use body::Body;
 pub use clause::{Clause, ClauseKind};
 pub use code::{Code, Mark};
-pub use edits::{Edits, ResultPlace};
+pub use edits::{Edits, NewLocal, ResultPlace};
 pub use error::{Error, Result};
 pub use format::{check, length, length_by};
 pub use instruction::{Instruction, Operand};
@@ -101,6 +102,10 @@ pub mod fuzzing {
         edits.at_entry(Code::add_one(1));
         edits.at_returns(Code::set_one(1));
         edits.at_exits(Code::add_one(2));
+        let kept = edits.new_local(&[8]);
+        edits.at_entry(Code::new().plain(crate::Opcode::LdcI4_1).store(kept));
+        edits.at_failures(Code::new().load(kept).plain(crate::Opcode::Pop));
+        edits.set_first_local(1);
         edits.set_result(ResultPlace::Local(0));
         edits.drop_tail_calls();
         let mut wrapped = body;

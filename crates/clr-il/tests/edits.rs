@@ -290,6 +290,74 @@ fn exits_are_a_finally_around_everything_and_one_return() {
 }
 
 #[test]
+fn failures_are_a_fault_within_what_runs_at_all_exits() {
+    // 0: ldc.i4.1, 1: ret
+    let mut body = tiny(&[0x17, 0x2a]);
+    let mut edits = Edits::new();
+    edits.at_returns(constant(Opcode::LdcI4_2));
+    edits.at_failures(constant(Opcode::LdcI4_3));
+    assert!(edits.wraps());
+    edits.set_result(ResultPlace::Local(0));
+    let mut both = body.clone();
+    body.apply(&edits).expect("the method can be wrapped");
+    assert_eq!(
+        lines(&body),
+        [
+            "IL_0000: ldc.i4.1",
+            "IL_0001: ldc.i4.2",
+            "IL_0002: pop",
+            "IL_0003: stloc 0",
+            "IL_0007: leave.s IL_000d",
+            "IL_0009: nop",
+            "IL_000a: ldc.i4.3",
+            "IL_000b: pop",
+            "IL_000c: endfinally",
+            "IL_000d: ldloc 0",
+            "IL_0011: ret",
+        ]
+    );
+    edits.at_exits(constant(Opcode::LdcI4_4));
+    both.apply(&edits).expect("the method can be wrapped");
+    let both = Body::read(&both.write().expect("written")).expect("read again");
+    let clauses: Vec<_> = both.clauses().iter().map(|one| (one.kind(), one.protected(), one.handler())).collect();
+    let at = Label::at;
+    let fault = (ClauseKind::Fault, (at(0), at(9)), (at(9), at(13)));
+    assert_eq!(clauses, [fault, (ClauseKind::Finally, (at(0), at(13)), (at(13), at(17)))]);
+}
+
+#[test]
+fn each_author_has_its_own_new_local_variables() {
+    let author = |opcode: Opcode, ty: u8| {
+        let mut edits = Edits::new();
+        let local = edits.new_local(&[ty]);
+        edits.at_entry(Code::new().plain(opcode).store(local));
+        edits.at_returns(Code::new().load(local).plain(Opcode::Pop));
+        edits
+    };
+    let mut edits = author(Opcode::LdcI4_1, 8);
+    edits.merge(author(Opcode::LdcI4_2, 9));
+    assert_eq!(edits.new_locals(), [[8], [9]]);
+    let mut body = tiny(&[0x2a]);
+    assert_eq!(body.apply(&edits), Err(Error::LocalsUnknown));
+    edits.set_first_local(5);
+    body.apply(&edits).expect("they have numbers");
+    assert_eq!(
+        lines(&body),
+        [
+            "IL_0000: ldc.i4.1",
+            "IL_0001: stloc 5",
+            "IL_0005: ldc.i4.2",
+            "IL_0006: stloc 6",
+            "IL_000a: ldloc 6",
+            "IL_000e: pop",
+            "IL_000f: ldloc 5",
+            "IL_0013: pop",
+            "IL_0014: ret",
+        ]
+    );
+}
+
+#[test]
 fn edits_of_several_authors_nest() {
     let author = |opcode: Opcode| {
         let mut edits = Edits::new();

@@ -34,11 +34,21 @@ pub trait BodyWriter: Send + Sync {
 
 /// Arbiter of changed IL: asks each author what is wanted of a method, and gives the runtime one body with all of it.
 ///
-/// Where several want something at one place, the first author's code runs first before and last after. Code at exits
-/// ([`Edits::at_exits`]) gets its local variable for the result here.
+/// Where several want something at one place, the first author's code runs first before and last after. New local variables
+/// ([`Edits::new_local`]) get their numbers here, and code at exits ([`Edits::at_exits`]) gets one for the result.
 pub struct BodyWriters {
     info: ProfilerInfo,
     writers: Vec<Arc<dyn BodyWriter>>,
+}
+
+/// Body that the authors want for a method.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct WrittenBody {
+    /// Header and code, for [`FunctionControl::set_il_function_body`].
+    pub bytes: Vec<u8>,
+    /// Places of the original instructions in it, for [`FunctionControl::set_il_map`].
+    pub moves: Vec<IlMove>,
 }
 
 /// Outcome of [`BodyWriters::write_module`].
@@ -82,7 +92,7 @@ impl BodyWriters {
         let types = std::iter::once(Token(GLOBAL_TYPE)).chain(metadata.type_defs()?);
         let methods = types.filter_map(|ty| metadata.methods(ty).ok()).flatten();
         // SAFETY: the caller's promise.
-        Ok(unsafe { self.write_all(module, &metadata, methods.filter(|method| has_il(&metadata, *method))) })
+        Ok(unsafe { self.write_all(module, &metadata, methods.filter(|method| metadata.has_il(*method))) })
     }
 
     /// [`write_module`](Self::write_module) for some of the module's methods.
@@ -145,8 +155,24 @@ impl BodyWriters {
     /// As for [`write_anew`](Self::write_anew).
     pub fn moves(&self, module: ModuleId, method: Token) -> Result<Vec<IlMove>> {
         let Some(body) = self.made_of_original(module, method)? else { return Ok(Vec::new()) };
-        let moves = body.moves().map_err(refused)?;
-        Ok(moves.into_iter().map(|(old, new)| IlMove { old, new, is_exact: true }).collect())
+        moves(&body)
+    }
+
+    /// Bodies that the authors want for some of a module's methods, made of the module's own code, for
+    /// [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters): what can't be changed as wanted is known before the runtime
+    /// is asked to compile anything again. `None` for a method that nobody wants to change. Where the runtime may be asked, from
+    /// `ModuleAttachedToAssembly` on.
+    ///
+    /// # Errors
+    /// The runtime's error for the module as a whole; for a method as of [`write_anew`](Self::write_anew).
+    pub fn written_bodies(&self, module: ModuleId, methods: &[Token]) -> Result<Vec<Result<Option<WrittenBody>>>> {
+        let metadata = self.info.module_metadata(module)?;
+        let written = |method: &Token| {
+            let original = self.info.original_il_function_body(module, *method)?;
+            let Some(body) = self.changed(module, *method, &metadata, &original)? else { return Ok(None) };
+            Ok(Some(WrittenBody { bytes: body.write().map_err(refused)?, moves: moves(&body)? }))
+        };
+        Ok(methods.iter().map(written).collect())
     }
 
     fn made_of_original(&self, module: ModuleId, method: Token) -> Result<Option<Body>> {
@@ -196,42 +222,56 @@ impl BodyWriters {
         if edits.is_empty() {
             return Ok(None);
         }
-        if edits.wraps() {
-            edits.set_result(self.result_place(module, token, metadata, &mut body)?);
-        }
+        self.give_locals(module, token, metadata, &mut body, &mut edits)?;
         body.apply(&edits).map_err(refused)?;
         Ok(Some(body))
     }
 
-    /// A new local variable for the method's result, where there is one.
-    fn result_place(
+    /// Adds the local variables that the edits need: their own, and one for the method's result where code runs at its exits.
+    fn give_locals(
         &self,
         module: ModuleId,
         method: Token,
         metadata: &MetadataImport,
         body: &mut Body,
-    ) -> Result<ResultPlace> {
-        let signature = metadata.method_props(method)?.signature;
-        let Some(result) = method_shape(&signature).map_err(refused)?.result else { return Ok(ResultPlace::None) };
-        let locals = match body.locals() {
+        edits: &mut Edits,
+    ) -> Result<()> {
+        let mut types = edits.new_locals().to_vec();
+        let own = types.len();
+        if edits.wraps() {
+            let signature = metadata.method_props(method)?.signature;
+            types.extend(method_shape(&signature).map_err(refused)?.result.map(<[u8]>::to_vec));
+        }
+        let mut locals = match body.locals() {
             0 => Vec::new(),
+            _ if types.is_empty() => Vec::new(),
             token => metadata.signature(Token(token))?,
         };
-        let (locals, number) = append_local(&locals, result).map_err(refused)?;
-        body.set_locals(self.info.signature_token(module, &locals)?.0);
-        Ok(ResultPlace::Local(number))
+        let mut numbers = Vec::with_capacity(types.len());
+        for ty in &types {
+            let (longer, number) = append_local(&locals, ty).map_err(refused)?;
+            locals = longer;
+            numbers.push(number);
+        }
+        if edits.wraps() {
+            edits.set_result(numbers.get(own).map_or(ResultPlace::None, |number| ResultPlace::Local(*number)));
+        }
+        if let Some(first) = numbers.first() {
+            edits.set_first_local(*first);
+            body.set_locals(self.info.signature_token(module, &locals)?.0);
+        }
+        Ok(())
     }
+}
+
+/// Places of a method's instructions before and in its changed body.
+fn moves(body: &Body) -> Result<Vec<IlMove>> {
+    let moves = body.moves().map_err(refused)?;
+    Ok(moves.into_iter().map(|(old, new)| IlMove { old, new, is_exact: true }).collect())
 }
 
 /// Token of the type `<Module>`.
 const GLOBAL_TYPE: u32 = 0x0200_0001;
-
-/// Whether a method has a body of IL: neither abstract nor made by the runtime nor native.
-fn has_il(metadata: &MetadataImport, method: Token) -> bool {
-    /// `miCodeTypeMask`.
-    const KIND: u32 = 3;
-    metadata.method_props(method).is_ok_and(|about| about.rva != 0 && about.impl_flags & KIND == 0)
-}
 
 fn refused(error: clr_il::Error) -> Error {
     Error::refused("changed IL", error.to_string())

@@ -14,6 +14,7 @@ use std::marker::PhantomData;
 use crate::body_size::body_size;
 use crate::current_stack::NativeFrame;
 use crate::error::check;
+use crate::info::{IlMove, il_map_for_runtime};
 use crate::{ClassId, EventPipeProviderId, FunctionId, GcHandleId, Guid, ObjectId, Result, ThreadId};
 
 /// Answer to whether the compiler may inline a call.
@@ -418,6 +419,19 @@ impl FunctionControl<'_> {
         let size = body_size(method, body)?;
         // SAFETY: the interface is alive during the callback, `body` during the call; the caller vouches for what it says.
         check(unsafe { self.control.SetILFunctionBody(size, body.as_ptr()) }, method)
+    }
+
+    /// Tells debuggers and stack traces where the original instructions went in the body that was
+    /// [given](Self::set_il_function_body).
+    ///
+    /// # Errors
+    /// The runtime's error; `E_OUTOFMEMORY` when there is no memory for the map.
+    pub fn set_il_map(&self, map: &[IlMove]) -> Result<()> {
+        let method = "SetILInstrumentedCodeMap";
+        let (count, entries) = il_map_for_runtime(method, map)?;
+        // SAFETY: the interface is alive during the callback; as many entries as said, in memory that is never freed here: whoever the
+        // runtime thinks owns it.
+        check(unsafe { self.control.SetILInstrumentedCodeMap(count, entries) }, method)
     }
 }
 

@@ -207,7 +207,7 @@ mod text;
 mod tracker;
 mod unloads;
 
-pub use body_writers::{BodyWriter, BodyWriters, MethodToWrite, WrittenModule};
+pub use body_writers::{BodyWriter, BodyWriters, MethodToWrite, WrittenBody, WrittenModule};
 pub use boundary::{first_panic, panics_caught};
 pub use call_stacks::{Block, Call, CallObserver, CallStacks};
 pub use callbacks::all::Callbacks;

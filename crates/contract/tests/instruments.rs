@@ -247,7 +247,8 @@ fn every_group_can_be_named_alone() {
 fn what_is_misspelt_is_guessed() {
     assert_eq!(
         refusal("call").hint,
-        "did you mean 'calls'? known instruments: calls, flow, events, exceptions, cpu, wall, gc, heap, alloc, coverage"
+        "did you mean 'calls'? known instruments: calls, flow, events, exceptions, cpu, wall, gc, heap, alloc, coverage, \
+         probes"
     );
     assert!(refusal("calls:clocks=tsc").hint.starts_with("did you mean 'clock'? its options: clock, noinline"));
     assert!(refusal("events:exceptoins").hint.starts_with("did you mean 'exceptions'?"));
@@ -265,6 +266,10 @@ fn instruments_that_do_not_go_together_are_refused() {
     assert!(why("heap;events:objects").expect_err("both want the walk").contains("events:objects"));
     assert!(why("events:groups=gc+heap;heap:at=2s").expect_err("both want the walk").contains("walk of the heap"));
     assert_eq!(why("heap;events:gc"), Ok(2));
+    assert_eq!(why("probes;calls;probe=Shop.*"), Ok(2));
+    assert!(why("probes").expect_err("no method is named").contains("none is"));
+    assert!(why("calls;probe=Shop.*").expect_err("nobody probes").contains("no instrument probes them"));
+    assert!(why("probes;coverage;probe=Shop.*").expect_err("both change code").contains("other code"));
 }
 
 #[test]
@@ -354,6 +359,7 @@ fn what_the_runtime_allows_at_its_start_only_is_not_attached() {
     for refused in [
         "calls",
         "coverage",
+        "probes",
         "flow:args",
         "exceptions;calls",
         "exceptions:args",

@@ -107,6 +107,8 @@ pub mod instrument {
     pub const HEAP: &str = "heap";
     /// [Counters](super::coverage) of lines and branches.
     pub const COVERAGE: &str = "coverage";
+    /// [Counters and times](super::probes) of chosen methods.
+    pub const PROBES: &str = "probes";
 }
 
 /// A block of five edges.
@@ -416,6 +418,97 @@ pub mod coverage {
     #[must_use]
     pub const fn bytes(sums: usize, counters: usize, counter: usize) -> usize {
         HEAD + (sums * 4).next_multiple_of(8) + (counters * counter).next_multiple_of(8)
+    }
+}
+
+/// Records of `probes`: one for each method that has probes, in chunks of no thread. The counters grow while the program runs.
+///
+/// A record is a head of [`probes::HEAD`] bytes, lanes of [`probes::LANE`] bytes, then the method's name and signature, with zeros
+/// up to a multiple of eight. A call adds to one of the lanes, so that threads seldom wait for each other: a method's numbers
+/// are the sums over its lanes. Times are ticks of the process's clock.
+pub mod probes {
+    /// Bytes before the lanes.
+    pub const HEAD: usize = 64;
+    /// `u32`: bytes of the record.
+    pub const BYTES: usize = 0;
+    /// `u32`: index of the module.
+    pub const MODULE: usize = 4;
+    /// `u32`: token of the method; 0 in a record that was taken back.
+    pub const TOKEN: usize = 8;
+    /// `u32`: number of lanes, a power of two.
+    pub const LANES: usize = 12;
+    /// `u32`: bytes of the name.
+    pub const NAME: usize = 16;
+    /// `u32`: bytes of the signature.
+    pub const SIGNATURE: usize = 20;
+
+    /// Bytes of a lane.
+    pub const LANE: usize = BUCKETS + BUCKET_COUNT * 8;
+    /// In a lane, `u64`: calls that began.
+    pub const CALLS: usize = 0;
+    /// In a lane, `u64`: calls that an exception ended.
+    pub const FAILED: usize = 8;
+    /// In a lane, `u64`: ticks of all calls that ended.
+    pub const TICKS: usize = 16;
+    /// In a lane, `u64`: ticks of the longest call that ended.
+    pub const LONGEST: usize = 24;
+    /// In a lane, `u64` each: calls that ended, by how long they took. See [`bucket`].
+    pub const BUCKETS: usize = 64;
+    /// Number of buckets.
+    pub const BUCKET_COUNT: usize = (LAST_POWER - SUB_BITS + 2) << SUB_BITS;
+
+    /// Each power of two has two to the power of so many buckets, so that a bucket's bounds are 6 % apart at most.
+    const SUB_BITS: usize = 4;
+    /// What takes longer than the next power of two, a day or so, is in the last bucket.
+    const LAST_POWER: usize = 47;
+    /// Most lanes of a record.
+    pub const MOST_LANES: usize = 64;
+
+    /// Bytes of a record with so many lanes, and names of so many bytes together.
+    #[must_use]
+    pub const fn bytes(lanes: usize, names: usize) -> usize {
+        (HEAD + lanes * LANE + names).next_multiple_of(8)
+    }
+
+    /// Number of the bucket for so many ticks.
+    #[must_use]
+    #[inline]
+    pub const fn bucket(ticks: u64) -> usize {
+        if ticks < 1 << SUB_BITS {
+            return ticks as usize;
+        }
+        let power = ticks.ilog2() as usize;
+        if power > LAST_POWER {
+            return BUCKET_COUNT - 1;
+        }
+        let sub = (ticks >> (power - SUB_BITS)) as usize & ((1 << SUB_BITS) - 1);
+        ((power - SUB_BITS + 1) << SUB_BITS) + sub
+    }
+
+    /// The fewest ticks in a bucket.
+    #[must_use]
+    pub const fn least(bucket: usize) -> u64 {
+        if bucket < 1 << SUB_BITS {
+            return bucket as u64;
+        }
+        let (power, sub) = ((bucket >> SUB_BITS) + SUB_BITS - 1, bucket & ((1 << SUB_BITS) - 1));
+        ((1 << SUB_BITS) + sub as u64) << (power - SUB_BITS)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn buckets_follow_each_other_and_hold_what_they_say() {
+            for number in 0..BUCKET_COUNT {
+                assert_eq!(bucket(least(number)), number);
+                assert!(number == 0 || bucket(least(number) - 1) == number - 1, "{number}");
+                let width = least(number + 1) - least(number);
+                assert!(width <= 1 || width * 16 <= least(number), "{number}");
+            }
+            assert_eq!([u64::MAX, 1 << 48, (1 << 48) - 1].map(bucket), [BUCKET_COUNT - 1; 3]);
+        }
     }
 }
 

@@ -127,7 +127,7 @@ record! {
 record! {
     /// A pattern of the request has matched something for the first time.
     pub(crate) struct PatternMatched {
-        /// `include=PATTERN`, `exclude=PATTERN` or `redact=PATTERN`.
+        /// `include=PATTERN`, `exclude=PATTERN`, `probe=PATTERN` or `redact=PATTERN`.
         pub(crate) pattern: String,
     }
 }

@@ -8,7 +8,7 @@ use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, value};
 use clrscope_recording::model::{
     CoveragePlan, CoverageSource, EventArena, EventChunk, Function, Loss, LossReason, MethodHits, Module,
-    PlannedMethod, PlannedPoint, Process, Recording, Remark, RemarkKind, RootKind,
+    PlannedMethod, PlannedPoint, ProbedMethod, Process, Recording, Remark, RemarkKind, RootKind,
 };
 use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::testing::ascii_trees::recording;
@@ -146,6 +146,14 @@ fn coverage(process: &mut Process) -> EventArena {
     EventArena { instrument: "coverage".into(), chunks: vec![chunk] }
 }
 
+/// A probed method.
+fn probed() -> EventArena {
+    let [name, signature] = ["PROBED-TYPE::PROBED-METHOD", "PROBED-SIGNATURE()"].map(planted);
+    let bytes = ProbedMethod { module: 0, token: 9, name, signature, ..ProbedMethod::default() }.to_empty_bytes(1);
+    let chunk = EventChunk { thread: u32::MAX, sequence: 1, bytes: bytes.into() };
+    EventArena { instrument: "probes".into(), chunks: vec![chunk] }
+}
+
 fn everything() -> Recording {
     let mut recording = recording(TREES);
     recording.run.command = vec!["dotnet".into(), planted("ARGUMENT")];
@@ -175,7 +183,7 @@ fn everything() -> Recording {
     let samples = EventArena { instrument: "cpu".into(), chunks: Vec::new() };
     let allocations = EventArena { instrument: "alloc".into(), chunks: Vec::new() };
     let coverage = coverage(first);
-    first.events = vec![events(), exceptions(), calls, types, samples, collections(), allocations, coverage];
+    first.events = vec![events(), exceptions(), calls, types, samples, collections(), allocations, coverage, probed()];
     first.ticks.ns_per_tick = 1.0;
     (0..2).for_each(|_| _ = heap().add_to(first));
     let second = Process { pid: 8, ..first.clone() };

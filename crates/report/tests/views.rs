@@ -8,11 +8,11 @@ use std::sync::Arc;
 use clrscope_analysis::{CPU, EXCEPTIONS, METRICS, Metric, Query, QueryProblem, Sort, ThreadSelector, WALL};
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::events::{EntityRef, Group, Kind, Tag, Value};
-use clrscope_recording::layout::flow;
+use clrscope_recording::layout::{flow, probes};
 use clrscope_recording::model::{
     Allocation, CoveragePlan, CoverageSource, EventArena, EventChunk, HeapType, HookCost, Loss, LossReason, MethodHits,
-    Module, ObjectType, PlannedBranch, PlannedMethod, PlannedPoint, Process, Recording, RootKind, Sample, StackFrame,
-    StacksBuilder,
+    Module, ObjectType, PlannedBranch, PlannedMethod, PlannedPoint, ProbedMethod, Process, Recording, RootKind, Sample,
+    StackFrame, StacksBuilder,
 };
 use clrscope_recording::testing::ascii_trees::recording_with;
 use clrscope_recording::testing::chunk::HandmadeChunk;
@@ -214,6 +214,23 @@ fn coverage(process: &mut Process, modules: [u32; 2]) {
     process.events.push(EventArena { instrument: "coverage".into(), chunks: vec![chunk] });
 }
 
+/// A probed method of a module whose calls ended, but for one.
+fn probed(module: u32) -> EventArena {
+    let (name, signature) = ("Zoo.Cage::Open".to_owned(), "Zoo.Cage.Open()".to_owned());
+    let mut bytes = ProbedMethod { module, token: 7, name, signature, ..ProbedMethod::default() }.to_empty_bytes(1);
+    let counters = [
+        (probes::CALLS, 3),
+        (probes::FAILED, 1),
+        (probes::TICKS, 9),
+        (probes::LONGEST, 5),
+        (probes::BUCKETS + 4 * 8, 1),
+        (probes::BUCKETS + 5 * 8, 1),
+    ];
+    counters.into_iter().for_each(|(at, value)| bytes[probes::HEAD + at] = value);
+    let chunk = EventChunk { thread: u32::MAX, sequence: 1, bytes: bytes.into() };
+    EventArena { instrument: "probes".into(), chunks: vec![chunk] }
+}
+
 /// Two processes with two threads each, functions of two modules, and something of every instrument.
 fn everything() -> Recording {
     let cost = HookCost { enter_ns: 2.0, leave_ns: 1.0, pair_low_ns: 1.0, pair_high_ns: 4.0 };
@@ -237,6 +254,7 @@ fn everything() -> Recording {
     first.stacks = Arc::new(stacks.finish());
     [2, 5, 9].into_iter().for_each(|orders| snapshot(first, lib, orders));
     coverage(first, [1, lib]);
+    first.events.push(probed(1));
     first.ticks.ns_per_tick = 1.0;
     first.losses = vec![Loss::new(LossReason::PanicCaught, 2, 10, 20), Loss::new(LossReason::AbruptEnd, 1, 80, 90)];
     let mut second = Process { pid: 8, command: vec!["dotnet".into(), "/app/Other.dll".into()], ..first.clone() };

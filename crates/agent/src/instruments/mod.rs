@@ -102,6 +102,7 @@ instruments! {
     heap: Heap,
     alloc: Alloc,
     coverage: Coverage,
+    probes: Probes,
 }
 
 impl Instruments {

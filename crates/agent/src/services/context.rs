@@ -11,7 +11,7 @@ use super::event_pipe::{EventPipe, SharedEventPipe};
 use super::functions::Functions;
 use super::helper::HelperHandle;
 use super::object_types::ObjectTypes;
-use super::patterns::Redaction;
+use super::patterns::{ProbePatterns, Redaction};
 use super::sampling::{Sampler, SamplerContext, SharedSampler};
 use super::stacks::table::SharedStackTable;
 use super::values::types::Types;
@@ -42,6 +42,8 @@ pub(crate) struct Context {
     pub(crate) start_ns: u64,
     /// Parameters and fields whose values are never to be read.
     pub(crate) redact: Arc<Redaction>,
+    /// Methods whose calls are to be looked at.
+    pub(crate) probes: Arc<ProbePatterns>,
     /// Parts of the work of hooks that all instruments need together.
     pub(crate) hooks: HookParts,
     pub(crate) types: SharedTypes,

@@ -388,7 +388,7 @@ fn source_kind(name: &FunctionName) -> SourceKind {
 
 /// Functions of CoreLib that compiled code calls by itself: casts, statics, exception handling,
 /// dispatch of tail calls, stubs. Not the user's calls, and on .NET 10 they are 7 % of a compiler's.
-fn is_runtime_helper(name: &FunctionName) -> bool {
+pub(crate) fn is_runtime_helper(name: &FunctionName) -> bool {
     const TYPES: [&str; 14] = [
         "System.Runtime.CompilerServices.CastHelpers",
         "System.Runtime.CompilerServices.StaticsHelpers",

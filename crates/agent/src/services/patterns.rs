@@ -94,6 +94,41 @@ impl WatchedFilter {
     }
 }
 
+/// Methods that are to be probed, watched. Those of the framework are meant by patterns that name their assembly alone.
+pub(crate) struct ProbePatterns {
+    /// All, then those that name assemblies.
+    all: Vec<Pattern>,
+    with_assembly: Vec<Pattern>,
+    watched: Watched,
+}
+
+impl ProbePatterns {
+    pub(crate) fn new(patterns: &[Pattern], writer: &'static ProcessWriter) -> Self {
+        let with_assembly = patterns.iter().filter(|pattern| pattern.names_assembly()).cloned().collect();
+        Self { all: patterns.to_vec(), with_assembly, watched: Watched::new("probe", patterns, writer) }
+    }
+
+    /// Patterns that can mean methods of the framework, or of other assemblies.
+    fn about(&self, is_framework: bool) -> &[Pattern] {
+        if is_framework { &self.with_assembly } else { &self.all }
+    }
+
+    /// Whether a method of an assembly can be meant.
+    pub(crate) fn may_choose_in(&self, assembly: &str, is_framework: bool) -> bool {
+        self.about(is_framework).iter().any(|pattern| pattern.is_about(assembly))
+    }
+
+    /// Whether a method is meant.
+    pub(crate) fn choose(&self, method: &FunctionName, is_framework: bool) -> bool {
+        let FunctionName { module, name, signature, .. } = method;
+        let is_meant = self.about(is_framework).iter().any(|pattern| pattern.matches(module, name, signature));
+        if is_meant || !is_framework {
+            self.watched.look_at(&self.all, method);
+        }
+        is_meant
+    }
+}
+
 /// Names whose values are never read, watched. Upper and lower case are the same: a property and its parameter differ by
 /// nothing else.
 pub(crate) struct Redaction {

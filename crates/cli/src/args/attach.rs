@@ -22,6 +22,7 @@ can't be taken out of a program that runs.";
 #[derive(Debug, Args)]
 #[command(
     after_help = EXAMPLES,
+    mut_arg("probe", |arg| arg.hide(true)),
     mut_arg("redact", |arg| arg.hide(true)),
     mut_arg("only", |arg| arg.hide(true)),
     mut_arg("only_from", |arg| arg.hide(true)),

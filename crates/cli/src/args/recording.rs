@@ -5,7 +5,7 @@ use std::path::{self, Path, PathBuf};
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command};
-use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, check, check_all, find, samples};
+use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, Spec, check, check_all, find, probes, samples};
 use clrscope_contract::request::{
     Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, parse_duration, parse_max_size,
 };
@@ -24,17 +24,25 @@ pub(super) struct InstrumentArgs {
 impl InstrumentArgs {
     /// The instruments as the user gave them.
     pub(super) fn given(&self) -> String {
+        self.given_or(DEFAULT)
+    }
+
+    /// The instruments as the user gave them; `default` where there is none.
+    fn given_or(&self, default: &Spec) -> String {
         match self.instruments.is_empty() {
-            true => DEFAULT.name.to_owned(),
+            true => default.name.to_owned(),
             false => self.instruments.join(";"),
         }
     }
 
     /// The instruments, each checked alone.
     pub(super) fn requests(&self) -> Result<Vec<InstrumentRequest>, Failure> {
-        let given = self.given();
-        given.split(';').map(str::trim).filter(|text| !text.is_empty()).map(instrument).collect()
+        requests(&self.given())
     }
+}
+
+fn requests(given: &str) -> Result<Vec<InstrumentRequest>, Failure> {
+    given.split(';').map(str::trim).filter(|text| !text.is_empty()).map(instrument).collect()
 }
 
 /// The request, unless its instruments do not go together.
@@ -58,6 +66,10 @@ pub(super) struct RecordingArgs {
     /// Leave out functions that match; wins over --include; can be repeated
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
+
+    /// Methods whose calls are counted and timed, by the instrument probes: which is asked for by this alone; those of the framework where the pattern names their assembly; can be repeated
+    #[arg(long, value_name = "PATTERN")]
+    probe: Vec<String>,
 
     /// Values that flow:args and exceptions:args do not record, such as '*password*': parameters, fields, properties and results of methods with such a name, in any case; can be repeated
     #[arg(long, value_name = "PATTERN")]
@@ -119,19 +131,23 @@ pub(super) struct ResultArgs {
 impl RecordingArgs {
     /// The instruments as the user gave them.
     pub(super) fn instruments_given(&self) -> String {
-        self.instruments.given()
+        match self.probe.is_empty() {
+            true => self.instruments.given(),
+            false => with_probes(self.instruments.given_or(probes::SPEC)),
+        }
     }
 
     /// The request without an output place.
     pub(super) fn into_request(self) -> Result<Request, Failure> {
-        let given = self.instruments.given();
+        let given = self.instruments_given();
         let request = Request {
             out: None,
-            instruments: with_rate(self.instruments.requests()?, self.rate),
+            instruments: with_rate(requests(&given)?, self.rate),
             filter: Filter {
                 include: patterns("--include", &self.include)?,
                 exclude: patterns("--exclude", &self.exclude)?,
             },
+            probes: patterns("--probe", &self.probe)?,
             redact: self.redact,
             just_my_code: self.just_my_code,
             rate_hz: self.rate,
@@ -159,6 +175,7 @@ pub(super) fn coverage_request(include: Vec<String>, exclude: Vec<String>) -> Re
         instruments,
         include,
         exclude,
+        probe: Vec::new(),
         redact: Vec::new(),
         just_my_code: false,
         delay: None,
@@ -171,6 +188,12 @@ pub(super) fn coverage_request(include: Vec<String>, exclude: Vec<String>) -> Re
         trust_writable: false,
     };
     all.into_request()
+}
+
+/// The instruments, and `probes` among them.
+fn with_probes(given: String) -> String {
+    let is_there = given.split(';').any(|one| one.trim().split(':').next() == Some(probes::SPEC.name));
+    if is_there { given } else { format!("{given};{}", probes::SPEC.name) }
 }
 
 /// Samples per second where nobody asks for another number; instruments may have a usual rate of their own.

@@ -67,10 +67,11 @@ pub(super) struct Run {
 }
 
 /// Options without meaning where nothing is recorded.
-const OF_RECORDINGS: [&str; 17] = [
+const OF_RECORDINGS: [&str; 18] = [
     "instruments",
     "include",
     "exclude",
+    "probe",
     "redact",
     "just_my_code",
     "delay",

@@ -74,19 +74,9 @@ impl ProfilerInfo {
         outside_collections(method)?;
         let runtime = self.base(method)?;
         let _function_stays = function.enter(method)?;
-        let entry =
-            |one: &IlMove| COR_IL_MAP { old_offset: one.old, new_offset: one.new, accurate: one.is_exact.into() };
-        let entries: Vec<_> = map.iter().map(entry).collect();
-        let count = u32::try_from(entries.len()).map_err(|_| Error::new(HResult::INVALID_ARGUMENT, method))?;
-        // SAFETY: the runtime takes the memory over and frees it by the C library's `free`, so it must be the C library's.
-        unsafe {
-            let memory = libc::malloc(size_of_val(entries.as_slice()).max(1)).cast::<COR_IL_MAP>();
-            if memory.is_null() {
-                return Err(Error::new(HResult::OUT_OF_MEMORY, method));
-            }
-            std::ptr::copy_nonoverlapping(entries.as_ptr(), memory, entries.len());
-            check(runtime.SetILInstrumentedCodeMap(function.0, BOOL(1), count, memory), method)
-        }
+        let (count, entries) = il_map_for_runtime(method, map)?;
+        // SAFETY: the runtime takes the memory over and frees it by the C library's `free`, whose it is.
+        check(unsafe { runtime.SetILInstrumentedCodeMap(function.0, BOOL(1), count, entries) }, method)
     }
 
     /// Makes metadata that was added to a module after its load known to the runtime. May collect: not during a collection,
@@ -211,6 +201,21 @@ impl ProfilerInfo {
         })?;
         Ok(il_ranges(map))
     }
+}
+
+/// The entries of a map, and their number, in memory of the C library's that nobody owns yet.
+pub(crate) fn il_map_for_runtime(method: &'static str, map: &[IlMove]) -> Result<(u32, *mut COR_IL_MAP)> {
+    let entry = |one: &IlMove| COR_IL_MAP { old_offset: one.old, new_offset: one.new, accurate: one.is_exact.into() };
+    let entries: Vec<_> = map.iter().map(entry).collect();
+    let count = u32::try_from(entries.len()).map_err(|_| Error::new(HResult::INVALID_ARGUMENT, method))?;
+    // SAFETY: no pointers.
+    let memory = unsafe { libc::malloc(size_of_val(entries.as_slice()).max(1)) }.cast::<COR_IL_MAP>();
+    if memory.is_null() {
+        return Err(Error::new(HResult::OUT_OF_MEMORY, method));
+    }
+    // SAFETY: so much memory was just allocated.
+    unsafe { std::ptr::copy_nonoverlapping(entries.as_ptr(), memory, entries.len()) };
+    Ok((count, memory))
 }
 
 fn columns(methods: &[(ModuleId, Token)]) -> (Vec<usize>, Vec<u32>) {

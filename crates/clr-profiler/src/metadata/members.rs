@@ -150,6 +150,14 @@ impl MetadataImport {
         Ok(MethodDef { name, ..props })
     }
 
+    /// Whether a method has a body of IL: neither abstract nor made by the runtime nor native.
+    #[must_use]
+    pub fn has_il(&self, method: Token) -> bool {
+        /// `miCodeTypeMask`.
+        const KIND: u32 = 3;
+        self.method_props(method).is_ok_and(|about| about.rva != 0 && about.impl_flags & KIND == 0)
+    }
+
     /// A method without its name, which costs a copy.
     pub(crate) fn method_props(&self, token: Token) -> Result<MethodDef> {
         let metadata = self.read("GetMethodProps")?;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::checked::{Checked, Setting};
 use super::spec::{ALL_MEMBERS, AT_END, BY_COMMAND, Moment, OptionSpec, Rule, Spec, Value, With};
-use super::{ALL, find};
+use super::{ALL, find, probes};
 use crate::request::{InstrumentRequest, Request, parse_duration, parse_size};
 use crate::words::nearest;
 
@@ -40,8 +40,15 @@ pub fn check_all(request: &Request) -> Result<Vec<Checked>, Refusal> {
             });
         }
     }
+    if !request.probes.is_empty() && checked.iter().all(|one| one.spec().name != probes::SPEC.name) {
+        return Err(Refusal {
+            why: "methods to be probed are named, and no instrument probes them".to_owned(),
+            hint: "name 'probes' among the instruments".to_owned(),
+        });
+    }
     let has = |with| match with {
         With::NoInclude => request.filter.include.is_empty(),
+        With::NoProbe => request.probes.is_empty(),
         With::Instrument(name) => checked.iter().any(|other| other.spec().name == name),
         With::Member(name, option, word) => {
             checked.iter().any(|other| other.spec().name == name && other.has(option, word))

@@ -15,6 +15,7 @@ pub mod flow;
 pub mod gc;
 pub mod heap;
 mod help;
+pub mod probes;
 pub mod samples;
 pub mod spec;
 pub mod wall;
@@ -38,6 +39,7 @@ pub const ALL: &[&Spec] = &[
     heap::SPEC,
     alloc::SPEC,
     coverage::SPEC,
+    probes::SPEC,
 ];
 
 /// Instrument that records where none is asked for, of programs that are started and of those that run already: where a

@@ -177,6 +177,8 @@ pub struct Conflict {
 pub enum With {
     /// No function is named by `--include`.
     NoInclude,
+    /// No method is named by `--probe`.
+    NoProbe,
     /// The instrument of this name.
     Instrument(&'static str),
     /// The instrument of this name, where this option of it has this word or member.

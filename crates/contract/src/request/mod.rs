@@ -8,7 +8,7 @@
 //! option     = KEY [ "=" VALUE ]
 //! ```
 //!
-//! Keys of the request itself are `out`, `include`, `exclude`, `redact`, `rate`, `delay`, `duration`, `max-size`, `children`,
+//! Keys of the request itself are `out`, `include`, `exclude`, `probe`, `redact`, `rate`, `delay`, `duration`, `max-size`, `children`,
 //! `only`, `only-from`, `log`, flags are `just-my-code`, `join` and `trust-writable`; anything else is an instrument. In values `;`,
 //! `,`, `%` and control characters are written `%XX`, so any path can be given.
 

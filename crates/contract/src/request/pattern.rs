@@ -96,6 +96,18 @@ impl Pattern {
         &self.text
     }
 
+    /// Whether the pattern says of which assemblies its functions are.
+    #[must_use]
+    pub fn names_assembly(&self) -> bool {
+        self.assembly != "*"
+    }
+
+    /// Whether functions of the assembly of this name can match.
+    #[must_use]
+    pub fn is_about(&self, assembly: &str) -> bool {
+        glob(&self.assembly, assembly)
+    }
+
     /// The pattern without regard to letter case.
     #[must_use]
     pub fn ignoring_case(&self) -> Self {

@@ -16,6 +16,8 @@ pub struct Request {
     pub instruments: Vec<InstrumentRequest>,
     /// Functions wanted and not wanted.
     pub filter: Filter,
+    /// Methods whose calls `probes` looks at.
+    pub probes: Vec<Pattern>,
     /// Parameters and fields whose values are never recorded: names with `*` and `?`.
     pub redact: Vec<String>,
     /// Leave out everything that belongs to the framework.
@@ -46,6 +48,7 @@ impl Default for Request {
             out: None,
             instruments: Vec::new(),
             filter: Filter::default(),
+            probes: Vec::new(),
             redact: Vec::new(),
             just_my_code: false,
             rate_hz: 1000,
@@ -167,6 +170,7 @@ impl Request {
             "out" => self.out = Some(value.to_owned()),
             "include" => self.filter.include.push(Pattern::parse(value)?),
             "exclude" => self.filter.exclude.push(Pattern::parse(value)?),
+            "probe" => self.probes.push(Pattern::parse(value)?),
             "redact" => self.redact.push(value.to_owned()),
             "rate" => self.rate_hz = parse_rate(value)?,
             "delay" => self.delay_ms = Some(parse_duration(value)?),
@@ -189,6 +193,7 @@ impl fmt::Display for Request {
         parts.extend(self.out.iter().map(|out| format!("out={}", encode(out))));
         parts.extend(self.filter.include.iter().map(|p| format!("include={}", encode(p.as_str()))));
         parts.extend(self.filter.exclude.iter().map(|p| format!("exclude={}", encode(p.as_str()))));
+        parts.extend(self.probes.iter().map(|p| format!("probe={}", encode(p.as_str()))));
         parts.extend(self.redact.iter().map(|name| format!("redact={}", encode(name))));
         if self.just_my_code {
             parts.push("just-my-code".to_owned());
@@ -336,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_whole_request_comes_back_as_written() {
-        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;just-my-code;rate=200;delay=2500ms;duration=1500ms;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;log=debug;join";
+        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;probe=Shop.*;just-my-code;rate=200;delay=2500ms;duration=1500ms;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;log=debug;join";
         let request = Request::parse(text).expect("a request");
         assert_eq!(request.out.as_deref(), Some("/tmp/a;b.clrs.d"));
         assert_eq!(request.instruments[0].options[1], ("noinline".to_owned(), None));

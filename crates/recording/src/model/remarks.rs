@@ -95,11 +95,13 @@ pub enum LossReason {
     PartLost = 28,
     /// A method could not be given counters of `coverage`: nothing is known of its lines.
     NotCovered = 29,
+    /// A method that was to be probed could not be changed: its calls are not counted.
+    NotProbed = 30,
 }
 
 impl LossReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::PanicCaught,
         Self::TreeFull,
         Self::DiskFull,
@@ -130,6 +132,7 @@ impl LossReason {
         Self::ThreadUnsampled,
         Self::PartLost,
         Self::NotCovered,
+        Self::NotProbed,
     ];
 
     /// The name in JSON (`losses` rows) and in tables.
@@ -166,6 +169,7 @@ impl LossReason {
             Self::ThreadUnsampled => "thread_unsampled",
             Self::PartLost => "part_lost",
             Self::NotCovered => "not_covered",
+            Self::NotProbed => "not_probed",
         }
     }
 
@@ -205,6 +209,7 @@ impl LossReason {
             Self::ThreadUnsampled => "some threads could not be sampled; what they did is missing",
             Self::PartLost => "parts found no room for what they gained; --part shows no calls of them",
             Self::NotCovered => "some methods could not be given counters; nothing is known of their lines",
+            Self::NotProbed => "some methods could not be given probes; nothing is known of their calls",
         }
     }
 

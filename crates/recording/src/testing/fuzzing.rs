@@ -165,6 +165,7 @@ const FILES: [(&str, u32); 15] = [
     ("p7-1/events-cpu.seg", kind::EVENTS),
     ("p7-1/events-wall.seg", kind::EVENTS),
     ("p7-1/events-coverage.seg", kind::EVENTS),
+    ("p7-1/events-probes.seg", kind::EVENTS),
 ];
 
 /// A recording directory of one process as bytes for [`open_directory`]: per file a byte with its number,

@@ -14,6 +14,7 @@ mod lines;
 mod losses;
 mod modules;
 mod neighbours;
+mod probes;
 mod sampled;
 mod summary;
 mod survivors;
@@ -62,6 +63,7 @@ pub static VIEWS: &[&View] = &[
     &heap::WASTE,
     &HEAP_DIFF,
     &coverage::VIEW,
+    &probes::VIEW,
 ];
 
 /// The view with this name.

@@ -1,0 +1,114 @@
+//! Code that probes put into methods, and what it calls.
+//!
+//! A probed method calls the three functions of this module by their addresses, as managed code calls managed code: the thread
+//! stays where collections wait for it, no frame is noted, and nothing is marshalled. That asks of the functions what it asks of
+//! hooks: a few instructions, no lock, no allocation, no call of the runtime, no panic. And a loop must not consist of such
+//! calls alone, because a thread is stopped for a collection in managed code only: each is made once in a call of the method, at
+//! its beginning or its end, and the runtime puts no probed method into another ([`request_rejit_with_inliners`]).
+//!
+//! What a call needs until its end lies in a new local variable of the method: the time when it began. So recursion, exceptions
+//! and threads need no care.
+//!
+//! [`request_rejit_with_inliners`]: clr_profiler::ProfilerInfo::request_rejit_with_inliners
+
+use clr_profiler::Token;
+use clr_profiler::il::{Body, Code, Edits, Flow, Opcode, Operand};
+use clrscope_recording::writer::MethodLanes;
+
+use crate::hooks::is_stopped;
+use crate::services::clock::ticks;
+
+/// Types of the numbers that are handed over, as signatures have them.
+const VOID: u8 = 0x01;
+const I4: u8 = 0x08;
+const I8: u8 = 0x0A;
+const UINT: u8 = 0x19;
+
+/// Signature of [`enter`]: of managed code, address and number of the lanes in, the time out.
+pub(super) const ENTER: &[u8] = &[0, 2, I8, UINT, I4];
+/// Signature of [`leave`] and [`fail`]: address and number of the lanes, and the time, in.
+pub(super) const LEAVE: &[u8] = &[0, 3, VOID, UINT, I4, I8];
+
+/// Tokens of the two signatures in a module.
+#[derive(Clone, Copy)]
+pub(super) struct Signatures {
+    pub(super) enter: Token,
+    pub(super) leave: Token,
+}
+
+/// Time of a call that began while nothing was recorded: its end is not counted either.
+const NOT_COUNTED: u64 = 0;
+
+/// A probed method is called.
+unsafe extern "C" fn enter(lanes: *mut u8, count: u32) -> u64 {
+    if is_stopped() {
+        return NOT_COUNTED;
+    }
+    // SAFETY: the two numbers that `edits` put into the code.
+    unsafe { MethodLanes::at(lanes, count) }.begin();
+    ticks().max(NOT_COUNTED + 1)
+}
+
+/// A probed method returns.
+unsafe extern "C" fn leave(lanes: *mut u8, count: u32, began: u64) {
+    // SAFETY: as in `enter`.
+    end(unsafe { MethodLanes::at(lanes, count) }, began, false);
+}
+
+/// An exception leaves a probed method.
+unsafe extern "C" fn fail(lanes: *mut u8, count: u32, began: u64) {
+    // SAFETY: as in `enter`.
+    end(unsafe { MethodLanes::at(lanes, count) }, began, true);
+}
+
+#[inline]
+fn end(lanes: MethodLanes, began: u64, has_failed: bool) {
+    if began != NOT_COUNTED && !is_stopped() {
+        lanes.end(ticks().saturating_sub(began), has_failed);
+    }
+}
+
+/// Whether a call of the method is followed by its return at once.
+pub(super) fn ends_by_calls(body: &Body) -> bool {
+    let opcodes = body.instructions().windows(2).map(|pair| [pair[0].opcode(), pair[1].opcode()]);
+    opcodes.into_iter().any(|[first, second]| first.flow() == Flow::Call && second == Opcode::Ret)
+}
+
+/// The edits that count a method's calls.
+pub(super) fn edits(lanes: MethodLanes, signatures: Signatures) -> Edits {
+    let mut edits = Edits::new();
+    let began = edits.new_local(&[I8]);
+    let lanes = Code::new()
+        .address(lanes.address())
+        .with(Opcode::LdcI4, Operand::Int(lanes.count().cast_signed()));
+    let address = |function: *const ()| function.expose_provenance() as u64;
+    let end = |function: *const ()| {
+        let time = lanes.clone().load(began);
+        time.address(address(function)).call(Opcode::Calli, signatures.leave.as_raw(), 4, 0)
+    };
+    let entered = lanes.clone().address(address(enter as *const ()));
+    edits.at_entry(entered.call(Opcode::Calli, signatures.enter.as_raw(), 3, 1).store(began));
+    edits.at_returns(end(leave as *const ()));
+    edits.at_failures(end(fail as *const ()));
+    edits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_before_a_return_are_seen() {
+        let tiny = |code: &[u8]| Body::read(&[&[(code.len() as u8) << 2 | 2], code].concat()).expect("a body");
+        // call, ret; call, pop, ret
+        assert!(ends_by_calls(&tiny(&[0x28, 1, 0, 0, 6, 0x2a])));
+        assert!(!ends_by_calls(&tiny(&[0x28, 1, 0, 0, 6, 0x26, 0x2a])));
+    }
+
+    #[test]
+    fn signatures_say_as_many_values_as_the_code_hands_over() {
+        let shape = |signature| clr_profiler::il::method_shape(signature).expect("a signature");
+        assert_eq!((shape(ENTER).takes, shape(ENTER).result), (2, Some(&[I8][..])));
+        assert_eq!((shape(LEAVE).takes, shape(LEAVE).result), (3, None));
+    }
+}

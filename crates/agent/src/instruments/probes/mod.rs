@@ -1,0 +1,306 @@
+//! `probes`: how often chosen methods are called, how long that takes, and how often an exception ends it.
+//!
+//! When a module is loaded, the runtime is asked to compile the chosen methods anew (ReJIT), wherever they are called from:
+//! precompiled code stays in use for all others, and what had taken a chosen method in is compiled again without it. The methods'
+//! new bodies call into this library at their beginning and at each end ([`code`]).
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`code`] | the code that is put into methods, and the functions that it calls |
+//! | [`store`] | room for the methods' numbers in the recording |
+
+mod code;
+mod options;
+mod store;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::callback_args::FunctionControl;
+use clr_profiler::il::{Body, Edits};
+use clr_profiler::{
+    AssemblyId, BodyWriter, BodyWriters, Callbacks, Events, FunctionId, FunctionName, MethodToWrite, ModuleId,
+    ProfilerInfo, Token, WrittenBody,
+};
+use clrscope_recording::model::{LossReason, ProbedMethod};
+use clrscope_recording::writer::{MethodLanes, ProcessWriter, monotonic_ns};
+
+use crate::instrument::Instrument;
+use crate::services::context::Context;
+use crate::services::developer_log::{Level, log};
+use crate::services::functions::{Functions, is_runtime_helper};
+use crate::services::helper::Task;
+use crate::services::patterns::ProbePatterns;
+
+use code::Signatures;
+use store::ProbeStore;
+
+pub(crate) use options::ProbesOptions;
+
+/// Refused methods of a module that are named.
+const MOST_NAMED: usize = 20;
+
+/// A method of a module.
+type Method = (ModuleId, Token);
+
+/// The running instrument.
+pub(crate) struct Probes {
+    info: ProfilerInfo,
+    writer: &'static ProcessWriter,
+    functions: Arc<Functions>,
+    patterns: Arc<ProbePatterns>,
+    store: &'static ProbeStore,
+    writers: BodyWriters,
+    methods: Arc<Methods>,
+}
+
+/// The methods with probes. No lock is held while the runtime is asked.
+#[derive(Default)]
+struct Methods(Mutex<HashMap<Method, Probed>>);
+
+/// A method with probes.
+struct Probed {
+    signature: String,
+    lanes: MethodLanes,
+    signatures: Signatures,
+    /// The method's code with the probes, once it is made.
+    body: Option<Arc<WrittenBody>>,
+}
+
+impl Methods {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Method, Probed>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BodyWriter for Methods {
+    fn edits(&self, method: &MethodToWrite<'_>) -> clr_profiler::Result<Edits> {
+        let methods = self.lock();
+        let probed = methods.get(&(method.module, method.token));
+        Ok(probed.map_or_else(Edits::new, |probed| code::edits(probed.lanes, probed.signatures)))
+    }
+}
+
+impl Probes {
+    /// Gives the chosen methods of a module probes.
+    fn probe(&self, module: ModuleId) {
+        let Ok(assembly) = self.functions.names().assembly(&self.info, module) else { return };
+        let Ok(about) = self.info.module_info(module) else { return };
+        let is_framework = self.functions.is_framework_module(module, &about.path);
+        if about.flags.is_resource() || !self.patterns.may_choose_in(&assembly, is_framework) {
+            return;
+        }
+        let chosen = self.chosen(module, is_framework);
+        if chosen.is_empty() {
+            return;
+        }
+        if about.flags.is_collectible() {
+            let why = "its assembly can be unloaded, whose methods the runtime does not compile anew";
+            let refused: Vec<_> = chosen.into_iter().map(|name| (name.signature, why.to_owned())).collect();
+            return self.refuse(&assembly, &refused);
+        }
+        let (chosen, mut refused) = self.with_code(module, chosen);
+        if let Err(error) = self.prepare(module, chosen, &mut refused).and_then(|tokens| self.compile_anew(module, &tokens)) {
+            refused.extend(self.withdraw_module(module).map(|signature| (signature, error.to_string())));
+        }
+        log(Level::Info, || format!("probes: {assembly}: {} methods refused", refused.len()));
+        self.refuse(&assembly, &refused);
+    }
+
+    /// Methods that the patterns choose.
+    fn chosen(&self, module: ModuleId, is_framework: bool) -> Vec<FunctionName> {
+        let Ok(metadata) = self.functions.names().metadata(&self.info, module) else { return Vec::new() };
+        let types = std::iter::once(Token::new(GLOBAL_TYPE)).chain(metadata.type_defs().unwrap_or_default());
+        let methods = types.filter_map(|ty| metadata.methods(ty).ok()).flatten();
+        let named = methods.filter_map(|method| self.functions.names().method(&self.info, module, method).ok());
+        named.filter(|name| self.patterns.choose(name, is_framework)).collect()
+    }
+
+    /// The methods whose code can be changed; the others with a reason.
+    fn with_code(&self, module: ModuleId, chosen: Vec<FunctionName>) -> (Vec<FunctionName>, Vec<(String, String)>) {
+        let mut refused = Vec::new();
+        let metadata = self.functions.names().metadata(&self.info, module).ok();
+        let has_code = |method: Token| metadata.as_ref().is_some_and(|metadata| metadata.has_il(method));
+        let mut kept = Vec::with_capacity(chosen.len());
+        for name in chosen {
+            let why = if is_runtime_helper(&name) {
+                "compiled code calls it by itself, where no other code may run"
+            } else if !has_code(name.token) {
+                "it has no code of its own: it is abstract, native, or made by the runtime"
+            } else if self.relies_on_tail_calls(&name) {
+                "it is always optimised, and ends by calls for which the compiler gives its own stack up"
+            } else {
+                kept.push(name);
+                continue;
+            };
+            refused.push((name.signature, why.to_owned()));
+        }
+        (kept, refused)
+    }
+
+    /// Whether calls at a method's ends are tail calls each time, without being marked as such: a recursion may rely on that, and
+    /// with probes they are plain calls. All other methods run without optimisation first, and so without tail calls.
+    fn relies_on_tail_calls(&self, name: &FunctionName) -> bool {
+        let metadata = self.functions.names().metadata(&self.info, name.module_id);
+        let about = metadata.and_then(|metadata| metadata.method(name.token));
+        if !about.is_ok_and(|about| about.impl_flags & AGGRESSIVE_OPTIMIZATION != 0) {
+            return false;
+        }
+        let body = self.info.original_il_function_body(name.module_id, name.token);
+        body.is_ok_and(|body| Body::read(&body).is_ok_and(|body| code::ends_by_calls(&body)))
+    }
+
+    /// Makes the methods' new bodies, and gives the tokens of those that have one.
+    fn prepare(
+        &self,
+        module: ModuleId,
+        chosen: Vec<FunctionName>,
+        refused: &mut Vec<(String, String)>,
+    ) -> clr_profiler::Result<Vec<Token>> {
+        let signatures = Signatures {
+            enter: self.info.signature_token(module, code::ENTER)?,
+            leave: self.info.signature_token(module, code::LEAVE)?,
+        };
+        let index = self.functions.module_index(module);
+        let records: Vec<_> = chosen
+            .iter()
+            .map(|name| ProbedMethod {
+                module: index,
+                token: name.token.as_raw(),
+                name: name.name.clone(),
+                signature: name.signature.clone(),
+                ..ProbedMethod::default()
+            })
+            .collect();
+        let mut tokens = Vec::with_capacity(chosen.len());
+        for (name, lanes) in chosen.into_iter().zip(self.store.take(&records)) {
+            match lanes {
+                Some(lanes) => {
+                    tokens.push(name.token);
+                    let probed = Probed { signature: name.signature, lanes, signatures, body: None };
+                    self.methods.lock().insert((module, name.token), probed);
+                }
+                None => refused.push((name.signature, "there is no room for its numbers".to_owned())),
+            }
+        }
+        let bodies = self.writers.written_bodies(module, &tokens)?;
+        let mut written = Vec::with_capacity(tokens.len());
+        for (token, body) in tokens.into_iter().zip(bodies) {
+            match body {
+                Ok(body) => {
+                    let body = body.map(Arc::new);
+                    if let Some(probed) = self.methods.lock().get_mut(&(module, token)) {
+                        probed.body = body;
+                    }
+                    written.push(token);
+                }
+                Err(error) => refused.extend(self.withdraw((module, token)).map(|name| (name, error.to_string()))),
+            }
+        }
+        Ok(written)
+    }
+
+    /// Has the methods compiled anew, wherever they are called from.
+    fn compile_anew(&self, module: ModuleId, tokens: &[Token]) -> clr_profiler::Result<()> {
+        let methods: Vec<Method> = tokens.iter().map(|token| (module, *token)).collect();
+        if methods.is_empty() { Ok(()) } else { self.info.request_rejit_with_inliners(&methods) }
+    }
+
+    /// Takes a method's record back, and gives the method's signature: its code has no probes.
+    fn withdraw(&self, method: Method) -> Option<String> {
+        let probed = self.methods.lock().remove(&method)?;
+        probed.lanes.withdraw();
+        Some(probed.signature)
+    }
+
+    /// Takes the records of all methods of a module back, and gives their signatures.
+    fn withdraw_module(&self, module: ModuleId) -> impl Iterator<Item = String> {
+        let gone: Vec<Method> = self.methods.lock().keys().filter(|method| method.0 == module).copied().collect();
+        gone.into_iter().filter_map(|method| self.withdraw(method))
+    }
+
+    /// Notes methods of an assembly that have no probes, and about some of them why.
+    fn refuse(&self, assembly: &str, refused: &[(String, String)]) {
+        if refused.is_empty() {
+            return;
+        }
+        self.writer.state().lose(LossReason::NotProbed, refused.len() as u64, monotonic_ns());
+        for (signature, why) in refused.iter().take(MOST_NAMED) {
+            self.writer.loss_detail(LossReason::NotProbed, &format!("{assembly}: {signature}: {why}"));
+        }
+    }
+}
+
+/// Token of the type `<Module>`, which has the methods outside of types and is in no list of types.
+const GLOBAL_TYPE: u32 = 0x0200_0001;
+/// `miAggressiveOptimization`: no code without optimisation first.
+const AGGRESSIVE_OPTIMIZATION: u32 = 0x200;
+
+impl Callbacks for Probes {
+    /// Before this the assembly has no name, and after this its methods are compiled.
+    fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
+        self.probe(module);
+    }
+
+    fn get_rejit_parameters(
+        &self,
+        module: ModuleId,
+        method: Token,
+        control: &FunctionControl<'_>,
+    ) -> clr_profiler::Result<()> {
+        let body = self.methods.lock().get(&(module, method)).and_then(|probed| probed.body.clone());
+        // A method that had taken in a probed one is compiled anew as it is.
+        let Some(body) = body else { return Ok(()) };
+        // SAFETY: the body is the method's own with calls of functions as their signatures say, at its beginning and at its
+        // ends, which use a local variable of their own and leave the stack as it was.
+        unsafe { control.set_il_function_body(&body.bytes)? };
+        control.set_il_map(&body.moves)
+    }
+
+    fn rejit_error(&self, module: ModuleId, method: Token, _function: FunctionId, status: clr_profiler::Result<()>) {
+        let Err(error) = status else { return };
+        if let Some(signature) = self.withdraw((module, method)) {
+            let assembly = self.functions.names().assembly(&self.info, module).unwrap_or_default();
+            self.refuse(&assembly, &[(signature, error.to_string())]);
+        }
+    }
+
+    /// The records stay: they say how often the methods were called.
+    fn module_unload_started(&self, module: ModuleId) {
+        self.methods.lock().retain(|method, _| method.0 != module);
+    }
+}
+
+impl Instrument for Probes {
+    type Options = ProbesOptions;
+
+    fn start(_options: &ProbesOptions, context: &Context) -> Result<Self, String> {
+        let methods = Arc::<Methods>::default();
+        Ok(Self {
+            info: context.info.clone(),
+            writer: context.writer,
+            functions: Arc::clone(&context.functions),
+            patterns: Arc::clone(&context.probes),
+            store: Box::leak(Box::new(ProbeStore::create(context)?)),
+            writers: BodyWriters::new(&context.info).with(Arc::clone(&methods) as Arc<dyn BodyWriter>),
+            methods,
+        })
+    }
+
+    fn events(&self) -> Events {
+        Events::MODULE_LOADS | Events::ENABLE_REJIT
+    }
+
+    /// Room is asked for when a module is loaded.
+    fn needs_frequent_help(&self) -> bool {
+        false
+    }
+
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
+        vec![self.store.task()]
+    }
+
+    fn detach_in_child(&self) {
+        self.store.detach_in_child();
+    }
+}

@@ -1,0 +1,88 @@
+//! Room for the numbers of probed methods in the recording.
+
+use std::sync::{Mutex, PoisonError};
+
+use clrscope_recording::layout::{chunk, instrument, probes};
+use clrscope_recording::model::ProbedMethod;
+use clrscope_recording::writer::{Chunk, EventStore, MethodLanes, monotonic_ns};
+
+use crate::os::{process, signals};
+use crate::services::context::Context;
+use crate::services::helper::Task;
+
+/// Address space for all methods: a mapping can't grow.
+const ADDRESS_SPACE: u64 = 4 << 30;
+/// Bytes of a chunk, where no method needs more.
+const CHUNK: usize = 1 << 20;
+/// Methods of a module that have as many lanes as help at all, and the lanes of each where there are more methods.
+const FEW_METHODS: usize = 64;
+const FEW_LANES: u32 = 4;
+const MOST_LANES: u32 = 16;
+
+/// The numbers of all methods.
+pub(super) struct ProbeStore {
+    store: EventStore,
+    /// Held while room is asked for and taken, so that nobody takes what another has asked for.
+    asking: Mutex<()>,
+}
+
+impl ProbeStore {
+    /// Without any.
+    ///
+    /// # Errors
+    /// A sentence for the user, when the file could not be made.
+    pub(super) fn create(context: &Context) -> Result<Self, String> {
+        let made = context.writer.create_slow_events(instrument::PROBES, ADDRESS_SPACE);
+        Ok(Self { store: made.map_err(|error| format!("no memory for probes: {error}"))?, asking: Mutex::default() })
+    }
+
+    /// Numbers of zero for each of these methods, as far as there is room. Waits for the disk.
+    pub(super) fn take(&self, methods: &[ProbedMethod]) -> Vec<Option<MethodLanes>> {
+        let most = if methods.len() > FEW_METHODS { FEW_LANES } else { MOST_LANES };
+        let lanes = process::processors().clamp(1, most).next_power_of_two();
+        let mut left: usize = methods.iter().map(|method| bytes(method, lanes)).sum();
+        let mut chunk: Option<Chunk> = None;
+        let mut append = |method: &ProbedMethod| {
+            let now = monotonic_ns();
+            let taken = chunk.and_then(|chunk| chunk.append_probed(method, lanes, now)).or_else(|| {
+                chunk = self.chunk(left.min(CHUNK).max(bytes(method, lanes)));
+                chunk?.append_probed(method, lanes, now)
+            });
+            left -= bytes(method, lanes);
+            taken
+        };
+        methods.iter().map(&mut append).collect()
+    }
+
+    fn chunk(&self, bytes: usize) -> Option<Chunk> {
+        let bytes = bytes + chunk::HEAD;
+        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        // A refusal shows when nothing is there to be taken.
+        signals::with_all_blocked(|| _ = self.store.back(bytes));
+        self.store.take(0, bytes, monotonic_ns())
+    }
+
+    /// Task of the helper thread for the numbers.
+    pub(super) fn task(&'static self) -> Box<dyn Task> {
+        Box::new(WriteOut(self))
+    }
+
+    /// In a forked child: its calls add to private memory from now on. Async-signal-safe.
+    pub(super) fn detach_in_child(&self) {
+        self.store.segment().detach_in_child();
+    }
+}
+
+/// Bytes of a method's record.
+fn bytes(method: &ProbedMethod, lanes: u32) -> usize {
+    probes::bytes(lanes as usize, method.name.len() + method.signature.len())
+}
+
+struct WriteOut(&'static ProbeStore);
+
+impl Task for WriteOut {
+    fn write_out(&mut self) {
+        // A failed write is tried again at the next round.
+        let _ = self.0.store.segment().write_out();
+    }
+}

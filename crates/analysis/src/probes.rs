@@ -1,0 +1,177 @@
+//! Probed methods: calls, failures and times, over the processes of a recording.
+
+use std::collections::BTreeMap;
+
+use clrscope_recording::layout::{instrument, probes as layout};
+use clrscope_recording::model::{ProbedMethod, Process, Recording};
+
+use crate::query::{Query, QueryProblem, Sort};
+use crate::select;
+
+/// A probed method, its instantiations and all processes together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProbeRow {
+    /// Name, as functions have it.
+    pub name: String,
+    /// Signature, as functions have it.
+    pub signature: String,
+    /// The assembly that declares the method.
+    pub module: String,
+    /// Calls that began.
+    pub calls: u64,
+    /// Calls that an exception ended.
+    pub failed: u64,
+    /// Wall time of the calls that ended, what they called included.
+    pub total_ns: u64,
+    /// Time of the longest call.
+    pub max_ns: u64,
+    /// Calls that ended, by how many nanoseconds they took.
+    durations: BTreeMap<u64, u64>,
+}
+
+impl ProbeRow {
+    /// Calls that ended, by a return or by an exception.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        self.durations.values().fold(0, |sum, calls| sum.saturating_add(*calls))
+    }
+
+    /// Calls that had not ended when the recording did.
+    #[must_use]
+    pub fn active(&self) -> u64 {
+        self.calls.saturating_sub(self.ended())
+    }
+
+    /// Time of a call on average; `None` where none ended.
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<u64> {
+        self.total_ns.checked_div(self.ended())
+    }
+
+    /// Time within which `percent` of the calls that ended did, 3 % more or less; `None` where none ended.
+    #[must_use]
+    pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
+        let ended = self.ended();
+        let rank = (u128::from(ended) * u128::from(percent)).div_ceil(100).max(1);
+        let mut seen = 0;
+        let found = self.durations.iter().find(|(_, calls)| {
+            seen += u128::from(**calls);
+            seen >= rank
+        });
+        found.map(|(ns, _)| (*ns).min(self.max_ns))
+    }
+
+    fn add(&mut self, process: &Process, method: &ProbedMethod) {
+        let ns = |ticks: f64| (ticks * process.ticks.ns_per_tick) as u64;
+        self.calls = self.calls.saturating_add(method.calls);
+        self.failed = self.failed.saturating_add(method.failed);
+        self.total_ns = self.total_ns.saturating_add(ns(method.ticks as f64));
+        self.max_ns = self.max_ns.max(ns(method.longest as f64));
+        for (bucket, calls) in method.buckets.iter().enumerate().filter(|(_, calls)| **calls > 0) {
+            let [least, next] = [bucket, bucket + 1].map(|bucket| layout::least(bucket) as f64);
+            let known = self.durations.entry(ns((least + next) / 2.0)).or_default();
+            *known = known.saturating_add(*calls);
+        }
+    }
+}
+
+/// The probed methods of the processes that a query selects, those with most time first, and how many rows the limit left out.
+///
+/// # Errors
+/// When no process is meant, or `probes` was not recorded.
+pub fn probes(recording: &Recording, query: &Query) -> Result<(Vec<ProbeRow>, usize), QueryProblem> {
+    query.without_metric("probes")?;
+    let mut rows: BTreeMap<(String, String, String), ProbeRow> = BTreeMap::new();
+    let mut is_recorded = false;
+    for process in select::processes(recording, query)? {
+        is_recorded |= process.arenas(instrument::PROBES).next().is_some();
+        for chunk in process.arenas(instrument::PROBES).flat_map(|arena| &arena.chunks) {
+            for method in ProbedMethod::all(&chunk.bytes.load()) {
+                let module = process.modules.get(method.module as usize).map_or("", |module| module.name.as_str());
+                if !query.modules.is_empty() && !query.modules.iter().any(|glob| glob.matches(module)) {
+                    continue;
+                }
+                let key = (method.name.clone(), method.signature.clone(), module.to_owned());
+                rows.entry(key).or_default().add(process, &method);
+            }
+        }
+    }
+    if !is_recorded {
+        return Err(QueryProblem::NotRecorded { view: "probes", instrument: instrument::PROBES });
+    }
+    let named = |((name, signature, module), row)| ProbeRow { name, signature, module, ..row };
+    let mut rows: Vec<ProbeRow> = rows.into_iter().map(named).collect();
+    order(&mut rows, query.sort);
+    let left_out = query.cut(&mut rows);
+    Ok((rows, left_out))
+}
+
+/// The sort is stable: what is equal stays in the order of names.
+fn order(rows: &mut [ProbeRow], sort: Option<Sort>) {
+    match sort {
+        Some(Sort::Name) => {}
+        Some(Sort::Module) => rows.sort_by(|a, b| a.module.cmp(&b.module)),
+        Some(Sort::Calls) => rows.sort_by_key(|row| std::cmp::Reverse(row.calls)),
+        _ => rows.sort_by_key(|row| std::cmp::Reverse(row.total_ns)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clrscope_recording::model::{EventArena, EventChunk, Module, TickClock};
+
+    use super::*;
+
+    /// A process in which calls of `Shop.Cart::Add` took so many ticks each, and one call goes on.
+    fn process(ns_per_tick: f64, ticks: &[u64]) -> Process {
+        let method = ProbedMethod { module: 1, token: 7, name: "Shop.Cart::Add".into(), ..ProbedMethod::default() };
+        let mut bytes = method.to_empty_bytes(1);
+        let mut add = |at: usize, more: u64| {
+            let at = layout::HEAD + at;
+            let sum = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")) + more;
+            bytes[at..at + 8].copy_from_slice(&sum.to_le_bytes());
+        };
+        add(layout::CALLS, ticks.len() as u64 + 1);
+        add(layout::FAILED, 1);
+        add(layout::LONGEST, ticks.iter().copied().max().unwrap_or(0));
+        for ticks in ticks {
+            add(layout::TICKS, *ticks);
+            add(layout::BUCKETS + layout::bucket(*ticks) * 8, 1);
+        }
+        let chunk = EventChunk { thread: u32::MAX, sequence: 0, bytes: bytes.into() };
+        Process {
+            ticks: TickClock { start: 0, ns_per_tick },
+            modules: vec![Module::default(), Module { name: "Shop".into(), ..Module::default() }],
+            events: vec![EventArena { instrument: instrument::PROBES.into(), chunks: vec![chunk] }],
+            ..Process::default()
+        }
+    }
+
+    #[test]
+    fn times_of_processes_with_clocks_of_their_own_are_added_up() {
+        let mut slow: Vec<u64> = vec![1_000_000];
+        slow.extend([2_000; 49]);
+        let processes = vec![process(1.0, &[1_000; 50]), process(0.5, &slow)];
+        let recording = Recording { processes, ..Recording::default() };
+        let (rows, left_out) = probes(&recording, &Query::default()).expect("rows");
+        let [row] = rows.as_slice() else { panic!("{rows:?}") };
+        assert_eq!((row.calls, row.failed, row.ended(), row.active(), left_out), (102, 2, 100, 2, 0));
+        assert_eq!((row.total_ns, row.max_ns, row.mean_ns()), (99_000 + 500_000, 500_000, Some(5_990)));
+        let near = |percent: u8, wanted: u64| {
+            let found = row.percentile_ns(percent).expect("a time");
+            assert!(found.abs_diff(wanted) * 100 <= wanted * 4, "{percent}: {found}");
+        };
+        [50, 90, 99].into_iter().for_each(|percent| near(percent, 1_000));
+        assert_eq!(row.percentile_ns(100), Some(500_000), "no call took longer than the longest");
+    }
+
+    #[test]
+    fn a_method_without_an_end_has_no_time() {
+        let recording = Recording { processes: vec![process(1.0, &[])], ..Recording::default() };
+        let (rows, _) = probes(&recording, &Query::default()).expect("rows");
+        let row = &rows[0];
+        assert_eq!((row.active(), row.mean_ns(), row.percentile_ns(50), row.max_ns), (1, None, None, 0));
+        let nothing = Recording { processes: vec![Process::default()], ..Recording::default() };
+        assert!(matches!(probes(&nothing, &Query::default()), Err(QueryProblem::NotRecorded { .. })));
+    }
+}

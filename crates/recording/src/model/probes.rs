@@ -1,0 +1,147 @@
+//! Counters and times of chosen methods, which `probes` records.
+
+use crate::layout::{probes, u32_at, u64_at};
+
+/// One method with what its probes counted; see [`layout::probes`](crate::layout::probes) for its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProbedMethod {
+    /// Index into [`Process::modules`](super::Process::modules).
+    pub module: u32,
+    /// Metadata token.
+    pub token: u32,
+    /// Name, as functions have it.
+    pub name: String,
+    /// Signature, as functions have it.
+    pub signature: String,
+    /// Calls that began.
+    pub calls: u64,
+    /// Calls that an exception ended.
+    pub failed: u64,
+    /// Ticks of all calls that ended.
+    pub ticks: u64,
+    /// Ticks of the longest call that ended.
+    pub longest: u64,
+    /// Calls that ended, by [how long they took](crate::layout::probes::bucket).
+    pub buckets: Vec<u64>,
+}
+
+impl ProbedMethod {
+    /// The bytes of a method with so many lanes, all of whose numbers are 0.
+    #[must_use]
+    pub fn to_empty_bytes(&self, lanes: u32) -> Vec<u8> {
+        let names = [&self.name, &self.signature];
+        let size = probes::bytes(lanes as usize, names.iter().map(|name| name.len()).sum());
+        let mut bytes = vec![0; probes::HEAD + lanes as usize * probes::LANE];
+        let words = [
+            (probes::BYTES, size as u32),
+            (probes::MODULE, self.module),
+            (probes::TOKEN, self.token),
+            (probes::LANES, lanes),
+            (probes::NAME, self.name.len() as u32),
+            (probes::SIGNATURE, self.signature.len() as u32),
+        ];
+        for (at, word) in words {
+            bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        names.into_iter().for_each(|name| bytes.extend_from_slice(name.as_bytes()));
+        bytes.resize(size, 0);
+        bytes
+    }
+
+    /// The methods in a chunk's bytes. One that is cut off is none, nor is one that was taken back, and nothing follows one that
+    /// can't be.
+    pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
+        let mut rest = chunk;
+        let records = std::iter::from_fn(move || {
+            let (found, bytes) = Self::first(rest)?;
+            rest = &rest[bytes..];
+            Some(found)
+        });
+        records.filter(|method| method.token != 0)
+    }
+
+    /// The first of several, and its bytes.
+    fn first(bytes: &[u8]) -> Option<(Self, usize)> {
+        let head = bytes.get(..probes::HEAD)?;
+        let [size, lanes, name, signature] =
+            [probes::BYTES, probes::LANES, probes::NAME, probes::SIGNATURE].map(|at| u32_at(head, at) as usize);
+        let names = name.checked_add(signature)?;
+        if lanes > probes::MOST_LANES || names > bytes.len() || size != probes::bytes(lanes, names) {
+            return None;
+        }
+        let record = bytes.get(..size)?;
+        let text = |from: usize, bytes: usize| String::from_utf8_lossy(&record[from..from + bytes]).into_owned();
+        let names_at = probes::HEAD + lanes * probes::LANE;
+        let mut found = Self {
+            module: u32_at(record, probes::MODULE),
+            token: u32_at(record, probes::TOKEN),
+            name: text(names_at, name),
+            signature: text(names_at + name, signature),
+            buckets: vec![0; probes::BUCKET_COUNT],
+            ..Self::default()
+        };
+        record[probes::HEAD..names_at].chunks_exact(probes::LANE).for_each(|lane| found.add_lane(lane));
+        Some((found, size))
+    }
+
+    fn add_lane(&mut self, lane: &[u8]) {
+        let sums =
+            [(&mut self.calls, probes::CALLS), (&mut self.failed, probes::FAILED), (&mut self.ticks, probes::TICKS)];
+        for (sum, at) in sums {
+            *sum = sum.saturating_add(u64_at(lane, at));
+        }
+        self.longest = self.longest.max(u64_at(lane, probes::LONGEST));
+        for (sum, bytes) in self.buckets.iter_mut().zip(lane[probes::BUCKETS..].chunks_exact(8)) {
+            *sum = sum.saturating_add(u64_at(bytes, 0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn method(token: u32, name: &str) -> ProbedMethod {
+        let (name, signature) = (name.to_owned(), format!("{name}()"));
+        ProbedMethod {
+            module: 2,
+            token,
+            name,
+            signature,
+            buckets: vec![0; probes::BUCKET_COUNT],
+            ..ProbedMethod::default()
+        }
+    }
+
+    #[test]
+    fn methods_come_back_with_their_lanes_added_up_and_a_cut_one_is_none() {
+        let all = [method(1, "Shop.Cart::Add"), method(0, "taken back"), method(3, "")];
+        let mut bytes: Vec<u8> = all.iter().flat_map(|method| method.to_empty_bytes(4)).collect();
+        for lane in 0..4 {
+            let at = probes::HEAD + lane * probes::LANE;
+            for (counter, value) in
+                [(probes::CALLS, 3), (probes::TICKS, 5), (probes::LONGEST, lane as u8), (probes::BUCKETS + 16, 2)]
+            {
+                bytes[at + counter] = value;
+            }
+        }
+        let found: Vec<_> = ProbedMethod::all(&bytes).collect();
+        let mut first = ProbedMethod { calls: 12, ticks: 20, longest: 3, ..all[0].clone() };
+        first.buckets[2] = 8;
+        assert_eq!(found, [first, all[2].clone()]);
+        bytes.pop();
+        assert_eq!(ProbedMethod::all(&bytes).count(), 1);
+    }
+
+    #[test]
+    fn numbers_that_lie_end_the_chunk() {
+        let good = method(1, "A::B").to_empty_bytes(1);
+        for (at, lie) in
+            [(probes::LANES, u32::MAX), (probes::NAME, u32::MAX), (probes::BYTES, 8), (probes::SIGNATURE, 1 << 20)]
+        {
+            let mut bytes = [good.clone(), good.clone()].concat();
+            bytes[good.len() + at..][..4].copy_from_slice(&lie.to_le_bytes());
+            assert_eq!(ProbedMethod::all(&bytes).count(), 1, "{at}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The view `probes`: calls of chosen methods, and how long they took.
+
+use std::io;
+
+use clrscope_analysis::{Conditions, ProbeRow, Sort, conditions, probes};
+use clrscope_recording::model::Recording;
+
+use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, RAW, THREADS_APART, TIMES, nothing};
+use crate::cell::{Cell, Kind};
+use crate::column::{Column, Row, RowKind, Sheet};
+use crate::render::{Layout, Renderer, Section, Style, Tail};
+use crate::request::{Flag, Request};
+use crate::view::{Answer, View};
+
+/// The view `probes`.
+pub(super) static VIEW: View = View {
+    name: "probes",
+    about: "Calls of chosen methods: how many, how many failed, how long they took, with percentiles",
+    refuses: &[
+        LOG_FLAGS,
+        RAW,
+        NO_METRIC,
+        NO_FOLDING,
+        NO_SOURCE,
+        NO_HEAP,
+        NO_TYPES,
+        TIMES,
+        THREADS_APART,
+        (&[Flag::Thread], "calls are counted for all threads together"),
+        (&[Flag::Function], "its methods were chosen by --probe"),
+        (&[Flag::Part], "calls are counted over the whole run"),
+    ],
+    sorts: &[Sort::Total, Sort::Calls, Sort::Name, Sort::Module],
+    text_rows: |_| Some(30),
+    has_head: true,
+    layout: Layout::Rows,
+    columns: |_| sheet().infos(),
+    open: |recording, request, _| {
+        let (rows, left_out) = probes(recording, &request.query)?;
+        Ok(Box::new(Opened { rows, left_out, request: request.clone(), recording }))
+    },
+};
+
+struct Probes;
+
+impl RowKind for Probes {
+    type Row<'a> = ProbeRow;
+}
+
+impl Row for ProbeRow {}
+
+fn sheet<'c>() -> Sheet<'c, Probes> {
+    let count = |key, title, of: fn(&ProbeRow) -> u64| {
+        Column::new(key, title, Kind::Count, move |row: &ProbeRow| Cell::Count(of(row)))
+    };
+    let time = |key, title, of: fn(&ProbeRow) -> Option<u64>| {
+        Column::new(key, title, Kind::Time, move |row: &ProbeRow| Cell::or_null(of(row), Cell::Time))
+    };
+    Sheet::new([
+        Column::new("name", "method", Kind::Text, |row: &ProbeRow| Cell::text(&row.name).said(&row.signature)),
+        Column::new("signature", "signature", Kind::Text, |row: &ProbeRow| Cell::text(&row.signature)),
+        Column::new("module", "module", Kind::Text, |row: &ProbeRow| Cell::text(&row.module)),
+        count("calls", "calls", |row| row.calls),
+        count("failed", "failed", |row| row.failed),
+        time("total_ns", "total", |row| Some(row.total_ns)),
+        time("mean_ns", "mean", ProbeRow::mean_ns),
+        time("p50_ns", "50 %", |row| row.percentile_ns(50)),
+        time("p90_ns", "90 %", |row| row.percentile_ns(90)),
+        time("p99_ns", "99 %", |row| row.percentile_ns(99)),
+        time("max_ns", "longest", |row| row.mean_ns().map(|_| row.max_ns)),
+        count("active", "active", ProbeRow::active),
+    ])
+}
+
+/// Columns of text, and in which order those go that find no room.
+const TEXT: [(&str, u8); 10] = [
+    ("calls", 0),
+    ("failed", 1),
+    ("total_ns", 0),
+    ("mean_ns", 2),
+    ("p50_ns", 0),
+    ("p90_ns", 3),
+    ("p99_ns", 0),
+    ("max_ns", 4),
+    ("active", 5),
+    ("name", 0),
+];
+
+struct Opened<'a> {
+    rows: Vec<ProbeRow>,
+    left_out: usize,
+    request: Request,
+    recording: &'a Recording,
+}
+
+impl Answer for Opened<'_> {
+    fn conditions(&self) -> Option<Conditions<'_>> {
+        conditions(self.recording, &self.request.query).ok()
+    }
+
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let sheet = sheet();
+        let main = sheet.main(&self.request, "rows", Style::Table, &TEXT);
+        let section = Section { nothing: nothing("probed method"), what: "methods", ..main };
+        let note = "Times are wall time of calls that ended, with all that these called; async methods and iterators count \
+                    each time that they go on. 'active' are calls that had not ended.";
+        renderer.section(&section, &mut |visit| {
+            self.rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
+            Ok(Tail { left_out: self.left_out as u64, note: (!self.rows.is_empty()).then(|| note.to_owned()) })
+        })
+    }
+}
