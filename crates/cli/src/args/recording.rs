@@ -67,7 +67,7 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
 
-    /// Methods whose calls are counted and timed, by the instrument probes: which is asked for by this alone; those of the framework where the pattern names their assembly; can be repeated
+    /// Count and time the calls of methods that match, by the instrument probes; of methods of the framework where the pattern names their assembly; can be repeated
     #[arg(long, value_name = "PATTERN")]
     probe: Vec<String>,
 

@@ -149,7 +149,7 @@ impl Drop for Scratch {
 }
 
 /// The files of a directory that can be fuzzed, by number.
-const FILES: [(&str, u32); 15] = [
+const FILES: [(&str, u32); 16] = [
     ("run.log", kind::LOG),
     ("p7-1/process.log", kind::LOG),
     ("p7-1/state.seg", kind::STATE),
