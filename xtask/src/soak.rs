@@ -47,7 +47,7 @@ struct Foreign {
 }
 
 /// Fuzz targets of other crates.
-const FOREIGN: [Foreign; 3] = [
+const FOREIGN: [Foreign; 4] = [
     Foreign {
         name: "diagnostics_answers",
         run: clr_diagnostics::fuzzing::read_answers,
@@ -61,6 +61,12 @@ const FOREIGN: [Foreign; 3] = [
         name: "event_stream",
         run: clr_diagnostics::fuzzing::read_events,
         seeds: &[b"Nettrace\x14\0\0\0!FastSerialization.1\x05\x05\x01\x04\0\0\0\x04\0\0\0\x05\0\0\0Trace\x06\x06\x01"],
+    },
+    Foreign {
+        name: "metadata",
+        run: clr_metadata::fuzzing::read_file,
+        // Its PDB is embedded.
+        seeds: &[include_bytes!("../../dotnet/fixtures/bin/Hello.dll")],
     },
     Foreign {
         name: "method_body",

@@ -45,3 +45,49 @@ impl std::fmt::Display for Damaged {
 }
 
 impl std::error::Error for Damaged {}
+
+/// Entry points for fuzzing: bytes of any kind.
+#[doc(hidden)]
+pub mod fuzzing {
+    use std::hint::black_box;
+
+    use crate::{Assembly, Pdb, Table};
+
+    /// Largest embedded PDB that is unpacked.
+    const MOST_EMBEDDED: u64 = 16 << 20;
+
+    /// Reads bytes as an assembly and as a portable PDB, and asks both for all that they say. The answers don't matter: every call
+    /// returns.
+    pub fn read_file(bytes: &[u8]) {
+        if let Ok(assembly) = Assembly::read(bytes.to_vec()) {
+            ask_assembly(&assembly);
+            assembly.embedded_pdb(MOST_EMBEDDED).into_iter().for_each(ask_pdb);
+        }
+        ask_pdb(bytes.to_vec());
+    }
+
+    fn ask_assembly(assembly: &Assembly) {
+        black_box((assembly.name(), assembly.mvid(), assembly.entry_point(), assembly.pdb_id()));
+        for row in 0..=assembly.count(Table::METHOD_DEF).saturating_add(1) {
+            let token = Table::METHOD_DEF.token(row);
+            black_box((assembly.method_name(row), assembly.method_signature(row), assembly.code_from(row)));
+            black_box((assembly.method(token), assembly.display_method(row), assembly.display_parameters(row)));
+            if let Some(owner) = assembly.type_of_method(row) {
+                black_box((assembly.display_type(owner), assembly.methods_of(owner)));
+                black_box((assembly.with_enclosing(owner).count(), assembly.interfaces(owner).count()));
+            }
+        }
+        for table in [Table::MEMBER_REF, Table::FIELD, Table::METHOD_SPEC] {
+            for token in (0..=assembly.count(table)).map(|row| table.token(row)) {
+                black_box((assembly.field(token), assembly.method(token)));
+            }
+        }
+    }
+
+    fn ask_pdb(bytes: Vec<u8>) {
+        let Ok(pdb) = Pdb::read(bytes) else { return };
+        (0..=pdb.documents()).for_each(|row| _ = black_box(pdb.document(row)));
+        (0..=pdb.methods()).for_each(|row| _ = black_box((pdb.sequence_points(row), pdb.kickoff(row))));
+        black_box(pdb.state_machines().count());
+    }
+}

@@ -64,6 +64,12 @@ impl Pdb {
         self.tables.count(Table::DOCUMENT)
     }
 
+    /// Number of rows of methods, with lines or without; they begin with 1.
+    #[must_use]
+    pub fn methods(&self) -> u32 {
+        self.tables.count(Table::METHOD_DEBUG_INFORMATION)
+    }
+
     /// Path of a document, as the compiler was given it.
     #[must_use]
     pub fn document(&self, row: u32) -> Option<String> {
