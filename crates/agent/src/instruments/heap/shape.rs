@@ -128,10 +128,10 @@ impl Shape {
             let start = i64_before(class, 8 + 16 * number - 8)? as u64;
             let bytes = i64_before(class, 8 + 16 * number)?.checked_add(i64::from(self.base))? as u64;
             if self.component > 0 {
-                // An array of references: all of it is one series.
-                let is_all = (self.component, count) == (8, 1) && start == end && start.is_multiple_of(8);
+                // An array of references, or of values that are nothing but references: all of it is one series.
+                let is_all = count == 1 && self.component.is_multiple_of(8) && start == end && start.is_multiple_of(8);
                 self.element_first = (start / 8) as u32;
-                self.element = vec![0];
+                self.element = (0..self.component / 8).collect();
                 return is_all.then_some(());
             }
             let fits = start.is_multiple_of(8) && bytes.is_multiple_of(8) && start >= 8;
@@ -220,6 +220,13 @@ mod tests {
         let items = [2_u64 | 8 << 32, 1 | 8 << 32];
         let values = Class::new(&[items[0], items[1], 24, -2_i64 as u64], HAS_REFERENCES | HAS_COMPONENTS | 40, 24).shape();
         assert_eq!((values.element_first, values.element.as_slice()), (3, &[0, 2, 3][..]));
+    }
+
+    #[test]
+    fn arrays_of_values_that_are_nothing_but_references_have_one_series() {
+        // Pairs of references: `KeyValuePair<string, object>[]`.
+        let pairs = Class::new(&[less(-8, 24), 16, 1], HAS_REFERENCES | HAS_COMPONENTS | 16, 24).shape();
+        assert_eq!((pairs.element_first, pairs.element.as_slice(), pairs.bytes(3)), (2, &[0, 1][..], 72));
     }
 
     #[test]
