@@ -5,13 +5,14 @@
 //! outside, once; as long as it has not run since, one record counts all samples of it, and the system is asked ever more
 //! rarely. Time on a processor comes from the engine's samples; time waiting for one is what the system adds up, spent where the thread was
 //! seen last. Where a thread ran at one look and at the next, nobody has seen what it waited for between: that time is part of the wait
-//! that is seen next.
+//! that is seen next. So is the time from a thread's start to the first look at it, which comes late on a busy machine.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 
 use clrscope_recording::layout::thread;
 use clrscope_recording::model::{Sample, ThreadRole, ThreadState};
-use clrscope_recording::writer::monotonic_ns;
+use clrscope_recording::writer::{ThreadRecord, monotonic_ns};
 
 use super::frames::{FoundStack, Frames};
 use super::known_threads::{KnownThread, KnownThreads};
@@ -32,6 +33,8 @@ const RECORD_NS: u64 = 1_000_000_000;
 pub(super) struct Poll {
     interval_ns: u64,
     start_ns: u64,
+    /// Time since which threads are looked at, as far as they were there; `None` where recording has stopped.
+    since_ns: Option<u64>,
     watched: HashMap<u32, Watched>,
     next_ns: u64,
 }
@@ -72,7 +75,7 @@ struct Watched {
 
 impl Poll {
     pub(super) fn new(interval_ns: u64, start_ns: u64) -> Self {
-        Self { interval_ns, start_ns, watched: HashMap::new(), next_ns: 0 }
+        Self { interval_ns, start_ns, since_ns: Some(start_ns), watched: HashMap::new(), next_ns: 0 }
     }
 
     /// Begins to look at new threads, and lets go of those that are gone.
@@ -85,6 +88,7 @@ impl Poll {
         work: &Spans,
     ) {
         let (now, mut sources) = (monotonic_ns(), Sources { frames, stacks: None, work });
+        let since_ns = *self.since_ns.get_or_insert(now);
         for &os_id in alive {
             if self.watched.contains_key(&os_id) {
                 continue;
@@ -95,6 +99,7 @@ impl Poll {
             };
             if !thread.is_own {
                 let mut watched = Watched::new(task, thread, schedule, now);
+                watched.began(since_ns);
                 watched.find_out(os_id, &mut sources);
                 self.watched.insert(os_id, watched);
             }
@@ -144,6 +149,7 @@ impl Poll {
             watched.finish(self.start_ns, self.interval_ns, output);
         }
         self.watched.clear();
+        self.since_ns = None;
     }
 }
 
@@ -165,6 +171,17 @@ impl Watched {
             unseen_ns: 0,
             ready_ns: 0,
             ran_ns: 0,
+        }
+    }
+
+    /// Takes the time from the thread's beginning on, at the earliest from `since_ns`, for part of the wait that is seen next. The system adds up
+    /// times since the thread's own beginning: where that is longer ago than anybody knows of, they may be more than has passed since.
+    fn began(&mut self, since_ns: u64) {
+        let created = |record: ThreadRecord| record.u64(thread::CREATED).load(Ordering::Relaxed);
+        let Some(created_ns) = self.thread.record.map(created).filter(|&created| created != 0) else { return };
+        let passed = self.until_ns.saturating_sub(created_ns.max(since_ns));
+        if let Some(rest) = passed.checked_sub(self.schedule.ran_ns.saturating_add(self.schedule.waited_ns)) {
+            (self.unseen_ns, self.ready_ns) = (rest, self.schedule.waited_ns);
         }
     }
 
@@ -294,6 +311,6 @@ impl Watched {
 
 /// Whether a thread is one of those that wait for work most of the time.
 fn is_pool(known: &KnownThread) -> bool {
-    let role = known.record.map_or(0, |record| record.u32(thread::ROLE).load(std::sync::atomic::Ordering::Relaxed));
+    let role = known.record.map_or(0, |record| record.u32(thread::ROLE).load(Ordering::Relaxed));
     [ThreadRole::Pool, ThreadRole::Finalizer, ThreadRole::Tiering, ThreadRole::Gc].iter().any(|&one| one as u32 == role)
 }
