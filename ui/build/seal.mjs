@@ -1,7 +1,7 @@
 // Writes built/seal.json: the hashes that the page's content security policy names, and that of the sources, by which a test
 // of the Rust side sees that the committed program is the one that they make.
 import { createHash } from "node:crypto";
-import { readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -42,5 +42,20 @@ const licences = Object.keys(dependencies).sort().map((name) => {
   const file = readdirSync(folder).find((one) => /^licen[cs]e/i.test(one));
   return { name, version, licence: license, text: readFileSync(join(folder, file), "utf8") };
 });
+
+/** The page of speedscope, which `clrscope view --with speedscope` serves as it is: without an example, and the reader of Java's
+ * recordings. */
+const speedscope = join(root, "node_modules/speedscope");
+const served = join(root, "../crates/cli/src/viewer/speedscope/release");
+rmSync(served, { recursive: true, force: true });
+mkdirSync(served, { recursive: true });
+const release = join(speedscope, "dist/release");
+const isServed = (name) => !/^(perf-vertx-|jfrview_|favicon-.*\.js$|file-format-schema)/.test(name);
+for (const name of readdirSync(release).filter(isServed)) copyFileSync(join(release, name), join(served, name));
+copyFileSync(join(speedscope, "LICENSE"), join(served, "LICENSE"));
+const { version, license } = JSON.parse(readFileSync(join(speedscope, "package.json"), "utf8"));
+licences.push({ name: "speedscope", version, licence: license, text: readFileSync(join(served, "LICENSE"), "utf8") });
+const ofFont = readFileSync(join(served, "source-code-pro.LICENSE.md"), "utf8");
+licences.push({ name: "speedscope (its font, Source Code Pro)", version, licence: "OFL-1.1", text: ofFont });
 writeFileSync(join(built, "licences.json"), `${JSON.stringify(licences, null, 2)}\n`);
 writeFileSync(join(built, "seal.json"), `${JSON.stringify(seal, null, 2)}\n`);

@@ -16,6 +16,9 @@ export interface State {
   func: number | null;
   /** The part of the time that is looked at, nanoseconds since the start. */
   range: [number, number] | null;
+  /** Path of the source file that is looked at, and the line; 0 for none. */
+  file: string;
+  line: number;
   /** Key of the column by which the table of a tab is ordered, `-` before it for the other way. */
   sort: string;
 }
@@ -32,6 +35,8 @@ export function written(state: State): string {
   if (state.zoom) all.set("zoom", state.zoom.map((one) => Number(one.toFixed(9))).join(","));
   if (state.func !== null) all.set("function", String(state.func));
   if (state.range) all.set("range", state.range.map(Math.round).join(","));
+  if (state.file) all.set("file", state.file);
+  if (state.line > 0) all.set("line", String(state.line));
   if (state.sort) all.set("sort", state.sort);
   return all.toString();
 }
@@ -54,6 +59,8 @@ export function read(hash: string): State {
     zoom: isZoom ? [from, to] : null,
     func,
     range: since >= 0 && until > since ? [since, until] : null,
+    file: text("file"),
+    line: /^\d{1,9}$/.test(text("line")) ? Number(text("line")) : 0,
     sort: text("sort"),
   };
 }

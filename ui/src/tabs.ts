@@ -6,7 +6,7 @@ export interface Tab {
   id: string;
   title: string;
   /** What the tab shows: sections of documents, or paths in one of several forms. */
-  form: "sections" | "flame" | "tree" | "functions" | "neighbours" | "timeline" | "gc" | "dominators" | "changes";
+  form: "sections" | "flame" | "tree" | "functions" | "neighbours" | "timeline" | "gc" | "dominators" | "changes" | "coverage";
   documents: Document[];
 }
 
@@ -25,6 +25,7 @@ const DECLARED: { id: string; title: string; form: Tab["form"]; views: string[] 
   { id: "heap", title: "Heap", form: "sections", views: ["heap", "roots"] },
   { id: "dominators", title: "Dominators", form: "dominators", views: ["dominators"] },
   { id: "gc", title: "GC", form: "gc", views: ["gc"] },
+  { id: "coverage", title: "Coverage", form: "coverage", views: ["coverage"] },
   { id: "exceptions", title: "Exceptions", form: "sections", views: ["exceptions"] },
   { id: "threads", title: "Threads", form: "sections", views: ["threads"] },
   { id: "modules", title: "Modules", form: "sections", views: ["modules"] },

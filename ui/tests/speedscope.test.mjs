@@ -58,6 +58,25 @@ test("speedscope shows samples, thread by thread, and their functions", async ()
   await page.close();
 });
 
+test("speedscope's page is served with a profile, and asks nobody else", async () => {
+  const { speedscope } = JSON.parse(process.env.SERVED);
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  page.setDefaultTimeout(PATIENCE);
+  const trouble = [];
+  page.on("pageerror", (error) => trouble.push(String(error)));
+  page.on("console", (message) => message.type() === "error" && trouble.push(message.text()));
+  page.on("dialog", (dialog) => trouble.push(`dialog ${dialog.message()}`));
+  page.on("request", (request) => !request.url().startsWith(speedscope.split("#")[0]) && !request.url().startsWith("data:") && trouble.push(`asked for ${request.url()}`));
+  page.on("response", (response) => response.status() !== 200 && trouble.push(`${response.status()} ${response.url()}`));
+  await page.goto(speedscope);
+  await until(page, "all threads");
+  await until(page, "(1/3)");
+  await page.keyboard.press("3");
+  await until(page, "App.Cart::Total");
+  assert.deepEqual(trouble, []);
+  await page.close();
+});
+
 test("speedscope shows the calls of flow", async () => {
   const { page, trouble } = await opened("recorded");
   const { profiles } = JSON.parse(written("recorded"));

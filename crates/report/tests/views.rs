@@ -621,10 +621,11 @@ fn rows_measured_by_exceptions_have_numbers_and_no_times() {
 fn request_of(options: &[serde_json::Value]) -> Request {
     let words: Vec<&str> = options.iter().filter_map(serde_json::Value::as_str).collect();
     let after = |name: &str| words.iter().position(|word| *word == name).map(|at| words[at + 1]);
-    let mut request =
-        Request { each: words.contains(&"--each"), interleave: words.contains(&"--interleave"), ..Request::default() };
+    let has = |word: &str| words.contains(&word);
+    let (each, interleave, source) = (has("--each"), has("--interleave"), has("--source"));
+    let mut request = Request { each, interleave, source, ..Request::default() };
     request.columns = after("--columns").map(|all| all.split(',').map(str::to_owned).collect());
-    request.query.per_thread = words.contains(&"--per-thread");
+    request.query.per_thread = has("--per-thread");
     request.query.metric = after("--metric").and_then(clrscope_analysis::Metric::parse);
     request
 }

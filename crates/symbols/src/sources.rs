@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use symbolic_ppdb::PortablePdb;
 
@@ -27,10 +28,22 @@ impl Sources {
     /// Text of a line, from 1, of the file at a path as the compiler was given it; without its end. `None` where this
     /// machine has no such file, or the file has no such line.
     pub fn line(&mut self, file: &str, line: u32) -> Option<&str> {
+        self.text(file)?.lines().nth((line as usize).checked_sub(1)?)
+    }
+
+    /// Text of the file at a path as the compiler was given it. `None` where this machine has no such file.
+    pub fn text(&mut self, file: &str) -> Option<&str> {
         let root = self.root.as_deref();
         let found = || read(Path::new(file)).or_else(|| below(root?, file));
-        let known = self.files.entry(file.to_owned()).or_insert_with(found);
-        known.as_deref()?.lines().nth((line as usize).checked_sub(1)?)
+        self.files.entry(file.to_owned()).or_insert_with(found).as_deref()
+    }
+
+    /// Whether the file at the path that the compiler was given was written later than at `unix_ns`, nanoseconds since 1970 (UTC).
+    #[must_use]
+    pub fn is_newer(file: &str, unix_ns: u64) -> bool {
+        let written = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
+        let since = written.and_then(|written| written.duration_since(UNIX_EPOCH).ok());
+        since.is_some_and(|since| since.as_nanos() > u128::from(unix_ns))
     }
 }
 
@@ -83,6 +96,9 @@ mod tests {
         assert_eq!([line(0), line(1), line(2), line(3)], [None, Some("first".into()), Some("second".into()), None]);
         assert_eq!(sources.line("/nonexistent/a.cs", 1), None);
         assert_eq!(sources.line("/dev/zero", 1), None, "no plain file");
+        assert_eq!(sources.text(path), Some("first\r\nsecond\n"));
+        assert!(Sources::is_newer(path, 1) && !Sources::is_newer(path, u64::MAX));
+        assert!(!Sources::is_newer("/nonexistent/a.cs", 1));
     }
 
     #[test]

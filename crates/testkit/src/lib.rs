@@ -19,7 +19,7 @@
 //! - [`left_over`] says what an agent that was attached has left in a process.
 //! - [`not_run`] says what a test can't check on this machine.
 //! - [`confine`] runs programs without powers, on a small disk, with small files.
-//! - [`fetched_runtime`] and [`azmcp`] fetch what a test wants and the machine lacks.
+//! - [`fetched_runtime`], [`azmcp`] and [`from_pypi`] fetch what a test wants and the machine lacks.
 //! - [`compile`] and [`manifest`] rebuild the committed programs in `dotnet/` and show when they are stale.
 //!
 //! Everything here panics with a sentence where a test cannot go on: that is how a test fails.
@@ -35,6 +35,7 @@ mod hostile;
 mod left_over;
 pub mod manifest;
 mod program;
+mod pypi;
 mod runtimes;
 mod say;
 mod sdk;
@@ -51,6 +52,7 @@ pub use expectations::{Expectations, ThreadCalls};
 pub use hostile::HOSTILE;
 pub use left_over::left_over;
 pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
+pub use pypi::from_pypi;
 pub use runtimes::{Runtime, each_runtime, each_web_runtime, fetched_runtime, runtimes};
 pub use say::{not_run, say};
 pub use sdk::Sdk;

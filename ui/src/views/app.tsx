@@ -16,6 +16,7 @@ import { MOMENTS, type Tab, tabsOf } from "../tabs";
 import { collapsed } from "../data/collapsed";
 import { type Choice, PathBar, Search } from "./bar";
 import { Changes } from "./changes";
+import { Coverage } from "./coverage";
 import { Dominators } from "./dominators";
 import { Flame } from "./flame";
 import { CallersAndCallees, FunctionTable } from "./functions";
@@ -309,6 +310,7 @@ export function App({ model }: { model: Model }) {
         {tab?.form === "sections" && <Sections key={tab.id} documents={documents} search={state.search} range={state.range} sort={state.sort} onSort={(sort) => update({ sort })} />}
         {tab?.form === "gc" && <Collections documents={documents} whole={page.recording.duration_ns} state={state} update={update} dark={dark} />}
         {tab?.form === "dominators" && documents[0]?.main && <Dominators document={documents[0]} search={state.search} dark={dark} />}
+        {tab?.form === "coverage" && documents[0]?.main && <Coverage document={documents[0]} state={state} update={update} />}
         {tab?.form === "changes" && documents[0]?.main && <Changes document={documents[0]} functions={model.functions} state={state} dark={dark} update={update} />}
         {isTimeline && documents[0]?.main && <Timeline documents={documents} page={page} state={state} update={update} dark={dark} />}
         {tab?.form === "flame" && shown && <Flame shown={shown} />}

@@ -62,7 +62,7 @@ pub(super) struct Report {
     #[arg(short, long)]
     verbose: bool,
 
-    /// View lines: the source around the lines shown, with their shares beside it
+    /// Views lines and coverage: the source with the numbers beside it; a page has the source of coverage anyway
     #[arg(long)]
     source: bool,
 

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clrscope_analysis::{Metric, Query};
 use clrscope_report::{Format, Refusal, Request};
 
-use super::filters::Filters;
+use super::filters::{Filters, metrics};
 use super::report::view_named;
-use crate::commands::view::ViewOptions;
+use crate::commands::view::{ViewOptions, With};
 use crate::errors::Failure;
 
 const EXAMPLES: &str = "\
@@ -15,6 +17,7 @@ Examples:
   clrscope view app.clrs
   clrscope view app.clrs.d              a recording that still grows: the page follows it
   clrscope view app.clrs --thread main --since 10s --no-browser
+  clrscope view app.clrs --with speedscope --metric exceptions
 
 The page is served on this machine alone, at an address that nobody can guess; Ctrl-C ends it.";
 
@@ -31,6 +34,18 @@ pub(super) struct View {
     #[arg(value_name = "REC")]
     recording: Option<PathBuf>,
 
+    /// Page to look at the recording with; speedscope is in this program and shows the recording as it is now
+    #[arg(long, value_name = "PAGE", value_parser = pages(), default_value = PAGES[0].0)]
+    with: String,
+
+    /// Metric of call paths that is shown first, with speedscope the only one [default: the first that was recorded]
+    #[arg(long, value_name = "METRIC", value_parser = metrics())]
+    metric: Option<&'static Metric>,
+
+    /// Folder in which sources are looked for that are not where they were compiled
+    #[arg(long, value_name = "FOLDER")]
+    source_root: Option<PathBuf>,
+
     /// Port to listen on [default: any that is free]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
@@ -43,13 +58,29 @@ pub(super) struct View {
     filters: Filters,
 }
 
+/// The pages with their names and what they are.
+const PAGES: [(&str, &str, With); 2] = [
+    ("clrscope", "every view of the recording", With::Page),
+    ("speedscope", "the page of speedscope.app: calls of flow, or samples, by thread and time", With::Speedscope),
+];
+
+fn pages() -> PossibleValuesParser {
+    PAGES.iter().map(|(name, about, _)| PossibleValue::new(*name).help(*about)).collect::<Vec<_>>().into()
+}
+
 impl View {
     pub(super) fn into_options(self) -> Result<ViewOptions, Failure> {
-        let request = Request { query: self.filters.into_query()?, ..Request::default() };
+        let with = PAGES.iter().find(|(name, ..)| *name == self.with).map_or(With::Page, |(.., with)| *with);
+        if with == With::Speedscope && self.source_root.is_some() {
+            let what = "'--source-root' is not for '--with speedscope'";
+            return Err(Failure::usage(what, "that page shows no source", "leave one of them out"));
+        }
+        let query = Query { metric: self.metric, ..self.filters.into_query()? };
+        let request = Request { query, source: true, source_root: self.source_root, ..Request::default() };
         // The page is that of a report, and takes the same filters.
         view_named("summary")?.check(&request, Format::Html).map_err(|Refusal { what, why, hint }| {
             Failure::usage(what.replace("'--format html'", "'view'"), why, hint)
         })?;
-        Ok(ViewOptions { recording: self.recording, request, port: self.port, browser: !self.no_browser })
+        Ok(ViewOptions { recording: self.recording, with, request, port: self.port, browser: !self.no_browser })
     }
 }

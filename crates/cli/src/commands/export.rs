@@ -1,7 +1,7 @@
 //! `clrscope export`: a recording in the format of another program.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clrscope_analysis::QueryProblem;
 use clrscope_export::{ExportError, ExportOptions, Exporter, check};
@@ -50,7 +50,7 @@ pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
         }
         None => write_stdout(format, &recording, export),
     };
-    result.map_err(|error| failure(options, &error))
+    result.map_err(|error| failure(&options.recording, &options.format, &error))
 }
 
 fn write_stdout(format: &dyn Exporter, recording: &Recording, export: &ExportOptions) -> Result<(), ExportError> {
@@ -62,8 +62,9 @@ fn write_stdout(format: &dyn Exporter, recording: &Recording, export: &ExportOpt
     }
 }
 
-fn failure(options: &ExportTask, error: &ExportError) -> Failure {
-    let what = format!("cannot export {} to {}", shown(&options.recording), options.format);
+/// Failure of an export, as three lines.
+pub(super) fn failure(recording: &Path, format: &str, error: &ExportError) -> Failure {
+    let what = format!("cannot export {} to {format}", shown(recording));
     match error {
         ExportError::Query(QueryProblem::NotRecorded { instrument, .. }) => Failure::new(
             what,

@@ -1,22 +1,37 @@
 //! `clrscope view`: the page of a recording in a browser, served by this process.
 
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clrscope_export::{ExportError, ExportOptions, exporter};
 use clrscope_report::Request;
 
-use crate::errors::{Failure, reason};
+use super::export;
+use crate::errors::{Failure, reason, shown};
 use crate::growing::Growing;
 use crate::launch::Signals;
-use crate::recording_file::newest_here;
+use crate::progress::Shown;
+use crate::recording_file::{newest_here, open_parts, resolved};
 use crate::terminal::say;
-use crate::viewer::{Source, Viewer, ViewerOptions, Waiting};
+use crate::viewer::{MOST_OF_SPEEDSCOPE, Source, Viewer, ViewerOptions, Waiting};
+
+/// Page that shows a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum With {
+    /// Page of this program.
+    Page,
+    /// Page of speedscope.
+    Speedscope,
+}
 
 /// Options of `view`.
 #[derive(Debug)]
 pub(crate) struct ViewOptions {
     /// The recording; the newest in the current folder when `None`.
     pub(crate) recording: Option<PathBuf>,
+    /// Page that is served.
+    pub(crate) with: With,
     /// Filters of everything that the page shows.
     pub(crate) request: Request,
     /// Port to listen on; any that is free when 0.
@@ -38,12 +53,77 @@ pub(crate) fn perform(options: ViewOptions) -> Result<(), Failure> {
     let ended = waiting.clone();
     let _signals = Signals::without_program(move || ended.end())
         .map_err(|error| Failure::new("cannot handle signals", reason(&error), "run 'clrscope doctor'"))?;
-    // Parts are known once they have ended.
-    let is_still = path.is_file() || !options.request.query.parts.is_empty();
-    let source = if is_still { Source::Still(path) } else { Source::Growing(Arc::new(Growing::new(&path))) };
-    let (port, browser) = (options.port, options.browser);
-    let _viewer = Viewer::open(ViewerOptions { source, asked: options.request, port, browser })?;
+    let _viewer = match options.with {
+        With::Page => {
+            // Parts are known once they have ended.
+            let is_still = path.is_file() || !options.request.query.parts.is_empty();
+            let source = if is_still { Source::Still(path) } else { Source::Growing(Arc::new(Growing::new(&path))) };
+            let (port, browser) = (options.port, options.browser);
+            Viewer::open(ViewerOptions { source, asked: options.request, port, browser })?
+        }
+        With::Speedscope => {
+            let profile = speedscope_profile(&path, &options.request)?;
+            Viewer::speedscope(profile, options.port, options.browser)?
+        }
+    };
     say("clrscope: Ctrl-C ends it");
     waiting.wait();
     Ok(())
+}
+
+/// The recording as speedscope reads it.
+fn speedscope_profile(path: &Path, request: &Request) -> Result<Vec<u8>, Failure> {
+    const FORMAT: &str = "speedscope";
+    let reading = Shown::work("reading the recording");
+    let recording = open_parts(path, &request.query.parts)?;
+    drop(reading);
+    let options = ExportOptions { query: resolved(&recording, &request.query)?, ..ExportOptions::default() };
+    let _writing = Shown::work("writing the profile");
+    let format = exporter(FORMAT).map_err(|error| {
+        Failure::usage("cannot write the profile", error.to_string(), "see 'clrscope export --help'")
+    })?;
+    let mut profile = Bounded { bytes: Vec::new(), most: MOST_OF_SPEEDSCOPE };
+    match format.write(&recording, &options, &mut profile) {
+        Ok(()) => Ok(profile.bytes),
+        Err(ExportError::Io(_)) => {
+            let why = format!("its profile has more than {} MB, which ends a browser's tab", MOST_OF_SPEEDSCOPE >> 20);
+            let hint = "show less of it with --thread, --since or --until, or leave --with out";
+            Err(Failure::new(format!("cannot show {} in speedscope", shown(path)), why, hint))
+        }
+        Err(error) => Err(export::failure(path, FORMAT, &error)),
+    }
+}
+
+/// Memory that takes so many bytes and fails beyond.
+struct Bounded {
+    bytes: Vec<u8>,
+    most: usize,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_for_a_profile_has_an_end() {
+        let mut memory = Bounded { bytes: Vec::new(), most: 5 };
+        assert!(memory.write_all(b"four").is_ok());
+        assert!(memory.write_all(b"!").is_ok());
+        assert_eq!(memory.write_all(b"!").map_err(|error| error.kind()), Err(io::ErrorKind::FileTooLarge));
+        assert_eq!(memory.bytes, b"four!");
+    }
 }

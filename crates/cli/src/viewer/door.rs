@@ -1,4 +1,4 @@
-//! Judge of who may ask: only the page itself, at its address with the token, under the name of this machine.
+//! Judge of who may ask, and for what: only the page itself, at its address with the token, under the name of this machine.
 //!
 //! A page of the web can send requests to this machine, under any name that it makes lead here (DNS rebinding). Such a request
 //! has another name in `Host`, another page in `Origin`, or another site in `Sec-Fetch-Site`; and nobody but the user has seen the
@@ -30,8 +30,30 @@ pub(super) enum Wish {
     Document(Wanted),
 }
 
+impl Wish {
+    /// The thing that a path behind the token, and a query, ask for.
+    pub(super) fn of(Inside { path, query }: Inside<'_>) -> Result<Self, Status> {
+        match path {
+            "" => Ok(Self::Page),
+            "index" => Ok(Self::Index),
+            "standing" => Ok(Self::Standing),
+            "document" => Wanted::parse(query).map(Self::Document).ok_or(Status::BadRequest),
+            _ => Err(Status::NotFound),
+        }
+    }
+}
+
+/// Target of a request that came in: what lies behind the token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Inside<'a> {
+    /// Path without the token and the slash behind it.
+    pub(super) path: &'a str,
+    /// Text behind the question mark.
+    pub(super) query: &'a str,
+}
+
 /// Address of the page, and who may come in.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Door {
     port: u16,
     token: String,
@@ -58,8 +80,8 @@ impl Door {
         format!("http://{}:{}/{}/", NAMES[0], self.port, self.token)
     }
 
-    /// Judges a request: the thing it asks for, if whoever asks may have it.
-    pub(super) fn judge(&self, asked: &Asked) -> Result<Wish, Status> {
+    /// Judges a request: its target, if whoever asks may come in.
+    pub(super) fn judge<'a>(&self, asked: &'a Asked) -> Result<Inside<'a>, Status> {
         let is_ours = |host: &str| NAMES.iter().any(|name| host == format!("{name}:{}", self.port));
         if !asked.host.as_deref().is_some_and(is_ours) {
             return Err(Status::Forbidden);
@@ -75,17 +97,11 @@ impl Door {
             return Err(Status::MethodNotAllowed);
         }
         let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
-        let (token, rest) = path.strip_prefix('/').and_then(|path| path.split_once('/')).ok_or(Status::Forbidden)?;
+        let (token, path) = path.strip_prefix('/').and_then(|path| path.split_once('/')).ok_or(Status::Forbidden)?;
         if !is_same(token.as_bytes(), self.token.as_bytes()) {
             return Err(Status::Forbidden);
         }
-        match rest {
-            "" => Ok(Wish::Page),
-            "index" => Ok(Wish::Index),
-            "standing" => Ok(Wish::Standing),
-            "document" => Wanted::parse(query).map(Wish::Document).ok_or(Status::BadRequest),
-            _ => Err(Status::NotFound),
-        }
+        Ok(Inside { path, query })
     }
 }
 
@@ -107,9 +123,14 @@ mod tests {
         Asked { method: "GET".to_owned(), target: target.to_owned(), host, ..Asked::default() }
     }
 
+    /// The thing that a request gets.
+    fn judged(asked: &Asked) -> Result<Wish, Status> {
+        door().judge(asked).and_then(Wish::of)
+    }
+
     #[test]
     fn the_page_asks_for_itself_and_its_documents() {
-        let wish = |target: &str| door().judge(&asked(target));
+        let wish = |target: &str| judged(&asked(target));
         assert_eq!(wish("/0123456789abcdef/"), Ok(Wish::Page));
         assert_eq!(wish("/0123456789abcdef/index"), Ok(Wish::Index));
         let wanted = Wanted { key: "summary".to_owned(), ..Wanted::default() };
@@ -122,11 +143,11 @@ mod tests {
         for target in
             ["/", "/index", "//index", "/0123456789abcde0/", "/0123456789abcdef", "/0123456789ABCDEF/", "*", ""]
         {
-            assert_eq!(door().judge(&asked(target)), Err(Status::Forbidden), "{target}");
+            assert_eq!(judged(&asked(target)), Err(Status::Forbidden), "{target}");
         }
         for rest in ["../etc/passwd", "index/../index", "%2e%2e/", "page.js", "index/", "/"] {
             let target = format!("/0123456789abcdef/{rest}");
-            assert_eq!(door().judge(&asked(&target)), Err(Status::NotFound), "{target}");
+            assert_eq!(judged(&asked(&target)), Err(Status::NotFound), "{target}");
         }
     }
 
@@ -136,18 +157,18 @@ mod tests {
         let with = |change: fn(&mut Asked)| {
             let mut asked = page.clone();
             change(&mut asked);
-            door().judge(&asked)
+            judged(&asked)
         };
         assert_eq!(with(|asked| asked.host = Some("localhost:4000".to_owned())), Ok(Wish::Page));
         for host in ["evil.example:4000", "127.0.0.1", "127.0.0.1:4001", "localhost.evil.example:4000", ""] {
             let asked = Asked { host: Some(host.to_owned()), ..page.clone() };
-            assert_eq!(door().judge(&asked), Err(Status::Forbidden), "{host}");
+            assert_eq!(judged(&asked), Err(Status::Forbidden), "{host}");
         }
         assert_eq!(with(|asked| asked.host = None), Err(Status::Forbidden));
         assert_eq!(with(|asked| asked.origin = Some("http://127.0.0.1:4000".to_owned())), Ok(Wish::Page));
         for origin in ["http://evil.example", "https://127.0.0.1:4000", "null", "http://127.0.0.1:4001"] {
             let asked = Asked { origin: Some(origin.to_owned()), ..page.clone() };
-            assert_eq!(door().judge(&asked), Err(Status::Forbidden), "{origin}");
+            assert_eq!(judged(&asked), Err(Status::Forbidden), "{origin}");
         }
         assert_eq!(with(|asked| asked.site = Some("cross-site".to_owned())), Err(Status::Forbidden));
         assert_eq!(with(|asked| asked.site = Some("same-site".to_owned())), Err(Status::Forbidden));

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Bytes of a request at most.
@@ -121,26 +122,58 @@ pub(super) struct Answer {
     pub(super) status: Status,
     content: &'static str,
     policy: String,
-    body: String,
+    body: Body,
     has_body: bool,
+}
+
+/// Bytes of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Body {
+    Text(String),
+    /// Part of this program.
+    Fixed(&'static [u8]),
+    /// Made once for everybody who asks.
+    Shared(Arc<Vec<u8>>),
+}
+
+impl Body {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Fixed(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
+        }
+    }
 }
 
 impl Answer {
     /// A page under a content security policy.
     pub(super) fn page(html: String, policy: &str) -> Self {
         let (content, policy) = ("text/html; charset=utf-8", policy.to_owned());
-        Self { status: Status::Fine, content, policy, body: html, has_body: true }
+        Self { status: Status::Fine, content, policy, body: Body::Text(html), has_body: true }
+    }
+
+    /// A file of a page under a content security policy.
+    pub(super) fn file(bytes: &'static [u8], content: &'static str, policy: &str) -> Self {
+        let policy = policy.to_owned();
+        Self { status: Status::Fine, content, policy, body: Body::Fixed(bytes), has_body: true }
+    }
+
+    /// JSON that was made once.
+    pub(super) fn shared(json: &Arc<Vec<u8>>) -> Self {
+        let body = Body::Shared(Arc::clone(json));
+        Self { status: Status::Fine, content: "application/json", policy: NOTHING.to_owned(), body, has_body: true }
     }
 
     /// A document.
     pub(super) fn json(text: &str) -> Self {
-        let body = text.to_owned();
+        let body = Body::Text(text.to_owned());
         Self { status: Status::Fine, content: "application/json", policy: NOTHING.to_owned(), body, has_body: true }
     }
 
     /// No answer.
     pub(super) fn refusal(status: Status) -> Self {
-        let body = format!("{}\n", status.line());
+        let body = Body::Text(format!("{}\n", status.line()));
         Self { status, content: "text/plain; charset=utf-8", policy: NOTHING.to_owned(), body, has_body: true }
     }
 
@@ -152,6 +185,7 @@ impl Answer {
     /// Writes the answer.
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let Self { status, content, policy, body, has_body } = self;
+        let body = body.bytes();
         let mut head = format!("HTTP/1.1 {}\r\n", status.line());
         let length = body.len().to_string();
         let own: [(&str, &str); 3] =
@@ -162,7 +196,7 @@ impl Answer {
         }
         head.push_str("\r\n");
         out.write_all(head.as_bytes())?;
-        if *has_body { out.write_all(body.as_bytes()) } else { Ok(()) }
+        if *has_body { out.write_all(body) } else { Ok(()) }
     }
 }
 

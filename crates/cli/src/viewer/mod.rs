@@ -1,12 +1,14 @@
 //! The page of a recording, served to a browser on this machine: `clrscope view`, `run --view`, `attach --view`.
 //!
 //! One thread takes connections, one per connection reads a request ([`http`]) and judges who asks ([`door`]), and one has the
-//! recording and answers ([`engine`]). Nothing is written, and nothing but the page and documents of the recording is read.
+//! recording and answers ([`engine`]); the page of [`speedscope`] needs none. Nothing is written, and nothing but the page and
+//! documents of the recording is read.
 
 mod browser;
 mod door;
 mod engine;
 mod http;
+mod speedscope;
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -22,11 +24,13 @@ use crate::growing::Growing;
 use crate::launch::Signals;
 use crate::output::RecordingPath;
 use crate::terminal::say;
-use door::{Door, Wish};
+use door::{Door, Inside, Wish};
 use engine::{Ask, Question};
 use http::{Answer, Status};
+use speedscope::Speedscope;
 
 pub(crate) use engine::Source;
+pub(crate) use speedscope::MOST_BYTES as MOST_OF_SPEEDSCOPE;
 
 /// Connections at one time; browsers open six.
 const MOST_CONNECTIONS: usize = 64;
@@ -64,6 +68,20 @@ impl Viewer {
         Ok(viewer)
     }
 
+    /// Serves speedscope's page with a profile, says its address and opens a browser at it.
+    ///
+    /// # Errors
+    /// When nobody can listen on the port.
+    pub(crate) fn speedscope(profile: Vec<u8>, port: u16, browser: bool) -> Result<Self, Failure> {
+        let (listener, door) = listen(port)?;
+        let address = format!("{}{}", door.address(), speedscope::FRAGMENT);
+        let room = Room::Speedscope(Speedscope::new(profile));
+        spawn("connections", move || accept(&listener, &door, &room)).map_err(|error| cannot_serve(port, &error))?;
+        let viewer = Self { address };
+        viewer.announce(browser);
+        Ok(viewer)
+    }
+
     /// As [`open`](Self::open), for a recording that has just begun.
     ///
     /// # Errors
@@ -77,20 +95,15 @@ impl Viewer {
     }
 
     fn serve(options: &ViewerOptions, tell: Sender<Result<(), Failure>>) -> Result<Self, Failure> {
-        let failed = |error: &io::Error| {
-            let hint =
-                if options.port == 0 { "see 'clrscope doctor'" } else { "choose another --port, or leave it out" };
-            Failure::new("cannot serve the page on this machine", reason(error), hint)
-        };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).map_err(|error| failed(&error))?;
-        let port = listener.local_addr().map_err(|error| failed(&error))?.port();
-        let door = Arc::new(Door::new(port).map_err(|error| failed(&error))?);
+        let (listener, door) = listen(options.port)?;
+        let failed = |error: io::Error| cannot_serve(options.port, &error);
         let address = door.address();
         let (asks, answered) = channel();
         let (source, asked) = (options.source.clone(), options.asked.clone());
         let engine = move || engine::run(&source, &asked, &answered, &tell);
-        spawn("recording", engine).map_err(|error| failed(&error))?;
-        spawn("connections", move || accept(&listener, &door, &asks)).map_err(|error| failed(&error))?;
+        spawn("recording", engine).map_err(failed)?;
+        let room = Room::Recording(asks);
+        spawn("connections", move || accept(&listener, &door, &room)).map_err(failed)?;
         Ok(Self { address })
     }
 
@@ -100,6 +113,40 @@ impl Viewer {
         if browser {
             browser::open(&self.address);
         }
+    }
+}
+
+/// Listens on this machine alone.
+fn listen(port: u16) -> Result<(TcpListener, Door), Failure> {
+    let listening = || {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        let door = Door::new(listener.local_addr()?.port())?;
+        Ok((listener, door))
+    };
+    listening().map_err(|error| cannot_serve(port, &error))
+}
+
+fn cannot_serve(port: u16, error: &io::Error) -> Failure {
+    let hint = if port == 0 { "see 'clrscope doctor'" } else { "choose another --port, or leave it out" };
+    Failure::new("cannot serve the page on this machine", reason(error), hint)
+}
+
+/// Answers for those who came in.
+#[derive(Clone)]
+enum Room {
+    /// The page of a recording, and the thread that has the recording.
+    Recording(Sender<Ask>),
+    /// The page of speedscope with a profile.
+    Speedscope(Speedscope),
+}
+
+impl Room {
+    fn answer(&self, inside: Inside<'_>) -> Answer {
+        let answered = match self {
+            Self::Recording(asks) => Wish::of(inside).map(|wish| fulfilled(wish, asks)),
+            Self::Speedscope(page) => page.answer(inside),
+        };
+        answered.unwrap_or_else(Answer::refusal)
     }
 }
 
@@ -143,10 +190,10 @@ impl Waiting {
     }
 }
 
-fn accept(listener: &TcpListener, door: &Arc<Door>, asks: &Sender<Ask>) {
-    let open = Arc::new(AtomicUsize::new(0));
+fn accept(listener: &TcpListener, door: &Door, room: &Room) {
+    let (door, open) = (Arc::new(door.clone()), Arc::new(AtomicUsize::new(0)));
     for stream in listener.incoming().flatten() {
-        let (door, asks, open) = (Arc::clone(door), asks.clone(), Arc::clone(&open));
+        let (door, room, open) = (Arc::clone(&door), room.clone(), Arc::clone(&open));
         if open.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
             open.fetch_sub(1, Ordering::Relaxed);
             continue;
@@ -154,7 +201,7 @@ fn accept(listener: &TcpListener, door: &Arc<Door>, asks: &Sender<Ask>) {
         let counted = Arc::clone(&open);
         let work = move || {
             // Whoever asked may have gone.
-            let _ = converse(stream, &door, &asks);
+            let _ = converse(stream, &door, &room);
             open.fetch_sub(1, Ordering::Relaxed);
         };
         if spawn("connection", work).is_err() {
@@ -164,12 +211,12 @@ fn accept(listener: &TcpListener, door: &Arc<Door>, asks: &Sender<Ask>) {
 }
 
 /// Answers the one request of a connection.
-fn converse(mut stream: TcpStream, door: &Door, asks: &Sender<Ask>) -> io::Result<()> {
+fn converse(mut stream: TcpStream, door: &Door, room: &Room) -> io::Result<()> {
     http::set_limits(&stream)?;
     let answer = match http::read(&mut stream) {
         Ok(asked) => {
             let answer = match door.judge(&asked) {
-                Ok(wish) => fulfilled(wish, asks),
+                Ok(inside) => room.answer(inside),
                 Err(status) => Answer::refusal(status),
             };
             if asked.method == "HEAD" { answer.without_body() } else { answer }

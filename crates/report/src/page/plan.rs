@@ -72,6 +72,9 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
         let request = Request {
             query: filters_for(asked, Some(view)),
             interleave: takes(Flag::Interleave),
+            // Of what is lines anyway, a page has the sources where they are asked for.
+            source: takes(Flag::Source) && (asked.source || takes(Flag::Lines)),
+            source_root: asked.source_root.clone(),
             ..Request::default()
         };
         if takes(Flag::Metric) {
@@ -79,7 +82,8 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
             all.extend(measured.into_iter().map(|one| by_metric(view, &request, one, asked.query.metric, budget)));
             continue;
         }
-        let options = if request.interleave { vec!["--interleave".to_owned()] } else { Vec::new() };
+        let words = [("--interleave", request.interleave), ("--source", request.source)];
+        let options = words.iter().filter(|(_, is_asked)| *is_asked).map(|(word, _)| (*word).to_owned()).collect();
         let plain = limited(Planned { view, request, measures: Vec::new(), options }, budget);
         let each = takes(Flag::Each).then(|| Planned {
             view,
@@ -157,6 +161,7 @@ fn by_metric(
     measures.sort_by_key(|measure| measure.name != first.map_or(CPU.name, |metric| metric.name));
     let mut options: Vec<String> =
         metrics.first().iter().flat_map(|m| ["--metric".to_owned(), m.name.to_owned()]).collect();
+    options.extend(request.source.then(|| "--source".to_owned()));
     let measures_of_rows = measures.iter().map(Measure::to_json).collect();
     if view.name != "tree" {
         return limited(Planned { view, request, measures: measures_of_rows, options }, budget);

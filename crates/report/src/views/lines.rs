@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use clrscope_analysis::{Conditions, LineRow, LinesView, METRICS, Metric, Sort, Unit, lines, share_bounds};
 use clrscope_symbols::{Lines, Sources};
 
+use super::sources::{file_name, not_found};
 use super::{LOG_FLAGS, NO_HEAP, THREADS_APART, nothing, tiers};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -150,7 +151,7 @@ impl Row for SourceEntry<'_> {}
 fn source_sheet<'c>(sampled: bool) -> Sheet<'c, SourceRows> {
     Sheet::new([
         Column::new("file", "file", Kind::Text, |row: &SourceEntry<'_>| {
-            Cell::text(row.name).said(row.file.map_or_else(String::new, file_name))
+            Cell::text(row.name).said(row.file.map(file_name).unwrap_or_default())
         }),
         Column::new("samples", "samples", Kind::Count, |row: &SourceEntry<'_>| match &row.found {
             Some(found) => Cell::Count(found.row.samples),
@@ -164,11 +165,6 @@ fn source_sheet<'c>(sampled: bool) -> Sheet<'c, SourceRows> {
         Column::new("line", "line", Kind::Number, |row: &SourceEntry<'_>| Cell::Number(row.line.into())),
         Column::new("source", "source", Kind::Text, |row: &SourceEntry<'_>| Cell::text(&row.text)),
     ])
-}
-
-/// The last part of a path, whichever way its folders are separated.
-fn file_name(path: &str) -> String {
-    path.rsplit(['/', '\\']).next().unwrap_or(path).to_owned()
 }
 
 struct Opened<'a> {
@@ -254,7 +250,7 @@ impl Opened<'_> {
     fn source(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let known = self.found.borrow_mut().embedded_sources();
         let (entries, missing) = self.sources(&mut Sources::new(known, self.request.source_root.clone()));
-        let note = self.not_found(&missing);
+        let note = not_found(&missing, self.request.source_root.as_deref());
         let sampled = self.view.conditions.metric.is_sampled();
         let sheet = source_sheet(sampled);
         let text = shown(&[
@@ -273,21 +269,6 @@ impl Opened<'_> {
             entries.iter().try_for_each(|entry| visit(&sheet.entry(entry)))?;
             Ok(Tail { left_out: 0, note: note.clone() })
         })
-    }
-
-    /// Files that were not found, as a sentence with the cure.
-    fn not_found(&self, missing: &[String]) -> Option<String> {
-        let (first, rest) = missing.split_first()?;
-        let more = match rest.len() {
-            0 => String::new(),
-            1 => " and one more file".to_owned(),
-            more => format!(" and {more} more files"),
-        };
-        let cure = match &self.request.source_root {
-            Some(root) => format!("Nor is anything below {} called like the end of the path.", root.display()),
-            None => "Where the sources lie elsewhere: --source-root FOLDER.".to_owned(),
-        };
-        Some(format!("Source not found: {first}{more}. {cure}"))
     }
 }
 

@@ -16,6 +16,7 @@ mod modules;
 mod neighbours;
 mod probes;
 mod sampled;
+mod sources;
 mod summary;
 mod survivors;
 mod threads;

@@ -1,4 +1,6 @@
-//! The view `coverage`: lines and branches that were run, by assembly, class and method, or line by line.
+//! The view `coverage`: lines and branches that were run, by assembly, class and method, or line by line; with the source.
+
+mod source;
 
 use std::io;
 
@@ -8,6 +10,7 @@ use clrscope_analysis::{
 };
 use clrscope_recording::model::Recording;
 
+use super::sources::file_name;
 use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_TYPES, RAW, THREADS_APART, TIMES, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
@@ -29,7 +32,6 @@ pub(super) static VIEW: View = View {
         NO_TYPES,
         TIMES,
         THREADS_APART,
-        (&[Flag::Source], "its rows are sums; --lines has a row for each line"),
         (&[Flag::Thread], "lines are counted for all threads together"),
         (&[Flag::Function], "it has methods that never ran, which have no name in the recording"),
         (&[Flag::Part], "lines are counted over the whole run"),
@@ -142,10 +144,6 @@ fn method_sheet<'c>() -> Sheet<'c, SumRows> {
 /// The whole path, of which people are shown the file's name.
 fn file_column<'c>() -> Column<'c, SumRows> {
     Column::new("file", "file", Kind::Text, |row: &Sums<'_>| Cell::text(row.file).said(file_name(row.file)))
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
 fn line_sheet<'c>() -> Sheet<'c, LineRows> {
@@ -331,10 +329,12 @@ impl Answer for Opened<'_> {
 
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         if self.request.lines {
-            return self.lines(renderer);
+            self.lines(renderer)?;
+        } else {
+            self.modules(renderer)?;
+            self.classes(renderer)?;
+            self.methods(renderer)?;
         }
-        self.modules(renderer)?;
-        self.classes(renderer)?;
-        self.methods(renderer)
+        if self.request.source { source::section(self, renderer) } else { Ok(()) }
     }
 }

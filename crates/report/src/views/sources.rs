@@ -1,0 +1,23 @@
+//! Words about source files, for views that show lines of them.
+
+use std::path::Path;
+
+/// The last part of a path, whichever way its folders are separated.
+pub(super) fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// Files that were not found, as a sentence with the cure.
+pub(super) fn not_found(missing: &[String], root: Option<&Path>) -> Option<String> {
+    let (first, rest) = missing.split_first()?;
+    let more = match rest.len() {
+        0 => String::new(),
+        1 => " and one more file".to_owned(),
+        more => format!(" and {more} more files"),
+    };
+    let cure = match root {
+        Some(root) => format!("Nor is anything below {} called like the end of the path.", root.display()),
+        None => "Where the sources lie elsewhere: --source-root FOLDER.".to_owned(),
+    };
+    Some(format!("Source not found: {first}{more}. {cure}"))
+}
