@@ -22,7 +22,7 @@ const DECLARED: { id: string; title: string; form: Tab["form"]; views: string[] 
   { id: "timeline", title: "Timeline", form: "timeline", views: ["timeline"] },
   { id: "lines", title: "Lines", form: "sections", views: ["lines"] },
   { id: "allocations", title: "Allocations", form: "sections", views: ["allocations", "survivors"] },
-  { id: "heap", title: "Heap", form: "sections", views: ["heap", "roots"] },
+  { id: "heap", title: "Heap", form: "sections", views: ["heap", "roots", "heap-diff", "waste"] },
   { id: "dominators", title: "Dominators", form: "dominators", views: ["dominators"] },
   { id: "gc", title: "GC", form: "gc", views: ["gc"] },
   { id: "coverage", title: "Coverage", form: "coverage", views: ["coverage"] },

@@ -108,6 +108,33 @@ test("the flame graph is walked, zoomed, searched, inverted and changed, and the
   await close();
 });
 
+test("lines of covered files are marked by what was run, and found by keys", async () => {
+  const { page, trouble, close } = await opened("covered", { hash: "#tab=coverage" });
+  const line = (number) => page.innerText(`.source-line[aria-rowindex="${number}"]`);
+  const kind = (number) => page.getAttribute(`.source-line[aria-rowindex="${number}"]`, "class");
+  await page.waitForSelector(".source-line");
+  assert.match(await line(4), /◐[\s\S]*1,234×[\s\S]*1\/2[\s\S]*if \(any\)/);
+  assert.match(await line(5), /✗[\s\S]*not run[\s\S]*0×[\s\S]*Pay\(\);/);
+  assert.match(await line(6), /✓[\s\S]*Count\(\);/);
+  assert.match(await line(1), /<script>alert\(1\)/, "text");
+  assert.match(await line(2), /no code/);
+  assert.ok((await kind(5)).includes("not_covered") && (await kind(4)).includes("partly"));
+  assert.match(await page.innerText(".source-head select"), /Cart\.cs: 2 of 3 lines/);
+  await page.focus(".source-lines");
+  await page.keyboard.press("n");
+  await until(page, "line", "4");
+  // A method leads to its first line, in the address as well.
+  await page.click(".covered-code .table-row:has-text('App.Cart.Count()')");
+  await page.waitForFunction(() => location.hash.includes("Cart.cs"));
+  await page.reload();
+  await page.waitForSelector(".source-line.at");
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
+  assert.deepEqual(violations.filter((one) => ["serious", "critical"].includes(one.impact)).map((one) => [one.id, one.nodes[0].html]), []);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
 test("the menu of a frame makes every change", async () => {
   const { page, trouble, close } = await opened("sampled", { hash: "#tab=tree" });
   for (let at = 0; at < 8; at++) {

@@ -6,7 +6,7 @@ import { count, oneLine, share } from "../data/format";
 import { matcher } from "../model/search";
 import type { State } from "../state";
 import { tableColumns } from "./section";
-import { Table } from "./table";
+import { Table, type TableColumn } from "./table";
 import { useVirtual } from "./virtual";
 
 /** Marks of lines by their state: told apart by sign and edge, not by colour alone. */
@@ -36,7 +36,8 @@ export function Coverage({ document, state, update }: Props) {
   const { search, sort } = state;
   const source = document.sections.find((section) => section.packed.key === "source");
   const files = useMemo(() => (source ? filesOf(source) : []), [source]);
-  const file = files.find((one) => one.path === state.file) ?? files[0];
+  const worst = useMemo(() => [...files].sort((a, b) => b.lines - b.covered - (a.lines - a.covered))[0], [files]);
+  const file = files.find((one) => one.path === state.file) ?? worst;
   const tables = document.sections.filter((section) => section !== source && section.rows > 0);
   const show = (section: Section, row: number) => {
     const path = section.column("file")?.value(row);
@@ -84,7 +85,7 @@ interface SumsProps {
 
 function Sums({ section, search, sort, update, onSelect }: SumsProps) {
   const { title, what, note } = section.packed;
-  const columns = useMemo(() => tableColumns(section), [section]);
+  const columns = useMemo(() => tableColumns(section).map(narrow), [section]);
   const rows = useMemo(() => {
     const is = matcher(search);
     const all = Array.from({ length: section.rows }, (_, row) => row);
@@ -98,6 +99,13 @@ function Sums({ section, search, sort, update, onSelect }: SumsProps) {
     </section>
   );
 }
+
+/** A column beside the source: numbers have little room, and where there is nothing to have a share of there is no bar. */
+const narrow = (column: TableColumn): TableColumn => ({
+  ...column,
+  width: column.numeric ? Math.max(7, column.title.length + 1) : column.width,
+  bar: column.bar && ((row) => (column.text(row) === "-" ? 0 : column.bar!(row))),
+});
 
 interface SourceProps {
   section: Section;

@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import type { Document } from "../data/document";
 import { amount, share } from "../data/format";
 import { colourOf } from "../colours";
-import { neighboursOf } from "../model/tree";
+import { type Func, neighboursOf } from "../model/tree";
 import { tableColumns } from "./section";
 import type { Shown } from "./shown";
 import { Table, type TableColumn } from "./table";
@@ -117,7 +117,7 @@ function sumColumns(shown: Shown, own: ((func: number) => number) | null, total:
 /** Who calls a function, and what it calls. */
 export function CallersAndCallees({ shown, onOpen }: { shown: Shown; onOpen(func: number): void }) {
   const { state, update, functions, upright, sums, measure } = shown;
-  const func = shown.func ?? largest(sums.own);
+  const func = shown.func ?? first(functions, sums.own);
   const found = useMemo(() => neighboursOf(upright, func), [upright, func]);
   if (func < 0 || !functions[func]) return <p class="nothing">Nothing to show.</p>;
   const whole = upright.total[0] || 1;
@@ -158,8 +158,12 @@ export function CallersAndCallees({ shown, onOpen }: { shown: Shown; onOpen(func
   );
 }
 
-function largest(amounts: Float64Array): number {
+/** Where nobody chose: the function of the own code with the largest amount, of all code where no own code has one. */
+function first(functions: Func[], amounts: Float64Array): number {
+  const isOwn = (func: number) => functions[func]?.code === "own" && amounts[func] > 0;
   let best = -1;
-  for (let at = 0; at < amounts.length; at++) if (best < 0 || amounts[at] > amounts[best]) best = at;
+  for (let at = 0; at < amounts.length; at++) {
+    if (best < 0 || (isOwn(at) && !isOwn(best)) || (isOwn(at) === isOwn(best) && amounts[at] > amounts[best])) best = at;
+  }
   return best;
 }

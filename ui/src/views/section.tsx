@@ -25,7 +25,7 @@ export function Sections({ documents, search, range, sort, onSort }: Props) {
         <OneSection
           key={`${document.packed.options.join(" ")} ${section.packed.key} ${index}`}
           section={section}
-          title={section.packed.title ?? (documents.length > 1 ? titleOf(document) : null)}
+          title={section.packed.title ?? (documents.length > 1 && document !== visible[index - 1]?.document ? titleOf(document) : null)}
           search={search}
           range={range}
           sort={sort}
