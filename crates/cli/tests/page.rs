@@ -118,7 +118,7 @@ fn covered(place: &TestFolder) -> Recording {
     let methods = vec![PlannedMethod { token: 0x0600_0001, source: 0, fingerprint: 9, points, branches }];
     let sources = vec![CoverageSource { class: "App.Cart".into(), name: "Count".into(), parameters: "()".into() }];
     let files = vec![file.to_string_lossy().into_owned()];
-    process.coverage_plans.push(CoveragePlan { module, files, sources, methods });
+    process.coverage_plans.push(CoveragePlan { module, files, sources, methods, ..CoveragePlan::default() });
     let hits = vec![1_234, 0, 1_234, 1_234, 0];
     let of = MethodHits { module, token: 0x0600_0001, fingerprint: 9, points: 3, branches: 2, counted: true, hits };
     let chunk = EventChunk { thread: u32::MAX, sequence: 1, bytes: of.to_bytes().into() };
