@@ -37,7 +37,8 @@ pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
         let what = format!("cannot export to {}", quoted(&options.format));
         Failure::usage(what, "there is no such format", "see 'clrscope export --help'")
     })?;
-    check(format, &options.export).map_err(|error| failure(options, &error))?;
+    let failed = |error: ExportError| failure(&options.recording, &options.format, &error);
+    check(format, &options.export).map_err(failed)?;
     let reading = Shown::work("reading the recording");
     let recording = open_parts(&options.recording, &options.export.query.parts)?;
     drop(reading);
@@ -50,7 +51,7 @@ pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
         }
         None => write_stdout(format, &recording, export),
     };
-    result.map_err(|error| failure(&options.recording, &options.format, &error))
+    result.map_err(failed)
 }
 
 fn write_stdout(format: &dyn Exporter, recording: &Recording, export: &ExportOptions) -> Result<(), ExportError> {
@@ -72,7 +73,7 @@ pub(super) fn failure(recording: &Path, format: &str, error: &ExportError) -> Fa
             format!("record it: clrscope run -i {instrument} -- PROGRAM"),
         ),
         // What a format itself refuses, not a view behind it.
-        ExportError::Query(QueryProblem::NotAvailable { option, view, why }) if *view == options.format => {
+        ExportError::Query(QueryProblem::NotAvailable { option, view, why }) if *view == format => {
             Failure::usage(what, format!("{option} is not available for that format: {why}"), "leave the option out")
         }
         ExportError::Query(problem) => query_failure(problem),
