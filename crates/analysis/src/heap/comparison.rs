@@ -143,7 +143,7 @@ type Opening<'a> = fn(&Heaps<'a>, &'a Process, &'a HeapSnapshot) -> Option<Arc<O
 struct Side<'s, 'a> {
     heaps: &'s [Heaps<'a>],
     query: &'s HeapQuery,
-    /// Those that are meant of each recording.
+    /// Snapshots that are meant of each recording.
     chosen: Vec<Vec<(&'a Process, &'a HeapSnapshot)>>,
     /// Opens those of the last recording.
     opening: Opening<'a>,

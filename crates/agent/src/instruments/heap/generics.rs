@@ -68,11 +68,11 @@ pub(super) struct ThreadField {
     pub(super) token: u32,
     /// Distance from the first value of the class, or from the beginning of their array: see `thread_values`.
     pub(super) offset: usize,
-    /// Where a thread has the values of the class.
+    /// Place of the class's values in a thread.
     pub(super) values: ValuesOfClass,
 }
 
-/// Where threads keep their values of a class.
+/// Place in which threads keep their values of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValuesOfClass {
     /// From .NET 9 on: by this number among the values of the thread.
@@ -89,9 +89,9 @@ pub(super) enum ValuesOfClass {
 /// Static fields of generic classes.
 #[derive(Debug, Default)]
 pub(super) struct GenericFields {
-    /// Those of the program.
+    /// Fields of the program.
     pub(super) of_program: Vec<GenericField>,
-    /// Those that each thread has of its own.
+    /// Fields that each thread has of its own.
     pub(super) of_threads: Vec<ThreadField>,
 }
 

@@ -132,7 +132,7 @@ fn place_of_tables(threads: &[usize], heap: &Room) -> Option<usize> {
     (0..most.saturating_sub(1)).find(makes_sense).map(|at| 8 * at)
 }
 
-/// How many modules of a table have values; `None` where that is no table of modules.
+/// Number of modules of a table that have values; `None` where that is no table of modules.
 fn tables_with_values(tables: usize, count: usize, heap: &Room) -> Option<usize> {
     if (tables, count) == (0, 0) {
         return Some(0);
