@@ -251,7 +251,7 @@ impl Taker {
         let raw: Vec<usize> = threads.iter().map(|thread| thread.as_raw()).collect();
         // From .NET 9 on these lead nowhere.
         let of_modules = fields.iter().any(|field| matches!(field.values, ValuesOfClass::OfModule { .. }));
-        let modules = of_modules.then(|| info.modules().unwrap_or_default()).unwrap_or_default();
+        let modules = if of_modules { info.modules().unwrap_or_default() } else { Vec::new() };
         let modules: Vec<usize> = modules.iter().map(|module| module.as_raw()).collect();
         let heap = info.generation_bounds().unwrap_or_default();
         let heap = Room(heap.iter().map(|range| (range.start, range.start + range.reserved_bytes)).collect());
