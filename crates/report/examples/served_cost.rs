@@ -1,6 +1,6 @@
 //! Time that the answers of a served page take on a made-up recording: `cargo run --release -p clrscope-report --example
 //! served_cost -- FILE [SAMPLES] [STACKS] [THREADS]`. Where there is no such file, the recording is made and packed into it; run
-//! it again to read it with a fresh process.
+//! it again to read it with a fresh process. With `page` in place of the numbers, the time and size of the page in one file.
 #![expect(clippy::print_stdout, reason = "the figures are its result")]
 
 use std::fs::File;
@@ -45,6 +45,15 @@ fn main() {
         timed("pack", || pack::write(&recording, &mut out).expect("packed"));
         return;
     }
+    if std::env::args().nth(2).as_deref() == Some("page") {
+        let recording = timed("open", || clrscope_recording::open(file).expect("a recording"));
+        let mut out = Vec::new();
+        let summary = clrscope_report::view("summary").expect("a view");
+        let report = timed("summary", || summary.open(&recording, &Request::default()).expect("an answer"));
+        timed("page", || report.write(clrscope_report::Format::Html, 0, &mut out).expect("memory takes all"));
+        println!("{} KB", out.len() / 1_000);
+        return;
+    }
     println!("{} MiB", file.metadata().map_or(0, |m| m.len()) >> 20);
     let recording = timed("open", || clrscope_recording::open(file).expect("a recording"));
     let served = Served::new(&recording, Request::default());
@@ -53,7 +62,6 @@ fn main() {
     let part = format!("&since={}&until={}", whole / 10, whole / 2);
     let narrow = format!("&since={}&until={}", whole / 10, whole / 9);
     for question in [
-        "key=summary".to_owned(),
         "key=summary".to_owned(),
         "key=tree.cpu".to_owned(),
         "key=tree.cpu&below=7.0.0".to_owned(),

@@ -81,18 +81,18 @@ impl<A: Along, B: Along> Along for (A, B) {
         (self.0.outside(), self.1.outside())
     }
 
-    #[inline]
+    #[inline(always)]
     fn enter(&self, found: &mut Self::Found, caller: Self::Here, frame: &Frame) -> Self::Here {
         (self.0.enter(&mut found.0, caller.0, frame), self.1.enter(&mut found.1, caller.1, frame))
     }
 
-    #[inline]
+    #[inline(always)]
     fn stack(&self, found: &mut Self::Found, here: Self::Here, frame: &Frame, stack: u32, sum: StackSum) {
         self.0.stack(&mut found.0, here.0, frame, stack, sum);
         self.1.stack(&mut found.1, here.1, frame, stack, sum);
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave(&self, found: &mut Self::Found, here: Self::Here, frame: &Frame, sum: StackSum) {
         self.0.leave(&mut found.0, here.0, frame, sum);
         self.1.leave(&mut found.1, here.1, frame, sum);

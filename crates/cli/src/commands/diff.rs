@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clrscope_analysis::{ComparisonProblem, Gate, Judgement, NamedRecording, Outcome, Query, Sides, judge};
-use clrscope_report::{COMPARISONS, Comparison, Format, Refusal, Report, Request, View, gate_words, view, write_pages};
+use clrscope_report::{
+    COMPARISONS, Comparison, Format, Refusal, Report, ReportsPage, Request, Room, View, gate_words, view,
+};
 
 use super::report::print;
 use crate::errors::{EXIT_GATE, Failure, quoted, reason, shown};
@@ -15,9 +17,6 @@ use crate::terminal::say;
 
 /// Name of the format of flame graphs, where they can be drawn.
 pub(crate) const FLAMEGRAPH: Option<&str> = if cfg!(feature = "flamegraph") { Some("flamegraph") } else { None };
-
-/// Paths with a smaller share on both sides are left out of pages and flame graphs.
-const LEAST_SHARE: f64 = 0.0002;
 
 /// Options of `diff`.
 #[derive(Debug)]
@@ -112,9 +111,9 @@ fn sides(paths: &[Vec<PathBuf>; 2], options: &DiffOptions) -> Result<u8, Failure
     };
     match options.format {
         Drawn::Rows(Format::Html) => {
-            let reports = page_of(&sides, comparison, &request, &open)?;
-            let title = title(&sides);
-            write_result(options, &sides, |out| write_pages(&reports, &title, out))?;
+            let reports = |room: Room| page_of(&sides, comparison, &room.limited(&request), &open);
+            let page = ReportsPage::fitting(&title(&sides), reports)?.map_err(|error| super::cannot_print(&error))?;
+            write_result(options, &sides, |out| page.write(out))?;
         }
         Drawn::Rows(format) => {
             let request = if format == Format::Text { comparison.view.for_people(&request) } else { request };
@@ -202,7 +201,6 @@ fn page_of<'a>(
     request: &Request,
     open: &impl Fn(&Comparison, &Request) -> Result<Report<'a>, Failure>,
 ) -> Result<Vec<Report<'a>>, Failure> {
-    let request = Request { min_share: LEAST_SHARE, ..request.clone() };
     let mut reports = vec![open(first, &request)?];
     for comparison in COMPARISONS.iter().filter(|one| one.name != first.name && one.is_possible(sides)) {
         let mut own = request.clone();
@@ -226,7 +224,7 @@ fn flame_graph(sides: &Sides<'_>, request: &Request, options: &DiffOptions) -> R
     use clrscope_export::{DifferentialFlameGraph, ExportError};
 
     let mut graph = DifferentialFlameGraph::default();
-    let request = Request { min_share: LEAST_SHARE, ..request.clone() };
+    let request = Request { min_share: Room::FIRST.min_share, ..request.clone() };
     let metric = clrscope_report::changed_stacks(sides, &request, |frames, weight| {
         graph.add(frames.iter().map(|frame| (&*frame.label, frame.growth)), weight);
     });

@@ -16,6 +16,7 @@ macro_rules! by_number {
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// The one with this number; the default for a number from the future.
+            #[inline]
             #[must_use]
             pub fn from_number(number: u32) -> Self {
                 match number {

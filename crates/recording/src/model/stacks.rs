@@ -75,10 +75,12 @@ impl StackNode {
     /// The node beyond which there are frames that were not kept.
     pub(crate) const CUT: Self = Self { parent: 0, kind: stack::CUT, subject: 0, offset: 0 };
 
+    #[inline]
     fn is_cut(&self) -> bool {
         self.kind == stack::CUT
     }
 
+    #[inline]
     fn frame(&self) -> StackFrame {
         match self.kind & stack::KIND_BITS {
             stack::METHOD => StackFrame::Method {

@@ -48,19 +48,87 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     shell::write(out, &shell::policy("'none'"), &command, &plain(report, &heaps, &command)?, "", &data)
 }
 
-/// Writes a page of reports that are there already, with all their rows, opened at the first: of comparisons, whose rows are
-/// not of one recording. Trees are without the smallest paths where the reports are.
-///
-/// # Errors
-/// Errors of `out`.
-pub fn write_pages(reports: &[Report<'_>], title: &str, out: &mut dyn Write) -> io::Result<()> {
-    let Some(first) = reports.first() else { return Ok(()) };
-    let mut text = Plain::default();
-    first.render(&mut text)?;
-    let title = one_line(title);
-    let plain = format!("<h1>{}</h1>\n{}", escaped(&title), text.html);
-    let data = base64::encoded(&compressed(&documents_of(reports, first)?)?);
-    shell::write(out, &shell::policy("'none'"), &title, &plain, "", &data)
+/// Page of reports that are there already, opened at the first: of comparisons, whose rows are not of one recording.
+#[derive(Debug)]
+pub struct ReportsPage {
+    title: String,
+    plain: String,
+    data: String,
+}
+
+/// Room that a page has for reports.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Room {
+    /// Smallest share of the whole of a path that is shown.
+    pub min_share: f64,
+    /// Most rows of a report, or children of a path.
+    pub rows: usize,
+}
+
+impl Room {
+    /// Room of nearly all reports.
+    pub const FIRST: Self = Self { min_share: 0.0002, rows: 50_000 };
+
+    /// Less room, for data that take more than there is; `None` where they do not, or nothing would be left.
+    fn smaller(self, size: usize, most: usize) -> Option<Self> {
+        let smaller = Self { min_share: self.min_share * 3.0, rows: self.rows / 3 };
+        (size > most && smaller.rows > 0).then_some(smaller)
+    }
+
+    /// The request with no more than there is room for.
+    #[must_use]
+    pub fn limited(self, request: &Request) -> Request {
+        let mut request = Request { min_share: self.min_share, ..request.clone() };
+        request.query.limit = Some(request.query.limit.map_or(self.rows, |asked| asked.min(self.rows)));
+        request
+    }
+}
+
+impl ReportsPage {
+    /// The page of the reports that `open` gives for the room that there is, with ever less room until the page is small
+    /// enough; the first report is there for readers without script, too.
+    ///
+    /// # Errors
+    /// Those of `open`; within, those of rendering.
+    pub fn fitting<'a, E>(
+        title: &str,
+        open: impl FnMut(Room) -> Result<Vec<Report<'a>>, E>,
+    ) -> Result<io::Result<Self>, E> {
+        Self::within(MOST_DATA, title, open)
+    }
+
+    fn within<'a, E>(
+        most: usize,
+        title: &str,
+        mut open: impl FnMut(Room) -> Result<Vec<Report<'a>>, E>,
+    ) -> Result<io::Result<Self>, E> {
+        let mut room = Room::FIRST;
+        loop {
+            let page = Self::new(&open(room)?, title);
+            match page.as_ref().ok().and_then(|page| room.smaller(page.data.len(), most)) {
+                Some(smaller) => room = smaller,
+                None => return Ok(page),
+            }
+        }
+    }
+
+    fn new(reports: &[Report<'_>], title: &str) -> io::Result<Self> {
+        let title = one_line(title);
+        let Some(first) = reports.first() else { return Ok(Self { title, plain: String::new(), data: String::new() }) };
+        let mut text = Plain::default();
+        first.render(&mut text)?;
+        let plain = format!("<h1>{}</h1>\n{}", escaped(&title), text.html);
+        let data = base64::encoded(&compressed(&documents_of(reports, first)?)?);
+        Ok(Self { title, plain, data })
+    }
+
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// Errors of `out`.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        shell::write(out, &shell::policy("'none'"), &self.title, &self.plain, "", &self.data)
+    }
 }
 
 fn compressed(text: &str) -> io::Result<Vec<u8>> {
@@ -79,4 +147,39 @@ fn plain<'a>(report: &Report<'a>, heaps: &Heaps<'a>, command: &str) -> io::Resul
         summary.render(&mut plain)?;
     }
     Ok(format!("<h1>{}</h1>\n{}", escaped(command), plain.html))
+}
+
+#[cfg(test)]
+mod tests {
+    use clrscope_recording::testing::many::Many;
+
+    use super::*;
+
+    #[test]
+    fn room_shrinks_until_a_page_fits_or_nothing_is_left() {
+        assert_eq!(Room::FIRST.smaller(MOST_DATA, MOST_DATA), None);
+        let smaller = Room::FIRST.smaller(MOST_DATA + 1, MOST_DATA).expect("less room");
+        assert!(smaller.rows < Room::FIRST.rows && smaller.min_share > Room::FIRST.min_share);
+        let rooms = std::iter::successors(Some(Room::FIRST), |room| room.smaller(usize::MAX, MOST_DATA));
+        assert!(rooms.count() < 20, "it ends");
+    }
+
+    #[test]
+    fn a_page_of_reports_that_is_too_large_is_made_again_with_fewer_rows() {
+        let recording = Many { samples: 2_000, stacks: 500, threads: 2 }.recording();
+        let mut rooms = Vec::new();
+        let mut page = |most| {
+            rooms.clear();
+            let made = ReportsPage::within(most, "both", |room| {
+                rooms.push(room);
+                let functions = view("functions").expect("a view");
+                functions.open(&recording, &room.limited(&Request::default())).map(|report| vec![report])
+            });
+            (made.expect("an answer").expect("a page").data.len(), rooms.len())
+        };
+        let (whole, tries) = page(MOST_DATA);
+        assert_eq!(tries, 1, "{whole}");
+        let (smaller, tries) = page(whole / 2);
+        assert!(smaller <= whole / 2 && tries > 1, "{smaller} of {whole} after {tries}");
+    }
 }
