@@ -459,7 +459,7 @@ pub mod probes {
 
     /// Each power of two has two to the power of so many buckets, so that a bucket's bounds are 6 % apart at most.
     const SUB_BITS: usize = 4;
-    /// What takes longer than the next power of two, a day or so, is in the last bucket.
+    /// Power of two behind which, a day or so, everything is in the last bucket.
     const LAST_POWER: usize = 47;
     /// Most lanes of a record.
     pub const MOST_LANES: usize = 64;
