@@ -257,31 +257,31 @@ fn exits_are_a_finally_around_everything_and_one_return() {
             "IL_0003: throw",
             "IL_0004: ldc.i4.1",
             "IL_0005: stloc 3",
-            "IL_0009: leave.s IL_001b",
+            "IL_0009: leave.s IL_0017",
             "IL_000b: ldnull",
             "IL_000c: throw",
             "IL_000d: nop",
-            "IL_000e: ldc.i8 7",
-            "IL_0017: conv.u",
-            "IL_0018: ldc.i4.1",
-            "IL_0019: stind.i1",
-            "IL_001a: endfinally",
-            "IL_001b: ldloc 3",
-            "IL_001f: ret",
+            "IL_000e: ldc.i4 7",
+            "IL_0013: conv.u",
+            "IL_0014: ldc.i4.1",
+            "IL_0015: stind.i1",
+            "IL_0016: endfinally",
+            "IL_0017: ldloc 3",
+            "IL_001b: ret",
         ]
     );
     let again = Body::read(&body.write().expect("written")).expect("read again");
     assert_eq!(again.clauses()[0].handler(), (Label::at(11), Label::at(13)), "the method's end is no more its end");
     let outer = again.clauses()[1];
     assert_eq!(outer.kind(), ClauseKind::Finally);
-    assert_eq!((outer.protected(), outer.handler()), ((Label::at(1), Label::at(13)), (Label::at(13), Label::at(27))));
+    assert_eq!((outer.protected(), outer.handler()), ((Label::at(1), Label::at(13)), (Label::at(13), Label::at(23))));
     assert_eq!(again.max_stack(), 2 + 2);
 
     // A method that never returns has no return afterwards.
     let mut endless = tiny(&[0x14, 0x7a]);
     edits.set_result(ResultPlace::None);
     endless.apply(&edits).expect("the method can be wrapped");
-    assert_eq!(lines(&endless).last().map(String::as_str), Some("IL_0010: endfinally"));
+    assert_eq!(lines(&endless).last().map(String::as_str), Some("IL_000c: endfinally"));
     let again = Body::read(&endless.write().expect("written")).expect("read again");
     assert_eq!(again.clauses()[0].handler().1, Label::END);
 

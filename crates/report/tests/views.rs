@@ -214,7 +214,7 @@ fn coverage(process: &mut Process, modules: [u32; 2]) {
     process.events.push(EventArena { instrument: "coverage".into(), chunks: vec![chunk] });
 }
 
-/// A probed method of a module whose calls ended, but for one.
+/// Two probed methods of a module: one whose calls ended, but for one, and one that was called more often.
 fn probed(module: u32) -> EventArena {
     let (name, signature) = ("Zoo.Cage::Open".to_owned(), "Zoo.Cage.Open()".to_owned());
     let mut bytes = ProbedMethod { module, token: 7, name, signature, ..ProbedMethod::default() }.to_empty_bytes(1);
@@ -227,6 +227,10 @@ fn probed(module: u32) -> EventArena {
         (probes::BUCKETS + 5 * 8, 1),
     ];
     counters.into_iter().for_each(|(at, value)| bytes[probes::HEAD + at] = value);
+    let (name, signature) = ("Zoo.Ape::Eat".to_owned(), "Zoo.Ape.Eat()".to_owned());
+    let mut more = ProbedMethod { module, token: 8, name, signature, ..ProbedMethod::default() }.to_empty_bytes(1);
+    more[probes::HEAD + probes::CALLS] = 8;
+    bytes.extend(more);
     let chunk = EventChunk { thread: u32::MAX, sequence: 1, bytes: bytes.into() };
     EventArena { instrument: "probes".into(), chunks: vec![chunk] }
 }
