@@ -80,7 +80,7 @@ impl Known {
         }
     }
 
-    /// What holds at a function that is called.
+    /// Owner and wait at a function that is called.
     #[inline]
     fn below(&self, caller: Above, slot: Slot) -> Above {
         if self.is_own.get(slot as usize) == Some(&true) {

@@ -127,7 +127,7 @@ impl TierSums {
         Self { functions: Arc::default(), cells: 0 }
     }
 
-    /// What was found, by function index.
+    /// Samples that were found, by function index.
     pub(crate) fn of_functions(&self, found: &[TierCell]) -> Vec<OfTier> {
         let methods = (0..).zip(&*self.functions).flat_map(|(function, met)| {
             let tiers = Tier::ALL.iter().map(|tier| (*tier, met.cell(*tier))).filter(|(_, cell)| *cell != NONE);

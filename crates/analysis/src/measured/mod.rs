@@ -110,7 +110,7 @@ pub(crate) fn name_of(metric: &Metric) -> String {
     format!("{} of {}", metric.name, metric.instrument)
 }
 
-/// What one worker has read: blocks, each with the number of its chunk, and the places that their events have.
+/// Blocks that one worker has read, each with the number of its chunk, and the places that their events have.
 struct Seen {
     blocks: Vec<(usize, Block)>,
     met: Met,

@@ -31,17 +31,17 @@ pub(crate) struct Frame {
     pub(crate) tier: Option<Tier>,
 }
 
-/// What is found along stacks.
+/// Sums that are found along stacks.
 pub(crate) trait Along: Sync {
-    /// What one worker has found.
+    /// Finds of one worker.
     type Found: Send;
-    /// What is known at a frame and handed on to those that it calls.
+    /// Knowledge at a frame, handed on to those that it calls.
     type Here: Copy + Send;
 
     /// Nothing found yet.
     fn begin(&self) -> Self::Found;
 
-    /// What is known outside of all frames.
+    /// Knowledge outside of all frames.
     fn outside(&self) -> Self::Here;
 
     /// A frame is entered.

@@ -251,7 +251,7 @@ impl<'a> ProcessSums<'a> {
     }
 }
 
-/// What finds the tiers of functions along the stacks of a metric.
+/// Finder of the tiers of functions along the stacks of a metric.
 fn tier_sums(paths: &Paths<'_>) -> TierSums {
     if paths.metric.is_sampled() { TierSums::new(paths.process) } else { TierSums::none() }
 }
