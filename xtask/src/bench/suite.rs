@@ -16,7 +16,7 @@ use crate::programs::{TEST_PACKAGES, dotnet, take_packages_of_kit};
 enum Of {
     /// The whole of `dotnet test`.
     Command,
-    /// What the test itself says that its work took, without the start of the host and of the collector.
+    /// Time that the test says its own work took, without the start of the host and of the collector.
     Test,
 }
 

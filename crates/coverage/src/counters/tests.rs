@@ -98,7 +98,7 @@ fn plan(body: &Body, chance: &mut Chance) -> MethodPlan {
     plan
 }
 
-/// How often each place was passed.
+/// Number of times that each place was passed.
 #[derive(Default)]
 struct Seen(HashMap<CounterPlace, u64>);
 
