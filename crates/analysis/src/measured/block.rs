@@ -109,7 +109,7 @@ impl Block {
 
 /// A property of events one after another.
 enum Values<T> {
-    /// The same of all.
+    /// One value of all.
     Same(T),
     Each(Vec<T>),
 }
