@@ -1,7 +1,7 @@
 //! Code that is to be inserted.
 
 use crate::instruction::size;
-use crate::{Error, Flow, Label, NewLocal, Opcode, Operand, Result};
+use crate::{Error, Flow, Label, Opcode, Operand, Result};
 
 /// An instruction of [`Code`].
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,6 +13,10 @@ pub(crate) struct Piece {
     /// Whether the operand counts the [new local variables](NewLocal), not those of the method.
     is_new_local: bool,
 }
+
+/// A local variable that inserted code gets for itself, see [`Edits::new_local`](crate::Edits::new_local).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewLocal(pub(crate) u16);
 
 /// A place within code that is to be inserted, see [`Code::mark`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

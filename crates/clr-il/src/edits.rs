@@ -1,6 +1,6 @@
 //! Wishes for changes of a method.
 
-use crate::{Code, Label};
+use crate::{Code, Label, NewLocal};
 
 /// Place for code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,10 +24,6 @@ pub enum ResultPlace {
     /// In the local variable with this number, which is of the type that the method returns and used by nobody else.
     Local(u16),
 }
-
-/// A local variable that inserted code gets for itself, see [`Edits::new_local`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NewLocal(pub(crate) u16);
 
 /// Wishes of code to be inserted into a method. Several authors' edits of one method are [merged](Self::merge) into one.
 ///

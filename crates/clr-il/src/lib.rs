@@ -60,8 +60,8 @@ mod write;
 
 pub use body::Body;
 pub use clause::{Clause, ClauseKind};
-pub use code::{Code, Mark};
-pub use edits::{Edits, NewLocal, ResultPlace};
+pub use code::{Code, Mark, NewLocal};
+pub use edits::{Edits, ResultPlace};
 pub use error::{Error, Result};
 pub use format::{check, length, length_by};
 pub use instruction::{Instruction, Operand};

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use crate::body_size::body_size;
 use crate::current_stack::NativeFrame;
 use crate::error::check;
-use crate::info::{IlMove, il_map_for_runtime};
+use crate::il_map::{IlMove, il_map_for_runtime};
 use crate::{ClassId, EventPipeProviderId, FunctionId, GcHandleId, Guid, ObjectId, Result, ThreadId};
 
 /// Answer to whether the compiler may inline a call.

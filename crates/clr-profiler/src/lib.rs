@@ -190,6 +190,7 @@ mod gate;
 mod guid;
 mod hooks;
 mod ids;
+mod il_map;
 mod info;
 mod load_log;
 mod log;
@@ -221,9 +222,10 @@ pub use ids::{
     AppDomainId, AssemblyId, CallerSp, ClassId, ClientId, EventPipeEventId, EventPipeProviderId, EventPipeSessionId,
     FunctionId, GcHandleId, ModuleId, ObjectId, ProcessId, ReJitId, ThreadId, Token,
 };
+pub use il_map::IlMove;
 pub use info::{
     AppDomainInfo, ArrayClass, ArrayObject, AssemblyInfo, ClassInfo, ClassLayout, ClauseKind, CodeRange,
-    DynamicFunction, EventDefinition, ExceptionClause, FunctionInfo, HandleKind, HeapRange, IlMove, IlRange, Inliners,
+    DynamicFunction, EventDefinition, ExceptionClause, FunctionInfo, HandleKind, HeapRange, IlRange, Inliners,
     ModuleFlags, ModuleInfo, NoStack, ObjectHandle, ProfilerInfo, ProviderConfig, ProviderState, Reference,
     RuntimeVersion, StackFrame, StackWalk, StaticAddress, StaticKind, StringLayout, Suspended, Utf16Text,
 };

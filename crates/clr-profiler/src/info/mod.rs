@@ -43,8 +43,6 @@ pub use lists::Inliners;
 pub use modules::{AppDomainInfo, AssemblyInfo, ModuleFlags, ModuleInfo};
 pub(crate) use process::LAST_WAIT;
 pub use process::Suspended;
-pub use rejit::IlMove;
-pub(crate) use rejit::il_map_for_runtime;
 pub use stacks::{NoStack, StackFrame, StackWalk};
 pub use statics::{StaticAddress, StaticKind};
 pub use strings::{StringLayout, Utf16Text};

@@ -2,7 +2,7 @@
 
 use clr_profiler_sys::control::IMethodMalloc;
 use clr_profiler_sys::info::{ICorProfilerInfo4, ICorProfilerInfo7, ICorProfilerInfo10};
-use clr_profiler_sys::structs::{COR_DEBUG_IL_TO_NATIVE_MAP, COR_IL_MAP};
+use clr_profiler_sys::structs::COR_DEBUG_IL_TO_NATIVE_MAP;
 use windows_core::{BOOL, HRESULT, Interface};
 
 use super::code::{il_ranges, ranges};
@@ -10,20 +10,9 @@ use super::{CodeRange, IlRange, ProfilerInfo, ask_array};
 use crate::body_size::body_size;
 use crate::call_context::{outside_collections, where_objects_may_move};
 use crate::error::check;
+use crate::il_map::il_map_for_runtime;
 use crate::unloads::InModule;
-use crate::{Error, FunctionId, HResult, ModuleId, ReJitId, Result, Token};
-
-/// An offset in a method's original IL and where it went in the changed one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made by profilers, field by field; the runtime takes no more")]
-pub struct IlMove {
-    /// Offset before.
-    pub old: u32,
-    /// Offset now.
-    pub new: u32,
-    /// Whether that is the very instruction, not just a near one.
-    pub is_exact: bool,
-}
+use crate::{Error, FunctionId, HResult, IlMove, ModuleId, ReJitId, Result, Token};
 
 impl ProfilerInfo {
     /// New IL, header and body, for a method that has not been compiled: in `module_load_finished` or
@@ -201,21 +190,6 @@ impl ProfilerInfo {
         })?;
         Ok(il_ranges(map))
     }
-}
-
-/// The entries of a map, and their number, in memory of the C library's that nobody owns yet.
-pub(crate) fn il_map_for_runtime(method: &'static str, map: &[IlMove]) -> Result<(u32, *mut COR_IL_MAP)> {
-    let entry = |one: &IlMove| COR_IL_MAP { old_offset: one.old, new_offset: one.new, accurate: one.is_exact.into() };
-    let entries: Vec<_> = map.iter().map(entry).collect();
-    let count = u32::try_from(entries.len()).map_err(|_| Error::new(HResult::INVALID_ARGUMENT, method))?;
-    // SAFETY: no pointers.
-    let memory = unsafe { libc::malloc(size_of_val(entries.as_slice()).max(1)) }.cast::<COR_IL_MAP>();
-    if memory.is_null() {
-        return Err(Error::new(HResult::OUT_OF_MEMORY, method));
-    }
-    // SAFETY: so much memory was just allocated.
-    unsafe { std::ptr::copy_nonoverlapping(entries.as_ptr(), memory, entries.len()) };
-    Ok((count, memory))
 }
 
 fn columns(methods: &[(ModuleId, Token)]) -> (Vec<usize>, Vec<u32>) {

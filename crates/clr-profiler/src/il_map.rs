@@ -1,0 +1,32 @@
+//! Maps from a method's original IL to the changed one.
+
+use clr_profiler_sys::structs::COR_IL_MAP;
+
+use crate::{Error, HResult, Result};
+
+/// An offset in a method's original IL and where it went in the changed one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made by profilers, field by field; the runtime takes no more")]
+pub struct IlMove {
+    /// Offset before.
+    pub old: u32,
+    /// Offset now.
+    pub new: u32,
+    /// Whether that is the very instruction, not just a near one.
+    pub is_exact: bool,
+}
+
+/// The entries of a map, and their number, in memory of the C library's that nobody owns yet.
+pub(crate) fn il_map_for_runtime(method: &'static str, map: &[IlMove]) -> Result<(u32, *mut COR_IL_MAP)> {
+    let entry = |one: &IlMove| COR_IL_MAP { old_offset: one.old, new_offset: one.new, accurate: one.is_exact.into() };
+    let entries: Vec<_> = map.iter().map(entry).collect();
+    let count = u32::try_from(entries.len()).map_err(|_| Error::new(HResult::INVALID_ARGUMENT, method))?;
+    // SAFETY: no pointers.
+    let memory = unsafe { libc::malloc(size_of_val(entries.as_slice()).max(1)) }.cast::<COR_IL_MAP>();
+    if memory.is_null() {
+        return Err(Error::new(HResult::OUT_OF_MEMORY, method));
+    }
+    // SAFETY: so much memory was just allocated.
+    unsafe { std::ptr::copy_nonoverlapping(entries.as_ptr(), memory, entries.len()) };
+    Ok((count, memory))
+}
