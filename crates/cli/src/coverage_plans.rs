@@ -72,7 +72,7 @@ fn never_loaded(path: &Path, filter: &Filter) -> Option<CoveragePlan> {
     let plans = module.methods().filter_map(|token| module.plan(token)).map(|plan| (module.source(plan.token), plan));
     let plans: Vec<_> = plans.filter(|(source, _)| passes(source)).collect();
     let planned = of_methods(&module, plans.into_iter().map(|(source, plan)| (plan, source)).collect());
-    (!planned.methods.is_empty()).then(|| CoveragePlan { module: u32::MAX, assembly, ..planned })
+    (!planned.methods.is_empty()).then_some(CoveragePlan { module: u32::MAX, assembly, ..planned })
 }
 
 /// Tokens of the methods that were recorded, by module, each with the fingerprint of its plan.

@@ -201,7 +201,7 @@ fn page_of<'a>(
     request: &Request,
     open: &impl Fn(&Comparison, &Request) -> Result<Report<'a>, Failure>,
 ) -> Result<Vec<Report<'a>>, Failure> {
-    let mut reports = vec![open(first, &request)?];
+    let mut reports = vec![open(first, request)?];
     for comparison in COMPARISONS.iter().filter(|one| one.name != first.name && one.is_possible(sides)) {
         let mut own = request.clone();
         // Filters that a view has no use for are those of others.
