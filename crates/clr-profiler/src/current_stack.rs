@@ -28,12 +28,6 @@ impl NativeFrame {
     pub const fn address(self) -> usize {
         self.0
     }
-
-    /// Frame pointer of the caller, if the compiler has kept it; else any number.
-    #[inline(always)]
-    pub(crate) fn of_caller() -> Self {
-        Self(arch::frame_pointer())
-    }
 }
 
 /// Words on the calling thread's stack from the call on upwards. Belongs to its thread.

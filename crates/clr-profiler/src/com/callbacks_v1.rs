@@ -11,7 +11,6 @@ use super::slices::{objects, slice};
 use super::start;
 use crate::call_stacks::Block;
 use crate::callback_args::{Inlining, ObjectsOfClass};
-use crate::current_stack::NativeFrame;
 use crate::error::check;
 use crate::{AssemblyId, ClassId, FunctionId, ModuleId, ObjectId};
 
@@ -141,12 +140,9 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
         S_OK
     }
 
-    unsafe fn ObjectAllocated(&self, object_id: usize, class_id: usize) -> HRESULT {
-        // First of all, as long as the register is the caller's.
-        let frame = NativeFrame::of_caller();
-        self.notify_with_objects(|p| {
-            p.object_allocated_in(ObjectId::new(object_id), ClassId::received(class_id), frame);
-        })
+    unsafe fn ObjectAllocated(&self, _object_id: usize, _class_id: usize) -> HRESULT {
+        // The runtime calls `framed::object_allocated`.
+        S_OK
     }
 
     unsafe fn ObjectsAllocatedByClass(
@@ -180,10 +176,9 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
         self.notify_in_collection(|p| p.root_references(roots))
     }
 
-    unsafe fn ExceptionThrown(&self, thrown_object_id: usize) -> HRESULT {
-        // First of all, as long as the register is the caller's.
-        let frame = NativeFrame::of_caller();
-        self.notify_with_objects(|p| p.exception_thrown_in(ObjectId::new(thrown_object_id), frame))
+    unsafe fn ExceptionThrown(&self, _thrown_object_id: usize) -> HRESULT {
+        // The runtime calls `framed::exception_thrown`.
+        S_OK
     }
 
     forward! { ExceptionSearchFunctionEnter ExceptionSearchFunctionLeave }

@@ -13,11 +13,9 @@ use super::object::{CallbackObject_Impl, S_OK};
 use super::slices::{slice, terminated_text, text};
 use super::start;
 use crate::callback_args::{
-    DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, MovedRanges, Roots, SurvivingRanges,
-    WeakTableElements,
+    DynamicIl, FunctionControl, GcReason, Generations, MovedRanges, Roots, SurvivingRanges, WeakTableElements,
 };
-use crate::current_stack::NativeFrame;
-use crate::{Error, EventPipeProviderId, FunctionId, GcHandleId, Guid, HResult, ModuleId, ObjectId, ThreadId, Token};
+use crate::{Error, FunctionId, GcHandleId, HResult, ModuleId, ObjectId, ThreadId, Token};
 
 impl ICorProfilerCallback2_Impl for CallbackObject_Impl {
     unsafe fn ThreadNameChanged(&self, thread_id: usize, cch_name: u32, name: *const u16) -> HRESULT {
@@ -205,37 +203,21 @@ impl ICorProfilerCallback9_Impl for CallbackObject_Impl {
 impl ICorProfilerCallback10_Impl for CallbackObject_Impl {
     unsafe fn EventPipeEventDelivered(
         &self,
-        provider: usize,
-        event_id: u32,
-        event_version: u32,
-        cb_metadata_blob: u32,
-        metadata_blob: *const u8,
-        cb_event_data: u32,
-        event_data: *const u8,
-        activity_id: *const GUID,
-        related_activity_id: *const GUID,
-        event_thread: usize,
-        num_stack_frames: u32,
-        stack_frames: *const usize,
+        _provider: usize,
+        _event_id: u32,
+        _event_version: u32,
+        _cb_metadata_blob: u32,
+        _metadata_blob: *const u8,
+        _cb_event_data: u32,
+        _event_data: *const u8,
+        _activity_id: *const GUID,
+        _related_activity_id: *const GUID,
+        _event_thread: usize,
+        _num_stack_frames: u32,
+        _stack_frames: *const usize,
     ) -> HRESULT {
-        // First of all, as long as the register is the caller's.
-        let frame = NativeFrame::of_caller();
-        // SAFETY: the runtime passes arrays of these lengths and, for the activities, null or a GUID.
-        let event = unsafe {
-            EventPipeEvent {
-                provider: EventPipeProviderId(provider),
-                event_id,
-                event_version,
-                metadata: slice(metadata_blob, cb_metadata_blob),
-                data: slice(event_data, cb_event_data),
-                activity: Guid::from_ptr(activity_id),
-                related_activity: Guid::from_ptr(related_activity_id),
-                thread: ThreadId(event_thread).non_null(),
-                stack: slice(stack_frames, num_stack_frames),
-                frame,
-            }
-        };
-        self.notify(|p| p.event_pipe_event_delivered(&event))
+        // The runtime calls `framed::event_pipe_event_delivered`.
+        S_OK
     }
 
     forward! { EventPipeProviderCreated }

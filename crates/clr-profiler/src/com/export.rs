@@ -5,7 +5,6 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-use clr_profiler_sys::callback::ICorProfilerCallback11;
 use clr_profiler_sys::class_factory::{IClassFactory, IClassFactory_Impl};
 use windows_core::{BOOL, GUID, HRESULT, Interface, implement};
 
@@ -41,7 +40,7 @@ impl IClassFactory_Impl for Factory_Impl {
                 stacks: OnceLock::new(),
                 mapper: OnceLock::new(),
             };
-            let callbacks: ICorProfilerCallback11 = callbacks.into();
+            let callbacks = callbacks.into_interface();
             // SAFETY: both pointers were checked and are the caller's.
             let answer = unsafe { callbacks.query(iid, object) };
             // Hooks and callbacks run on after the runtime's last `Release`.

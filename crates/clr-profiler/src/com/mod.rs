@@ -4,9 +4,11 @@
 #[macro_use]
 mod wire;
 
+mod arch;
 mod callbacks_v1;
 mod callbacks_v2_to_v11;
 mod export;
+mod framed;
 mod object;
 mod pin;
 mod slices;

@@ -1,12 +1,14 @@
 //! The callback object: dispatch to the profiler, and the panic boundary around each callback.
 
 use std::cell::Cell;
+use std::ptr::NonNull;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use clr_profiler_sys::callback::ICorProfilerCallback11;
-use windows_core::{HRESULT, implement};
+use clr_profiler_sys::callback::{ICorProfilerCallback11, ICorProfilerCallback11_Vtbl};
+use windows_core::{ComObject, HRESULT, implement};
 
+use super::framed;
 use crate::boundary::guard;
 use crate::call_context::{CallContext, during};
 use crate::call_stacks::FollowExceptions;
@@ -36,7 +38,19 @@ pub(super) struct CallbackObject {
     pub(super) mapper: OnceLock<Arc<dyn FunctionMapper>>,
 }
 
+/// Table that the runtime calls by.
+static TABLE: ICorProfilerCallback11_Vtbl =
+    framed::with_frames(CallbackObject_Impl::VTABLE_INTERFACE1_ICORPROFILERCALLBACK);
+
 impl CallbackObject {
+    /// The object as the runtime has it.
+    pub(super) fn into_interface(self) -> ICorProfilerCallback11 {
+        let object = Box::new(CallbackObject_Impl { interface1_icorprofilercallback: &TABLE, ..self.into_outer() });
+        // SAFETY: a new object counts one reference, which is the one that is given away. Its table differs from the one that
+        // it was made with in entries that take the same arguments and find the object as the others do.
+        unsafe { ComObject::<Self>::from_raw(NonNull::from(Box::leak(object))) }.into_interface()
+    }
+
     /// A callback begins, and ends when the answer is dropped.
     #[inline]
     fn under_way(&self) -> Option<Inside<'_>> {

@@ -2,7 +2,7 @@
 //!
 //! In a callback about an allocation the runtime may not always be asked: an object that nobody refers to yet would be lost if a
 //! collection ran. So callbacks do no more than follow frame pointers: the return addresses are mixed into one number, which is the
-//! same wherever the stack is, and of which frames that lie where they did have their part already. For a number that is new the runtime walks the stack, which gives addresses and nothing else. What code
+//! same wherever the stack is. For a number that is new the runtime walks the stack, which gives addresses and nothing else. What code
 //! lies at these is looked up by a thread of the agent's own, which then fills in the stacks of the records that wait for it.
 //!
 //! With `exact` beside `calls` a path is the edge of the tree that the thread stands on, whose functions are known at once.
@@ -32,6 +32,8 @@ const NATIVE_FRAMES: usize = 32;
 const LEAST: usize = 3;
 /// Frames of a path of edges, which is kept whole: nodes of a tree are told by all of it.
 const MOST_EDGES: usize = 4096;
+/// Path of objects whose path nobody knows: their stacks may differ, so none is looked up for all of them.
+const UNKNOWN: u64 = u64::MAX;
 /// Mark of paths that are edges.
 const OF_EDGES: u64 = 1 << 32;
 
@@ -130,14 +132,14 @@ impl Paths {
     pub(super) fn here(&self, thread: ThreadRecord, frame: NativeFrame, chain: &mut FrameChain) -> u64 {
         match self.frames {
             0 => 0,
-            _ if self.by_edges => edge_here(thread).map_or(u64::MAX, |here| OF_EDGES | u64::from(here.edge())),
+            _ if self.by_edges => edge_here(thread).map_or(UNKNOWN, |here| OF_EDGES | u64::from(here.edge())),
             frames => of_stack(frame, chain, frames + NATIVE_FRAMES),
         }
     }
 
     /// The number of the stack of the calling thread's path in the stack table, where it is known or can be at once.
     pub(super) fn number(&self, thread: ThreadRecord, path: u64) -> Option<u32> {
-        if path == 0 {
+        if path == 0 || path == UNKNOWN {
             return Some(0);
         }
         let known = self.tables().numbers.get(&path).copied();
@@ -235,7 +237,7 @@ impl Paths {
     fn keep(&self, stack: &Pending, number: u32) {
         let mut tables = self.tables();
         let is_gone = self.unloads.load(Ordering::Acquire) != stack.unloads;
-        if number != 0 && stack.path != u64::MAX && !is_gone {
+        if number != 0 && !is_gone {
             tables.remember(stack.path, number, self.limits.paths);
         }
     }
@@ -252,8 +254,8 @@ impl Paths {
 #[inline(never)]
 fn of_stack(frame: NativeFrame, chain: &mut FrameChain, most: usize) -> u64 {
     let mixed = CurrentStack::here().and_then(|stack| chain.follow(stack, frame, (LEAST, most), mix));
-    // 0 and the largest number have meanings of their own.
-    mixed.map_or(u64::MAX, |mixed| mixed.clamp(1, u64::MAX - 1))
+    // 0 has a meaning of its own, too.
+    mixed.map_or(UNKNOWN, |mixed| mixed.clamp(1, UNKNOWN - 1))
 }
 
 /// The path of the calling thread, whose record this is, in its tree.

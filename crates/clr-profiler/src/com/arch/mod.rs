@@ -1,0 +1,7 @@
+//! Callbacks that need the runtime's frame pointer: a module for each processor, of which the target's is re-exported.
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86_64::{event_pipe_event_delivered, exception_thrown, frame_of, object_allocated};
