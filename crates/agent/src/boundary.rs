@@ -7,7 +7,9 @@ static CAUGHT: AtomicU64 = AtomicU64::new(0);
 
 /// Runs `body`; a panic ends it quietly and is counted.
 pub(crate) fn guard(body: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(body)).is_err() {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
+        // Dropping the payload runs foreign code, which may panic itself.
+        std::mem::forget(payload);
         count_caught();
     }
 }

@@ -6,7 +6,7 @@ use clrscope_recording::events::{Kind, OwnedRecord};
 use clrscope_recording::model::Process;
 
 use super::{Session, calls};
-use crate::Agent;
+use crate::{Agent, hooks};
 
 fn shop() -> (FakeRuntime, FunctionId, FunctionId) {
     let runtime = FakeRuntime::new().module("Shop").class("Shop.Cart").method("Add").method("Sum").class("Shop.Full");
@@ -136,4 +136,32 @@ fn events_and_exceptions_go_on_after_a_stop() {
         Kind::EXCEPTION_SEARCH_CATCHER_FOUND,
     ];
     assert_eq!(kinds.map(|kind| count(&process, kind)), [5; 4]);
+}
+
+/// The tests' process ended by this, once: the thread of one recording ended while the next one began, whose instruments took the
+/// record for one that they had prepared, with a shadow stack at address 0.
+#[test]
+fn the_end_of_a_thread_that_an_earlier_recording_knew_harms_nobody() {
+    let (go, may_end) = std::sync::mpsc::channel::<()>();
+    let (over, is_over) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let session = Session::new();
+        let runtime = FakeRuntime::new();
+        let created = on(0, ThreadCreated(runtime.thread(1)));
+        let mut program = session.load(runtime, "events:threads", Events::NONE).expect("is loaded");
+        program.play(&[created, on(0, Shutdown())]);
+        assert_eq!(count(&session.process(), Kind::THREAD_CREATED), 1);
+        drop((program, session));
+        over.send(hooks::current_record().addr()).expect("a test that waits");
+        may_end.recv().expect("a test that goes on");
+    });
+    assert_eq!(is_over.recv(), Ok(0), "the thread's own word is empty");
+    let session = Session::new();
+    let (runtime, add, _) = shop();
+    let mut program = session.load(runtime, "calls", Events::NONE).expect("is loaded");
+    program.play(&[on(1, Enter(add)), on(1, Leave(add))]);
+    go.send(()).expect("a thread that waits");
+    thread.join().expect("the thread ends");
+    program.play(&[on(1, Enter(add)), on(1, Leave(add)), on(0, Shutdown())]);
+    assert_eq!(calls(&session.process(), "Shop.Cart::Add"), 2);
 }

@@ -69,6 +69,13 @@ impl ThreadTable {
         (index < self.len()).then(|| unsafe { ThreadRecord::from_address(address) })
     }
 
+    /// Whether the record at an address is one of this table. Reads nothing there.
+    #[must_use]
+    pub fn holds(&self, address: *const u8) -> bool {
+        let offset = address.addr().wrapping_sub(self.segment.content().addr());
+        offset < self.len() * thread::BYTES && offset.is_multiple_of(thread::BYTES)
+    }
+
     /// The living thread with this id of the operating system.
     #[must_use]
     pub fn find(&self, os_id: u32) -> Option<ThreadRecord> {

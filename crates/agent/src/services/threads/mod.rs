@@ -209,7 +209,12 @@ extern "C" fn thread_ended(record: *mut c_void) {
     fence(Ordering::SeqCst);
     guard(|| {
         let Some(registry) = REGISTRY.get() else { return };
-        // SAFETY: the key only ever holds a record's address.
+        // A thread that was seen by an earlier recording may be on its way here while the next one begins: its record may be
+        // gone, and nobody who follows threads now has prepared it.
+        if !registry.writer.threads().holds(record.cast()) {
+            return;
+        }
+        // SAFETY: an address of a record of the table that is in use.
         let record = unsafe { ThreadRecord::from_address(record.cast()) };
         hooks::set_current_record(ptr::null_mut());
         if let Some(cpu) = clock::own_cpu_ns() {
@@ -224,6 +229,21 @@ extern "C" fn thread_ended(record: *mut c_void) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_holds_its_own_records_and_those_of_no_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let table = |name| ThreadTable::create(&folder.path().join(name)).expect("a table");
+        let (ours, others) = (table("ours.seg"), table("others.seg"));
+        let (first, second) = (ours.take().expect("a place").address(), ours.take().expect("a place").address());
+        assert!(ours.holds(first) && ours.holds(second) && !others.holds(first));
+        let not_taken = second.wrapping_add(thread::BYTES);
+        assert!(
+            [not_taken, first.wrapping_add(8), first.wrapping_sub(thread::BYTES), ptr::null_mut()]
+                .iter()
+                .all(|&address| !ours.holds(address))
+        );
+    }
 
     #[test]
     fn a_table_that_is_behind_is_not_told_of_as_full() {
