@@ -29,9 +29,9 @@ pub(crate) fn under_agent(command: &mut Command, request: &str, out: &Path) {
 
 /// The program does what it does without us.
 pub(crate) fn assert_unchanged(with: &Finished, bare: &Finished, place: &str) {
-    assert_eq!(with.stdout_text(), bare.stdout_text(), "{place}: stdout");
-    assert_eq!(with.stderr_text(), bare.stderr_text(), "{place}: stderr");
-    assert_eq!(with.status, bare.status, "{place}: exit");
+    // One comparison of everything: a program that died shows how.
+    let all = |run: &Finished| (run.status, run.stdout_text(), run.stderr_text());
+    assert_eq!(all(with), all(bare), "{place}: exit status, stdout, stderr, with the agent and bare");
 }
 
 /// Runs a fixture under the agent.
