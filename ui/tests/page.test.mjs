@@ -162,6 +162,23 @@ test("callers and callees are those of the tree", async () => {
   await close();
 });
 
+test("functions of the summary lead to their callers and callees, by mouse and by keys", async () => {
+  const { page, trouble, close } = await opened("sampled", { hash: "#tab=summary" });
+  const row = page.locator("[role=row]", { hasText: "App.Cart::Total" }).first();
+  await row.dblclick();
+  await page.waitForSelector("#panel[aria-labelledby='tab-callers'] .of");
+  assert.match(await page.innerText(".of h2"), /App\.Cart::Total/);
+  await page.goBack();
+  await row.click();
+  await page.click(".details button:has-text('Callers and callees')");
+  await page.waitForSelector("#panel[aria-labelledby='tab-callers'] .of");
+  await open(page, "timeline");
+  const ticks = await page.$$eval(".axis .ticks > span", (all) => all.map((tick) => tick.textContent));
+  assert.ok(ticks.length > 3 && ticks[0].startsWith("0") && new Set(ticks).size === ticks.length, ticks.join());
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
 test("a range of the timeline filters what has times", async () => {
   const { page, trouble, close } = await opened("recorded", { hash: "#tab=events" });
   await page.waitForSelector(".table-body .table-row");

@@ -1,7 +1,7 @@
 // The page: tabs, what is shared between them, keys that hold everywhere.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Document, Page } from "../data/document";
+import type { Document, Page, Section } from "../data/document";
 import { save, toCsv, toJson } from "../data/download";
 import { oneLine, time } from "../data/format";
 import { matchedIn, matching as matchingOf } from "../model/search";
@@ -187,6 +187,10 @@ export function App({ model }: { model: Model }) {
 
   const add = (change: Transform) => setChanges([...changes, change]);
   const lookAt = (func: number) => update({ tab: "callers", func: idOf(func) }, true);
+  const sectionFunctions = useMemo(
+    () => (model.paths.length > 0 ? { of: (section: Section) => model.functions.of(section), open: (func: number) => lookAt(func) } : undefined),
+    [model, page],
+  );
   const menuItems = (func: number, node: number | null) => {
     const path = node !== null && tree && !state.invert ? pathTo(tree, node) : null;
     const possible = KINDS.filter(({ kind }) => path !== null || (kind !== "F" && kind !== "M"));
@@ -307,7 +311,7 @@ export function App({ model }: { model: Model }) {
       <div id="panel" role="tabpanel" aria-labelledby={tab ? `tab-${tab.id}` : undefined} class={`panel ${tab?.form ?? ""}`}>
         {isWhole && documents.length > 0 && <p class="note warning">What is shown here are sums over the whole run: the chosen part of the time does not change them.</p>}
         {problem && <p class="note warning">{oneLine(problem)}</p>}
-        {tab?.form === "sections" && <Sections key={tab.id} documents={documents} search={state.search} range={state.range} sort={state.sort} onSort={(sort) => update({ sort })} />}
+        {tab?.form === "sections" && <Sections key={tab.id} documents={documents} search={state.search} range={state.range} sort={state.sort} onSort={(sort) => update({ sort })} functions={sectionFunctions} />}
         {tab?.form === "gc" && <Collections documents={documents} whole={page.recording.duration_ns} state={state} update={update} dark={dark} />}
         {tab?.form === "dominators" && documents[0]?.main && <Dominators document={documents[0]} search={state.search} dark={dark} />}
         {tab?.form === "coverage" && documents[0]?.main && <Coverage document={documents[0]} state={state} update={update} />}

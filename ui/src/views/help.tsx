@@ -13,7 +13,7 @@ const KEYS: [string, string][] = [
   ["Backspace, browser's back", "undo the last change"],
   ["arrow keys", "walk through frames and rows; in the tree Right and Left open and close"],
   ["*", "tree: open all below"],
-  ["Enter, double click", "flame graph: zoom to the frame; tree: open; functions: callers and callees"],
+  ["Enter, double click", "flame graph: zoom to the frame; tree: open; functions, also those of the summary and of lines: callers and callees"],
   ["W A S D", "flame graph: move up, left, down, right; timeline: W and S zoom, A and D move"],
   ["+ and -, Ctrl+wheel", "flame graph and timeline: zoom; in the flame graph drag or Shift+wheel moves"],
   ["0", "flame graph and timeline: show all"],

@@ -13,10 +13,12 @@ interface Props {
   range: [number, number] | null;
   sort: string;
   onSort(sort: string): void;
+  /** The functions that the rows of a section are about, -1 for others, and what leads on to one of them. */
+  functions?: { of(section: Section): Int32Array; open(func: number): void };
 }
 
 /** All sections of some documents. */
-export function Sections({ documents, search, range, sort, onSort }: Props) {
+export function Sections({ documents, search, range, sort, onSort, functions }: Props) {
   const sections = documents.flatMap((document) => document.sections.map((section) => ({ document, section })));
   const visible = sections.filter(({ section }) => isShown(section));
   return (
@@ -30,6 +32,7 @@ export function Sections({ documents, search, range, sort, onSort }: Props) {
           range={range}
           sort={sort}
           onSort={onSort}
+          functions={functions}
         />
       ))}
     </div>
@@ -51,11 +54,14 @@ interface OneProps extends Omit<Props, "documents"> {
   title: string | null;
 }
 
-function OneSection({ section, title, search, range, sort, onSort }: OneProps) {
+function OneSection({ section, title, search, range, sort, onSort, functions }: OneProps) {
   const { style, left_out: leftOut, note, nothing, what } = section.packed;
   const [open, setOpen] = useState<number | null>(null);
   const columns = useMemo(() => tableColumns(section), [section]);
   const rows = useMemo(() => matchingRows(section, columns, search, range), [section, columns, search, range]);
+  const about = useMemo(() => functions?.of(section), [functions, section]);
+  const functionAt = (row: number) => about?.[row] ?? -1;
+  const lead = (row: number) => (functionAt(row) < 0 ? undefined : () => functions?.open(functionAt(row)));
   const heading = title && <h2>{oneLine(title)}</h2>;
   if (section.rows === 0) return <section>{heading}<p class="nothing">{nothing}</p></section>;
   if (style === "notes") return <section>{heading}<Notes section={section} /></section>;
@@ -72,12 +78,13 @@ function OneSection({ section, title, search, range, sort, onSort }: OneProps) {
         onSort={onSort}
         selected={open}
         onSelect={(row) => setOpen(row)}
+        onOpen={(row) => (lead(row) ?? (() => setOpen(row)))()}
         below={(row) => section.below(row)}
       />
       {rows.length < section.rows && <p class="note">{count(rows.length)} of {count(section.rows)} rows: those that match the search{range ? " and lie in the chosen part of the time" : ""}.</p>}
       {leftOut > 0 && <p class="note warning">This page has {count(section.rows)} of {count(all)} {what}: the others had no room in it. The command line shows all.</p>}
       {note && <p class="note">{oneLine(note)}</p>}
-      {open !== null && <Details section={section} row={open} onClose={() => setOpen(null)} />}
+      {open !== null && <Details section={section} row={open} onLead={lead(open)} onClose={() => setOpen(null)} />}
     </section>
   );
 }
@@ -129,11 +136,22 @@ export function tableColumn(column: Column): TableColumn {
     key: column.key,
     title: column.title,
     numeric,
-    width: numeric ? (column.kind === "share" ? 8 : Math.max(11, column.title.length + 3)) : column.kind === "function" ? 60 : column.key === "message" || column.key === "text" ? 50 : 26,
+    width: widthOf(column, numeric),
+    least: column.kind === "function" ? 32 : undefined,
+    isPath: column.key === "file" || column.key === "path",
     text,
     order: (row) => (numeric ? column.number(row) : text(row).toLowerCase()),
-    bar: column.kind === "share" ? (row) => column.number(row) : undefined,
+    // Bounds of a share are no shares of their own.
+    bar: column.kind === "share" && !/_(low|high)$/.test(column.key) ? (row) => column.number(row) : undefined,
   };
+}
+
+/** Columns of letters. */
+function widthOf(column: Column, numeric: boolean): number {
+  if (numeric) return column.kind === "share" ? 8 : Math.max(column.kind === "number" ? 7 : 10, column.title.length + 2);
+  if (column.kind === "function") return 60;
+  if (column.key === "tiers") return 16;
+  return column.key === "message" || column.key === "text" ? 50 : 26;
 }
 
 function matchingRows(section: Section, columns: TableColumn[], search: string, range: [number, number] | null): number[] {
@@ -149,10 +167,11 @@ function matchingRows(section: Section, columns: TableColumn[], search: string, 
 }
 
 /** Everything that is known of a row. */
-function Details({ section, row, onClose }: { section: Section; row: number; onClose(): void }) {
+function Details({ section, row, onLead, onClose }: { section: Section; row: number; onLead?: () => void; onClose(): void }) {
   return (
     <aside class="details" aria-label="Details of the row">
       <button type="button" class="close" onClick={onClose} aria-label="Close the details">×</button>
+      {onLead && <button type="button" onClick={onLead}>Callers and callees</button>}
       <dl>
         {section.columns.map((column) => {
           const found = column.value(row);

@@ -9,6 +9,10 @@ export interface TableColumn {
   numeric: boolean;
   /** Columns of letters. */
   width: number;
+  /** Columns of letters at least on a wide screen, where those are more than of other words. */
+  least?: number;
+  /** Paths, of which the end tells most. */
+  isPath?: boolean;
   text(row: number): string;
   /** What rows are ordered by; rows keep their order where two are the same. */
   order(row: number): number | string;
@@ -40,8 +44,8 @@ export function Table(props: Props) {
   const list = useVirtual(ordered.length, scroll);
   const [at, setAt] = useState(0);
   // Letters and the gaps between columns; below that the table is scrolled.
-  const words = innerWidth < 600 ? 15 : 24;
-  const least = columns.reduce((sum, column) => sum + (column.numeric ? column.width : Math.min(column.width, words)) + 1.5, 2);
+  const words = (column: TableColumn) => Math.min(column.width, innerWidth < 600 ? 15 : (column.least ?? 22));
+  const least = columns.reduce((sum, column) => sum + (column.numeric ? column.width : words(column)) + 1.5, 2);
   const id = useMemo(() => `table${Math.random().toString(36).slice(2)}`, []);
 
   useEffect(() => setAt((now) => Math.min(now, Math.max(0, ordered.length - 1))), [ordered.length]);
@@ -64,7 +68,7 @@ export function Table(props: Props) {
     event.preventDefault();
     event.stopPropagation();
   };
-  const grid = { "grid-template-columns": columns.map((column) => (column.numeric ? `${column.width}ch` : `minmax(${Math.min(column.width, words)}ch, ${column.width}fr)`)).join(" ") };
+  const grid = { "grid-template-columns": columns.map((column) => (column.numeric ? `${column.width}ch` : `minmax(${words(column)}ch, ${column.width}fr)`)).join(" ") };
 
   return (
     <div
@@ -132,7 +136,7 @@ export function Table(props: Props) {
                   const bar = column.bar?.(row);
                   const mark = column.mark?.(row);
                   return (
-                    <div role="gridcell" key={column.key} class={column.numeric ? "numeric" : ""} title={[text, ...below].join("\n")}>
+                    <div role="gridcell" key={column.key} class={column.numeric ? "numeric" : column.isPath ? "path" : ""} title={[text, ...below].join("\n")}>
                       {bar !== undefined && bar > 0 && <span class="bar" style={{ width: `${Math.min(100, bar * 100)}%` }} />}
                       {mark && <span class="mark" style={{ background: mark }} />}
                       <span class="cell-text">{text}</span>

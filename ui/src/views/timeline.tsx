@@ -124,6 +124,7 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
         <span class="faint">{count(lanes.lanes.length)} {lanes.lanes.length === 1 ? "thread" : "threads"}, {lanes.title.toLowerCase().replace("cpu", "CPU")} in pieces of {time(lanes.piece)}; drag over a strip to choose a part of the time, W and S or Ctrl+wheel zoom</span>
       </div>
       <div class="lanes" ref={scroll} tabIndex={0} role="region" aria-label="Threads over time; the tab Threads has the sums as a table" onKeyDown={onKeyDown} onPointerDown={onDown} onPointerMove={onMove} onPointerUp={onUp} onPointerLeave={() => setTold("")}>
+        <Axis seen={seen} />
         <div style={{ height: `${list.height}px`, position: "relative" }}>
           {list.items.map((item) => {
             const lane = lanes.lanes[item.index];
@@ -140,6 +141,25 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
       <div class="legend">
         {STATES.filter((one) => one.names.some((name) => lanes.kinds.includes(name))).map((one) => <span key={one.label}><span class="mark" style={{ background: one.colour }} />{one.label}</span>)}
         {Object.entries(SHAPES).filter(([kind]) => present.has(kind as Marker["kind"])).map(([kind, { label, shape, colour }]) => <span key={kind}><span style={{ color: colour }}>{shape}</span> {label}</span>)}
+      </div>
+    </div>
+  );
+}
+
+/** Times of what is in sight. */
+function Axis({ seen: [from, to] }: { seen: [number, number] }) {
+  const wide = Math.max(1, to - from);
+  const power = 10 ** Math.floor(Math.log10(wide / 8));
+  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => wide / one <= 8) ?? wide;
+  const first = Math.ceil(from / step);
+  const ticks = Array.from({ length: Math.floor(to / step) - first + 1 }, (_, at) => (first + at) * step);
+  const [unit, name] = to >= 1e9 ? [1e9, "s"] : to >= 1e6 ? [1e6, "ms"] : [1e3, "µs"];
+  const digits = Math.max(0, -Math.floor(Math.log10(step / unit) + 1e-9));
+  return (
+    <div class="lane axis" aria-hidden="true">
+      <span />
+      <div class="ticks">
+        {ticks.map((tick) => <span key={tick} style={{ left: `${((tick - from) / wide) * 100}%` }}>{(tick / unit).toFixed(digits)} {name}</span>)}
       </div>
     </div>
   );
