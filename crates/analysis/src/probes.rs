@@ -48,10 +48,14 @@ impl ProbeRow {
         self.total_ns.checked_div(self.ended())
     }
 
-    /// Time within which `percent` of the calls that ended did, 3 % more or less; `None` where none ended.
+    /// Time within which `percent` of the calls that ended did, 3 % more or less, for all of them that of the longest; `None` where
+    /// none ended.
     #[must_use]
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
         let ended = self.ended();
+        if ended > 0 && percent >= 100 {
+            return Some(self.max_ns);
+        }
         let rank = (u128::from(ended) * u128::from(percent)).div_ceil(100).max(1);
         let mut seen = 0;
         let found = self.durations.iter().find(|(_, calls)| {
