@@ -15,7 +15,7 @@ use super::raw::RawSample;
 /// Bytes of a stack that are looked at: more than the runtime's frames between a callback and the code that needed the type.
 const BYTES: usize = 6 << 10;
 /// Stacks that are taken between two rounds of the draining thread.
-const IN_A_ROUND: usize = 8;
+const IN_A_ROUND: usize = LEAST;
 /// Stacks that must have been seen before anything is said, and those after which no more are taken.
 const LEAST: usize = 24;
 const MOST: usize = 64;
