@@ -6,16 +6,19 @@ use std::time::Instant;
 
 use clrscope_recording::pack;
 use clrscope_recording::testing::many::Many;
+use clrscope_recording::testing::many_calls;
 
-const USAGE: &str = "usage: cargo xtask large FILE.clrs [--samples N] [--stacks N] [--threads N]";
+const USAGE: &str = "usage: cargo xtask large FILE.clrs [--samples N] [--stacks N] [--threads N] [--nodes N]";
 
-/// Writes the recording: 10 million samples with a million stacks on 500 threads, unless asked for others.
+/// Writes the recording: 10 million samples with a million stacks on 500 threads, unless asked for others; with
+/// `--nodes` trees of calls instead, of so many nodes in all.
 ///
 /// # Errors
 /// A sentence: the usage, or why the file can't be written.
 #[expect(clippy::print_stdout, reason = "a command line tool")]
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let (file, options) = arguments.split_first().ok_or(USAGE)?;
+    let mut nodes = None;
     let mut shape = Many { samples: 10_000_000, stacks: 1_000_000, threads: 500 };
     for pair in options.chunks(2) {
         let [name, value] = pair else { return Err(USAGE.to_owned()) };
@@ -24,14 +27,20 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             "--samples" => shape.samples = value,
             "--stacks" => shape.stacks = value,
             "--threads" => shape.threads = value,
+            "--nodes" => nodes = Some(value),
             _ => return Err(USAGE.to_owned()),
         }
     }
     let began = Instant::now();
-    let recording = shape.recording();
+    let (recording, made) = match nodes {
+        Some(nodes) => {
+            (many_calls::recording(nodes, shape.threads), format!("{nodes} nodes on {} threads", shape.threads))
+        }
+        None => (shape.recording(), format!("{shape:?}")),
+    };
     let out = File::create(file).map_err(|error| error.to_string())?;
     pack::write(&recording, &mut BufWriter::new(out)).map_err(|error| error.to_string())?;
     let size = std::fs::metadata(file).map_or(0, |found| found.len());
-    println!("{file}: {} MB, {shape:?}, made in {:.1?}", size / 1_000_000, began.elapsed());
+    println!("{file}: {} MB, {made}, made in {:.1?}", size / 1_000_000, began.elapsed());
     Ok(())
 }

@@ -1,16 +1,14 @@
-//! Time that the answers of a served page take on a made-up recording: `cargo run --release -p clrscope-report --example
-//! served_cost -- FILE [SAMPLES] [STACKS] [THREADS]`. Where there is no such file, the recording is made and packed into it; run
-//! it again to read it with a fresh process. With `page` in place of the numbers, the time and size of the page in one file.
+//! Time that answers about a recording take as a page asks for them: `cargo run --release -p clrscope-report --example
+//! served_cost -- FILE [QUESTION ...]`. Files as large as they may be are made by `cargo xtask large`. A question is one as the
+//! page asks it (`key=tree.cpu&threads=7.3`), or `page`, which is the page in one file; without any, all documents are asked
+//! for, and some of them with filters.
 #![expect(clippy::print_stdout, reason = "the figures are its result")]
 
-use std::fs::File;
-use std::io::BufWriter;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 
-use clrscope_recording::pack;
-use clrscope_recording::testing::many::Many;
-use clrscope_report::{Request, Served, Wanted};
+use clrscope_recording::model::Recording;
+use clrscope_report::{Format, Request, Served, Wanted};
 
 /// Processor time of this process so far, seconds.
 fn cpu_seconds() -> f64 {
@@ -34,56 +32,51 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     result
 }
 
+/// The page in one file.
+fn page(recording: &Recording) -> usize {
+    let summary = clrscope_report::view("summary").expect("a view");
+    let report = summary.open(recording, &Request::default()).expect("an answer");
+    let mut out = Vec::new();
+    report.write(Format::Html, 0, &mut out).expect("memory takes all");
+    out.len()
+}
+
+/// Every document; summary, trees and functions with filters, too.
+fn questions(served: &Served<'_>, recording: &Recording) -> Vec<String> {
+    let whole = recording.run.duration_ns;
+    let part = format!("since={}&until={}", whole / 10, whole / 2);
+    let narrow = format!("since={}&until={}", whole / 10, whole / 9);
+    let process = recording.processes.first();
+    let thread = process.and_then(|process| Some(format!("{}.{}", process.pid, process.threads.first()?.id)));
+    let threads = format!("threads={}", thread.unwrap_or_default());
+    let mut all = Vec::new();
+    for key in served.keys() {
+        let of_tree = if key.starts_with("tree.") { process.map(|process| process.pid) } else { None };
+        let below = of_tree.map(|pid| [format!("below={pid}.0.0"), format!("below={pid}.0.0.0.0.0")]);
+        let filters = match key.split('.').next() {
+            Some("summary" | "tree" | "functions") => vec![part.clone(), narrow.clone(), threads.clone()],
+            _ => Vec::new(),
+        };
+        let question = |filter: String| format!("key={key}&{filter}");
+        all.push(format!("key={key}"));
+        all.extend(below.into_iter().flatten().chain(filters).map(question));
+    }
+    all
+}
+
 fn main() {
-    let number = |at, default| std::env::args().nth(at).and_then(|a| a.parse().ok()).unwrap_or(default);
-    let file = std::env::args().nth(1).expect("a file");
-    let shape = Many { samples: number(2, 10_000_000), stacks: number(3, 1_000_000), threads: number(4, 500) };
-    let file = Path::new(&file);
-    if !file.exists() {
-        let recording = timed("make", || shape.recording());
-        let mut out = BufWriter::new(File::create(file).expect("a new file"));
-        timed("pack", || pack::write(&recording, &mut out).expect("packed"));
-        return;
-    }
-    if std::env::args().nth(2).as_deref() == Some("page") {
-        let recording = timed("open", || clrscope_recording::open(file).expect("a recording"));
-        let mut out = Vec::new();
-        let summary = clrscope_report::view("summary").expect("a view");
-        let report = timed("summary", || summary.open(&recording, &Request::default()).expect("an answer"));
-        timed("page", || report.write(clrscope_report::Format::Html, 0, &mut out).expect("memory takes all"));
-        println!("{} KB", out.len() / 1_000);
-        return;
-    }
-    println!("{} MiB", file.metadata().map_or(0, |m| m.len()) >> 20);
-    let recording = timed("open", || clrscope_recording::open(file).expect("a recording"));
+    let mut arguments = std::env::args().skip(1);
+    let file = PathBuf::from(arguments.next().expect("a file"));
+    let asked: Vec<String> = arguments.collect();
+    println!("{} MiB", file.metadata().map_or(0, |found| found.len()) >> 20);
+    let recording = timed("open", || clrscope_recording::open(&file).expect("a recording"));
     let served = Served::new(&recording, Request::default());
     timed("index", || served.index(1, false).len());
-    let whole = recording.run.duration_ns;
-    let part = format!("&since={}&until={}", whole / 10, whole / 2);
-    let narrow = format!("&since={}&until={}", whole / 10, whole / 9);
-    for question in [
-        "key=summary".to_owned(),
-        "key=tree.cpu".to_owned(),
-        "key=tree.cpu&below=7.0.0".to_owned(),
-        "key=tree.cpu&below=7.0.0.0.0.0".to_owned(),
-        format!("key=tree.cpu{part}"),
-        format!("key=tree.cpu{narrow}"),
-        "key=tree.cpu&threads=7.3".to_owned(),
-        "key=tree.cpu&threads=7.3.4.5.6".to_owned(),
-        "key=functions.cpu".to_owned(),
-        format!("key=functions.cpu{part}"),
-        "key=functions.cpu&threads=7.3".to_owned(),
-        "key=timeline".to_owned(),
-        "key=threads".to_owned(),
-        "key=modules".to_owned(),
-        "key=conditions".to_owned(),
-        "key=losses".to_owned(),
-        "key=lines.cpu".to_owned(),
-        "key=summary&threads=7.3".to_owned(),
-        format!("key=summary{part}"),
-    ] {
-        let wanted = Wanted::parse(&question).expect("a question");
-        let size = timed(&question, || served.document(&wanted).expect("an answer").len());
+    for question in if asked.is_empty() { questions(&served, &recording) } else { asked } {
+        let size = timed(&question, || match question.as_str() {
+            "page" => page(&recording),
+            _ => served.document(&Wanted::parse(&question).expect("a question")).expect("an answer").len(),
+        });
         println!("{:>60} KB", size / 1_000);
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use clrscope_recording::model::{Process, StackFrame};
+use clrscope_recording::parallel::fold;
 
 use super::children::Children;
 use crate::measured::{Measured, name_of};
@@ -12,6 +13,7 @@ use crate::samples::Folded;
 
 /// Nodes in depth-first preorder; the first stands for the threads themselves. Stacks are in the order of the nodes at which
 /// they end, so that those of a subtree stand together.
+#[derive(PartialEq)]
 pub(crate) struct Shape {
     functions: Vec<u32>,
     /// One past the last node of each subtree.
@@ -33,7 +35,80 @@ impl Shape {
         just_my_code: bool,
     ) -> Arc<Self> {
         let folds = if just_my_code { ", own code" } else { "" };
-        process.derived.get(&format!("{}{folds}", name_of(metric)), || Making::new(measured, folded).make())
+        process.derived.get(&format!("{}{folds}", name_of(metric)), || Self::made(measured, folded, BRANCHINGS))
+    }
+
+    /// The paths, of which the parts behind so many branchings are made on all processors.
+    pub(super) fn made(measured: &Measured, folded: Option<&Folded>, branchings: usize) -> Self {
+        let children = Children::of(measured);
+        let mut trunk = Making::new(measured, folded, &children, branchings);
+        trunk.grow(|making, called| making.gather_outermost(called));
+        let cuts = std::mem::take(&mut trunk.cuts);
+        let new = || (Making::new(measured, folded, &children, usize::MAX), Vec::new());
+        let grown = fold(cuts.len(), new, |(making, branches), at| {
+            let (node, stack) = (making.shape.functions.len(), making.shape.stacks.len());
+            making.grow(|_, called| called.extend_from_slice(&cuts[at].called));
+            // Without the node that stands for the one that called them.
+            let nodes = node + 1..making.shape.functions.len();
+            branches.push((at, Branch { nodes, stacks: stack..making.shape.stacks.len() }));
+        });
+        let shapes: Vec<(Self, Vec<(usize, Branch)>)> =
+            grown.into_iter().map(|(making, branches)| (making.shape, branches)).collect();
+        let trunk = trunk.shape;
+        drop(children);
+        trunk.joined(&cuts, &shapes)
+    }
+
+    /// A trunk with the branches that were made at its cuts, each in one of the shapes.
+    fn joined(self, cuts: &[Cut], shapes: &[(Self, Vec<(usize, Branch)>)]) -> Self {
+        let mut of_cuts: Vec<Option<(&Self, &Branch)>> = vec![None; cuts.len()];
+        for (shape, branches) in shapes {
+            branches.iter().for_each(|(at, branch)| of_cuts[*at] = Some((shape, branch)));
+        }
+        // Nodes of branches as far as each cut.
+        let mut inserted = 0;
+        let mut nodes_until = Vec::with_capacity(cuts.len());
+        for (cut, branch) in cuts.iter().zip(&of_cuts) {
+            inserted += branch.map_or(0, |(_, branch)| branch.nodes.len() as u32);
+            nodes_until.push((cut.node as u32, inserted));
+        }
+        // A cut behind a subtree's last node is one below that node.
+        let end_in_trunk = |end: u32| {
+            let cuts = nodes_until.partition_point(|(node, _)| *node <= end);
+            end + cuts.checked_sub(1).map_or(0, |last| nodes_until[last].1)
+        };
+        let stacks: usize = of_cuts.iter().flatten().map(|(_, branch)| branch.stacks.len()).sum();
+        let mut all = Self::with_capacity(self.functions.len() + inserted as usize, self.stacks.len() + stacks);
+        let (mut node, mut stack) = (0, 0);
+        for (cut, branch) in cuts.iter().zip(&of_cuts) {
+            all.append(&self, node..cut.node, stack..cut.stack, end_in_trunk);
+            (node, stack) = (cut.node, cut.stack);
+            if let Some((shape, branch)) = branch {
+                let (from, to) = (branch.nodes.start as u32, all.functions.len() as u32);
+                all.append(shape, branch.nodes.clone(), branch.stacks.clone(), |end| end - from + to);
+            }
+        }
+        all.append(&self, node..self.functions.len(), stack..self.stacks.len(), end_in_trunk);
+        all.first.push(all.stacks.len() as u32);
+        all
+    }
+
+    /// Takes over nodes and stacks of another shape that stand together in it; `end` says where a subtree ends here.
+    fn append(&mut self, other: &Self, nodes: Range<usize>, stacks: Range<usize>, end: impl Fn(u32) -> u32) {
+        let (from, to) = (stacks.start as u32, self.stacks.len() as u32);
+        self.functions.extend_from_slice(&other.functions[nodes.clone()]);
+        self.ends.extend(other.ends[nodes.clone()].iter().map(|&there| end(there)));
+        self.first.extend(other.first[nodes].iter().map(|&first| first - from + to));
+        self.stacks.extend_from_slice(&other.stacks[stacks]);
+    }
+
+    fn with_capacity(nodes: usize, stacks: usize) -> Self {
+        Self {
+            functions: Vec::with_capacity(nodes),
+            ends: Vec::with_capacity(nodes),
+            first: Vec::with_capacity(nodes + 1),
+            stacks: Vec::with_capacity(stacks),
+        }
     }
 
     /// Number of nodes.
@@ -67,10 +142,31 @@ impl Shape {
     }
 }
 
+/// Branchings on a path before the paths behind them are left to others.
+const BRANCHINGS: usize = 5;
+/// Cuts at most.
+const MOST_CUTS: usize = 1 << 14;
+
+/// Place in a trunk at which a branch is to be put: before a node, the caller being the one before, and before a stack.
+struct Cut {
+    node: usize,
+    stack: usize,
+    /// The frames that were called, with their functions.
+    called: Vec<(u32, u32)>,
+}
+
+/// Nodes and stacks of a branch in the shape that it was made in.
+struct Branch {
+    nodes: Range<usize>,
+    stacks: Range<usize>,
+}
+
 /// A node whose members are at the end of the list of all, from `first` on.
 struct Pending {
     function: u32,
     parent: u32,
+    /// Branchings above.
+    branchings: usize,
     first: usize,
 }
 
@@ -86,7 +182,10 @@ struct Left {
 struct Making<'m> {
     measured: &'m Measured,
     folded: Option<&'m Folded>,
-    children: Children,
+    children: &'m Children,
+    /// Branchings on a path before it is cut.
+    most: usize,
+    cuts: Vec<Cut>,
     /// Nodes to come, the next one last, and the frames that each is made of.
     pending: Vec<Pending>,
     members: Vec<u32>,
@@ -96,31 +195,27 @@ struct Making<'m> {
 }
 
 impl<'m> Making<'m> {
-    fn new(measured: &'m Measured, folded: Option<&'m Folded>) -> Self {
-        let children = Children::of(measured);
-        let mut shape = Shape { functions: Vec::new(), ends: Vec::new(), first: Vec::new(), stacks: Vec::new() };
-        if folded.is_none() {
-            let most = children.len();
-            [&mut shape.functions, &mut shape.ends, &mut shape.first].into_iter().for_each(|one| one.reserve(most));
-        }
-        let (pending, members, open) = (Vec::new(), Vec::new(), Vec::new());
-        Self { measured, folded, children, pending, members, open, shape }
+    fn new(measured: &'m Measured, folded: Option<&'m Folded>, children: &'m Children, most: usize) -> Self {
+        let shape = Shape::with_capacity(0, 0);
+        let (cuts, pending, members, open) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { measured, folded, children, most, cuts, pending, members, open, shape }
     }
 
-    fn make(mut self) -> Shape {
+    /// Adds a node of no function and what lies below it: first the frames that `gather` finds, with their functions.
+    fn grow(&mut self, gather: impl FnOnce(&mut Self, &mut Vec<(u32, u32)>)) {
         let mut called = Vec::new();
         let mut of_node = Vec::new();
-        self.begin(0, 0);
-        self.gather_outermost(&mut called);
-        self.plan(0, &mut called);
-        while let Some(Pending { mut function, mut parent, first }) = self.pending.pop() {
+        let root = self.begin(0, 0);
+        gather(self, &mut called);
+        self.plan(root, 0, &mut called);
+        while let Some(Pending { mut function, mut parent, branchings, first }) = self.pending.pop() {
             of_node.clear();
             of_node.extend(self.members.drain(first..));
             loop {
                 let node = self.begin(function, parent);
                 self.gather(&mut of_node, &mut called);
                 let &[(only, frame)] = called.as_slice() else {
-                    self.plan(node, &mut called);
+                    self.plan(node, branchings, &mut called);
                     break;
                 };
                 // Most frames call one other: there is nothing to plan.
@@ -133,8 +228,6 @@ impl<'m> Making<'m> {
         while let Some(node) = self.open.pop() {
             self.shape.ends[node as usize] = self.shape.len();
         }
-        self.shape.first.push(self.shape.stacks.len() as u32);
-        self.shape
     }
 
     /// Adds a node.
@@ -201,14 +294,20 @@ impl<'m> Making<'m> {
         }
     }
 
-    /// Puts the nodes that frames make below a node before all others that are to come. Empties the list of frames.
-    fn plan(&mut self, parent: u32, called: &mut Vec<(u32, u32)>) {
+    /// Puts the nodes that frames make below a node before all others that are to come, or leaves them to others. Empties the
+    /// list of frames.
+    fn plan(&mut self, parent: u32, branchings: usize, called: &mut Vec<(u32, u32)>) {
+        if branchings >= self.most && self.cuts.len() < MOST_CUTS && !called.is_empty() {
+            let (node, stack) = (self.shape.functions.len(), self.shape.stacks.len());
+            return self.cuts.push(Cut { node, stack, called: std::mem::take(called) });
+        }
         if called.len() > 1 {
             called.sort_unstable();
         }
+        let branchings = branchings.saturating_add(1);
         // The last is taken first.
         for node in called.chunk_by(|a, b| a.0 == b.0).rev() {
-            self.pending.push(Pending { function: node[0].0, parent, first: self.members.len() });
+            self.pending.push(Pending { function: node[0].0, parent, branchings, first: self.members.len() });
             self.members.extend(node.iter().map(|(_, frame)| *frame));
         }
         called.clear();

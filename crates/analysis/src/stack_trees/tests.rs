@@ -310,3 +310,18 @@ fn owners_and_edges_that_are_found_along_stacks_are_those_of_trees() {
         assert_eq!(found(&merged), found(&apart), "{seed} {query:?}");
     }
 }
+
+#[test]
+fn trees_that_many_make_are_the_one_that_a_single_worker_makes() {
+    for seed in 0..40 {
+        let recording = recording(seed);
+        let process = &recording.processes[0];
+        let query = Query { just_my_code: seed % 2 == 1, ..Query::default() };
+        let stacks = SummedStacks::of(&recording, process, &query, &SAMPLED_CPU).expect("samples");
+        let made = |branchings| Shape::made(&stacks.measured, stacks.folded.as_ref(), branchings);
+        let whole = made(usize::MAX);
+        for branchings in 0..5 {
+            assert!(made(branchings) == whole, "{seed}, cut behind {branchings}");
+        }
+    }
+}

@@ -8,6 +8,7 @@ pub mod heap;
 mod instruments;
 pub mod logs;
 pub mod many;
+pub mod many_calls;
 pub mod mutate;
 pub mod samples;
 pub mod synthetic;

@@ -21,6 +21,8 @@ use crate::views::answer_again;
 const MOST_FORESTS: usize = 4;
 /// Trees with no more nodes are answered whole.
 const SMALL: usize = 10_000;
+/// A page of a recording with more frames in its stacks opens at the flame graph: a summary of it takes seconds.
+const MANY_FRAMES: usize = 2_000_000;
 /// Nodes with a smaller share of what is shown are narrower than a pixel.
 const LEAST_SHARE: f64 = 1.0 / 3_000.0;
 
@@ -106,20 +108,23 @@ pub struct Served<'a> {
     heaps: Arc<Heaps<'a>>,
     /// By the query that they answer, the one that was asked last at the end.
     forests: RefCell<Vec<(Query, Arc<Forest<'a>>)>>,
+    /// Frames in stacks from which on the page opens at the flame graph.
+    many_frames: usize,
 }
 
 impl<'a> Served<'a> {
     /// Answers about a recording, under the filters of a request.
     #[must_use]
     pub fn new(recording: &'a Recording, asked: Request) -> Self {
-        Self { recording, asked, heaps: Arc::new(Heaps::of(recording)), forests: RefCell::default() }
+        let heaps = Arc::new(Heaps::of(recording));
+        Self { recording, asked, heaps, forests: RefCell::default(), many_frames: MANY_FRAMES }
     }
 
     /// Another who answers about the same recording, on another thread; snapshots of the heap are read once for both.
     #[must_use]
     pub fn beside(&self) -> Self {
         let (asked, heaps) = (self.asked.clone(), Arc::clone(&self.heaps));
-        Self { recording: self.recording, asked, heaps, forests: RefCell::default() }
+        Self { asked, heaps, forests: RefCell::default(), ..*self }
     }
 
     /// The list of documents and what belongs to all of them, as JSON: `revision` tells apart what was read of a recording that
@@ -136,13 +141,21 @@ impl<'a> Served<'a> {
         let threads: Vec<_> = threads.collect();
         let more = json!({ "revision": revision, "growing": growing, "threads": threads, "documents": documents });
         let more = more.to_string();
-        with_members(&about(self.recording, "summary"), &more[1..more.len() - 1])
+        with_members(&about(self.recording, self.opens_at()), &more[1..more.len() - 1])
     }
 
-    /// Names of the documents, of which none has been answered yet.
+    /// Names of the documents, of which none has been answered yet: first those of the view that the page opens at.
     #[must_use]
     pub fn keys(&self) -> Vec<String> {
-        self.recorded().iter().map(Planned::key).collect()
+        let mut all = self.recorded();
+        all.sort_by_key(|planned| planned.view.name != self.opens_at());
+        all.iter().map(Planned::key).collect()
+    }
+
+    /// Name of the view that the page opens at.
+    fn opens_at(&self) -> &'static str {
+        let frames: usize = self.recording.processes.iter().map(|process| process.stacks.len()).sum();
+        if frames > self.many_frames { "tree" } else { "summary" }
     }
 
     /// Documents of what was recorded.
@@ -250,7 +263,26 @@ fn is_small(forest: &Forest<'_>, wanted: &Wanted) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use clrscope_recording::model::ThreadRole;
+    use clrscope_recording::testing::samples::HandSampled;
+
     use super::*;
+
+    #[test]
+    fn a_page_of_many_stacks_opens_at_the_flame_graph_which_is_made_first() {
+        let mut sampled = HandSampled::default();
+        let main = sampled.thread("main", ThreadRole::Main);
+        sampled.cpu(main, 1, "App::Main > App::Work");
+        let recording = sampled.recording();
+        let mut served = Served::new(&recording, Request::default());
+        let opens = |served: &Served<'_>| {
+            let index: serde_json::Value = serde_json::from_str(&served.index(1, false)).expect("JSON");
+            (index["open"].as_str().expect("a view").to_owned(), served.beside().keys()[0].clone())
+        };
+        assert_eq!(opens(&served), ("summary".to_owned(), "summary".to_owned()));
+        served.many_frames = 1;
+        assert_eq!(opens(&served), ("tree".to_owned(), "tree.cpu".to_owned()));
+    }
 
     #[test]
     fn what_is_asked_for_stands_in_the_address() {
