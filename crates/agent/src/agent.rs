@@ -15,7 +15,7 @@ use crate::startup::{self, Running};
 
 /// The agent.
 pub struct Agent {
-    running: &'static Running,
+    pub(crate) running: &'static Running,
     beginning: Beginning,
 }
 

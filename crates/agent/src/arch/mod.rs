@@ -8,5 +8,6 @@ pub(crate) mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
-    ArgumentRegisters, ResultRegisters, StubRegisters, current_record, set_current_record, stopped_flag, ticks,
+    ArgumentRegisters, LONGEST_CALL, ResultRegisters, StubRegisters, current_record, follows_call, set_current_record,
+    stopped_flag, ticks,
 };

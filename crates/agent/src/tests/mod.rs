@@ -1,6 +1,7 @@
 //! The agent meets the framework's fake runtime: start-up, what is passed on, names, stop and start again.
 
 mod attach;
+mod code;
 mod event_pipe;
 mod fan_out;
 mod functions;

@@ -1,9 +1,11 @@
 //! x86-64, by the System V convention.
 
+mod calls;
 mod registers;
 pub(crate) mod stubs;
 mod thread_word;
 
+pub(crate) use calls::{LONGEST_CALL, follows_call};
 pub(crate) use registers::{ArgumentRegisters, ResultRegisters, StubRegisters};
 pub(crate) use thread_word::{current_record, set_current_record, stopped_flag};
 

@@ -275,6 +275,6 @@ fn mix(mixed: u64, address: usize) -> u64 {
 
 /// The frame of a method that goes on at a return address; `None` for what is no method.
 fn frame_at(map: &mut CodeMap, address: usize, time_ns: u64) -> Option<StackFrame> {
-    let place = map.place(address.checked_sub(1)?, time_ns);
+    let place = map.place_of_call(address, time_ns);
     matches!(place, Place::Method(_)).then(|| map.frame(&place, address, true))
 }

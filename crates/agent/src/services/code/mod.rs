@@ -35,6 +35,7 @@ use native::{Contents, NativeMap};
 
 use crate::services::functions::Functions;
 use crate::services::stacks::Mix;
+use crate::services::stacks::call_sites::is_call_before;
 
 /// Longest time that a list of mappings is believed.
 const STALE_NS: u64 = 2_000_000_000;
@@ -65,6 +66,16 @@ impl Place {
     }
 }
 
+/// Ways in which an address came to be known, which say whether code there has run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// A thread was interrupted there.
+    Interrupted,
+    /// A word of a stack says that a call there returns to the next address, which may be by chance: see
+    /// [`call_sites`](crate::services::stacks::call_sites).
+    Called,
+}
+
 /// The map.
 pub(crate) struct CodeMap {
     feed: Arc<CodeFeed>,
@@ -83,6 +94,8 @@ pub(crate) struct CodeMap {
     has_moved: bool,
     /// Places found at addresses, until code goes or comes to lie where none was.
     places: HashMap<usize, Place, BuildHasherDefault<Mix>>,
+    /// Whether a call ends before an address, where that could be read.
+    calls: HashMap<usize, Option<bool>, BuildHasherDefault<Mix>>,
     /// Frames by the number of the body, by addresses.
     frames: HashMap<(u64, usize, bool), StackFrame, BuildHasherDefault<Mix>>,
 }
@@ -106,6 +119,7 @@ impl CodeMap {
             haste_ns: HASTE_NS,
             has_moved: false,
             places: HashMap::default(),
+            calls: HashMap::default(),
             frames: HashMap::default(),
         }
     }
@@ -119,6 +133,9 @@ impl CodeMap {
             self.places.retain(|_, place| !matches!(place, Place::Stub));
         }
         let has_changed = self.bodies.update(news) | std::mem::take(&mut self.has_moved);
+        if has_changed || self.calls.len() > MOST_PLACES {
+            self.calls.clear();
+        }
         if has_changed || self.places.len() > MOST_PLACES {
             self.places.clear();
             self.frames.clear();
@@ -146,9 +163,16 @@ impl CodeMap {
     }
 
     /// Asks the runtime for a method at an address that was on a thread's stack at a time. Not where a module was unloaded since: the runtime reads
-    /// what it knows of code that it is about to give back.
-    fn ask(&mut self, address: usize, is_image: bool, time_ns: u64) -> Option<Arc<Body>> {
-        if self.may_be_gone(time_ns) { None } else { self.bodies.ask(address, is_image, &self.feed) }
+    /// what it knows of code that it is about to give back. Nor where it is sure that no call is.
+    fn ask(&mut self, address: usize, known: Known, is_image: bool, time_ns: u64) -> Option<Arc<Body>> {
+        let may_ask = !self.may_be_gone(time_ns)
+            && !self.bodies.is_known_stub(address)
+            && (known == Known::Interrupted || self.is_call_before(address + 1) != Some(false));
+        if may_ask { self.bodies.ask(address, is_image, &self.feed) } else { None }
+    }
+
+    fn is_call_before(&mut self, address: usize) -> Option<bool> {
+        *self.calls.entry(address).or_insert_with(|| is_call_before(address))
     }
 
     /// Whether code that was there at a time may be gone by now.
@@ -156,13 +180,15 @@ impl CodeMap {
         self.feed.last_unload_ns() >= time_ns
     }
 
-    /// Whether there may be code at an address, as far as that is known without reading the list again: for words that are addresses by
+    /// Whether a call returns to an address, as far as that is known without reading the list again: for words that are addresses by
     /// chance as a rule.
-    pub(crate) fn is_code(&mut self, address: usize, time_ns: u64) -> bool {
-        self.places.contains_key(&address)
-            || self.native.at(address).is_some()
-            || !self.bodies.is_known_stub(address)
-                && (self.bodies.find(address, time_ns).is_some() || self.ask(address, false, time_ns).is_some())
+    pub(crate) fn is_return_address(&mut self, address: usize, time_ns: u64) -> bool {
+        let call = address - 1;
+        let is_code = self.places.contains_key(&call)
+            || self.native.at(call).is_some()
+            || self.bodies.find(call, time_ns).is_some()
+            || self.ask(call, Known::Called, false, time_ns).is_some();
+        is_code && self.is_call_before(address) == Some(true)
     }
 
     /// The function of a library around an address, by the library's unwind data.
@@ -174,17 +200,27 @@ impl CodeMap {
         Some((library, at(found.start)..at(found.end)))
     }
 
-    /// Code that ran at an address at a time. An address behind a call belongs to the next instruction: give the one before.
+    /// Code at an address where a thread was interrupted at a time.
     pub(crate) fn place(&mut self, address: usize, time_ns: u64) -> Place {
+        self.place_known(address, Known::Interrupted, time_ns)
+    }
+
+    /// Code of the call that returns to an address which was on a stack at a time: that address belongs to the next instruction.
+    pub(crate) fn place_of_call(&mut self, return_address: usize, time_ns: u64) -> Place {
+        self.place_known(return_address.saturating_sub(1), Known::Called, time_ns)
+    }
+
+    fn place_known(&mut self, address: usize, known: Known, time_ns: u64) -> Place {
         if let Some(place) = self.places.get(&address).filter(|place| place.is_as_old_as(time_ns)) {
             return place.clone();
         }
-        let place = self.look_up(address, time_ns);
+        let place = self.look_up(address, known, time_ns);
         let is_sure = match &place {
             Place::Method(body) => self.bodies.is_live(body),
             // Code may come to lie where none is.
             Place::Nowhere => false,
-            Place::Stub => !self.may_be_gone(time_ns),
+            // Whoever is interrupted there later has it asked about.
+            Place::Stub => known == Known::Interrupted && !self.may_be_gone(time_ns),
             Place::Native(..) => true,
         };
         if is_sure {
@@ -193,14 +229,14 @@ impl CodeMap {
         place
     }
 
-    fn look_up(&mut self, address: usize, time_ns: u64) -> Place {
+    fn look_up(&mut self, address: usize, known: Known, time_ns: u64) -> Place {
         if let Some(body) = self.bodies.find(address, time_ns) {
             return Place::Method(body);
         }
         let mut contents = self.native.at(address).cloned();
         if contents.is_none() {
             // The runtime maps memory for code all the time; asking it costs less than reading the list.
-            if let Some(body) = self.ask(address, false, time_ns) {
+            if let Some(body) = self.ask(address, known, false, time_ns) {
                 return Place::Method(body);
             }
             self.refresh_for(address);
@@ -212,7 +248,7 @@ impl CodeMap {
                 Place::Native(library, module)
             }
             Some(Contents::Runtime { is_image }) => {
-                self.ask(address, is_image, time_ns).map_or(Place::Stub, Place::Method)
+                self.ask(address, known, is_image, time_ns).map_or(Place::Stub, Place::Method)
             }
             None => Place::Nowhere,
         }

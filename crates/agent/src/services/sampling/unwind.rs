@@ -18,7 +18,7 @@ use super::raw::{RawSample, Registers};
 use super::type_loads::TypeLoaders;
 use super::walked::{Marks, WalkedFrame};
 use crate::os::memory::copy_if_there;
-use crate::services::code::arch::{LeafStep, SIGNAL_RETURN, follows_call};
+use crate::services::code::arch::{LeafStep, SIGNAL_RETURN};
 use crate::services::code::{Body, CodeMap, Library, Place};
 use crate::services::stacks::Mix;
 
@@ -49,8 +49,6 @@ pub(crate) struct StackUnwinder {
     roots: HashSet<usize, ByAddress>,
     /// Steps from the innermost instruction of methods.
     leaves: HashMap<usize, LeafStep, ByAddress>,
-    /// Whether an address follows a call.
-    calls: HashMap<usize, bool, ByAddress>,
     /// Whether code of the C library is what handlers of signals return to.
     signal_returns: HashMap<usize, bool, ByAddress>,
     /// Address at which the agent itself is loaded.
@@ -83,7 +81,6 @@ impl StackUnwinder {
             known: HashMap::default(),
             roots: HashSet::default(),
             leaves: HashMap::default(),
-            calls: HashMap::default(),
             signal_returns: HashMap::default(),
             own: None,
             type_loaders: TypeLoaders::default(),
@@ -96,7 +93,6 @@ impl StackUnwinder {
     /// Code is gone: what was found out about addresses may be wrong.
     pub(crate) fn forget(&mut self) {
         self.leaves.clear();
-        self.calls.clear();
         self.signal_returns.clear();
     }
 
@@ -181,7 +177,7 @@ impl StackUnwinder {
 
     /// The frame that the registers of a caller, or of what a signal interrupted, lead to.
     fn caller(&mut self, map: &mut CodeMap, sample: &RawSample, callee: &Step, registers: Registers) -> Step {
-        let before = map.place(registers.ip - 1, sample.time_ns);
+        let before = map.place_of_call(registers.ip, sample.time_ns);
         let ends_signal = self.ends_signal(&before, registers.ip);
         if !ends_signal && !callee.ends_signal {
             return Step { registers, is_return: true, ends_signal, place: before };
@@ -236,7 +232,7 @@ impl StackUnwinder {
         let begins_here = || (last.bp == sample.registers.bp && !sample.chain.is_empty()).then_some(0);
         let Some(at) = known.or_else(begins_here) else { return Ending::Lost };
         for &ip in &sample.chain[at + 1..] {
-            let place = map.place(ip.saturating_sub(1), sample.time_ns);
+            let place = map.place_of_call(ip, sample.time_ns);
             let registers = Registers { ip, sp: 0, bp: 0 };
             let step = Step { registers, is_return: true, ends_signal: false, place };
             self.note(map, &step);
@@ -257,7 +253,7 @@ impl StackUnwinder {
                 Err(()) => None,
             },
             Place::Method(body) if body.took_over() && self.leaf(body, step) == LeafStep::FramePointer => {
-                let taken = sample.taken_over_by(registers.bp, |ip| self.is_return_address(map, sample, ip));
+                let taken = sample.taken_over_by(registers.bp, |ip| Self::is_return_address(map, sample, ip));
                 taken.and_then(|frame| by_frame_pointer(sample, registers, frame))
             }
             Place::Method(body) => match self.leaf(body, step) {
@@ -266,7 +262,7 @@ impl StackUnwinder {
             },
             Place::Stub | Place::Nowhere => {
                 let next = by_stack_pointer(sample, registers, 0, None).filter(|_| !step.is_return);
-                next.filter(|next| self.is_return_address(map, sample, next.ip))
+                next.filter(|next| Self::is_return_address(map, sample, next.ip))
                     .or_else(|| by_frame_pointer(sample, registers, registers.bp))
             }
         };
@@ -332,21 +328,15 @@ impl StackUnwinder {
 
     /// The first frame from `start` on that leads on, of those that the engine found and of what lies on the stack.
     fn guess(&mut self, map: &mut CodeMap, sample: &RawSample, start: usize) -> Option<usize> {
-        let on_stack = sample.find_frame(start, |ip| self.is_return_address(map, sample, ip));
+        let on_stack = sample.find_frame(start, |ip| Self::is_return_address(map, sample, ip));
         let noted =
-            sample.frames_from(start).find(|&(_, ip)| self.is_return_address(map, sample, ip)).map(|noted| noted.0);
+            sample.frames_from(start).find(|&(_, ip)| Self::is_return_address(map, sample, ip)).map(|noted| noted.0);
         on_stack.into_iter().chain(noted).min()
     }
 
     /// Whether a word of a stack is where a call returns to.
-    fn is_return_address(&mut self, map: &mut CodeMap, sample: &RawSample, ip: usize) -> bool {
-        if ip < 0x1_0000 || !map.is_code(ip - 1, sample.time_ns) {
-            return false;
-        }
-        *self.calls.entry(ip).or_insert_with(|| {
-            let mut before = [0; 8];
-            copy_if_there(ip - before.len(), &mut before) && follows_call(&before)
-        })
+    fn is_return_address(map: &mut CodeMap, sample: &RawSample, ip: usize) -> bool {
+        ip >= 0x1_0000 && map.is_return_address(ip, sample.time_ns)
     }
 }
 

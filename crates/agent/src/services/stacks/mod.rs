@@ -8,12 +8,14 @@
 //! | [`unwind_training`] | how that is found out: by comparison with the runtime's own walks |
 //! | [`stack_cache`] | stacks whose words were read before |
 //! | [`code_locations`] | functions and offsets in their IL by address |
+//! | [`call_sites`] | whether a call returns to an address: the runtime is asked about no others |
 //! | [`table`] | the recording's stack table |
 //!
 //! Rules for all of it: only on the thread whose stack is meant, only in a callback in which the runtime may be asked
 //! (exceptions, allocations; not in hooks, nor while a collection has stopped the program), and no lock is held while the
 //! runtime is asked. Frames are those that the runtime shows: compiled methods and dynamic ones, without what is native.
 
+pub(crate) mod call_sites;
 mod code_locations;
 pub(crate) mod stack_cache;
 pub(crate) mod table;

@@ -3,6 +3,7 @@
 use clr_profiler::internals::{CurrentStack, FrameShape, NativeFrame, library_of};
 use clr_profiler::{FunctionId, NameCache, ProfilerInfo, StackFrame};
 
+use super::call_sites::method_of_call;
 use super::code_locations::{CodeLocation, code_start};
 use super::unwind_rules::{CodeKind, MOST, Outcome, Trust, UnwindRule, UnwindRules, end_of_stack};
 
@@ -158,10 +159,7 @@ impl Training<'_> {
 
     /// Whether code at `address` is none of the program's.
     fn is_runtime(&self, address: usize) -> bool {
-        match self.info.function_at(address.saturating_sub(1)) {
-            Ok((function, _)) => self.is_throwing(function),
-            Err(_) => true,
-        }
+        method_of_call(self.info, address).is_none_or(|method| self.is_throwing(method))
     }
 
     fn is_throwing(&self, function: FunctionId) -> bool {
@@ -234,7 +232,7 @@ impl Training<'_> {
             lesson.confirm.push(last);
             return;
         }
-        let owner = self.info.function_at(address.saturating_sub(1)).ok().map(|(owner, _)| owner);
+        let owner = method_of_call(self.info, address);
         if owner.is_some_and(|owner| owner != function) {
             // In the program's code, but not where the runtime went on: in a block, or a stub in IL.
             lesson.add.push((address, CodeKind::Odd));

@@ -123,18 +123,6 @@ pub(crate) fn is_counting(code: &[u8]) -> bool {
     code.windows(12).any(|code| matches!(code, [0x48, 0xB8..=0xBF, .., 0xFF, register] if *register < 8))
 }
 
-/// Whether the instruction before ends a call, given the bytes that end there.
-pub(crate) fn follows_call(before: &[u8]) -> bool {
-    let ends =
-        |pattern: fn(&[u8]) -> bool, bytes: usize| before.len() >= bytes && pattern(&before[before.len() - bytes..]);
-    ends(|code| code[0] == 0xE8, 5)
-        || ends(|code| code[0] == 0xFF && matches!(code[1], 0x10..=0x13 | 0x16..=0x17 | 0xD0..=0xD7), 2)
-        || ends(|code| code[0] == 0xFF && matches!(code[1], 0x50..=0x57), 3)
-        || ends(|code| code[0] == 0xFF && (matches!(code[1], 0x15 | 0x90..=0x97)), 6)
-        || ends(|code| code[0] == 0xFF && (code[1] == 0x54), 4)
-        || ends(|code| code[0] == 0xFF && (code[1] == 0x94), 7)
-}
-
 /// Whether the instruction before is a call of the kernel, given the bytes that end there.
 pub(crate) fn follows_system_call(before: &[u8]) -> bool {
     before.ends_with(&[0x0F, 0x05])
@@ -198,10 +186,6 @@ mod tests {
         assert!(takes_over_frame(&[0x48, 0x8B, 0x45, 0, 0x50, 0x48]) && !takes_over_frame(&FRAMED));
         // mov rdi, address; inc dword ptr [rdi]
         assert!(is_counting(&[0x90, 0x48, 0xBF, 1, 2, 3, 4, 5, 6, 7, 8, 0xFF, 0x07]) && !is_counting(&FRAMED));
-        assert!(
-            follows_call(&[0xE8, 0, 0, 0, 0]) && follows_call(&[0xFF, 0xD0]) && follows_call(&[0xFF, 0x15, 0, 0, 0, 0])
-        );
-        assert!(!follows_call(&[0x90; 8]) && !follows_call(&[]));
         assert!(follows_system_call(&[0xB8, 0x0F, 0x05]) && !follows_system_call(&[0x05]));
     }
 }
