@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -507,8 +508,10 @@ fn a_snapshot_without_room_says_so_and_costs_no_other() {
             let entries = std::fs::read_dir(&out).ok()?.flatten();
             entries.map(|entry| entry.path()).find(|path| path.join("state.seg").is_file())
         });
-        let answer = command(&process, &Command::Snapshot(String::new()), Duration::from_secs(120), || true);
-        assert!(!matches!(answer, Ok(Answer::Done)), "{answer:?} on {}", runtime.version);
+        let lives = RefCell::new(&mut program);
+        let is_alive = || lives.borrow_mut().try_wait().is_ok_and(|ended| ended.is_none());
+        let answer = command(&process, &Command::Snapshot(String::new()), Duration::from_secs(120), is_alive);
+        assert!(matches!(answer, Ok(Answer::Failed)), "{answer:?} on {}", runtime.version);
         drop(program.stdin.take());
         assert!(program.wait().expect("it ends").success(), "{}", runtime.version);
         let recording = clrscope_recording::open(&out).expect("a recording");

@@ -29,6 +29,10 @@ impl Exporter for Collapsed {
         true
     }
 
+    fn takes_min_share(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let min_share = options.min_share.unwrap_or(0.0);
         weighed_stacks(recording, options, (self.name(), min_share), |stack, weight| {

@@ -28,6 +28,10 @@ impl Exporter for Dot {
         "dot"
     }
 
+    fn takes_min_share(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let graph = call_graph(recording, &options.query)?;
         let min_share = options.min_share.unwrap_or(MIN_SHARE);

@@ -33,6 +33,10 @@ impl Exporter for FlameGraph {
         "svg"
     }
 
+    fn takes_min_share(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let mut palette = PaletteMap::default();
         let mut lines = Vec::new();

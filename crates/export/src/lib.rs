@@ -45,8 +45,8 @@ pub use differential::DifferentialFlameGraph;
 pub struct ExportOptions {
     /// Processes, threads and functions, metric; order, limit and compensation as in reports.
     pub query: Query,
-    /// Smallest share of the metric that is drawn, 0 to 1 (`dot`, `flamegraph`, `collapsed`); each
-    /// format has its own default, which `collapsed` sets to 0.
+    /// Smallest share of the metric that is drawn, 0 to 1, for formats with [`Exporter::takes_min_share`]; each has its own
+    /// default, which is 0 but for `dot` and `flamegraph`.
     pub min_share: Option<f64>,
     /// Number of the snapshot of the heap; the last complete one when `None`. Stacks are those of the heap where it is given.
     pub snapshot: Option<u32>,
@@ -112,6 +112,11 @@ pub trait Exporter: Sync {
         false
     }
 
+    /// Whether it leaves out what is smaller than a share of the whole where that is asked for.
+    fn takes_min_share(&self) -> bool {
+        false
+    }
+
     /// Writes a recording. `out` should be buffered; it is not flushed.
     ///
     /// # Errors
@@ -119,16 +124,21 @@ pub trait Exporter: Sync {
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError>;
 }
 
-/// Refuses the number of a snapshot for a format that shows none.
+/// Refuses the number of a snapshot for a format that shows none, and a smallest share for one that writes all there is.
 ///
 /// # Errors
-/// When there is one, and the format does not show the heap.
+/// When there is one that the format does not take.
 pub fn check(format: &dyn Exporter, options: &ExportOptions) -> Result<(), ExportError> {
-    if format.shows_heap() || options.snapshot.is_none() {
+    let (option, why) = if options.snapshot.is_some() && !format.shows_heap() {
+        ("--snapshot", "it shows no snapshot of the heap; heapsnapshot, collapsed, pprof and speedscope do")
+    } else if options.min_share.is_some() && !format.takes_min_share() {
+        let why =
+            "it leaves nothing out for its size; flamegraph, dot, collapsed, speedscope, pprof, otlp and parquet do";
+        ("--min-share", why)
+    } else {
         return Ok(());
-    }
-    let why = "it shows no snapshot of the heap; heapsnapshot, collapsed, pprof and speedscope do";
-    Err(QueryProblem::NotAvailable { option: "--snapshot", view: format.name(), why }.into())
+    };
+    Err(QueryProblem::NotAvailable { option, view: format.name(), why }.into())
 }
 
 /// Every format, in the order of the help text.

@@ -13,6 +13,7 @@ use clrscope_recording::model::{Process, Recording, Thread};
 
 use crate::frames::Frames;
 use crate::protobuf::{LongList, Message};
+use crate::refusals::refuse_min_share;
 use crate::stacks::{Step, forest, walk};
 use crate::threads::{command_of, thread_name};
 use crate::{ExportError, ExportOptions, Exporter};
@@ -33,6 +34,10 @@ impl Exporter for Otlp {
         "otlp"
     }
 
+    fn takes_min_share(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let metrics = metrics(recording, &options.query)?;
         let mut dictionary = Dictionary::default();
@@ -46,7 +51,10 @@ impl Exporter for Otlp {
                 let query = Query { metric: Some(metric), ..query.clone() };
                 let samples = match metric.is_of_calls() {
                     true => of_paths(recording, &query, options.min_share.unwrap_or(0.0), &mut dictionary)?,
-                    false => of_events(recording, &query, &mut dictionary)?,
+                    false => {
+                        refuse_min_share(options, self.name(), "samples are written each with its time")?;
+                        of_events(recording, &query, &mut dictionary)?
+                    }
                 };
                 if !samples.pieces().is_empty() {
                     is_empty = false;

@@ -41,6 +41,10 @@ impl Exporter for Pprof {
         true
     }
 
+    fn takes_min_share(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         // The first string is empty by the format.
         let mut frames = Frames { numbers: HashMap::new(), names: vec![String::new()] };

@@ -17,6 +17,16 @@ pub(crate) fn refuse_all_but(
     }
 }
 
+/// Refuses a smallest share where a format writes what has none.
+pub(crate) fn refuse_min_share(
+    options: &ExportOptions,
+    format: &'static str,
+    why: &'static str,
+) -> Result<(), ExportError> {
+    let option = "--min-share";
+    options.min_share.map_or(Ok(()), |_| Err(QueryProblem::NotAvailable { option, view: format, why }.into()))
+}
+
 /// Options that were given, as on the command line.
 fn given(options: &ExportOptions) -> impl Iterator<Item = &'static str> {
     let ExportOptions { query, min_share, snapshot } = options;

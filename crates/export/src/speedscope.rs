@@ -12,6 +12,7 @@ use clrscope_recording::model::{Process, Recording, Thread};
 
 use crate::frames::Frames;
 use crate::json::quoted;
+use crate::refusals::refuse_min_share;
 use crate::stacks::{Step, forest, places, walk};
 use crate::threads::{command, thread_title};
 use crate::weighed::weighed_stacks;
@@ -42,10 +43,15 @@ impl Exporter for Speedscope {
         true
     }
 
+    fn takes_min_share(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let mut file = File { out, frames: Frames::default(), name: command(recording), is_begun: false };
         let has_calls = recording.processes.iter().any(|process| process.arenas(instrument::FLOW).next().is_some());
         if has_calls && options.query.metric.is_none() && options.snapshot.is_none() {
+            refuse_min_share(options, self.name(), "calls are written each with its times; --metric chooses paths")?;
             write_calls(&mut file, recording, &options.query)?;
         } else if options.is_of_heap(recording, self.name())? {
             write_heap(&mut file, recording, options)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clrscope_analysis::{CALLS, CPU, EXCEPTIONS, Metric, Query, SAMPLES, Sort};
 use clrscope_contract::request::Pattern;
-use clrscope_export::{ExportError, ExportOptions, Exporter, exporter, exporters};
+use clrscope_export::{ExportError, ExportOptions, Exporter, check, exporter, exporters};
 use clrscope_recording::events::{Kind, Tag, Value};
 use clrscope_recording::model::{EventArena, HookCost, Recording, StackFrame, StacksBuilder, ThreadRole};
 use clrscope_recording::testing::ascii_trees::{recording, recording_with};
@@ -296,6 +296,29 @@ fn filters_apply_to_every_format() {
         // Not every format is text; names are in all of them.
         let text = String::from_utf8_lossy(&out);
         assert!(text.contains("libc!read") && !text.contains("Pay"), "{}", format.name());
+    }
+}
+
+/// `--min-share` was ignored in silence by the formats that write everything.
+#[test]
+fn a_smallest_share_is_obeyed_or_refused_by_every_format() {
+    let r = recording(SHOP);
+    for format in exporters() {
+        let with_share = |min_share: f64| {
+            let options = ExportOptions { min_share: Some(min_share), ..ExportOptions::default() };
+            check(*format, &options)?;
+            let mut out = Vec::new();
+            format.write(&r, &options, &mut out).map(|()| out)
+        };
+        match (with_share(0.0), with_share(0.4)) {
+            (Ok(all), Ok(some)) => assert_ne!(all, some, "{}", format.name()),
+            (Err(problem), _) => {
+                let expected = format!("--min-share is not available for the view {}: ", format.name());
+                assert!(problem.to_string().starts_with(&expected), "{problem}");
+                assert!(!format.takes_min_share());
+            }
+            (Ok(_), Err(problem)) => panic!("{}: {problem}", format.name()),
+        }
     }
 }
 

@@ -76,6 +76,10 @@ impl Exporter for Paths {
         "parquet"
     }
 
+    fn takes_min_share(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let metrics = metrics(recording, &options.query)?;
         let mut table = Table::begin(out, PATHS)?;
