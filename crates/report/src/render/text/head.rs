@@ -108,7 +108,8 @@ impl Head {
     }
 }
 
-/// Lines of at most `room` columns, broken at spaces; a longer word stands alone.
+/// Lines of at most `room` columns, broken at spaces; a longer word stands alone, shortened unless quotes say that it is to be
+/// typed: `--exclude '[System.Reflection.Metadata]*'`.
 pub(super) fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -122,7 +123,8 @@ pub(super) fn wrapped(text: &str, room: usize) -> Vec<String> {
             lines.push(word.to_owned());
         }
     }
-    lines.iter().map(|line| shortened(line, room)).collect()
+    let is_typed = |line: &str| line.starts_with('\'') && !line.contains(' ');
+    lines.iter().map(|line| if is_typed(line) { line.clone() } else { shortened(line, room) }).collect()
 }
 
 #[cfg(test)]
@@ -134,5 +136,15 @@ mod tests {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
         assert_eq!(wrapped("", 7), [""]);
         assert_eq!(wrapped("abcdefghijklmnopqrst", 10).len(), 1);
+    }
+
+    /// Advice of a long name was `--exclude '[System.Ref...::FromRowId'`, which matches nothing.
+    #[test]
+    fn advice_to_type_a_long_pattern_shows_it_whole() {
+        let pattern = "'[System.Reflection.Metadata]System.Reflection.Metadata.MethodImplementationHandle::FromRowId'";
+        let lines = wrapped(&format!("what spares it: --exclude {pattern}"), 40);
+        assert_eq!(lines, ["what spares it: --exclude", pattern]);
+        let unquoted = pattern.trim_matches('\'');
+        assert!(columns(&wrapped(unquoted, 40)[0]) <= 40);
     }
 }
