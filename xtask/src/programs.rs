@@ -19,6 +19,8 @@ const READERS: [&str; 2] = ["flow:args,last=64MiB", "exceptions:args"];
 const PATIENCE: Duration = Duration::from_secs(900);
 /// Requests to the web service, of each of four clients.
 const REQUESTS: usize = 100;
+/// Begins a frame of the framework in a stack trace that a program prints.
+const FRAME_OF_FRAMEWORK: &str = "at System.";
 /// Python code that reaches .NET as a person would write it.
 const PYTHON: &str = r#"
 import sys
@@ -181,11 +183,13 @@ fn unread(recording: &Path) -> Option<u64> {
     Some(losses.filter(|loss| loss.reason == LossReason::ValuesUnread).map(|loss| loss.count).sum())
 }
 
-/// The lines of a text that are the same each time: without how long something took, and on which port.
+/// The lines of a text that are the same each time: without how long something took, on which port, and without frames of the
+/// framework in stack traces, which precompiled code hides.
 fn steady(text: &str) -> Vec<String> {
     const CHANGING: [&str; 5] = ["uration", "lapsed", "Restored", "Determining", "listening on"];
     let cut = |line: &str| CHANGING.iter().filter_map(|word| line.find(word)).min();
-    text.lines().map(|line| without_times(cut(line).map_or(line, |at| &line[..at]))).collect()
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with(FRAME_OF_FRAMEWORK));
+    lines.map(|line| without_times(cut(line).map_or(line, |at| &line[..at]))).collect()
 }
 
 /// The line without what stands in brackets and has digits: `[12 ms]`, `[xUnit.net 00:00:02.74]`.
@@ -366,5 +370,15 @@ mod tests {
         assert_eq!(steady(one), steady(&other));
         assert_ne!(steady(one), steady(&one.replace("FAIL", "PASS")));
         assert_ne!(steady("a[0] = 1"), steady("a[0] = 2"));
+    }
+
+    /// `dotnet test` was reported as changed because of a frame below that of the failing test.
+    #[test]
+    fn frames_of_the_framework_are_no_difference_and_own_frames_are() {
+        let bare =
+            "   at Tests.Fails()\n   at System.Reflection.MethodBaseInvoker.InterpretedInvoke_Method(Object obj)\nend";
+        let seen = bare.replace("\nend", "\n   at System.RuntimeMethodHandle.InvokeMethod()\nend");
+        assert_eq!(steady(bare), steady(&seen));
+        assert_ne!(steady(bare), steady(&bare.replace("Fails", "Passes")));
     }
 }
