@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::writer::bounds::{Bound, leaves_reserve};
+
 /// Names tried for the temporary file before giving up.
 const TRIES: u32 = 100;
 
@@ -104,6 +106,9 @@ impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() as u64 > self.room {
             return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        if !leaves_reserve(&self.temporary, bytes.len() as u64) {
+            return Err(Bound::Reserve.error());
         }
         let written = self.file.write(bytes)?;
         self.room -= written as u64;

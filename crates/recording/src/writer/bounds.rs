@@ -1,6 +1,6 @@
 //! Bounds of a recording on the disk: its greatest size, and free space that it leaves alone.
 //!
-//! All space for segments is asked for here first. The processes of a recording share its size: each looks at what lies in
+//! All space for segments is asked for here first, and that for a packed file where the reserve is concerned. The processes of a recording share its size: each looks at what lies in
 //! the folder, at most four times a second, so together they may pass the limit by what they write in that time.
 
 use std::fs;
@@ -48,8 +48,8 @@ impl Bound {
         }
     }
 
-    /// Error of a segment that could not grow.
-    pub(super) fn error(self) -> io::Error {
+    /// Error of a segment, or of a packed file, that could not grow.
+    pub(crate) fn error(self) -> io::Error {
         match self {
             Self::Size => {
                 let mib = size().map_or(0, |limit| limit.most >> 20);
@@ -126,7 +126,7 @@ fn size_of(folder: &Path) -> u64 {
 }
 
 /// Whether enough stays free where `path` lies once so many bytes are taken; where the system does not say, it does.
-fn leaves_reserve(path: &Path, bytes: u64) -> bool {
+pub(crate) fn leaves_reserve(path: &Path, bytes: u64) -> bool {
     let Ok(found) = rustix::fs::statvfs(path) else { return true };
     let unit = found.f_frsize.max(1);
     let reserve = (found.f_blocks.saturating_mul(unit) / RESERVE_PART).min(RESERVE_MOST);

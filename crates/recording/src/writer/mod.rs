@@ -7,7 +7,7 @@
 
 mod allocations;
 mod arena;
-mod bounds;
+pub(crate) mod bounds;
 mod control;
 mod coverage;
 mod events;
