@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -78,6 +77,12 @@ fn give(process: &Path, name: &str, is_alive: impl Fn() -> bool) -> Answer {
 fn is_there(child: u32) -> bool {
     let text = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
     text.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))
+}
+
+/// Holds a child (`STOP`) or lets it go on (`CONT`).
+fn signal(child: u32, name: &str) {
+    let line = format!("kill -{name} {child}");
+    assert!(std::process::Command::new("sh").args(["-c", &line]).status().expect("a shell").success(), "{line}");
 }
 
 /// Facts that a snapshot has of one object.
@@ -508,9 +513,9 @@ fn a_snapshot_without_room_says_so_and_costs_no_other() {
             let entries = std::fs::read_dir(&out).ok()?.flatten();
             entries.map(|entry| entry.path()).find(|path| path.join("state.seg").is_file())
         });
-        let lives = RefCell::new(&mut program);
-        let is_alive = || lives.borrow_mut().try_wait().is_ok_and(|ended| ended.is_none());
-        let answer = command(&process, &Command::Snapshot(String::new()), Duration::from_secs(120), is_alive);
+        let child = program.id();
+        let ask = Command::Snapshot(String::new());
+        let answer = command(&process, &ask, Duration::from_secs(120), || is_there(child));
         assert!(matches!(answer, Ok(Answer::Failed)), "{answer:?} on {}", runtime.version);
         drop(program.stdin.take());
         assert!(program.wait().expect("it ends").success(), "{}", runtime.version);
@@ -586,9 +591,13 @@ fn a_kill_in_the_middle_of_a_large_snapshot_leaves_what_was_written() {
             let asked = std::thread::spawn(move || {
                 command(&process, &Command::Snapshot(String::new()), Duration::from_secs(120), || is_there(program))
             });
+            // Held while it is looked at: on a busy machine a snapshot is quicker than who looks.
             let before = wait_for("links", || {
+                signal(program, "STOP");
                 let is_complete = states(&kept.out).first() == Some(&SnapshotState::Complete);
-                links_so_far(&kept.out).or(is_complete.then_some(0))
+                let found = links_so_far(&kept.out).or(is_complete.then_some(0));
+                found.is_none().then(|| signal(program, "CONT"));
+                found
             });
             kept.program.kill().expect("it lives");
             kept.program.wait().expect("it ends");
