@@ -224,6 +224,17 @@ test("a range filters flame graph, tree and functions, in a file by pieces and s
   }
 });
 
+test("frames of a served page have the colours of their code, whatever tab named the functions first", async () => {
+  const { page, trouble, close } = await opened("served", { hash: "#tab=summary" });
+  await page.waitForSelector("[role=row]:has-text('App.Cart::Total')");
+  await open(page, "flame");
+  await page.waitForFunction(() => /paths/.test(document.querySelector(".legend")?.innerText ?? ""));
+  const legend = await page.innerText(".legend");
+  assert.ok(legend.includes("own code") && !legend.includes("unknown"), legend);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
 test("a served page shows every tab, and more of a node that is zoomed to", async () => {
   const { page, trouble, close } = await opened("served");
   for (const tab of await tabs(page)) {

@@ -32,9 +32,12 @@ export class Functions {
             label,
             signature: oneLine(String(signature.value(row) ?? label)),
             module: oneLine(String(module.value(row) ?? "")),
-            code: String(code?.value(row) ?? "unknown"),
+            code: "unknown",
           });
         }
+        // Not every view says whose code a function is.
+        const said = code?.value(row);
+        if (said !== undefined && this.list[func].code === "unknown") this.list[func].code = String(said);
         known.set(places, func);
       }
       all[row] = func;
