@@ -9,6 +9,7 @@ use clr_profiler_sys::class_factory::{IClassFactory, IClassFactory_Impl};
 use windows_core::{BOOL, GUID, HRESULT, Interface, implement};
 
 use super::object::CallbackObject;
+use super::table::interface_of;
 use crate::boundary::{guard, silence_panics};
 use crate::profiler::Loader;
 use crate::{Guid, HResult};
@@ -40,7 +41,7 @@ impl IClassFactory_Impl for Factory_Impl {
                 stacks: OnceLock::new(),
                 mapper: OnceLock::new(),
             };
-            let callbacks = callbacks.into_interface();
+            let callbacks = interface_of(callbacks);
             // SAFETY: both pointers were checked and are the caller's.
             let answer = unsafe { callbacks.query(iid, object) };
             // Hooks and callbacks run on after the runtime's last `Release`.

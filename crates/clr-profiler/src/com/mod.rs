@@ -13,6 +13,7 @@ mod object;
 mod pin;
 mod slices;
 mod start;
+mod table;
 
 #[cfg(feature = "testing")]
 pub(crate) use export::factory;

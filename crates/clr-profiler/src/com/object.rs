@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 use clr_profiler_sys::callback::{ICorProfilerCallback11, ICorProfilerCallback11_Vtbl};
 use windows_core::{ComObject, HRESULT, implement};
 
-use super::framed;
 use crate::boundary::guard;
 use crate::call_context::{CallContext, during};
 use crate::call_stacks::FollowExceptions;
@@ -38,16 +37,17 @@ pub(super) struct CallbackObject {
     pub(super) mapper: OnceLock<Arc<dyn FunctionMapper>>,
 }
 
-/// Table that the runtime calls by.
-static TABLE: ICorProfilerCallback11_Vtbl =
-    framed::with_frames(CallbackObject_Impl::VTABLE_INTERFACE1_ICORPROFILERCALLBACK);
+/// Table of the methods in this folder that implement the interface.
+pub(super) const METHODS: ICorProfilerCallback11_Vtbl = CallbackObject_Impl::VTABLE_INTERFACE1_ICORPROFILERCALLBACK;
 
 impl CallbackObject {
-    /// The object as the runtime has it.
-    pub(super) fn into_interface(self) -> ICorProfilerCallback11 {
-        let object = Box::new(CallbackObject_Impl { interface1_icorprofilercallback: &TABLE, ..self.into_outer() });
-        // SAFETY: a new object counts one reference, which is the one that is given away. Its table differs from the one that
-        // it was made with in entries that take the same arguments and find the object as the others do.
+    /// The object, called by a table.
+    ///
+    /// # Safety
+    /// Entries of the table must take what those of [`METHODS`] take, and find the object as they do.
+    pub(super) unsafe fn into_interface(self, table: &'static ICorProfilerCallback11_Vtbl) -> ICorProfilerCallback11 {
+        let object = Box::new(CallbackObject_Impl { interface1_icorprofilercallback: table, ..self.into_outer() });
+        // SAFETY: a new object counts one reference, which is the one that is given away.
         unsafe { ComObject::<Self>::from_raw(NonNull::from(Box::leak(object))) }.into_interface()
     }
 

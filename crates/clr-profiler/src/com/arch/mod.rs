@@ -4,4 +4,4 @@
 mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86_64::{event_pipe_event_delivered, exception_thrown, frame_of, object_allocated};
+pub(super) use x86_64::{event_pipe_event_delivered, exception_thrown, object_allocated};
