@@ -236,3 +236,21 @@ fn what_is_no_recording_is_refused_with_a_reason() {
     let empty = clrscope_recording::open(folder.path()).expect_err("nothing in it");
     assert!(empty.to_string().contains("is not a recording"), "{empty}");
 }
+
+/// Killed between the two, a program left a recording that was said to have lost its trees: nothing had been called yet.
+#[test]
+fn trees_that_nothing_was_written_into_are_not_begun_where_the_log_is_silent() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = folder.path().join("x.clrs.d");
+    let _run = RunWriter::create(&name, &["app".into()], "calls", 42).expect("a run");
+    let writer = ProcessWriter::create(&name, &process(78)).expect("a process");
+    let arena = writer.create_arena(1 << 20).expect("an arena");
+    let said = || {
+        let recording = clrscope_recording::open(&name).expect("a recording");
+        let [problem] = recording.problems.as_slice() else { panic!("{:?}", recording.problems) };
+        problem.what.clone()
+    };
+    assert!(said().starts_with("was not begun"), "{}", said());
+    store_tree(&writer, &arena, writer.threads().take().expect("a place"));
+    assert!(said().starts_with("does not say how calls were recorded"), "{}", said());
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::blocks::{EdgeTimes, TreeSources};
 use super::dictionary::Dictionary;
-use super::segment::SegmentBytes;
+use super::segment::{NOT_BEGUN, SegmentBytes, has_content};
 use super::state::{self, Clocks};
 use super::{events, parts, stacks, threads};
 use crate::layout::{block, kind};
@@ -54,7 +54,11 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
         problem("process.log", "ends in the middle of a record; what stood before is here");
     }
     if dictionary.process.calls.is_none() && folder.join("tree.seg").exists() {
-        problem("process.log", "does not say how calls were recorded; the trees can't be read");
+        match has_content(folder, "tree.seg", kind::TREE) {
+            true => problem("process.log", "does not say how calls were recorded; the trees can't be read"),
+            // The file is made a moment before the log says so.
+            false => problem("tree.seg", NOT_BEGUN),
+        }
     }
     let state = state.unwrap_or_else(SegmentBytes::empty);
     let clocks = Clocks::read(&state);

@@ -13,7 +13,7 @@ use crate::layout::{HEADER_BYTES, MAGIC, OLDEST_VERSION, VERSION, header, u32_at
 use crate::model::Problem;
 
 /// Space is reserved before the first byte is written.
-const NOT_BEGUN: &str = "was not begun: the program ended just then, or its first page is lost";
+pub(super) const NOT_BEGUN: &str = "was not begun: the program ended just then, or its first page is lost";
 
 /// The content of a segment, cheap to clone.
 #[derive(Debug, Clone)]
@@ -83,6 +83,11 @@ impl Deref for SegmentBytes {
     fn deref(&self) -> &[u8] {
         self.map.as_deref().and_then(|map| map.get(HEADER_BYTES..self.end)).unwrap_or(&[])
     }
+}
+
+/// Whether anything was written into a segment, as far as it can be read.
+pub(super) fn has_content(folder: &Path, name: &str, kind: u32) -> bool {
+    SegmentBytes::open_file(&folder.join(name), kind).is_ok_and(|bytes| bytes.iter().any(|&byte| byte != 0))
 }
 
 /// Number of bytes of content that a segment of this kind says that it has, by its first bytes; or what is wrong with
