@@ -267,12 +267,7 @@ fn collections_and_threads_that_wait_for_their_end_are_told_apart() {
         };
         let suspends = |run: &Run| weight_in(run, "wall", &|sample| sample.state == ThreadState::Suspended) > 0;
         // A suspension lasts a fraction of a millisecond: of two thousand, one look to twenty falls into one, and rarely none does.
-        let mut run = record();
-        for _ in 0..4 {
-            if !suspends(&run) {
-                run = record();
-            }
-        }
+        let run = (0..4).map(|_| record()).find(suspends).unwrap_or_else(record);
         let process = &run.recording.processes[0];
         let weight = |instrument: &str, is_it: &dyn Fn(&Sample) -> bool| weight_in(&run, instrument, is_it);
         let collected = weight("cpu", &|sample| sample.activity == Activity::Gc);

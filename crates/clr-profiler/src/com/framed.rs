@@ -9,6 +9,7 @@ use windows_core::{AsImpl, GUID, HRESULT, Interface};
 
 use super::object::CallbackObject;
 use super::slices::slice;
+use crate::arch::frame_in_upper_halves;
 use crate::callback_args::EventPipeEvent;
 use crate::current_stack::NativeFrame;
 use crate::{ClassId, EventPipeProviderId, Guid, ObjectId, ThreadId};
@@ -59,13 +60,13 @@ pub(super) unsafe extern "system" fn exception_thrown(
 }
 
 /// # Safety
-/// `this` and all else but the frame must be what the runtime calls `EventPipeEventDelivered` with.
-#[expect(clippy::too_many_arguments, reason = "the interface has so many")]
-pub(super) unsafe fn event_pipe_event_delivered(
+/// `this` and all else must be what the runtime calls `EventPipeEventDelivered` with, the frame pointer in the upper halves of the event's
+/// number and its version.
+pub(super) unsafe extern "system" fn event_pipe_event_delivered(
     this: *mut c_void,
     provider: EVENTPIPE_PROVIDER,
-    event_id: u32,
-    event_version: u32,
+    event_id: u64,
+    event_version: u64,
     cb_metadata_blob: u32,
     metadata_blob: *const u8,
     cb_event_data: u32,
@@ -75,21 +76,20 @@ pub(super) unsafe fn event_pipe_event_delivered(
     event_thread: ThreadID,
     num_stack_frames: u32,
     stack_frames: *const usize,
-    frame: NativeFrame,
 ) -> HRESULT {
     // SAFETY: the runtime passes arrays of these lengths and, for the activities, null or a GUID.
     let event = unsafe {
         EventPipeEvent {
             provider: EventPipeProviderId(provider),
-            event_id,
-            event_version,
+            event_id: event_id as u32,
+            event_version: event_version as u32,
             metadata: slice(metadata_blob, cb_metadata_blob),
             data: slice(event_data, cb_event_data),
             activity: Guid::from_ptr(activity_id),
             related_activity: Guid::from_ptr(related_activity_id),
             thread: ThreadId(event_thread).non_null(),
             stack: slice(stack_frames, num_stack_frames),
-            frame,
+            frame: NativeFrame::new(frame_in_upper_halves(event_id, event_version)),
         }
     };
     // SAFETY: as the caller promises.

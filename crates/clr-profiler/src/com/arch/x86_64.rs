@@ -8,7 +8,6 @@ use clr_profiler_sys::types::{ClassID, EVENTPIPE_PROVIDER, ObjectID, ThreadID};
 use windows_core::{GUID, HRESULT};
 
 use super::super::framed;
-use crate::current_stack::NativeFrame;
 
 /// `ObjectAllocated`: the frame pointer is a fourth argument.
 #[unsafe(naked)]
@@ -30,7 +29,8 @@ pub(in crate::com) unsafe extern "system" fn exception_thrown(
 }
 
 /// `EventPipeEventDelivered`: most of its arguments lie on the stack, where there is no room for one more. The number and the version of
-/// the event have 32 bits each in registers of 64: the other halves take the halves of the frame pointer.
+/// the event have 32 bits each in registers of 64: the other halves take the halves of the frame pointer,
+/// see [`frame_in_upper_halves`](crate::arch::frame_in_upper_halves).
 #[unsafe(naked)]
 pub(in crate::com) unsafe extern "system" fn event_pipe_event_delivered(
     this: *mut c_void,
@@ -58,44 +58,6 @@ pub(in crate::com) unsafe extern "system" fn event_pipe_event_delivered(
         "shl rax, 32",
         "or rcx, rax",
         "jmp {target}",
-        target = sym unpacked,
+        target = sym framed::event_pipe_event_delivered,
     )
-}
-
-/// Takes the frame pointer out of the halves again.
-unsafe extern "system" fn unpacked(
-    this: *mut c_void,
-    provider: EVENTPIPE_PROVIDER,
-    event_id: u64,
-    event_version: u64,
-    cb_metadata_blob: u32,
-    metadata_blob: *const u8,
-    cb_event_data: u32,
-    event_data: *const u8,
-    activity_id: *const GUID,
-    related_activity_id: *const GUID,
-    event_thread: ThreadID,
-    num_stack_frames: u32,
-    stack_frames: *const usize,
-) -> HRESULT {
-    let frame = NativeFrame::new((event_id >> 32 | event_version >> 32 << 32) as usize);
-    // SAFETY: the runtime's own arguments.
-    unsafe {
-        framed::event_pipe_event_delivered(
-            this,
-            provider,
-            event_id as u32,
-            event_version as u32,
-            cb_metadata_blob,
-            metadata_blob,
-            cb_event_data,
-            event_data,
-            activity_id,
-            related_activity_id,
-            event_thread,
-            num_stack_frames,
-            stack_frames,
-            frame,
-        )
-    }
 }
