@@ -24,8 +24,10 @@ use crate::os::clock::{own_cpu_ns, process_cpu_ns};
 use crate::os::{process, threads};
 use crate::services::code::CodeMap;
 
-/// Between two rounds.
+/// Between two rounds, where threads need not be looked at more often.
 const PAUSE: Duration = Duration::from_millis(10);
+/// Least time between two times that samples are taken from the engine.
+const DRAIN_NS: u64 = 5_000_000;
 /// Between two looks which threads there are, where new ones must be met, and where all that is learnt is which have ended.
 const THREADS_NS: u64 = 50_000_000;
 const ENDED_NS: u64 = 250_000_000;
@@ -51,6 +53,7 @@ pub(super) struct Drain {
     kernel_time: Option<KernelTime>,
     switches: Switches,
     next_threads_ns: u64,
+    next_drain_ns: u64,
     next_check_ns: u64,
     /// Whether somebody else has taken the signal.
     has_given_up: bool,
@@ -79,6 +82,7 @@ impl Drain {
             wall,
             switches: Switches::default(),
             next_threads_ns: 0,
+            next_drain_ns: 0,
             next_check_ns: 0,
             has_given_up: false,
         };
@@ -95,6 +99,7 @@ impl Drain {
             self.frames.update();
             self.frames.unwinder.learn_start_of_threads(&mut self.frames.map, &sample);
         }
+        let pause = self.wall.as_ref().map_or(PAUSE, |(_, poll)| PAUSE.min(poll.interval()));
         loop {
             match self.sampler.state() {
                 State::On => self.round(),
@@ -102,7 +107,7 @@ impl Drain {
                 State::Off => {}
                 State::Ended => return,
             }
-            if !thread.sleep(PAUSE) {
+            if !thread.sleep(pause) {
                 break;
             }
             if self.sampler.state() == State::On && self.is_off() {
@@ -116,6 +121,11 @@ impl Drain {
     fn round(&mut self) {
         let now = monotonic_ns();
         self.frames.update();
+        self.look_at_waits(now);
+        if now < self.next_drain_ns {
+            return;
+        }
+        self.next_drain_ns = now + DRAIN_NS;
         let type_loads = self.sampler.type_loads.take(self.frames.knows_type_loads());
         type_loads.iter().for_each(|sample| self.frames.learn_type_load(sample));
         if now >= self.next_threads_ns {
@@ -134,11 +144,14 @@ impl Drain {
             self.next_check_ns = now + CHECK_NS;
             self.check(now);
         }
-        if let Some((output, poll)) = &mut self.wall {
-            // Threads are looked at now, and what the runtime is about now began after the samples.
-            self.sampler.work.copy_into(&mut self.work);
-            poll.round(now, output, &mut self.frames, &self.work);
-        }
+    }
+
+    /// Looks at threads that wait: the first that a round does. Where there are no more processors than threads that work, this thread takes one's
+    /// place, and a thread whose wait is short would be found ready to run after anything that takes longer than that.
+    fn look_at_waits(&mut self, now: u64) {
+        let Some((output, poll)) = &mut self.wall else { return };
+        self.sampler.work.copy_into(&mut self.work);
+        poll.round(now, output, &mut self.frames, &self.work);
     }
 
     /// Whether something is to be done for each new thread: those that come under perf events have inherited them.

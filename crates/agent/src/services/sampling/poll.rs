@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use clrscope_recording::layout::thread;
 use clrscope_recording::model::{Sample, ThreadRole, ThreadState};
@@ -59,6 +60,7 @@ struct Watched {
     stack: FoundStack,
     /// The stack when one was seen last, whether the thread ran or waited.
     seen: FoundStack,
+    seen_ns: u64,
     /// End of the stack, once that was looked up.
     stack_end: Option<usize>,
     /// Times that the stack is looked for again where it was not found whole: what it leads through may have been loaded a moment ago,
@@ -76,6 +78,11 @@ struct Watched {
 impl Poll {
     pub(super) fn new(interval_ns: u64, start_ns: u64) -> Self {
         Self { interval_ns, start_ns, since_ns: Some(start_ns), watched: HashMap::new(), next_ns: 0 }
+    }
+
+    /// Time between two looks at a thread that runs now and then.
+    pub(super) fn interval(&self) -> Duration {
+        Duration::from_nanos(self.interval_ns)
     }
 
     /// Begins to look at new threads, and lets go of those that are gone.
@@ -131,7 +138,11 @@ impl Poll {
     /// A thread was sampled while it ran; one record stands for as many samples as make up the interval.
     pub(super) fn ran(&mut self, os_id: u32, sample: &Sample, found: FoundStack, output: &mut Output) {
         let Some(watched) = self.watched.get_mut(&os_id) else { return };
-        watched.seen = found;
+        // Samples are taken from the engine later than threads are looked at.
+        let time_ns = sample.time_ns + self.start_ns;
+        if time_ns > watched.seen_ns {
+            (watched.seen, watched.seen_ns) = (found, time_ns);
+        }
         watched.ran_ns += sample.weight_ns;
         let count = watched.ran_ns / self.interval_ns;
         if count > 0 {
@@ -165,6 +176,7 @@ impl Watched {
             state: ThreadState::Unknown,
             stack: FoundStack::default(),
             seen: FoundStack::default(),
+            seen_ns: 0,
             stack_end: None,
             tries: TRIES,
             open_ns: 0,
@@ -247,7 +259,7 @@ impl Watched {
             return;
         }
         self.stack = sources.frames.of(&sample);
-        self.seen = self.stack;
+        (self.seen, self.seen_ns) = (self.stack, sample.time_ns);
         self.open_ns += std::mem::take(&mut self.unseen_ns);
         self.state = match call.state() {
             _ if !self.stack.touched.own_code && is_pool(&self.thread) => ThreadState::Idle,
