@@ -11,12 +11,14 @@
 //! | [`programs`] | the programs and what they run under |
 //! | [`source`] | text for the compiler |
 //! | [`series`] | interleaved pairs |
-//! | [`report`] | what is written down |
+//! | [`report`] | lines of what was measured |
+//! | [`page`] | `docs/benchmarks.md` |
 
 mod absolute;
 mod attached;
 mod goals;
 mod heap;
+mod page;
 mod programs;
 mod report;
 mod series;
@@ -26,6 +28,7 @@ mod web;
 
 use absolute::Line;
 use goals::{GOALS, Goal, Limit, ON_EACH};
+use page::Page;
 use programs::{Bench, Under};
 use report::Report;
 
@@ -54,7 +57,7 @@ struct Plan {
     /// Ids of the goals to measure; all when empty.
     only: Vec<String>,
     pairs: usize,
-    /// Write `docs/benchmarks.md`: when everything was measured.
+    /// Write `docs/benchmarks.md`.
     file: bool,
 }
 
@@ -62,41 +65,62 @@ struct Plan {
 ///
 /// # Errors
 /// A sentence for a usage error or a run that failed. A missed goal is no error: the report says so.
-#[expect(clippy::print_stdout, reason = "a command line tool")]
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let plan = parse(arguments)?;
-    let runtime = newest_runtime()?;
-    let bench = Bench::new(runtime)?;
-    let mut report = Report::new(&runtime.version.to_string(), plan.pairs);
-    for (id, measure) in ABSOLUTE.iter().filter(|(id, _)| plan.wants(id)) {
-        let lines = measure(&bench, &plan)?;
-        if lines.is_empty() {
-            println!("{id}: the program that it is measured on is not at hand");
-        }
-        lines.into_iter().for_each(|line| println!("{}", report.absolute(line)));
-    }
-    if ON_EACH.iter().any(|goal| plan.wants(goal.id)) {
-        on_each_runtime(&plan, &mut report)?;
-    }
-    for goal in GOALS.iter().filter(|goal| plan.wants(goal.id)) {
-        if let Some(why) = bench.why_not(goal.program, goal.subject) {
-            println!("{}: {why}", goal.id);
-            continue;
-        }
-        println!("{}", report.ratio(goal, goal.what, &measure(&bench, goal, plan.pairs)?));
+    let bench = Bench::new(newest_runtime()?)?;
+    let (ids, mut page) = (ids(), Page::read());
+    for id in ids.iter().copied().filter(|id| plan.wants(id)) {
+        let part = measure_goal(id, &bench, &plan)?.part();
         // After each, so that a long run that is ended early has not measured in vain.
-        if plan.file {
-            report.write()?;
+        if let Some(part) = part.filter(|_| plan.file) {
+            page.replace(part);
+            page.write(&ids)?;
         }
     }
     Ok(())
 }
 
+/// All goals, each once, in the order of the page.
+fn ids() -> Vec<&'static str> {
+    let all = ABSOLUTE.iter().map(|&(id, _)| id).chain(ON_EACH.iter().chain(&GOALS).map(|goal| goal.id));
+    let mut ids = Vec::new();
+    all.for_each(|id| {
+        if !ids.contains(&id) {
+            ids.push(id)
+        }
+    });
+    ids
+}
+
+/// Measures all that belongs to one goal.
 #[expect(clippy::print_stdout, reason = "a command line tool")]
-fn on_each_runtime(plan: &Plan, report: &mut Report) -> Result<(), String> {
+fn measure_goal(id: &'static str, bench: &Bench, plan: &Plan) -> Result<Report, String> {
+    let mut report = Report::new(id, &bench.runtime.version.to_string(), plan.pairs);
+    for (_, measure) in ABSOLUTE.iter().filter(|(of, _)| *of == id) {
+        let lines = measure(bench, plan)?;
+        if lines.is_empty() {
+            println!("{id}: the program that it is measured on is not at hand");
+        }
+        lines.into_iter().for_each(|line| println!("{}", report.absolute(line)));
+    }
+    if ON_EACH.iter().any(|goal| goal.id == id) {
+        on_each_runtime(id, plan, &mut report)?;
+    }
+    for goal in GOALS.iter().filter(|goal| goal.id == id) {
+        if let Some(why) = bench.why_not(goal.program, goal.subject) {
+            println!("{id}: {why}");
+            continue;
+        }
+        println!("{}", report.ratio(goal, goal.what, &measure(bench, goal, plan.pairs)?));
+    }
+    Ok(report)
+}
+
+#[expect(clippy::print_stdout, reason = "a command line tool")]
+fn on_each_runtime(id: &str, plan: &Plan, report: &mut Report) -> Result<(), String> {
     for runtime in clrscope_testkit::runtimes() {
         let bench = Bench::new(runtime)?;
-        for goal in &ON_EACH {
+        for goal in ON_EACH.iter().filter(|goal| goal.id == id) {
             let what = format!("{}, .NET {}", goal.what, runtime.major());
             println!("{}", report.ratio(goal, &what, &measure(&bench, goal, plan.pairs)?));
         }
@@ -137,13 +161,10 @@ fn parse(arguments: &[String]) -> Result<Plan, String> {
             _ => return Err(USAGE.to_owned()),
         }
     }
-    let ids = ABSOLUTE.iter().map(|&(id, _)| id).chain(GOALS.iter().chain(&ON_EACH).map(|goal| goal.id));
-    let known = |id: &String| ids.clone().any(|known| known == id);
-    if let Some(id) = plan.only.iter().find(|id| !known(id)) {
+    let known = ids();
+    if let Some(id) = plan.only.iter().find(|id| !known.contains(&id.as_str())) {
         return Err(format!("{id} is no goal that is measured here\n{USAGE}"));
     }
-    // A part must not replace the whole.
-    plan.file &= plan.only.is_empty();
     Ok(plan)
 }
 
@@ -169,10 +190,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_not_written_down_and_a_goal_nobody_knows_is_refused() {
+    fn a_goal_nobody_knows_is_refused() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let plan = parse(&words("--only P2,P10 --pairs 3")).expect("a plan");
-        assert!(plan.wants("P2") && plan.wants("P10") && !plan.wants("P1") && !plan.file && plan.pairs == 3);
+        assert!(plan.wants("P2") && plan.wants("P10") && !plan.wants("P1") && plan.file && plan.pairs == 3);
         assert!(parse(&words("--only P77")).is_err());
         assert!(parse(&words("--pairs 0")).is_err());
     }

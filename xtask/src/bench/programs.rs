@@ -86,7 +86,7 @@ impl Program {
 
 /// Makes commands; each run records into a folder of its own, which the next one replaces.
 pub(super) struct Bench {
-    runtime: Runtime,
+    pub(super) runtime: Runtime,
     sdk: Option<Sdk>,
     floors: PathBuf,
     folder: tempfile::TempDir,

@@ -1,46 +1,33 @@
-//! `docs/benchmarks.md`.
-
-use std::collections::HashMap;
-use std::fmt::Write as _;
-
-use clrscope_testkit::workspace_root;
+//! Measurements of one goal, as lines of `docs/benchmarks.md`.
 
 use super::absolute::Line;
 use super::goals::{Goal, Limit};
+use super::page::{Part, Table};
 use super::series::Series;
 use super::verdict;
 use crate::machine;
 
-/// The page as far as it is measured.
+/// The lines of one goal as far as they are measured.
 pub(super) struct Report {
-    head: String,
-    ratios: String,
-    absolutes: String,
-    /// Ratio of the first comparison with an id.
-    firsts: HashMap<&'static str, f64>,
+    id: &'static str,
+    runtime: String,
+    lines: Vec<(Table, String)>,
+    /// Ratio of the first comparison.
+    first: Option<f64>,
     pairs: usize,
     repeated: usize,
     load: (f64, f64),
 }
 
 impl Report {
-    pub(super) fn new(runtime: &str, pairs: usize) -> Self {
-        let head = format!("{}, .NET {runtime}", machine::describe());
+    pub(super) fn new(id: &'static str, runtime: &str, pairs: usize) -> Self {
         let load = machine::load();
-        Self {
-            head,
-            ratios: String::new(),
-            absolutes: String::new(),
-            firsts: HashMap::new(),
-            pairs,
-            repeated: 0,
-            load: (load, load),
-        }
+        Self { id, runtime: runtime.to_owned(), lines: Vec::new(), first: None, pairs, repeated: 0, load: (load, load) }
     }
 
     /// Adds a comparison; returns its line for the terminal.
     pub(super) fn ratio(&mut self, goal: &Goal, what: &str, series: &Series) -> String {
-        let first = *self.firsts.entry(goal.id).or_insert(series.ratio.median);
+        let first = *self.first.get_or_insert(series.ratio.median);
         let (figure, wanted) = match goal.limit {
             Limit::MoreMs(most) => {
                 let more = series.more_ms;
@@ -53,11 +40,11 @@ impl Report {
         let verdict = verdict(goal.limit, series, first);
         let (subject, base) = series.seconds;
         let (wall, base_wall) = series.wall;
-        let _ = writeln!(
-            self.ratios,
-            "| {} | {} | {figure} | {wanted} | {verdict} | {subject:.2} / {base:.2} | {wall:.2} / {base_wall:.2} |",
-            goal.id, what
+        let line = format!(
+            "| {} | {what} | {figure} | {wanted} | {verdict} | {subject:.2} / {base:.2} | {wall:.2} / {base_wall:.2} |",
+            goal.id
         );
+        self.lines.push((Table::Ratios, line));
         self.repeated += series.repeated;
         self.look();
         format!(
@@ -68,7 +55,7 @@ impl Report {
 
     /// Adds a line that is no ratio.
     pub(super) fn absolute(&mut self, (id, what, figure, verdict): Line) -> String {
-        let _ = writeln!(self.absolutes, "| {id} | {what} | {figure} | {verdict} |");
+        self.lines.push((Table::Absolutes, format!("| {id} | {what} | {figure} | {verdict} |")));
         self.look();
         format!("{id:10} {what:56} {figure} {verdict}")
     }
@@ -78,54 +65,21 @@ impl Report {
         self.load = (self.load.0.min(load), self.load.1.max(load));
     }
 
-    /// Writes the page.
-    pub(super) fn write(&self) -> Result<(), String> {
-        let path = workspace_root().join("docs/benchmarks.md");
-        std::fs::write(&path, self.page()).map_err(|error| format!("{}: {error}", path.display()))
-    }
-
-    fn page(&self) -> String {
-        format!(
-            "# Benchmarks
-
-Written by `cargo xtask bench`; do not edit.
-
-{}. Load of the machine meanwhile, programs that want a core: {:.1} to {:.1}.
-
-Each line compares two runs of the same program that follow one another, {} pairs of them: the median ratio of their user CPU time, in
-brackets the least and the greatest. Pairs whose second half took over 20 % longer than the fastest were repeated: {} in all. Both runs
-must print the same, and the compiler must write the same bytes. Seconds are medians; wall time is for information.
-
-| goal | what | measured | at most | | user CPU s | wall s |
-|---|---|---|---|---|---|---|
-{}
-| goal | what | measured | |
-|---|---|---|---|
-{}
-- *Tiny functions*: a recursion that does nothing but call. *Compiler*: the C# compiler on 400 kB of generated, dense source, four pool
-  threads. *Libraries*: JSON, XML, regular expressions, LINQ, text and tables of the framework.
-- *Empty hooks* and *bare clock reads* are profilers that do only that, in every function; `calls` leaves out the runtime's helpers unless
-  `helpers=on`. *Empty callbacks* is a profiler that asks for every callback about exceptions and does nothing in any: the runtime's own
-  price. *Precompiled code off*: any enter hook makes the runtime discard precompiled code and recompile everything.
-- *Without tiers*: `DOTNET_TieredCompilation=0` for both. With tiers the runtime decides by the clock which methods are compiled
-  again and which are instrumented, so a longer run also does more, and no two runs make the same number of calls.
-- *Throw and catch*: a program that does nothing else, three methods deep. *Nothing thrown*: calls under `try` and `finally`.
-- *Callees in turn*: one caller that calls so many functions over and over, each compiled once (`DOTNET_TieredCompilation=0`); the CPU
-  time of the calls alone, by the thread's own clock. Many slow the program down at most three times as much as one does.
-- *Idle threads* sleep beside the work of *libraries*; there the time is that of the work by the program's own clock, from its first round
-  to its last, with all threads there from the beginning: who stops threads costs that, and no CPU time. *EventPipe's sampler* is the
-  runtime's own at 200 Hz, switched on by variables; `dotnet-trace` starts the program with its usual profile. *Web service*: as many
-  requests as four connections that are kept open get answered, by a client on the same machine.
-- *After detach*: ten rounds of *libraries* over and over; the time of ten rounds after the agent has left over that before it came.
-- Processors: the figures above are of the processor named at the top. On an Intel Xeon of the Sapphire Rapids generation tiny functions
-  took 1.29 times empty hooks (P2) and 1.13 times two clock reads (P1) in an earlier measurement, where an AMD EPYC had 1.16 and 1.02; that
-  was not measured again since.
-- Memory per thread, by layout: a record of 256 bytes, 4 KiB of tree and one touched page of shadow stack, more as it calls more.
-- The machine has no counters of cache misses (a virtual machine); what is known about where the compiler's time goes comes from
-  samples of instruction addresses.
-",
-            self.head, self.load.0, self.load.1, self.pairs, self.repeated, self.ratios, self.absolutes
-        )
+    /// The lines, with one that says where and when they were measured; none where nothing was.
+    pub(super) fn part(self) -> Option<Part> {
+        let Self { id, runtime, mut lines, pairs, repeated, load, .. } = self;
+        if lines.is_empty() {
+            return None;
+        }
+        let day = jiff::Timestamp::now().strftime("%Y-%m-%d");
+        let conditions = format!(
+            "| {id} | {day} | {}, .NET {runtime} | {:.1} to {:.1} | {pairs} | {repeated} |",
+            machine::describe(),
+            load.0,
+            load.1
+        );
+        lines.push((Table::Conditions, conditions));
+        Some(Part { id, lines })
     }
 }
 
