@@ -23,7 +23,7 @@ pub struct Source {
 pub(crate) fn source_row(assembly: &Assembly, pdb: &Pdb, method: u32) -> u32 {
     let mut row = method;
     for _ in 0..DEPTH {
-        let outer = pdb.kickoff(row).or_else(|| around(assembly, pdb, row));
+        let outer = pdb.kickoff(row).or_else(|| iterator(assembly, pdb, row)).or_else(|| around(assembly, pdb, row));
         match outer {
             Some(outer) if outer != row => row = outer,
             _ => break,
@@ -39,6 +39,13 @@ pub(crate) fn source(assembly: &Assembly, row: u32) -> Source {
         name: assembly.display_method(row),
         parameters: assembly.display_parameters(row),
     }
+}
+
+/// The iterator that a `finally` block was written in: the compiler makes such blocks methods of the iterator's machine
+/// (`<>m__Finally1`), of which the PDB names the method that runs it alone.
+fn iterator(assembly: &Assembly, pdb: &Pdb, row: u32) -> Option<u32> {
+    assembly.method_name(row).strip_prefix("<>m__Finally")?;
+    assembly.methods_of(assembly.type_of_method(row)?).find_map(|method| pdb.kickoff(method))
 }
 
 /// The method around a lambda or local function, found by the name that the compiler gave it.
