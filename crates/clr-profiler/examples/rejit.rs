@@ -1,6 +1,6 @@
 //! Gives a method of a running program other IL and takes it back. Each file that appears in the folder named by `REJIT_FOLDER` is an
-//! order: `change` makes `Counter.Program::Step` do nothing, `revert` brings its own code back, `count` lets it count its calls
-//! and their ends by itself; a file `change done` and the like says that the runtime was asked. At the end `log` tells what the runtime told.
+//! order: `change` makes `Counter.Program::Step` do nothing, `revert` brings its own code back, `detach` asks the
+//! runtime to let the profiler go, `count` lets `Step` count its calls and their ends by itself; a file `change done` and the like says that the runtime was asked. At the end `log` tells what the runtime told.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -88,6 +88,11 @@ fn revert(state: &State, method: (ModuleId, Token), function: FunctionId) -> Res
     Ok(format!("{} versions, the newest with code: {has_code}, {reverted:?}", versions.len()))
 }
 
+fn detach(state: &State, _method: (ModuleId, Token), _function: FunctionId) -> Result<String> {
+    state.info.request_detach(1_000)?;
+    Ok("asked".to_owned())
+}
+
 fn count(state: &State, method: (ModuleId, Token), _function: FunctionId) -> Result<String> {
     state.is_counting.store(true, Ordering::Relaxed);
     state.info.request_rejit_with_inliners(&[method])?;
@@ -106,6 +111,7 @@ impl Profiler for ReJit {
             log: Mutex::default(),
         }));
         OwnThread::start(info, "rejit", |thread| {
+            state.obey(thread, "detach", detach);
             state.obey(thread, "change", change);
             state.obey(thread, "revert", revert);
             state.obey(thread, "count", count);
