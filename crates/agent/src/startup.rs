@@ -312,7 +312,7 @@ fn start_instruments(
     }
     let mut tasks = instruments.tasks();
     let thread_names = Names::new(info, writer);
-    tasks.push(Box::new(SystemNames::new(writer, &thread_names)));
+    tasks.push(Box::new(SystemNames::new(writer, &thread_names, beginning == Beginning::Attach)));
     if let Some(sampler) = context.sampler.in_use() {
         tasks.push(sampler.task());
         tasks.push(sampler.stacks_task());

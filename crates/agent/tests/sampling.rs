@@ -4,7 +4,9 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use clrscope_recording::model::{Activity, LossReason, Process, Sample, SamplingEngine, StackFrame, ThreadState};
+use clrscope_recording::model::{
+    Activity, LossReason, Process, Sample, SamplingEngine, StackFrame, ThreadRole, ThreadState,
+};
 use clrscope_testkit::{Runtime, each_runtime, not_run};
 use support::{Run, assert_unchanged, record_with, under_agent};
 
@@ -215,6 +217,33 @@ fn threads_that_wait_are_seen_where_they_wait_and_for_what() {
             let sum: u64 = all.iter().filter(|sample| sample.thread == thread.id).map(|sample| sample.weight_ns).sum();
             assert!(sum as f64 <= 1.1 * longest as f64, "thread {} has {sum} ns of {longest}", thread.name);
         }
+    });
+}
+
+/// The first rows of a report by the clock were threads of the runtime that wait for signals, debuggers and diagnostics.
+#[test]
+fn threads_of_the_runtime_that_wait_are_idle_and_their_stacks_are_whole() {
+    each_runtime(|runtime| {
+        let run = record_with(runtime, "Sampled", "wall", &["waits"]);
+        let process = &run.recording.processes[0];
+        let all = samples(process, "wall");
+        let waits = |sample: &&Sample| !matches!(sample.state, ThreadState::Running | ThreadState::Ready);
+        let is_below = |sample: &Sample| methods(process, sample.stack).iter().any(|name| name.starts_with("Sampled."));
+        let of = |role: ThreadRole| {
+            let threads: Vec<u32> = process.threads.iter().filter(|one| one.role == role).map(|one| one.id).collect();
+            all.iter().filter(waits).filter(move |sample| threads.contains(&sample.thread)).copied().collect::<Vec<_>>()
+        };
+        let (runtimes, users) = (of(ThreadRole::Runtime), of(ThreadRole::User));
+        assert!(runtimes.len() > 3, "{} records on {}", runtimes.len(), runtime.version);
+        assert!(runtimes.iter().all(|sample| sample.state == ThreadState::Idle), "on {}", runtime.version);
+        let lost = incomplete(process, &runtimes);
+        assert!(lost.is_empty(), "on {}: {lost}", runtime.version);
+        let sum = |is_it: &dyn Fn(&Sample) -> bool| -> u64 {
+            users.iter().filter(|sample| is_it(sample)).map(|sample| sample.weight_ns).sum()
+        };
+        // Of what is left the program's own threads wait, below its own code.
+        let (own, others) = (sum(&is_below), sum(&|one| one.state != ThreadState::Idle && !is_below(one)));
+        assert!(own > 2_000_000_000 && others < own / 20, "{own} and {others} ns on {}", runtime.version);
     });
 }
 

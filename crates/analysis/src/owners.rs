@@ -5,7 +5,7 @@
 //! the own code that led to them.
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{CallTree, FunctionKind, NodeValues, Process, StackFrame};
+use clrscope_recording::model::{CallTree, FunctionKind, NodeValues, Process, Sample, StackFrame};
 use clrscope_recording::parallel::fold;
 use rustc_hash::FxHashMap;
 
@@ -14,6 +14,9 @@ use crate::function::{FunctionRef, is_own};
 use crate::paths::Paths;
 use crate::stack_trees::{Along, Frame, StackSum};
 use crate::waits::{WaitKind, wait_kind};
+
+/// In the place of a function's slot: work that is not taken apart by functions, and of which the profiler has no share.
+const WHOLE: Slot = Slot::MAX;
 
 /// Finds the innermost own function of each stack of a process.
 pub(crate) struct OwnFrames<'a> {
@@ -141,6 +144,15 @@ impl Owners {
         let mut all = Self::default();
         parts.into_iter().for_each(|part| all.join(part));
         all
+    }
+
+    /// Adds a sample by the clock to what is below its owner: the state says whether the thread worked or what it waited for.
+    pub(crate) fn add_sample(&mut self, catalog: &Catalog<'_>, owner: Option<u32>, sample: &Sample) {
+        let owner = owner.map_or(catalog.root(), |function| catalog.slot(function));
+        match WaitKind::of_state(sample.state) {
+            Some(kind) => add(&mut self.waits, (owner, kind), sample.weight_ns),
+            None => add(&mut self.work, (owner, WHOLE), sample.weight_ns),
+        }
     }
 
     fn join(&mut self, part: Self) {

@@ -1,6 +1,6 @@
 //! Kinds of waits, known by the functions of the framework in which threads stand.
 
-use clrscope_recording::model::FunctionKind;
+use clrscope_recording::model::{FunctionKind, ThreadState};
 
 use crate::function::FunctionRef;
 use crate::titled::titled;
@@ -20,6 +20,20 @@ titled! {
         Other "other" "no processor, or unknown",
         /// Work or the end: threads of the pool, of timers, sockets and the like, which nobody waits for.
         Idle "idle" "idle threads",
+    }
+}
+
+impl WaitKind {
+    /// Kind of wait that threads in a state are in, as samples by the clock tell it; `None` where they work or would if there was a processor.
+    pub(crate) fn of_state(state: ThreadState) -> Option<Self> {
+        match state {
+            ThreadState::Lock => Some(Self::Lock),
+            ThreadState::Sleeping => Some(Self::Sleep),
+            ThreadState::Io => Some(Self::Io),
+            ThreadState::Waiting => Some(Self::Signal),
+            ThreadState::Idle => Some(Self::Idle),
+            _ => None,
+        }
     }
 }
 

@@ -417,13 +417,16 @@ pub enum ThreadRole {
     Tiering = 4,
     /// Belongs to the thread pool.
     Pool = 5,
+    /// Serves the runtime or the framework otherwise: signals, debuggers, diagnostics, events of sockets and files.
+    Runtime = 6,
 }
 
-numbered!(ThreadRole: User, Main, Finalizer, Gc, Tiering, Pool);
+numbered!(ThreadRole: User, Main, Finalizer, Gc, Tiering, Pool, Runtime);
 
 impl ThreadRole {
     /// All there are, in the order of their numbers.
-    pub const ALL: [Self; 6] = [Self::User, Self::Main, Self::Finalizer, Self::Gc, Self::Tiering, Self::Pool];
+    pub const ALL: [Self; 7] =
+        [Self::User, Self::Main, Self::Finalizer, Self::Gc, Self::Tiering, Self::Pool, Self::Runtime];
 
     /// The role with this number, if this version knows it.
     #[must_use]
@@ -441,7 +444,15 @@ impl ThreadRole {
             Self::Gc => "gc",
             Self::Tiering => "tiering",
             Self::Pool => "pool",
+            Self::Runtime => "runtime",
         }
+    }
+
+    /// Whether such threads wait for work most of the time, and no code of the program starts them: one that waits below none of the
+    /// program's methods is idle.
+    #[must_use]
+    pub const fn waits_for_work(self) -> bool {
+        !matches!(self, Self::User | Self::Main)
     }
 }
 

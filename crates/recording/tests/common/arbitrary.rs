@@ -211,7 +211,7 @@ prop_compose! {
         ids: (u32, u32), name in text(),
         role in select(vec![
             ThreadRole::User, ThreadRole::Main, ThreadRole::Finalizer, ThreadRole::Gc, ThreadRole::Tiering,
-            ThreadRole::Pool,
+            ThreadRole::Pool, ThreadRole::Runtime,
         ]),
         created_ns: u64, ended_ns: Option<u64>, cpu_ns: Option<u64>, out_of_stack_at: u32, tree in tree(),
     ) -> Thread {

@@ -163,7 +163,7 @@ impl Frames {
     /// [`of`](Self::of) met last. `is_suspended`: the runtime has other threads stand still.
     pub(super) fn state_of_last(&self, stack: FoundStack, is_suspended: bool) -> ThreadState {
         let names = self.unwinder.innermost.iter().map(|body| self.map.name(body)).collect();
-        state_by_names(names, stack.touched.own_code, is_suspended)
+        state_by_names(names, stack.touched, is_suspended)
     }
 
     /// Learns from the stack of a callback about a type.
@@ -194,9 +194,8 @@ impl Frames {
 }
 
 /// The state of a thread that stands in these methods of the framework, innermost first, and perhaps in code that called
-/// them. `is_suspended`: while the runtime has other threads stand still. A thread that began to wait for something else before is not
-/// looked at anew then.
-fn state_by_names(names: Vec<String>, has_callers: bool, is_suspended: bool) -> ThreadState {
+/// them. `is_suspended`: while the runtime has other threads stand still. A thread that began to wait for something else before is not looked at anew then.
+fn state_by_names(names: Vec<String>, touched: Touched, is_suspended: bool) -> ThreadState {
     /// The first that fits counts.
     const METHODS: [(&str, ThreadState); 9] = [
         ("System.Threading.Thread::Sleep", ThreadState::Sleeping),
@@ -211,8 +210,8 @@ fn state_by_names(names: Vec<String>, has_callers: bool, is_suspended: bool) -> 
     ];
     let known = |name: &String| METHODS.iter().find(|(method, _)| name.starts_with(method)).map(|(_, state)| *state);
     let in_threading = names.first().is_some_and(|name| name.starts_with("System.Threading."));
-    // The runtime itself takes locks of objects, right below the method that wants one.
-    let otherwise = match has_callers || !names.is_empty() {
+    // The runtime itself takes locks of objects, right below the method that wants one. What other libraries wait for they don't say.
+    let otherwise = match !touched.called_library && (touched.own_code || !names.is_empty()) {
         true if !in_threading && is_suspended => ThreadState::Suspended,
         true if !in_threading => ThreadState::Lock,
         _ => ThreadState::Waiting,

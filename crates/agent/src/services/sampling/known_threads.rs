@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use clrscope_recording::layout::thread;
+use clrscope_recording::model::ThreadRole;
 use clrscope_recording::writer::{ProcessWriter, ThreadRecord, monotonic_ns};
 
 use super::targets::is_own;
@@ -28,6 +29,12 @@ impl KnownThread {
     /// The serial number of the record, 0 without one.
     pub(super) fn serial(&self) -> u32 {
         self.record.map_or(0, ThreadRecord::serial)
+    }
+
+    /// Whether the thread is one of those that wait for work most of the time.
+    pub(super) fn waits_for_work(&self) -> bool {
+        let role = self.record.map_or(0, |record| record.u32(thread::ROLE).load(Ordering::Relaxed));
+        ThreadRole::from_number(role).is_some_and(ThreadRole::waits_for_work)
     }
 
     fn has_ended(&self) -> bool {

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clrscope_recording::layout::thread;
-use clrscope_recording::model::{Sample, ThreadRole, ThreadState};
+use clrscope_recording::model::{Sample, ThreadState};
 use clrscope_recording::writer::{ThreadRecord, monotonic_ns};
 
 use super::frames::{FoundStack, Frames};
@@ -262,7 +262,6 @@ impl Watched {
         (self.seen, self.seen_ns) = (self.stack, sample.time_ns);
         self.open_ns += std::mem::take(&mut self.unseen_ns);
         self.state = match call.state() {
-            _ if !self.stack.touched.own_code && is_pool(&self.thread) => ThreadState::Idle,
             ThreadState::Lock => {
                 sources.frames.state_of_last(self.stack, sources.work.is_suspended(os_id, sample.time_ns))
             }
@@ -280,8 +279,17 @@ impl Watched {
                 self.give_up_unseen(start_ns, interval_ns, output);
             }
         } else if open_ns >= interval_ns / 2 {
-            self.write(self.state, self.stack, open_ns, start_ns, interval_ns, output);
+            self.write(self.state_of_wait(), self.stack, open_ns, start_ns, interval_ns, output);
         }
+    }
+
+    /// State of a thread that waits: idle where nobody's code waits. What the thread is there for is looked up when it is recorded: it may be
+    /// named after it was seen to wait. The runtime does not name all of its own.
+    fn state_of_wait(&self) -> ThreadState {
+        let touched = self.stack.touched;
+        let is_runtimes = self.stack.is_complete && touched.runtime_alone;
+        let is_idle = is_runtimes || self.thread.waits_for_work() && !touched.own_code;
+        if is_idle { ThreadState::Idle } else { self.state }
     }
 
     fn give_up_unseen(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
@@ -319,10 +327,4 @@ impl Watched {
             ..Sample::default()
         });
     }
-}
-
-/// Whether a thread is one of those that wait for work most of the time.
-fn is_pool(known: &KnownThread) -> bool {
-    let role = known.record.map_or(0, |record| record.u32(thread::ROLE).load(Ordering::Relaxed));
-    [ThreadRole::Pool, ThreadRole::Finalizer, ThreadRole::Tiering, ThreadRole::Gc].iter().any(|&one| one as u32 == role)
 }

@@ -133,13 +133,20 @@ impl RawSample {
     }
 
     /// The first place from `start` on that looks like a frame: it leads to another one further up, and both have return
-    /// addresses that `is_return_address` agrees to.
-    pub(crate) fn find_frame(&self, start: usize, mut is_return_address: impl FnMut(usize) -> bool) -> Option<usize> {
+    /// addresses that `is_return_address` agrees to. Or it returns to where threads start, by `is_start_of_thread`: that code keeps no frame
+    /// pointers, so whatever lies there leads to none.
+    pub(crate) fn find_frame(
+        &self,
+        start: usize,
+        mut is_return_address: impl FnMut(usize) -> bool,
+        is_start_of_thread: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
         let mut is_frame = |at: usize| self.word(at + 8).is_some_and(&mut is_return_address);
         (start.next_multiple_of(8)..).step_by(8).take(2048).map_while(|at| Some((at, self.word(at)?))).find_map(
             |(at, next)| {
                 let leads = next > at + 8 && next - at < 1 << 16 && next.is_multiple_of(8);
-                (leads && is_frame(next) && is_frame(at)).then_some(at)
+                let is_last = || self.word(at + 8).is_some_and(&is_start_of_thread);
+                (leads && is_frame(next) && is_frame(at) || is_last()).then_some(at)
             },
         )
     }
@@ -160,6 +167,16 @@ mod tests {
         let frames = vec![(0x1000 | DETOUR, 11), (0x1020, 77), (0x1050, 88)];
         let noted = RawSample { frames, ..RawSample::default() };
         assert_eq!(noted.taken_over_by(0x1000, |_| false), Some(0x1020));
+    }
+
+    /// `read` in a loop that only `start_thread` called was no whole stack: no frame leads on from there.
+    #[test]
+    fn a_frame_that_returns_to_the_start_of_the_thread_leads_to_no_other() {
+        // A return address of a call that is over; the frame, its caller's register and where it returns to.
+        let stack = vec![9, 77, 8, 0xFFFF_FFFF, 99, 0];
+        let sample = RawSample { registers: Registers { ip: 1, sp: 0x1000, bp: 1 }, stack, ..RawSample::default() };
+        let find = |start| sample.find_frame(0x1000, |ip| ip == 77 || ip == 99, |ip| ip == start);
+        assert_eq!([find(99), find(98)], [Some(0x1018), None]);
     }
 
     #[test]

@@ -204,6 +204,8 @@ impl StackUnwinder {
                 marks.agent = Some(library.base) == self.own;
                 marks.compiler = library.name.starts_with("libclrjit");
                 marks.collector = library.name.starts_with("libclrgc");
+                marks.main_program = library.is_main;
+                marks.other_library = !library.is_main && !is_of_runtime(library);
                 marks.loads_types = self.type_loaders.hold(step.registers.ip);
             }
             Place::Method(body) => (marks.method, marks.own_code) = (true, !body.is_framework()),
@@ -328,7 +330,8 @@ impl StackUnwinder {
 
     /// The first frame from `start` on that leads on, of those that the engine found and of what lies on the stack.
     fn guess(&mut self, map: &mut CodeMap, sample: &RawSample, start: usize) -> Option<usize> {
-        let on_stack = sample.find_frame(start, |ip| Self::is_return_address(map, sample, ip));
+        let is_return_address = |ip| Self::is_return_address(map, sample, ip);
+        let on_stack = sample.find_frame(start, is_return_address, |ip| self.roots.contains(&ip));
         let noted =
             sample.frames_from(start).find(|&(_, ip)| Self::is_return_address(map, sample, ip)).map(|noted| noted.0);
         on_stack.into_iter().chain(noted).min()
@@ -363,6 +366,11 @@ fn by_stack_pointer(sample: &RawSample, registers: Registers, bytes: u32, pushed
         None => registers.bp,
     };
     Some(Registers { ip: sample.word(at)?, sp: at + 8, bp })
+}
+
+/// Whether a library is the runtime's, or what that waits in.
+fn is_of_runtime(library: &Library) -> bool {
+    is_c_library(library) || library.name.starts_with("libcoreclr") || library.name.starts_with("libclr")
 }
 
 fn is_c_library(library: &Library) -> bool {

@@ -24,6 +24,10 @@ pub(super) struct Marks {
     pub(super) agent: bool,
     /// A function of the runtime in which types are loaded.
     pub(super) loads_types: bool,
+    /// The program that was started: the runtime's host, and in a single file the runtime itself.
+    pub(super) main_program: bool,
+    /// A library that is neither the runtime's nor the C library.
+    pub(super) other_library: bool,
     /// A method, and one that is not the framework's.
     pub(super) method: bool,
     pub(super) own_code: bool,
@@ -42,18 +46,24 @@ pub(crate) struct Touched {
     pub(crate) type_load: bool,
     /// A method that is not the framework's.
     pub(crate) own_code: bool,
+    /// A library that is not the runtime's, which the innermost method called.
+    pub(crate) called_library: bool,
+    /// Nothing but the runtime and the C library.
+    pub(crate) runtime_alone: bool,
 }
 
 impl Touched {
     /// Of the marks of a stack's frames, innermost first.
     pub(super) fn by(marks: impl Iterator<Item = Marks>) -> Self {
-        let (mut all, mut in_method) = (Self::default(), false);
+        let (mut all, mut in_method) = (Self { runtime_alone: true, ..Self::default() }, false);
         for frame in marks {
             all.compiler |= frame.compiler;
             all.collector |= frame.collector;
             all.agent |= frame.agent;
             all.own_code |= frame.own_code;
             all.type_load |= frame.loads_types && !in_method;
+            all.called_library |= frame.other_library && !in_method;
+            all.runtime_alone &= !frame.other_library && !frame.main_program && !frame.method;
             in_method |= frame.method;
         }
         all

@@ -103,14 +103,16 @@ struct Unnamed {
 pub(crate) struct SystemNames {
     writer: &'static ProcessWriter,
     given: Arc<Given>,
+    /// Threads were named before anybody listened: the system's names, which are cut after 15 bytes, are all that is left of that.
+    is_late: bool,
     seen: usize,
     unnamed: Vec<Unnamed>,
 }
 
 impl SystemNames {
-    /// `names`: what the program named threads of which there was no record yet.
-    pub(crate) fn new(writer: &'static ProcessWriter, names: &Names) -> Self {
-        Self { writer, given: Arc::clone(&names.given), seen: 0, unnamed: Vec::new() }
+    /// `names`: what the program named threads of which there was no record yet. `is_late`: it ran before the agent was there.
+    pub(crate) fn new(writer: &'static ProcessWriter, names: &Names, is_late: bool) -> Self {
+        Self { writer, given: Arc::clone(&names.given), is_late, seen: 0, unnamed: Vec::new() }
     }
 
     fn meet_new_threads(&mut self, now: u64) {
@@ -124,8 +126,8 @@ impl SystemNames {
 impl Task for SystemNames {
     fn slow_tick(&mut self, now: u64) {
         self.meet_new_threads(now);
-        let (writer, given) = (self.writer, &self.given);
-        self.unnamed.retain_mut(|thread| thread.due_ns > now || !thread.ask(writer, given, now));
+        let (writer, given, is_late) = (self.writer, &self.given, self.is_late);
+        self.unnamed.retain_mut(|thread| thread.due_ns > now || !thread.ask(writer, given, is_late, now));
     }
 }
 
@@ -135,15 +137,19 @@ impl Unnamed {
     }
 
     /// Asks for the name; whether it needs no more asking.
-    fn ask(&mut self, writer: &ProcessWriter, given: &Given, now: u64) -> bool {
+    fn ask(&mut self, writer: &ProcessWriter, given: &Given, is_late: bool, now: u64) -> bool {
         self.asked += 1;
         self.due_ns = now + PAUSE_NS;
         let os_id = self.record.u32(thread::OS_ID).load(Ordering::Relaxed);
         if os_id != 0 {
             // It may have been named while nothing was recorded; where both tell it, they say the same.
-            let named = if std::mem::replace(&mut self.is_looked_up, true) { None } else { given.of_os_thread(os_id) };
-            named.into_iter().for_each(|name| writer.thread_name(self.record.serial(), &name, None));
+            let is_first = !std::mem::replace(&mut self.is_looked_up, true);
+            let named = if is_first { given.of_os_thread(os_id) } else { None };
             let name = name_of(os_id);
+            // Threads that nobody names have the name of the process.
+            let is_name = || is_first && is_late && !name.is_empty() && name != name_of(std::process::id());
+            let named = named.or_else(|| is_name().then(|| name.clone()));
+            named.into_iter().for_each(|name| writer.thread_name(self.record.serial(), &name, None));
             if let Some(role) = role_of(&name).filter(|_| !self.is_main()) {
                 self.record.set_role(role);
                 writer.thread_name(self.record.serial(), &name, Some(role));
@@ -155,13 +161,35 @@ impl Unnamed {
     }
 }
 
+/// The role of a thread that the runtime or the framework has named. Those begin with `.NET ` and are cut after 15 bytes.
 fn role_of(name: &str) -> Option<ThreadRole> {
     let rest = name.strip_prefix(".NET ")?;
     Some(match rest {
+        // Tasks with a thread of their own, which the framework names while they run.
+        _ if rest.starts_with("Long") => ThreadRole::User,
         _ if rest.starts_with("Finalizer") => ThreadRole::Finalizer,
         _ if rest.starts_with("Tiered") => ThreadRole::Tiering,
         _ if rest.starts_with("TP") || rest.starts_with("ThreadPool") || rest.starts_with("Timer") => ThreadRole::Pool,
         _ if rest.contains("GC") => ThreadRole::Gc,
-        _ => ThreadRole::User,
+        _ => ThreadRole::Runtime,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first screen of `wall` was full of threads of the runtime that only wait.
+    #[test]
+    fn threads_that_the_runtime_names_serve_it_unless_they_run_a_task() {
+        let runtime = ["SynchManag", "EventPipe", "DebugPipe", "Debugger", "SigHandler", "Sockets", "File Watch"];
+        for name in runtime {
+            assert_eq!(role_of(&format!(".NET {name}")), Some(ThreadRole::Runtime), "{name}");
+        }
+        let others = [("Long Runni", ThreadRole::User), ("TP Worker", ThreadRole::Pool), ("Server GC", ThreadRole::Gc)];
+        for (name, role) in others {
+            assert_eq!(role_of(&format!(".NET {name}")), Some(role), "{name}");
+        }
+        assert_eq!([role_of("dotnet"), role_of("Kestrel Timer")], [None; 2]);
+    }
 }

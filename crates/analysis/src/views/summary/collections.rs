@@ -4,7 +4,7 @@ use clrscope_recording::model::Recording;
 
 use super::findings::Finding;
 use crate::collections::{Collection, CollectionFacts, CollectionKind, collection_facts};
-use crate::numbers::{bytes, number, percent};
+use crate::numbers::{bytes, number, percent, time};
 use crate::query::Query;
 
 /// Pauses of this many nanoseconds are worth a sentence.
@@ -48,7 +48,7 @@ fn paused(facts: &CollectionFacts<'_>) -> String {
     format!(
         "the program stood still {} of the time ({}) for {collections} ({low} of generation 0, {middle} of 1, {high} of 2{induced}){rate}",
         percent(facts.paused_share()),
-        pause(facts.pause_ns),
+        time(facts.pause_ns),
     )
 }
 
@@ -59,11 +59,6 @@ fn longest(row: &Collection<'_>) -> String {
         CollectionKind::Foreground => "a collection beside one in the background",
     };
     let cause = row.cause().map_or_else(String::new, |cause| format!(", caused by {}", cause.label()));
-    let (length, generation, reason) = (pause(row.pause_ns), row.generation, row.reason.words());
+    let (length, generation, reason) = (time(row.pause_ns), row.generation, row.reason.words());
     format!("the longest pause, {length}, was {kind} of generation {generation}: {reason}{cause}")
-}
-
-/// A pause: milliseconds with a digit, from ten seconds on seconds.
-fn pause(ns: u64) -> String {
-    if ns < 10_000_000_000 { format!("{:.1} ms", ns as f64 / 1e6) } else { format!("{:.1} s", ns as f64 / 1e9) }
 }

@@ -100,16 +100,19 @@ impl Elsewhere<'_> {
     }
 }
 
+/// The rows. `with_waits`: also what threads waited for.
 pub(super) fn elsewhere<'a>(
     recording: &'a Recording,
     query: &Query,
     rows: &[FunctionRow<'a>],
     below: &OwnSums<'a>,
+    with_waits: bool,
     conditions: &Conditions<'a>,
 ) -> Vec<Elsewhere<'a>> {
     let mut found = Vec::new();
     if !query.filters_functions() {
-        found.extend(WaitKind::ALL.iter().filter_map(|&kind| waited(kind, &below.waits)));
+        let kinds = if with_waits { WaitKind::ALL } else { &[] };
+        found.extend(kinds.iter().filter_map(|&kind| waited(kind, &below.waits)));
         found.extend(of_runtime(ElsewhereKind::Compilation, JIT_NAME, rows));
         found.extend(of_runtime(ElsewhereKind::Collecting, GC_NAME, rows));
         let suspended_ns = conditions.totals.suspended_ns;

@@ -6,7 +6,7 @@ use clrscope_recording::model::Tier;
 use super::elsewhere::ElsewhereKind;
 use super::{OwnWait, Summary, is_code};
 use crate::function::is_own;
-use crate::numbers::{number, percent};
+use crate::numbers::{number, percent, time};
 use crate::query::Sort;
 use crate::samples::SampleKind;
 use crate::views::rows::FunctionRow;
@@ -52,12 +52,6 @@ pub(super) fn findings(
     found
 }
 
-/// A time: milliseconds, from ten seconds on seconds.
-pub(super) fn duration(ns: u64) -> String {
-    let ms = ns / 1_000_000;
-    if ms < 10_000 { format!("{} ms", number(ms)) } else { format!("{}.{} s", number(ms / 1_000), ms % 1_000 / 100) }
-}
-
 fn part(of: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { (of as f64 / all as f64).min(1.0) }
 }
@@ -101,7 +95,7 @@ fn longest_wait(waits: &[OwnWait<'_>], kind: WaitKind, run_ns: u64) -> Option<Fi
     let (function, ns) = named.min_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0)))?;
     let share = part(ns, run_ns);
     let what = if kind == WaitKind::Lock { "waiting for locks" } else { "sleeping" };
-    let text = format!("below {} threads spent {} {what}", function.label(), duration(ns));
+    let text = format!("below {} threads spent {} {what}", function.label(), time(ns));
     (share >= MUCH_WAITED).then_some(Finding { text, share })
 }
 

@@ -10,6 +10,7 @@ mod unused;
 
 use std::cmp::{Ordering, Reverse};
 
+use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{FunctionKind, Process, Recording};
 use rustc_hash::FxHashMap;
 
@@ -113,8 +114,12 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     let is_users = |process: &Process| programs.iter().any(|own| std::ptr::eq(*own, process));
     // Code of the SDK's tools is nobody's own as long as a program of the user is there, too.
     let has_users = paths.iter().any(|paths| is_users(paths.process));
+    let has_states = metric.instrument == instrument::WALL;
     for paths in paths {
-        let (sums, owners) = ProcessSums::with_owners(recording, &paths, query);
+        let (sums, mut owners) = ProcessSums::with_owners(recording, &paths, query);
+        if has_states {
+            owners = sampled::owners(paths.process, &sums.catalog, query);
+        }
         totals.push((paths.process, sums.totals));
         let wanted = sums.catalog.wanted(query);
         let all: Vec<FunctionRow<'a>> = sums.rows(&wanted).collect();
@@ -142,7 +147,8 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         functions: rows.len(),
         own_functions,
         framework_functions: framework.len(),
-        elsewhere: elsewhere::elsewhere(recording, query, &rows, &below, &conditions),
+        // What threads waited for is said by their states where these are known.
+        elsewhere: elsewhere::elsewhere(recording, query, &rows, &below, !has_states, &conditions),
         kinds: sampled::kinds(recording, query)?,
         states: sampled::states(recording, query)?,
         threads: ThreadsSeen::of(threads),

@@ -13,7 +13,7 @@ use crate::columns::Columns;
 use crate::edges::edges;
 use crate::function::FunctionRef;
 use crate::measured::Measured;
-use crate::owners::OwnFrames;
+use crate::owners::{OwnFrames, Owners};
 use crate::paths::Paths;
 use crate::query::{Query, QueryProblem};
 use crate::samples::{EventKinds, SAMPLED_CPU, SampleKind, each_sample, lasted_ns};
@@ -137,6 +137,19 @@ fn wants(query: &Query, process: &Process, sample: &Sample) -> bool {
     let first_ns = process.started_ns.saturating_add(sample.time_ns);
     let last_ns = first_ns.saturating_add(lasted_ns(sample));
     query.wants_thread_if_known(thread) && query.wanted_ns(process, first_ns, last_ns).is_some()
+}
+
+/// Owners of what the threads of a process did and waited for, by samples of `wall`: their states know more than the names of the functions
+/// that threads stand in.
+pub(super) fn owners(process: &Process, catalog: &Catalog<'_>, query: &Query) -> Owners {
+    let (mut owners, mut frames) = (Owners::default(), OwnFrames::new(process));
+    each_sample(process, instrument::WALL, |sample| {
+        if wants(query, process, sample) {
+            let owner = frames.innermost(sample.stack).map(|(index, _)| index);
+            owners.add_sample(catalog, owner, sample);
+        }
+    });
+    owners
 }
 
 /// Sums of a state.

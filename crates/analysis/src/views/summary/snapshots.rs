@@ -5,8 +5,8 @@ use clrscope_contract::instruments::heap::{AT, SPEC};
 use clrscope_contract::instruments::spec::Moment;
 use clrscope_recording::model::{HeapSnapshot, Process, Recording, SnapshotReason, SnapshotState};
 
-use super::findings::{Finding, duration};
-use crate::numbers::{bytes, number};
+use super::findings::Finding;
+use crate::numbers::{bytes, number, time};
 use crate::printable::one_line;
 use crate::query::Query;
 use crate::select::processes;
@@ -45,7 +45,7 @@ fn outcome(snapshot: &HeapSnapshot) -> String {
         SnapshotState::Complete => {
             let objects = number(snapshot.objects);
             let size = bytes(snapshot.bytes);
-            let pause = duration(snapshot.pause_ns);
+            let pause = time(snapshot.pause_ns);
             format!("{what} has {objects} objects of {size}; the program stood still for {pause}")
         }
         SnapshotState::NoRoom => format!("{what} found no room, and is not shown: {}", one_line(why)),
