@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clrscope_recording::heap::{HeapChunk, HeapData, HeapRoot};
 use clrscope_recording::model::{
-    HeapGeneration, HeapSnapshot, HeapType, Process, Recording, RootKind, SnapshotReason, SnapshotState,
+    HeapGeneration, HeapSnapshot, HeapType, LossReason, Process, Recording, RootKind, SnapshotReason, SnapshotState,
 };
 use clrscope_recording::writer::{Answer, Command, command};
 use clrscope_testkit::{Runtime, confine, each_runtime, fixture, run, scratch, wait_for, wait_until};
@@ -65,7 +65,11 @@ impl Kept {
     fn finish(mut self) -> Recording {
         std::fs::write(&self.end, "").expect("a file");
         assert!(self.program.wait().expect("it ends").success());
-        clrscope_recording::open(&self.out).expect("a recording")
+        let recording = clrscope_recording::open(&self.out).expect("a recording");
+        let losses = recording.processes.iter().flat_map(|process| &process.losses);
+        let gaps: Vec<_> = losses.filter(|loss| loss.reason == LossReason::HeapUnread).collect();
+        assert!(gaps.is_empty(), "all of the heap is understood: {gaps:?}");
+        recording
     }
 }
 

@@ -97,11 +97,13 @@ pub enum LossReason {
     NotCovered = 29,
     /// A method that was to be probed could not be changed: its calls are not counted.
     NotProbed = 30,
+    /// A piece of the heap, or the references of a type, could not be understood: a snapshot lacks what is there.
+    HeapUnread = 31,
 }
 
 impl LossReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::PanicCaught,
         Self::TreeFull,
         Self::DiskFull,
@@ -133,6 +135,7 @@ impl LossReason {
         Self::PartLost,
         Self::NotCovered,
         Self::NotProbed,
+        Self::HeapUnread,
     ];
 
     /// The name in JSON (`losses` rows) and in tables.
@@ -170,6 +173,7 @@ impl LossReason {
             Self::PartLost => "part_lost",
             Self::NotCovered => "not_covered",
             Self::NotProbed => "not_probed",
+            Self::HeapUnread => "heap_unread",
         }
     }
 
@@ -210,6 +214,7 @@ impl LossReason {
             Self::PartLost => "parts found no room for what they gained; --part shows no calls of them",
             Self::NotCovered => "some methods could not be given counters; nothing is known of their lines",
             Self::NotProbed => "some methods could not be given probes; nothing is known of their calls",
+            Self::HeapUnread => "snapshots of the heap have gaps: objects there are missing, and so is whom they hold",
         }
     }
 

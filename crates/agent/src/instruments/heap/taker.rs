@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{ClassId, ModuleId, ProfilerInfo, ThreadId};
-use clrscope_recording::model::{HeapPlace, HeapSnapshot, HeapType, RemarkKind, RootKind, SnapshotReason, SnapshotState};
+use clrscope_recording::model::{HeapPlace, HeapSnapshot, HeapType, LossReason, RootKind, SnapshotReason, SnapshotState};
 use clrscope_recording::writer::{EventStore, HeapRootRecord, ProcessWriter, monotonic_ns};
 
 use super::generics::{self, Room, ThreadField, ValuesOfClass};
@@ -187,7 +187,7 @@ impl Taker {
         let types = self.types(&mut shot, unloads);
         self.stack_roots(&mut shot, unloads);
         shot.writer.flush_all();
-        self.remark(&shot, &types);
+        self.count_gaps(&shot, &types);
         let (first_chunk, last_chunk) = shot.writer.chunks();
         let (state, why) = match shot.refused.take() {
             Some(why) => (SnapshotState::Refused, why),
@@ -341,26 +341,24 @@ impl Taker {
         }
     }
 
-    /// Says what was left out.
-    fn remark(&self, shot: &Shot, types: &[HeapType]) {
-        let unlike: Vec<&str> = shot
-            .classes
-            .all()
-            .iter()
-            .zip(types)
-            .filter(|(class, _)| class.is_unlike)
-            .map(|(_, described)| &*described.name)
-            .collect();
+    /// Counts what was left out, and says what it is.
+    fn count_gaps(&self, shot: &Shot, types: &[HeapType]) {
+        let classes = shot.classes.all().iter().zip(types);
+        let unlike: Vec<&str> =
+            classes.filter(|(class, _)| class.is_unlike).map(|(_, described)| &*described.name).collect();
+        let lose = |count: usize, text: &str| {
+            self.writer.state().lose(LossReason::HeapUnread, count as u64, monotonic_ns());
+            self.writer.loss_detail(LossReason::HeapUnread, text);
+        };
         if let Some(first) = unlike.first() {
             let text = format!(
-                "a snapshot of the heap lacks the references of {} types, which this runtime lays out otherwise: {first}",
+                "references of {} types, which this runtime lays out otherwise than others do, {first} for one",
                 unlike.len()
             );
-            self.writer.remark(monotonic_ns(), RemarkKind::Note, &text);
+            lose(unlike.len(), &text);
         }
-        if shot.sums.unread_bytes > 0 && shot.writer.has_room() {
-            let text = format!("a snapshot of the heap lacks {} bytes that could not be understood", shot.sums.unread_bytes);
-            self.writer.remark(monotonic_ns(), RemarkKind::Note, &text);
+        if let Some(text) = shot.sums.gap().filter(|_| shot.writer.has_room()) {
+            lose(shot.sums.unread_pieces, &text);
         }
     }
 }

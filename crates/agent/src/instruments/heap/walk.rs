@@ -25,8 +25,19 @@ pub(super) struct Sums {
     pub(super) objects: u64,
     pub(super) bytes: u64,
     pub(super) references: u64,
-    /// Bytes of pieces that were not walked to their end, because something stood there that is no object.
+    /// Pieces that were not walked to their end, because something stood there that is no object.
+    pub(super) unread_pieces: usize,
+    /// Bytes of these pieces from there on.
     pub(super) unread_bytes: u64,
+}
+
+impl Sums {
+    /// Sentence about the bytes that were not understood, where there are any.
+    pub(super) fn gap(&self) -> Option<String> {
+        let part = self.unread_bytes as f64 / (self.bytes + self.unread_bytes).max(1) as f64 * 100.0;
+        let text = || format!("{} bytes ({part:.1} % of the heap), behind what is no object", self.unread_bytes);
+        (self.unread_pieces > 0).then(text)
+    }
 }
 
 /// A walk that is under way.
@@ -47,7 +58,9 @@ impl Walk<'_, '_> {
         for range in ranges.iter().filter(|range| range.bytes >= 24) {
             let words = stopped.words(range);
             let read = self.piece(range.start, words, generation(range.generation));
-            self.sums.unread_bytes += (words.len() - read) as u64 * 8;
+            let unread = words.len() - read;
+            self.sums.unread_pieces += usize::from(unread > 0);
+            self.sums.unread_bytes += unread as u64 * 8;
             if !self.writer.has_room() {
                 return;
             }
@@ -236,6 +249,14 @@ mod tests {
         let whole = (22 + 2 * units.len()).next_multiple_of(8);
         bytes.resize(whole, filling);
         bytes.chunks_exact(8).map(|word| AtomicU64::new(u64::from_le_bytes(word.try_into().expect("a word")))).collect()
+    }
+
+    /// A note in small print said it, which no report showed on its first screen.
+    #[test]
+    fn what_a_snapshot_lacks_is_said_as_a_part_of_the_heap() {
+        let sums = Sums { bytes: 9_960, unread_pieces: 1, unread_bytes: 40, ..Sums::default() };
+        assert_eq!(sums.gap().as_deref(), Some("40 bytes (0.4 % of the heap), behind what is no object"));
+        assert_eq!(Sums { bytes: 9_960, ..Sums::default() }.gap(), None);
     }
 
     #[test]
