@@ -1,6 +1,7 @@
 //! `clrscope diff`.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -30,15 +31,11 @@ Exit codes: 0, 1 for a failure, 2 for a wrong command line, 3 where a gate of --
 /// signature, lambdas by their place in their method. A change is called one where its interval leaves zero out; counts that
 /// were recorded one by one (calls, exceptions, bytes with alloc:exact) are exact.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = "clrscope diff [OPTIONS] <BEFORE>... [--] [AFTER]...")]
 pub(super) struct Diff {
-    /// The recordings to compare with, or one before and one after: NAME.clrs, NAME.clrs.d or a folder of such
-    #[arg(value_name = "BEFORE", required = true)]
-    before: Vec<PathBuf>,
-
-    /// The recordings to compare
-    #[arg(value_name = "AFTER", last = true)]
-    after: Vec<PathBuf>,
+    /// The recordings, first those to compare with: NAME.clrs, NAME.clrs.d or a folder of such
+    #[arg(value_name = "RECORDING", required = true)]
+    recordings: Vec<PathBuf>,
 
     /// View to show [default: the first that both sides have]
     #[arg(long, value_name = "VIEW", value_parser = views())]
@@ -96,6 +93,18 @@ fn formats() -> PossibleValuesParser {
     rows.chain(drawn).collect::<Vec<_>>().into()
 }
 
+/// Word in the place of the `--` between the sides: no path has a NUL.
+const BETWEEN: &str = "\0";
+
+/// The command line with another word for the first `--`, behind which clap would take options for paths.
+pub(super) fn with_marked_sides(arguments: &[OsString]) -> Vec<OsString> {
+    let mut arguments = arguments.to_vec();
+    if let Some(between) = arguments.iter_mut().find(|word| *word == "--") {
+        *between = BETWEEN.into();
+    }
+    arguments
+}
+
 impl Diff {
     pub(super) fn into_options(self) -> Result<DiffOptions, Failure> {
         let format = match (self.json, &*self.format) {
@@ -109,7 +118,7 @@ impl Diff {
         }
         let comparison =
             self.view.as_deref().map(|name| Comparison::named(name).ok_or_else(report::not_known)).transpose()?;
-        let kind = sides(self.before, self.after)?;
+        let kind = sides(self.recordings)?;
         let gates = self.fail_on.iter().map(|text| gate(text)).collect::<Result<Vec<_>, _>>()?;
         let mut request = Request { query: self.filters.into_query()?, ..Request::default() };
         request.query.metric = self.metric;
@@ -132,19 +141,24 @@ impl Diff {
 }
 
 /// The sides that words name.
-fn sides(before: Vec<PathBuf>, after: Vec<PathBuf>) -> Result<Kind, Failure> {
-    match (<[PathBuf; 1]>::try_from(before), after.is_empty()) {
-        (Ok([only]), true) => Ok(Kind::Snapshots(only)),
-        (Ok([only]), false) => Ok(Kind::Sides([vec![only], after])),
-        (Err(several), false) => Ok(Kind::Sides([several, after])),
-        (Err(several), true) => match <[PathBuf; 2]>::try_from(several) {
-            Ok([before, after]) => Ok(Kind::Sides([vec![before], vec![after]])),
-            Err(several) => {
-                let why = format!("{} recordings were named, and nothing says which of them come after", several.len());
-                let hint = "write '--' between the sides: clrscope diff A1 A2 -- B1 B2";
-                Err(Failure::usage("cannot tell the two sides", why, hint))
-            }
-        },
+fn sides(mut before: Vec<PathBuf>) -> Result<Kind, Failure> {
+    let marked = before.iter().position(|path| path == Path::new(BETWEEN));
+    let after = marked.map(|at| before.split_off(at).split_off(1)).unwrap_or_default();
+    if marked.is_some() && (before.is_empty() || after.is_empty()) {
+        let why = "'--' stands between two sides, and one of them has no recording";
+        return Err(Failure::usage("cannot tell the two sides", why, "clrscope diff A1 A2 -- B1 B2"));
+    }
+    if !after.is_empty() {
+        return Ok(Kind::Sides([before, after]));
+    }
+    match &mut before[..] {
+        [only] => Ok(Kind::Snapshots(std::mem::take(only))),
+        [before, after] => Ok(Kind::Sides([vec![std::mem::take(before)], vec![std::mem::take(after)]])),
+        several => {
+            let why = format!("{} recordings were named, and nothing says which of them come after", several.len());
+            let hint = "write '--' between the sides: clrscope diff A1 A2 -- B1 B2";
+            Err(Failure::usage("cannot tell the two sides", why, hint))
+        }
     }
 }
 
@@ -152,4 +166,49 @@ fn gate(text: &str) -> Result<Gate, Failure> {
     Gate::parse(text).map_err(|GateError { why, hint }| {
         Failure::usage(format!("'--fail-on' does not take {}", quoted(text)), why, hint)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Command, CommandLine};
+    use clap::Parser as _;
+
+    use super::*;
+
+    fn options(line: &str) -> Result<DiffOptions, String> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let line = CommandLine::try_parse_from(with_marked_sides(&words)).map_err(|error| error.to_string())?;
+        let Command::Diff(diff) = line.command else { panic!("a diff: {line:?}") };
+        diff.into_options().map_err(|failure| format!("{failure:?}"))
+    }
+
+    /// Whatever stood behind `--` was a recording, `--view` too.
+    #[test]
+    fn options_stand_anywhere_also_behind_the_second_side() {
+        let paths = |names: [&str; 2]| names.map(PathBuf::from).to_vec();
+        for line in [
+            "clrscope diff --view heap a1 a2 -- b1 b2",
+            "clrscope diff a1 a2 --view heap -- b1 b2",
+            "clrscope diff a1 a2 -- b1 b2 --view heap",
+            "clrscope diff a1 a2 -- b1 --view heap b2",
+            "clrscope diff a1 a2 -- b1 --view=heap -- b2",
+        ] {
+            let options = options(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            assert_eq!(options.comparison.map(|one| one.name), Some("heap"), "{line}");
+            let Kind::Sides(sides) = options.kind else { panic!("{line}: {options:?}") };
+            assert_eq!(sides, [paths(["a1", "a2"]), paths(["b1", "b2"])], "{line}");
+        }
+        let sides = |line: &str| match options(line).expect(line).kind {
+            Kind::Sides(sides) => sides.map(|side| side.len()),
+            Kind::Snapshots(_) => [1, 0],
+        };
+        assert_eq!(
+            ["clrscope diff a b", "clrscope diff a", "clrscope diff a -- b"].map(sides),
+            [[1, 1], [1, 0], [1, 1]]
+        );
+        for line in ["clrscope diff a b c", "clrscope diff -- a", "clrscope diff a --"] {
+            assert!(options(line).is_err_and(|error| error.contains("two sides")), "{line}");
+        }
+        assert!(options("clrscope diff a -- b --no-such-option").is_err());
+    }
 }

@@ -92,7 +92,9 @@ pub(crate) fn parse(arguments: &[OsString]) -> Result<Parsed, Failure> {
     if under_run {
         crate::memory::under_run();
     }
-    let result = match CommandLine::try_parse_from(arguments) {
+    let is_diff = arguments.get(1).is_some_and(|word| word == "diff");
+    let marked = is_diff.then(|| diff::with_marked_sides(arguments));
+    let result = match CommandLine::try_parse_from(marked.as_deref().unwrap_or(arguments)) {
         Ok(line) => line.command.into_task().map(Parsed::Task),
         Err(error) => usage::explain(&error, known_command(arguments.get(1))).map(Parsed::Text),
     };
