@@ -73,7 +73,7 @@ pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<F
 
 fn processes(facts: &mut Vec<Fact>, recording: &Recording, processes: &[ProcessConditions<'_>]) {
     if let [only] = processes {
-        let text = format!("{}, process {}{}", runtime(only), only.process.pid, open_end(only));
+        let text = format!("{}, process {}{}", runtime(only), only.process.pid, open_end(recording, only));
         return facts.push(Fact::new("runtime", text));
     }
     for one in processes {
@@ -81,7 +81,7 @@ fn processes(facts: &mut Vec<Fact>, recording: &Recording, processes: &[ProcessC
         let text = format!(
             "{pid}, {part} of the thread time, {}{}: {}",
             runtime(one),
-            open_end(one),
+            open_end(recording, one),
             without_folders(one.process)
         );
         facts.push(Fact { share: Some(one.share), ..Fact::new("process", text) });
@@ -215,8 +215,12 @@ pub(super) fn parts(recording: &Recording) -> Option<Fact> {
 
 /// Whether recording was stopped while all processes ran on.
 fn ran_on(recording: &Recording) -> bool {
-    let was_stopped = |process: &Process| process.losses.iter().any(|loss| loss.reason == LossReason::Stopped);
     !recording.processes.is_empty() && recording.processes.iter().all(was_stopped)
+}
+
+/// Whether recording of a process was stopped while it ran on, as an attached recording and a snapshot are.
+fn was_stopped(process: &Process) -> bool {
+    process.losses.iter().any(|loss| loss.reason == LossReason::Stopped)
 }
 
 /// The runtime of a process.
@@ -224,9 +228,14 @@ pub(super) fn runtime<'a>(one: &ProcessConditions<'a>) -> &'a str {
     if one.process.runtime.is_empty() { "unknown runtime" } else { &one.process.runtime }
 }
 
-/// Processes that outlived the recording, or whose end nobody saw.
-fn open_end(one: &ProcessConditions<'_>) -> &'static str {
-    if one.process.complete { "" } else { ", end not seen" }
+/// End of a process, where that is not an orderly one that was seen: `, ran on`, `, end not seen`. The line of the run says so of all.
+pub(super) fn open_end(recording: &Recording, one: &ProcessConditions<'_>) -> &'static str {
+    match (one.process.complete, was_stopped(one.process)) {
+        (true, _) => "",
+        (false, true) if ran_on(recording) => "",
+        (false, true) => ", ran on",
+        (false, false) => ", end not seen",
+    }
 }
 
 /// The program and its arguments without the folders in front: what is left says which program it is.

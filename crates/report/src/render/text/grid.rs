@@ -22,9 +22,16 @@ pub(super) struct Grid {
     /// Whether what is said below rows is shown.
     with_below: bool,
     width: usize,
-    rows: Vec<Vec<Text>>,
+    rows: Vec<Line>,
     /// Widths of the rows that were laid out before, whose titles stand above these as well.
     widths: Option<Vec<usize>>,
+}
+
+/// A line of the table, before its columns have widths.
+enum Line {
+    Cells(Vec<Text>),
+    /// Words below a row.
+    Below(String),
 }
 
 /// A cell as text.
@@ -85,15 +92,9 @@ impl Grid {
             }
         };
         let row = self.columns.iter().map(cell).collect();
-        self.rows.push(row);
-        for words in entry.below().iter().filter(|_| self.with_below) {
-            let nothing = || Text::Words { indentation: String::new(), words: String::new() };
-            let mut row: Vec<Text> = self.columns.iter().map(|_| nothing()).collect();
-            if let Some(last) = row.last_mut() {
-                *last = Text::Words { indentation: "  ".to_owned(), words: one_line(words.as_str()) };
-            }
-            self.rows.push(row);
-        }
+        self.rows.push(Line::Cells(row));
+        let below = entry.below().iter().filter(|_| self.with_below);
+        self.rows.extend(below.map(|words| Line::Below(one_line(words.as_str()))));
     }
 
     pub(super) fn len(&self) -> usize {
@@ -106,13 +107,24 @@ impl Grid {
         if rows.is_empty() || self.columns.is_empty() {
             return String::new();
         }
-        let functions = rows.iter().flatten().filter_map(|cell| match cell {
+        let cells = rows.iter().flat_map(|line| match line {
+            Line::Cells(cells) => &cells[..],
+            Line::Below(_) => &[],
+        });
+        let functions = cells.filter_map(|cell| match cell {
             Text::Function { name, signature, .. } => Some((name.as_str(), signature.as_str())),
             Text::Words { .. } => None,
         });
         let names = Names::of(functions);
         let mut table = Table::new(self.columns.iter().map(|(_, column)| *column).collect());
-        for row in &rows {
+        for line in &rows {
+            let row = match line {
+                Line::Cells(row) => row,
+                Line::Below(words) => {
+                    table.below(words.clone());
+                    continue;
+                }
+            };
             let (mut cells, mut prefix) = (Vec::new(), String::new());
             for (at, cell) in row.iter().enumerate() {
                 let (indentation, words) = match cell {

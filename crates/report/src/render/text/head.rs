@@ -81,7 +81,7 @@ impl Head {
     /// Line about the process: the only one, or how many there were and which of them is the user's own.
     fn processes(&mut self, recording: &Recording, processes: &[ProcessConditions<'_>]) {
         if let [only] = processes {
-            let end = if only.process.complete { "" } else { ", end not seen" };
+            let end = facts::open_end(recording, only);
             return self.line("runtime", &format!("{}, process {}{end}", runtime(only), only.process.pid));
         }
         let mut runtimes: Vec<&str> = processes.iter().map(runtime).collect();

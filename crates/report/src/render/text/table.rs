@@ -1,10 +1,15 @@
 //! Tables: aligned columns; names and the last column are as wide as there is room.
 
+use super::head::wrapped;
 use super::names::{columns, shortened, shortened_function};
 use super::{TITLE, styled};
 
 /// Between two columns.
 const GAP: &str = "  ";
+/// Indentation of what stands below a row, in its last column.
+const BELOW: usize = 2;
+/// What is below a row begins within this part of the width, and goes on in further lines.
+const MOST_BEFORE_BELOW: usize = 3;
 /// Names and the last column are not narrower than this, each, as long as others can be left out.
 const LEAST_NAMES: usize = 30;
 /// Names are never made narrower.
@@ -53,10 +58,14 @@ pub(super) struct Table {
 }
 
 #[derive(Debug)]
-struct Row {
-    cells: Vec<String>,
-    /// Stands before the last cell and is never shortened.
-    prefix: String,
+enum Row {
+    Cells {
+        cells: Vec<String>,
+        /// Stands before the last cell and is never shortened.
+        prefix: String,
+    },
+    /// Words about the row above, which are told whole, in as many lines as they take.
+    Below(String),
 }
 
 impl Table {
@@ -69,7 +78,18 @@ impl Table {
     /// the cell is shortened.
     pub(super) fn row_with_prefix(&mut self, cells: Vec<String>, prefix: String) {
         debug_assert_eq!(cells.len(), self.columns.len());
-        self.rows.push(Row { cells, prefix });
+        self.rows.push(Row::Cells { cells, prefix });
+    }
+
+    /// Adds words about the last row. Where the last column has names of functions they are one more name there.
+    pub(super) fn below(&mut self, words: String) {
+        match self.columns.split_last() {
+            Some((last, others)) if last.names => {
+                let cells = others.iter().map(|_| String::new()).chain([words]).collect();
+                self.row_with_prefix(cells, " ".repeat(BELOW));
+            }
+            _ => self.rows.push(Row::Below(words)),
+        }
     }
 
     /// The table in at most `width` columns, a line break after each row, and the widths of its columns. They are at least
@@ -82,9 +102,16 @@ impl Table {
         let titles = |i: usize| self.columns[i].title;
         let mut text = styled(TITLE, self.line(&shown, &fitted, "", titles).trim_end());
         text.push('\n');
+        let last = self.columns.len() - 1;
+        let start: usize = shown.iter().filter(|&&i| i != last).map(|&i| fitted[i] + GAP.len()).sum();
         for row in &self.rows {
-            text.push_str(self.line(&shown, &fitted, &row.prefix, |i| &row.cells[i]).trim_end());
-            text.push('\n');
+            match row {
+                Row::Cells { cells, prefix } => {
+                    text.push_str(self.line(&shown, &fitted, prefix, |i| &cells[i]).trim_end());
+                    text.push('\n');
+                }
+                Row::Below(words) => text.push_str(&below(words, start + BELOW, width)),
+            }
         }
         (text, widths)
     }
@@ -92,7 +119,10 @@ impl Table {
     fn widths(&self) -> Vec<usize> {
         let last = self.columns.len() - 1;
         let width = |i: usize| {
-            let cell = |row: &Row| columns(&row.cells[i]) + if i == last { columns(&row.prefix) } else { 0 };
+            let cell = |row: &Row| match row {
+                Row::Cells { cells, prefix } => columns(&cells[i]) + if i == last { columns(prefix) } else { 0 },
+                Row::Below(_) => 0,
+            };
             self.rows.iter().map(cell).chain([columns(self.columns[i].title)]).max().unwrap_or(0)
         };
         (0..=last).map(width).collect()
@@ -167,6 +197,13 @@ impl Table {
     }
 }
 
+/// Lines with words about a row: from `start` on, or further left where that leaves them too little room.
+fn below(words: &str, start: usize, width: usize) -> String {
+    let start = start.min(width / MOST_BEFORE_BELOW);
+    let lines = wrapped(words, width.saturating_sub(start).max(LEAST_NAME));
+    lines.iter().map(|line| format!("{}{line}\n", " ".repeat(start))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,5 +275,33 @@ mod tests {
         assert!(lengths.is_sorted() && lengths[0] >= LEAST_NAMES, "{lengths:?}");
         let all = plain(&table.render_below(usize::MAX, None).0);
         assert!(all.contains(name) && all.contains("at most"), "{all}");
+    }
+
+    /// They had the room of the last column alone: with more columns, on wider terminals, less of them was left.
+    #[test]
+    fn words_below_a_row_are_told_whole_at_any_width() {
+        let mut table = Table::new(vec![
+            Column::number("retained", 0),
+            Column::number("before", 3),
+            Column::words("module", 5),
+            Column::words("type", 0),
+        ]);
+        let words = "+296,700 with 14.2 MB, held by static field Shop.Program.Orders -> Cache._orders -> \
+                     Dictionary<string, Shop.Order>._entries -> Dictionary<string, Shop.Order>.Entry[][0].value";
+        let module = "System.Collections.Concurrent.Implementation".repeat(2);
+        table.row_with_prefix(
+            ["28.5 MB", "12,345,678", &module, "Shop.Order"].map(String::from).to_vec(),
+            String::new(),
+        );
+        table.below(words.to_owned());
+        for width in (60..400).chain([usize::MAX]) {
+            let text = plain(&table.render_below(width, None).0);
+            let below: Vec<&str> = text.lines().skip(2).map(str::trim).collect();
+            assert_eq!(below.join(" "), words, "{width}: {text}");
+            assert!(text.lines().all(|line| columns(line) <= width), "{width}: {text}");
+        }
+        let wide = plain(&table.render_below(usize::MAX, None).0);
+        let starts: Vec<usize> = wide.lines().filter_map(|line| line.find("type").or(line.find("+296"))).collect();
+        assert!(matches!(starts[..], [title, words] if words == title + BELOW), "{wide}");
     }
 }
