@@ -137,7 +137,7 @@ pub use select::{check_selection, process_matches, resolve_names};
 pub use stack_log::{StackLog, StackMoment, ThreadStacks};
 pub use tiers::Tiers;
 pub use times::{Times, Totals};
-pub use views::allocations::{AllocationRow, Allocations, LiveSum, allocations};
+pub use views::allocations::{AllocatedBy, AllocationRow, Allocations, LiveSum, allocations};
 pub use views::conditions::{Conditions, ProcessConditions, Resolution, conditions};
 pub use views::functions::{Functions, functions};
 pub use views::lines::{FindPlace, LineRow, LinesView, lines};

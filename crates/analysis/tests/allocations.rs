@@ -98,6 +98,22 @@ fn what_is_alive_is_asked_for_at_the_end_or_at_a_mark() {
     assert_eq!((at_mark("1"), at_mark("mark")), ((2, 1_100, 0), (1, 1_000, 0)));
 }
 
+/// Who holds what stays was told by the method alone, which may be long.
+#[test]
+fn who_allocates_most_is_told_with_the_instruction() {
+    let recording = recording();
+    let place = |query: &Query| {
+        let row = allocations(&recording, query).expect("allocations").rows[0].clone();
+        [row.place, row.live_place]
+            .map(|by| by.map(|by| (by.function.name().to_owned(), by.bytes, by.il_offset)))
+            .map(|by| by.expect("somebody allocates"))
+    };
+    let fill = |bytes, offset| ("Shop.Cache::Fill".to_owned(), bytes, Some(offset));
+    // Most of all is allocated at 2, and of what survived all.
+    assert_eq!(place(&Query::default()), [fill(2_100, 2), fill(1_000, 2)]);
+    assert_eq!(place(&Query { until_ns: Some(15), ..Query::default() }), [fill(100, 1), fill(100, 1)]);
+}
+
 /// The file and line of an IL offset in a function of a module.
 type FindLine = dyn FnMut(&str, u32, u32) -> Option<(String, u32)>;
 

@@ -12,7 +12,7 @@ use clrscope_recording::layout::{flow, probes};
 use clrscope_recording::model::{
     Allocation, CoveragePlan, CoverageSource, EventArena, EventChunk, HeapType, HookCost, Loss, LossReason, MethodHits,
     Module, ObjectType, PlannedBranch, PlannedMethod, PlannedPoint, ProbedMethod, Process, Recording, RootKind, Sample,
-    StackFrame, StacksBuilder,
+    StackFrame, StacksBuilder, TreeSource,
 };
 use clrscope_recording::testing::ascii_trees::recording_with;
 use clrscope_recording::testing::chunk::HandmadeChunk;
@@ -395,6 +395,36 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
         }
     }
     assert!(without_effect.is_empty(), "{without_effect:?} show the same as without");
+}
+
+/// Of a recording of allocations alone it said that there were no functions.
+#[test]
+fn the_first_screen_of_allocations_has_types_with_the_lines_that_allocate_them() {
+    let mut recording = everything();
+    recording.processes.truncate(1);
+    let process = &mut recording.processes[0];
+    let mut stacks = StacksBuilder::default();
+    let nodes = [1, 2].map(|function| stacks.stack(&[StackFrame::method(function, Some(39))], false));
+    process.events = vec![allocations(nodes)];
+    process.stacks = Arc::new(stacks.finish());
+    process.calls = None;
+    process.threads.iter_mut().for_each(|thread| thread.tree = TreeSource::default());
+    let token = process.functions[1].token;
+    let found = clrscope_symbols::Lines::default().find(lines_of(), token, 39).expect("a line");
+    let summary = view("summary").expect("a view");
+    let document: serde_json::Value =
+        serde_json::from_str(&json(summary, &recording, &plain(summary)).expect("a summary")).expect("JSON");
+    let rows = document["allocated"].as_array().expect("types");
+    let types: Vec<&str> = rows.iter().filter_map(|row| row["type"].as_str()).collect();
+    assert_eq!(types, ["byte[]", "Zoo.Point"]);
+    assert!(rows.iter().all(|row| row["allocated_at"] == format!("{}:{}", found.file, found.line)), "{rows:?}");
+    let mut out = Vec::new();
+    let report = summary.open(&recording, &plain(summary)).expect("a summary");
+    report.write(Format::Text, 100, &mut out).expect("memory takes all");
+    let text = String::from_utf8(out).expect("UTF-8");
+    let name = found.file.rsplit('/').next().expect("a name");
+    assert!(text.contains("What was allocated") && !text.contains("no functions"), "{text}");
+    assert!(text.contains(&format!("100.0 % by Pay ({name}:{})", found.line)), "{text}");
 }
 
 #[test]

@@ -37,9 +37,21 @@ pub struct AllocationRow<'a> {
     pub live: Option<LiveSum>,
     /// The innermost own method on the stacks that allocated most of it, with the bytes that it did; the framework's where no own one is
     /// there.
-    pub place: Option<(FunctionRef<'a>, u64)>,
+    pub place: Option<AllocatedBy<'a>>,
     /// As `place`, of the bytes that are alive, those first that outlived a collection: who leaks is rarely who allocates most.
-    pub live_place: Option<(FunctionRef<'a>, u64)>,
+    pub live_place: Option<AllocatedBy<'a>>,
+}
+
+/// A method that allocates.
+#[derive(Debug, Clone, Copy)]
+pub struct AllocatedBy<'a> {
+    /// The method.
+    pub function: FunctionRef<'a>,
+    /// Bytes that the method allocated.
+    pub bytes: u64,
+    /// Offset in the method's IL of the instruction that most of these came from, where stacks say it: of a call, where the
+    /// framework allocates on the method's behalf.
+    pub il_offset: Option<u32>,
 }
 
 /// Objects that were alive.
@@ -99,24 +111,35 @@ struct Followed {
     collections: u64,
 }
 
-/// Bytes by the method that allocated them.
+/// A method with an offset in its IL, where that is known.
+type Place<'a> = (FunctionRef<'a>, Option<u32>);
+
+/// Bytes by the method that allocated them, and by the instruction.
 #[derive(Default)]
-struct BytesByMethod<'a>(Vec<(FunctionRef<'a>, u64)>);
+struct BytesByMethod<'a>(Vec<(FunctionRef<'a>, BTreeMap<Option<u32>, u64>)>);
 
 impl<'a> BytesByMethod<'a> {
-    fn add(&mut self, place: FunctionRef<'a>, bytes: u64) {
-        let same = |known: &FunctionRef<'a>| std::ptr::eq(known.function, place.function);
-        match self.0.iter_mut().find(|(known, _)| same(known)) {
-            Some((_, sum)) => *sum = sum.saturating_add(bytes),
-            None => self.0.push((place, bytes)),
-        }
+    fn add(&mut self, (function, il_offset): Place<'a>, bytes: u64) {
+        let known = self.0.iter().position(|(known, _)| std::ptr::eq(known.function, function.function));
+        let at = known.unwrap_or_else(|| {
+            self.0.push((function, BTreeMap::new()));
+            self.0.len() - 1
+        });
+        let sum = self.0[at].1.entry(il_offset).or_default();
+        *sum = sum.saturating_add(bytes);
     }
 
     /// The method that allocated most.
-    fn most(&self) -> Option<(FunctionRef<'a>, u64)> {
-        let by_bytes =
-            |a: &&(FunctionRef<'a>, u64), b: &&(FunctionRef<'a>, u64)| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0));
-        self.0.iter().min_by(by_bytes).copied()
+    fn most(&self) -> Option<AllocatedBy<'a>> {
+        let method = |(function, by_offset): &(FunctionRef<'a>, BTreeMap<Option<u32>, u64>)| {
+            let bytes = by_offset.values().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
+            let (il_offset, _) = by_offset.iter().max_by_key(|(offset, bytes)| (**bytes, Reverse(**offset)))?;
+            Some(AllocatedBy { function: *function, bytes, il_offset: *il_offset })
+        };
+        let by_bytes = |a: &AllocatedBy<'a>, b: &AllocatedBy<'a>| {
+            b.bytes.cmp(&a.bytes).then_with(|| a.function.compare(&b.function))
+        };
+        self.0.iter().filter_map(method).min_by(by_bytes)
     }
 }
 
@@ -246,24 +269,26 @@ impl<'a> Sums<'a> {
 struct Places<'a, 'q> {
     process: &'a Process,
     query: &'q Query,
-    known: FxHashMap<u32, (Option<FunctionRef<'a>>, bool)>,
+    known: FxHashMap<u32, (Option<Place<'a>>, bool)>,
 }
 
 impl<'a> Places<'a, '_> {
-    /// The method that allocates on a stack, and whether a function that the query wants is on the stack.
-    fn of(&mut self, stack: u32) -> (Option<FunctionRef<'a>>, bool) {
+    /// The method that allocates on a stack, and where in it, and whether a function that the query wants is on the stack.
+    fn of(&mut self, stack: u32) -> (Option<Place<'a>>, bool) {
         let Self { process, query, known } = self;
         let process: &'a Process = process;
         *known.entry(stack).or_insert_with(|| {
             let methods = process.stacks.frames(stack).filter_map(|frame| match frame {
-                StackFrame::Method { function, .. } => Some(function),
+                StackFrame::Method { function, il_offset, .. } => Some((function, il_offset)),
                 _ => None,
             });
-            let functions: Vec<_> =
-                methods.map(|function| FunctionRef::of(process, process.functions.get(function as usize))).collect();
+            let named = |(function, il_offset): (u32, Option<u32>)| {
+                (FunctionRef::of(process, process.functions.get(function as usize)), il_offset)
+            };
+            let functions: Vec<Place<'a>> = methods.map(named).collect();
             let is_on_path = !query.filters_functions()
-                || functions.iter().any(|function| query.wants_function(function.module(), function.function));
-            let own = functions.iter().find(|function| is_own(function));
+                || functions.iter().any(|(function, _)| query.wants_function(function.module(), function.function));
+            let own = functions.iter().find(|(function, _)| is_own(function));
             (own.or(functions.first()).copied(), is_on_path)
         })
     }

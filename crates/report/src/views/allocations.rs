@@ -2,15 +2,14 @@
 
 use std::io;
 
-use clrscope_analysis::{
-    AllocationRow, Allocations, Conditions, Finding, LiveSum, Query, Sort, allocations, findings_about_allocations,
-};
+use clrscope_analysis::{Allocations, Conditions, Finding, Query, Sort, allocations, findings_about_allocations};
 use clrscope_recording::model::{AllocationEngine, Recording};
+use clrscope_symbols::Lines;
 
+use super::allocated::{TypeEntry, sheet};
 use super::summary::show_findings;
 use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, RAW, THREADS_APART, nothing};
-use crate::cell::{Cell, Kind};
-use crate::column::{Column, Row, RowKind, Sheet, shown};
+use crate::column::shown;
 use crate::render::text::units::{bytes, count};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
 use crate::request::Request;
@@ -33,61 +32,6 @@ pub(super) static VIEW: View = View {
         Ok(Box::new(Opened { view, findings, request: request.clone() }))
     },
 };
-
-struct Types;
-
-impl RowKind for Types {
-    type Row<'a> = AllocationRow<'a>;
-}
-
-impl Row for AllocationRow<'_> {}
-
-fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
-    let number = |key, title, of: fn(&AllocationRow<'_>) -> u64| {
-        Column::new(key, title, Kind::Count, move |row: &AllocationRow<'_>| Cell::Count(of(row)))
-    };
-    let size = |key, title, of: fn(&AllocationRow<'_>) -> u64| {
-        Column::new(key, title, Kind::Bytes, move |row: &AllocationRow<'_>| Cell::Bytes(of(row)))
-    };
-    let alive = |key, title, kind, cell: fn(&LiveSum) -> Cell<'static>| {
-        Column::new(key, title, kind, move |row: &AllocationRow<'_>| row.live.as_ref().map_or(Cell::Absent, cell))
-            .only_if(live)
-    };
-    Sheet::new([
-        Column::new("type", "type", Kind::Text, |row: &AllocationRow<'_>| match row.type_name {
-            "" => Cell::text("").said("(unknown)"),
-            name => Cell::text(name),
-        }),
-        Column::new("module", "module", Kind::Text, |row: &AllocationRow<'_>| Cell::text(row.module)),
-        number("objects", "objects", |row| row.objects),
-        number("objects_low", "objects at least", |row| row.objects_bounds.0),
-        number("objects_high", "objects at most", |row| row.objects_bounds.1),
-        size("bytes", "bytes", |row| row.bytes),
-        size("bytes_low", "at least", |row| row.bytes_bounds.0),
-        size("bytes_high", "at most", |row| row.bytes_bounds.1),
-        Column::new("share", "share", Kind::Share, |row: &AllocationRow<'_>| Cell::Share(row.share)),
-        number("seen_objects", "seen", |row| row.seen),
-        alive("live_objects", "alive", Kind::Count, |live| Cell::Count(live.objects)),
-        alive("live_bytes", "bytes alive", Kind::Bytes, |live| Cell::Bytes(live.bytes)),
-        alive("live_survived_objects", "objects survived", Kind::Count, |live| Cell::Count(live.survived_objects)),
-        alive("live_survived_bytes", "survived", Kind::Bytes, |live| Cell::Bytes(live.survived_bytes)),
-        alive("live_collections", "collections outlived", Kind::Count, |live| Cell::Count(live.collections)),
-        Column::new("allocated_by", "most by", Kind::Function, |row: &AllocationRow<'_>| {
-            Cell::or_null(row.place, |(function, _)| Cell::function(&function))
-        }),
-        Column::new("allocated_by_bytes", "bytes by it", Kind::Bytes, |row: &AllocationRow<'_>| {
-            Cell::or_null(row.place, |(_, bytes)| Cell::Bytes(bytes))
-        }),
-        Column::new("live_allocated_by", "most alive by", Kind::Function, |row: &AllocationRow<'_>| {
-            Cell::or_null(row.live_place, |(function, _)| Cell::function(&function))
-        })
-        .only_if(live),
-        Column::new("live_allocated_by_bytes", "alive by it", Kind::Bytes, |row: &AllocationRow<'_>| {
-            Cell::or_null(row.live_place, |(_, bytes)| Cell::Bytes(bytes))
-        })
-        .only_if(live),
-    ])
-}
 
 struct Opened<'a> {
     view: Allocations<'a>,
@@ -151,13 +95,16 @@ impl Answer for Opened<'_> {
             ("live_collections", 3, live),
             ("type", 0, true),
             ("live_allocated_by", 2, live),
+            ("live_allocated_at", 2, live),
             ("allocated_by", if live { 4 } else { 2 }, true),
+            ("allocated_at", if live { 4 } else { 2 }, true),
         ]);
         let sheet = sheet(live);
         let main = sheet.main(&self.request, "rows", Style::Table, &text);
         let section = Section { nothing: nothing("allocation"), what: "types", ..main };
+        let mut lines = Lines::default();
         renderer.section(&section, &mut |visit| {
-            rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
+            rows.iter().try_for_each(|row| visit(&sheet.entry(&TypeEntry::new(row, &mut lines))))?;
             Ok(Tail { left_out: *left_out as u64, note: Some(self.note()) })
         })
     }

@@ -1,5 +1,6 @@
 //! The views, a module each.
 
+mod allocated;
 mod allocations;
 mod conditions;
 mod coverage;

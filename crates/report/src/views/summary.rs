@@ -10,7 +10,9 @@ use clrscope_recording::model::Recording;
 
 use super::functions::{self, FunctionEntry, SORTS, function_columns};
 use super::timed::{Present, Timed, resolved};
-use super::{LOG_FLAGS, NO_METRIC, NO_SOURCE, ONE_HEAP, THREADS_APART, heap, no_functions, sampled, threads};
+use super::{
+    LOG_FLAGS, NO_METRIC, NO_SOURCE, ONE_HEAP, THREADS_APART, allocated, heap, no_functions, sampled, threads,
+};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{count, share, time};
@@ -30,8 +32,9 @@ pub(super) static VIEW: View = View {
     columns: |_| functions::sheet(Present::all(None)).infos(),
     open: |recording, request, heaps| {
         let view = summary(recording, &request.query)?;
+        let allocated = allocated::of_summary(recording, &request.query)?;
         let heap = heap::of_summary(recording, heaps, request)?;
-        Ok(Box::new(Opened { view, heap, request: request.clone(), recording }))
+        Ok(Box::new(Opened { view, allocated, heap, request: request.clone(), recording }))
     },
 };
 
@@ -213,6 +216,7 @@ fn detail(row: &Elsewhere<'_>) -> String {
 
 struct Opened<'a> {
     view: Summary<'a>,
+    allocated: allocated::OfSummary<'a>,
     heap: heap::OfSummary<'a>,
     request: Request,
     recording: &'a Recording,
@@ -257,7 +261,7 @@ impl Opened<'_> {
         let text = functions::text(top.iter(), conditions);
         let (first, all) = (top.len(), count(self.view.functions as u64));
         let order = order(self.request.query.sort.unwrap_or(Sort::Exclusive));
-        let is_shown = self.is_one_table() || (top.is_empty() && self.heap.is_empty());
+        let is_shown = self.is_one_table() || (top.is_empty() && self.heap.is_empty() && self.allocated.is_empty());
         let section = Section {
             title: Title::Bold(format!("The first {first} of {all} functions by {order}")),
             nothing: no_functions(conditions),
@@ -365,6 +369,7 @@ impl Answer for Opened<'_> {
         self.framework(renderer)?;
         sampled::states(&self.view, self.is_one_table(), renderer)?;
         threads::of_summary(&self.view, self.is_one_table(), renderer)?;
+        self.allocated.show(self.is_one_table(), renderer)?;
         self.heap.show(self.is_one_table(), renderer)?;
         self.elsewhere(renderer)
     }

@@ -41,9 +41,9 @@ fn whole(view: &Allocations<'_>) -> Option<Finding> {
 }
 
 fn of_type(row: &AllocationRow<'_>) -> String {
-    let by = row.place.map_or_else(String::new, |(function, allocated)| {
-        let part = allocated as f64 / row.bytes.max(1) as f64;
-        format!(", {} of it by {}", percent(part.min(1.0)), function.label())
+    let by = row.place.map_or_else(String::new, |by| {
+        let part = by.bytes as f64 / row.bytes.max(1) as f64;
+        format!(", {} of it by {}", percent(part.min(1.0)), by.function.label())
     });
     format!("{} of the bytes ({}) are {}{by}", percent(row.share), bytes(row.bytes), name(row))
 }
@@ -57,9 +57,7 @@ fn alive(view: &Allocations<'_>) -> Option<Finding> {
         view.rows.iter().filter_map(|row| row.live).fold(0_u64, |sum, live| sum.saturating_add(of(live)))
     };
     let (whole, survived) = (all(|live| live.bytes), all(|live| live.survived_bytes));
-    let by = row
-        .live_place
-        .map_or_else(String::new, |(function, _)| format!(", most of it allocated by {}", function.label()));
+    let by = row.live_place.map_or_else(String::new, |by| format!(", most of it allocated by {}", by.function.label()));
     let when = if view.at_end { "at the end" } else { "at the end of the time shown" };
     let text = format!("{} that were allocated were alive {when}, or not collected yet", bytes(whole));
     let text = match survived {

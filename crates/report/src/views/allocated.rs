@@ -1,0 +1,185 @@
+//! Rows of allocated types, with the lines of the source that allocate them.
+
+use std::io;
+
+use clrscope_analysis::{AllocatedBy, AllocationRow, Allocations, LiveSum, Query, QueryProblem, allocations};
+use clrscope_recording::model::Recording;
+use clrscope_symbols::{Lines, SourceLine};
+
+use crate::cell::{Cell, Kind};
+use crate::column::{Column, Row, RowKind, Sheet, shown};
+use crate::render::text::units::{bytes, count, share};
+use crate::render::{Renderer, Section, Style, Tail, Title};
+
+/// Types of the summary.
+const MOST: usize = 10;
+
+/// Kind of the rows.
+pub(super) struct Types;
+
+impl RowKind for Types {
+    type Row<'a> = TypeEntry<'a>;
+}
+
+/// A type, and where in the source most of it is allocated.
+pub(super) struct TypeEntry<'a> {
+    row: &'a AllocationRow<'a>,
+    at: Option<SourceLine>,
+    live_at: Option<SourceLine>,
+    /// Sentences about who allocates, in the summary.
+    lines: Vec<String>,
+}
+
+impl Row for TypeEntry<'_> {
+    fn below(&self) -> &[String] {
+        &self.lines
+    }
+}
+
+impl<'a> TypeEntry<'a> {
+    /// The row with its lines, where PDBs on this machine have them.
+    pub(super) fn new(row: &'a AllocationRow<'a>, lines: &mut Lines) -> Self {
+        let [at, live_at] = [&row.place, &row.live_place].map(|by| by.as_ref().and_then(|by| line_of(by, lines)));
+        Self { row, at, live_at, lines: Vec::new() }
+    }
+
+    /// The row with its lines and with sentences.
+    fn told(row: &'a AllocationRow<'a>, lines: &mut Lines) -> Self {
+        let mut entry = Self::new(row, lines);
+        let by = |by: &AllocatedBy<'_>, at: Option<&SourceLine>| {
+            let line = at.map_or_else(String::new, |at| format!(" ({})", short(at)));
+            format!("by {}{line}", by.function.label())
+        };
+        if let Some(live) = row.live.filter(|live| live.survived_bytes > 0)
+            && let Some(place) = &row.live_place
+        {
+            let survived = bytes(live.survived_bytes);
+            entry.lines.push(format!("{survived} outlived collections, most {}", by(place, entry.live_at.as_ref())));
+        }
+        if let Some(place) = &row.place {
+            let part = share((place.bytes as f64 / row.bytes.max(1) as f64).min(1.0));
+            entry.lines.push(format!("{part} {}", by(place, entry.at.as_ref())));
+        }
+        entry
+    }
+}
+
+/// The line of the instruction that most came from.
+fn line_of(by: &AllocatedBy<'_>, lines: &mut Lines) -> Option<SourceLine> {
+    let found = lines.find(&by.function.module.path, by.function.token(), by.il_offset?);
+    found.filter(|at| !at.file.is_empty() && at.line > 0)
+}
+
+/// A line without the folders of its file.
+fn short(at: &SourceLine) -> String {
+    let name = at.file.rsplit(['/', '\\']).next().unwrap_or(&at.file);
+    format!("{name}:{}", at.line)
+}
+
+/// The columns; whether objects were followed.
+pub(super) fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
+    let number = |key, title, of: fn(&AllocationRow<'_>) -> u64| {
+        Column::new(key, title, Kind::Count, move |entry: &TypeEntry<'_>| Cell::Count(of(entry.row)))
+    };
+    let size = |key, title, of: fn(&AllocationRow<'_>) -> u64| {
+        Column::new(key, title, Kind::Bytes, move |entry: &TypeEntry<'_>| Cell::Bytes(of(entry.row)))
+    };
+    let alive = |key, title, kind, cell: fn(&LiveSum) -> Cell<'static>| {
+        Column::new(key, title, kind, move |entry: &TypeEntry<'_>| entry.row.live.as_ref().map_or(Cell::Absent, cell))
+            .only_if(live)
+    };
+    let line = |at: Option<&SourceLine>| {
+        Cell::or_null(at, |at| Cell::Text(format!("{}:{}", at.file, at.line).into()).said(short(at)))
+    };
+    Sheet::new([
+        Column::new("type", "type", Kind::Text, |entry: &TypeEntry<'_>| match entry.row.type_name {
+            "" => Cell::text("").said("(unknown)"),
+            name => Cell::text(name),
+        }),
+        Column::new("module", "module", Kind::Text, |entry: &TypeEntry<'_>| Cell::text(entry.row.module)),
+        number("objects", "objects", |row| row.objects),
+        number("objects_low", "objects at least", |row| row.objects_bounds.0),
+        number("objects_high", "objects at most", |row| row.objects_bounds.1),
+        size("bytes", "bytes", |row| row.bytes),
+        size("bytes_low", "at least", |row| row.bytes_bounds.0),
+        size("bytes_high", "at most", |row| row.bytes_bounds.1),
+        Column::new("share", "share", Kind::Share, |entry: &TypeEntry<'_>| Cell::Share(entry.row.share)),
+        number("seen_objects", "seen", |row| row.seen),
+        alive("live_objects", "alive", Kind::Count, |live| Cell::Count(live.objects)),
+        alive("live_bytes", "bytes alive", Kind::Bytes, |live| Cell::Bytes(live.bytes)),
+        alive("live_survived_objects", "objects survived", Kind::Count, |live| Cell::Count(live.survived_objects)),
+        alive("live_survived_bytes", "survived", Kind::Bytes, |live| Cell::Bytes(live.survived_bytes)),
+        alive("live_collections", "collections outlived", Kind::Count, |live| Cell::Count(live.collections)),
+        Column::new("allocated_by", "most by", Kind::Function, |entry: &TypeEntry<'_>| {
+            Cell::or_null(entry.row.place.as_ref(), |by| Cell::function(&by.function))
+        }),
+        Column::new("allocated_by_bytes", "bytes by it", Kind::Bytes, |entry: &TypeEntry<'_>| {
+            Cell::or_null(entry.row.place, |by| Cell::Bytes(by.bytes))
+        }),
+        Column::new("allocated_at", "line", Kind::Text, move |entry: &TypeEntry<'_>| line(entry.at.as_ref())),
+        Column::new("live_allocated_by", "most alive by", Kind::Function, |entry: &TypeEntry<'_>| {
+            Cell::or_null(entry.row.live_place.as_ref(), |by| Cell::function(&by.function))
+        })
+        .only_if(live),
+        Column::new("live_allocated_by_bytes", "alive by it", Kind::Bytes, |entry: &TypeEntry<'_>| {
+            Cell::or_null(entry.row.live_place, |by| Cell::Bytes(by.bytes))
+        })
+        .only_if(live),
+        Column::new("live_allocated_at", "line of alive", Kind::Text, move |entry: &TypeEntry<'_>| {
+            line(entry.live_at.as_ref())
+        })
+        .only_if(live),
+    ])
+}
+
+/// Part of the view `summary` about allocations, where these are what was recorded.
+pub(super) struct OfSummary<'a>(Option<Allocations<'a>>);
+
+/// The part of the view `summary` that is about allocations; nothing where none were recorded.
+///
+/// # Errors
+/// When no process or thread is meant.
+pub(super) fn of_summary<'a>(recording: &'a Recording, query: &Query) -> Result<OfSummary<'a>, QueryProblem> {
+    let plain = Query { sort: None, limit: None, ..query.clone() };
+    match allocations(recording, &plain) {
+        Ok(found) => Ok(OfSummary(Some(found))),
+        Err(QueryProblem::NotRecorded { .. }) => Ok(OfSummary(None)),
+        Err(problem) => Err(problem),
+    }
+}
+
+impl OfSummary<'_> {
+    /// Whether there is nothing to show.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(|found| found.rows.is_empty())
+    }
+
+    /// Shows the types that most was allocated of, or that most is alive of where objects were followed; in text where several tables
+    /// are shown.
+    ///
+    /// # Errors
+    /// Errors of the renderer.
+    pub(super) fn show(&self, is_one_table: bool, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let Some(found) = self.0.as_ref().filter(|found| !found.rows.is_empty()) else { return Ok(()) };
+        let live = found.rows.iter().any(|row| row.live.is_some());
+        let sheet = sheet(live);
+        let text = shown(&[
+            ("bytes", 0, !is_one_table),
+            ("share", 1, !is_one_table),
+            ("objects", 2, !is_one_table),
+            ("live_survived_bytes", 0, live && !is_one_table),
+            ("live_bytes", 1, live && !is_one_table),
+            ("type", 0, !is_one_table),
+        ]);
+        let first = &found.rows[..found.rows.len().min(MOST)];
+        let of = count(found.rows.len() as u64);
+        let title = format!("What was allocated ({} of {of} types; {} in all)", first.len(), bytes(found.bytes));
+        let section =
+            Section { title: Title::Bold(title), what: "types", ..sheet.section("allocated", Style::Table, &text) };
+        let mut lines = Lines::default();
+        renderer.section(&section, &mut |visit| {
+            first.iter().try_for_each(|row| visit(&sheet.entry(&TypeEntry::told(row, &mut lines))))?;
+            Ok(Tail::default())
+        })
+    }
+}
