@@ -43,6 +43,9 @@ const open = async (page, tab) => {
   await page.waitForSelector(`#panel[aria-labelledby="tab-${tab}"]`);
 };
 const stateOf = async (page) => Object.fromEntries(new URLSearchParams((await page.evaluate(() => location.hash)).slice(1)));
+/** Paths that the legend of the flame graph counts. */
+const paths = (page) => page.$eval(".legend", (legend) => Number(/([\d,]+) paths/.exec(legend.innerText)[1].replaceAll(",", "")));
+const havePaths = (page) => page.waitForFunction(() => /paths/.test(document.querySelector(".legend")?.innerText ?? ""));
 const drawn = (page) => page.$eval(".flame canvas", (canvas) => Number(canvas.dataset.drawn));
 /** Waits until a state is in the address. */
 const until = (page, key, value) => page.waitForFunction(([key, value]) => (new URLSearchParams(location.hash.slice(1)).get(key) ?? "") === value, [key, value]);
@@ -131,6 +134,148 @@ test("lines of covered files are marked by what was run, and found by keys", asy
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
   assert.deepEqual(violations.filter((one) => ["serious", "critical"].includes(one.impact)).map((one) => [one.id, one.nodes[0].html]), []);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("nameless native code is a frame of its library, until it is shown function by function", async () => {
+  const { page, trouble, close } = await opened("nameless", { hash: "#tab=flame" });
+  const labels = async () => (await page.$$eval(".tree .table-body .table-row", (rows) => rows.map((row) => row.innerText.split("\n").pop().replace(/^[▾▸▶▼\s]+/, ""))));
+  await havePaths(page);
+  const folded = await paths(page);
+  await open(page, "tree");
+  await page.focus(".tree");
+  for (const key of ["Home", "*"]) await page.keyboard.press(key);
+  const shown = await labels();
+  assert.deepEqual(shown.slice(0, 3).map((label) => label.split(/\s/)[0]), ["[libcoreclr.so]", "App::Main", "[libcoreclr.so]"], shown.join());
+  assert.ok(!shown.some((label) => label.includes("+0x")), shown.join());
+  // A change made here holds for the functions that the frame stands for.
+  await page.click(".tree .table-body .table-row >> nth=0");
+  await page.keyboard.press("f");
+  await page.waitForSelector(".chip");
+  const focused = async () => (await page.innerText(".tree .table-body .table-row >> nth=0")).split("\n")[0];
+  const whole = await focused();
+  await page.click("label:has-text('fold nameless code') input");
+  await until(page, "nameless", "1");
+  assert.match((await labels())[0], /libcoreclr\.so\+0x/);
+  await page.click(".chip");
+  await until(page, "changes", "");
+  await open(page, "flame");
+  await havePaths(page);
+  assert.ok((await paths(page)) > folded + 5, `${await paths(page)} after ${folded}`);
+  await page.reload();
+  await havePaths(page);
+  assert.ok((await paths(page)) > folded + 5, "the address keeps it");
+  assert.match(whole, /9\d/, "what is folded has the sum");
+  // A function without a name leads to the callers of what it is folded into.
+  await page.evaluate(() => (location.hash = "#tab=functions"));
+  await page.locator("[role=row]", { hasText: "libcoreclr.so+0x103" }).first().dblclick();
+  await page.waitForSelector(".of");
+  assert.match(await page.innerText(".of h2"), /^\[libcoreclr\.so\]$/);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("more is asked for of all that a folded frame stands for", async () => {
+  const { page, trouble, close } = await opened("served-nameless", { hash: "#tab=flame" });
+  await havePaths(page);
+  const before = await paths(page);
+  await page.waitForFunction(() => Number(document.querySelector(".flame canvas").dataset.drawn) > 3);
+  await page.focus(".flame-scroll");
+  // Through the runtime and the method that it starts, to what the runtime calls there.
+  for (const key of ["ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+  await page.waitForFunction(() => document.querySelector("#frame-told b").textContent !== "all threads");
+  for (let at = 0; at < 3 && !(await toldOf(page)).includes("App.Wide::Run"); at++) await page.keyboard.press("ArrowRight");
+  assert.match(await toldOf(page), /App\.Wide::Run/);
+  await page.keyboard.press("ArrowDown");
+  assert.match(await toldOf(page), /\[libcoreclr\.so\]/);
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => Number(/([\d,]+) paths/.exec(document.querySelector(".legend").innerText)[1].replaceAll(",", "")) > 2_900);
+  assert.ok(before < 2_000, String(before));
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("tables of every tab are ordered, searched and saved, and the address keeps order and search", async () => {
+  for (const name of ["recorded", "memory", "compared", "sampled"]) {
+    const { page, trouble, close } = await opened(name);
+    for (const tab of await tabs(page)) {
+      await page.evaluate((tab) => (location.hash = `#tab=${tab}`), tab);
+      await page.waitForSelector(`#panel[aria-labelledby="tab-${tab}"]`);
+      const table = page.locator(".sections [role=grid]").first();
+      if ((await table.count()) > 0) {
+        const rows = async () => Number(await table.getAttribute("aria-rowcount"));
+        const firstCell = () => table.locator(".table-body [role=gridcell]").first().innerText();
+        // Last first: the heading turns the order round, and a page opened at the address has it again.
+        await table.locator("[role=columnheader] button").first().click();
+        await page.waitForFunction(() => location.hash.includes("sort="));
+        const up = await firstCell();
+        await table.locator("[role=columnheader] button").first().click();
+        await page.waitForFunction(() => location.hash.includes("sort=-"));
+        const down = await firstCell();
+        const compare = (a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1);
+        const isNumeric = (await table.locator("[role=columnheader]").first().getAttribute("class")).includes("numeric");
+        assert.ok(isNumeric || up === down || compare(up, down) < 0, `${name} ${tab}: ${up}, then ${down}`);
+        await page.reload();
+        await page.waitForSelector(`#panel[aria-labelledby="tab-${tab}"] [role=grid]`);
+        assert.equal(await firstCell(), down, `${name} ${tab}: order`);
+        // A row tells all that is known of it.
+        await table.locator(".table-body .table-row").first().click();
+        await page.waitForSelector(".details dl dd");
+        await page.click(".details .close");
+        const all = await rows();
+        await page.fill(".search input", "there is no such thing");
+        await page.waitForFunction(() => document.querySelector(".sections [role=grid]").getAttribute("aria-rowcount") === "1");
+        await page.fill(".search input", "");
+        await page.waitForFunction((all) => Number(document.querySelector(".sections [role=grid]").getAttribute("aria-rowcount")) === all, all);
+      }
+      const values = await page.$$eval(".download option", (options) => options.map((option) => option.value).filter(Boolean));
+      assert.ok(values.length >= 2, `${name} ${tab}`);
+      for (const value of values) {
+        const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption(".download select", value)]);
+        const text = readFileSync(await download.path(), "utf8");
+        if (value.startsWith("json")) assert.match(JSON.parse(text).schema, /^clrscope\./, `${name} ${tab} ${value}`);
+        else assert.ok(text.split("\n").length > 1, `${name} ${tab} ${value}: ${text}`);
+      }
+    }
+    assert.deepEqual(trouble, [], name);
+    await close();
+  }
+});
+
+/** The heap of a page after a collection, in bytes. */
+async function heapOf(page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send("HeapProfiler.collectGarbage");
+  return (await session.send("Runtime.getHeapUsage")).usedSize;
+}
+
+test("a recording of a million frames stays below 500 MB in the tab", async () => {
+  const { page, trouble, close } = await opened("million", { hash: "#tab=flame" });
+  await havePaths(page);
+  for (const key of ["i", "i"]) await page.keyboard.press(key);
+  let most = await heapOf(page);
+  for (const tab of await tabs(page)) {
+    await open(page, tab);
+    most = Math.max(most, await heapOf(page));
+  }
+  assert.ok(most < 500e6, `${most} bytes of heap`);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("a hostile recording is served as text and hangs nothing", async () => {
+  const { page, trouble, close } = await opened("served-hostile");
+  for (const tab of await tabs(page)) {
+    const begin = Date.now();
+    await open(page, tab);
+    await page.waitForSelector(".waiting", { state: "detached" });
+    assert.ok(Date.now() - begin < 30_000, `${tab} took ${Date.now() - begin} ms`);
+  }
+  await open(page, "functions");
+  assert.match(await page.innerText("#panel"), /<img src=x onerror=/);
+  assert.equal(await page.$("img"), null);
+  assert.ok((await heapOf(page)) < 500e6);
   assert.deepEqual(trouble, []);
   await close();
 });
@@ -312,27 +457,30 @@ test("what is downloaded is what the tool prints", async () => {
 });
 
 test("an accessibility checker finds nothing serious, light and dark", async () => {
-  for (const colorScheme of ["light", "dark"]) {
-    const { page, close } = await opened("recorded", { colorScheme, bypassCSP: true });
+  const pages = ["recorded", "memory", "compared", "nameless"];
+  for (const [name, colorScheme] of pages.flatMap((name) => [[name, "light"], [name, "dark"]])) {
+    const { page, close } = await opened(name, { colorScheme, bypassCSP: true });
     for (const tab of await tabs(page)) {
       await open(page, tab);
       await page.evaluate(axe);
       const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
       const serious = violations.filter((one) => ["serious", "critical"].includes(one.impact));
       const told = serious.map((one) => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((node) => `${node.html} ${node.failureSummary}`).join(" | ")}`);
-      assert.deepEqual(told, [], `${colorScheme} ${tab}`);
+      assert.deepEqual(told, [], `${name} ${colorScheme} ${tab}`);
     }
     await close();
   }
 });
 
 test("a narrow screen scrolls within tables only", async () => {
-  const { page, close } = await opened("sampled", { viewport: { width: 390, height: 800 } });
-  for (const tab of await tabs(page)) {
-    await open(page, tab);
-    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), tab);
+  for (const name of ["sampled", "recorded", "memory", "compared", "nameless"]) {
+    const { page, close } = await opened(name, { viewport: { width: 390, height: 800 } });
+    for (const tab of await tabs(page)) {
+      await open(page, tab);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} ${tab}`);
+    }
+    await close();
   }
-  await close();
 });
 
 test("without script the summary is there", async () => {
@@ -375,10 +523,8 @@ test("a hostile recording shows as text and hangs nothing", async () => {
   const { rows } = JSON.parse(readFileSync(await download.path(), "utf8"));
   assert.ok(rows.some((row) => row.path.startsWith("/app/</script><script>alert(1)")), JSON.stringify(rows[0]));
   assert.equal(await page.$("img"), null);
-  const session = await page.context().newCDPSession(page);
-  await session.send("HeapProfiler.collectGarbage");
-  const { usedSize } = await session.send("Runtime.getHeapUsage");
-  assert.ok(usedSize < 500e6, `${usedSize} bytes of heap`);
+  const used = await heapOf(page);
+  assert.ok(used < 500e6, `${used} bytes of heap`);
   assert.deepEqual(trouble, []);
   await close();
 });

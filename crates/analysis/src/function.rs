@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use clrscope_recording::model::{Function, FunctionKind, Module, Process};
 
-use crate::closures;
+use crate::{closures, native};
 
 static UNKNOWN: LazyLock<Function> = LazyLock::new(|| Function {
     name: "(unknown)".to_owned(),
@@ -87,6 +87,14 @@ impl<'a> FunctionRef<'a> {
     #[must_use]
     pub fn module(&self) -> &'a str {
         &self.module.name
+    }
+
+    /// Whether it is native code of which only the place is known, `libcoreclr.so+0x1234`: viewers fold such functions of a
+    /// library that call one another into one frame, since nobody can tell them apart.
+    #[must_use]
+    pub fn is_nameless(&self) -> bool {
+        let place = self.name().strip_prefix(native::library_of(Some(self.module)));
+        self.kind() == FunctionKind::Native && place.is_some_and(|place| place.starts_with("+0x"))
     }
 
     /// Metadata token, 0 where there is none.

@@ -67,9 +67,14 @@ fn enters_interrupt(name: &str) -> bool {
     name.starts_with("asm_sysvec_") || OTHERS.contains(&name)
 }
 
+/// What names of code in a library begin with.
+pub(crate) fn library_of(module: Option<&Module>) -> &str {
+    module.map(|module| module.name.as_str()).filter(|name| !name.is_empty()).unwrap_or("(unknown)")
+}
+
 /// The function of a place in a module.
 fn function_at(of: Option<&Module>, module: u32, symbol: Option<&NativeSymbol>, offset: u32) -> Function {
-    let library = of.map_or("(unknown)", |module| &module.name);
+    let library = library_of(of);
     let kind = of.map_or(ModuleKind::Native, |module| module.kind);
     let name = match (symbol, kind) {
         // Time whose place in the kernel nobody saw is charged to its first byte.

@@ -1,6 +1,6 @@
 // The functions of all documents of a page, each once, so that all name them by the same numbers.
 
-import type { Section } from "../data/document";
+import type { Section, Value } from "../data/document";
 import { oneLine } from "../data/format";
 import type { Func } from "./tree";
 
@@ -13,36 +13,47 @@ export class Functions {
   /** Numbers of the functions that the rows of a section are about. */
   of(section: Section): Int32Array {
     const all = new Int32Array(section.rows).fill(-1);
-    const [name, signature, module, code] = ["name", "signature", "module", "code"].map((key) => section.column(key));
+    const [name, signature, module, code, nameless] = ["name", "signature", "module", "code", "nameless"].map((key) => section.column(key));
     if (!name || !signature || !module || name.kind !== "function") return all;
     const known = new Map<string, number>();
     for (let row = 0; row < section.rows; row++) {
       const places = `${name.place(row)} ${signature.place(row)} ${module.place(row)}`;
       let func = known.get(places);
       if (func === undefined) {
-        const id = idOf(JSON.stringify([name.value(row), signature.value(row), module.value(row)]));
-        func = this.byId.get(id);
-        if (func === undefined) {
-          func = this.list.length;
-          this.byId.set(id, func);
-          this.ids.push(id);
-          // A path that was entered by a tail call says so behind the name.
-          const label = oneLine((name.words(row) ?? String(name.value(row))).trim().replace(/ \(tail call\)$/, ""));
-          this.list.push({
-            label,
-            signature: oneLine(String(signature.value(row) ?? label)),
-            module: oneLine(String(module.value(row) ?? "")),
-            code: "unknown",
-          });
-        }
-        // Not every view says whose code a function is.
+        // A path that was entered by a tail call says so behind the name.
+        const label = oneLine((name.words(row) ?? String(name.value(row))).trim().replace(/ \(tail call\)$/, ""));
+        func = this.add([name.value(row), signature.value(row), module.value(row)], {
+          label,
+          signature: oneLine(String(signature.value(row) ?? label)),
+          module: oneLine(String(module.value(row) ?? "")),
+          code: "unknown",
+        });
+        // Not every view says whose code a function is, and whether it has a name.
+        const one = this.list[func];
         const said = code?.value(row);
-        if (said !== undefined && this.list[func].code === "unknown") this.list[func].code = String(said);
+        if (said !== undefined && one.code === "unknown") one.code = String(said);
+        if (nameless?.value(row) === true && one.library === undefined) {
+          const whole = `[${one.module || "unknown library"}]`;
+          one.library = this.add([whole, one.code, one.module], { label: whole, signature: "functions without names", module: one.module, code: one.code });
+        }
         known.set(places, func);
       }
       all[row] = func;
     }
     return all;
+  }
+
+  /** Number of a function; what it is called makes it that one, and the rest is known of the first. */
+  private add(called: Value[], made: Func): number {
+    const id = idOf(JSON.stringify(called));
+    let func = this.byId.get(id);
+    if (func === undefined) {
+      func = this.list.length;
+      this.byId.set(id, func);
+      this.ids.push(id);
+      this.list.push(made);
+    }
+    return func;
   }
 
   /** What addresses call a function. */

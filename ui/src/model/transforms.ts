@@ -55,31 +55,33 @@ type Step = (node: number, up: number) => number;
 
 function stepOf({ kind, path }: Transform, nodes: Nodes, functions: Func[], out: Builder): Step {
   const func = path[path.length - 1];
+  // A frame that stood for nameless code is all of that where it is not folded.
+  const is = (other: number) => other === func || functions[other]?.library === func;
   const plain: Step = (node, up) => out.child(up, nodes.func[node]);
   switch (kind) {
     case "f":
-      return (node, up) => (up !== OUTSIDE ? plain(node, up) : nodes.func[node] === func ? plain(node, 0) : OUTSIDE);
+      return (node, up) => (up !== OUTSIDE ? plain(node, up) : is(nodes.func[node]) ? plain(node, 0) : OUTSIDE);
     case "F": {
       const isThere = onPath(nodes, path);
       return (node, up) => (up !== OUTSIDE ? plain(node, up) : isThere(node) ? plain(node, 0) : OUTSIDE);
     }
     case "m":
-      return (node, up) => (nodes.func[node] === func ? up : plain(node, up));
+      return (node, up) => (is(nodes.func[node]) ? up : plain(node, up));
     case "M": {
       const isThere = onPath(nodes, path);
       return (node, up) => (isThere(node) ? up : plain(node, up));
     }
     case "d":
-      return (node, up) => (nodes.func[node] === func ? GONE : plain(node, up));
+      return (node, up) => (is(nodes.func[node]) ? GONE : plain(node, up));
     case "c":
-      return (node, up) => (up > 0 && out.nodes.func[up] === func ? up : plain(node, up));
+      return (node, up) => (up > 0 && is(out.nodes.func[up]) ? up : plain(node, up));
     case "C": {
       const library = functions[func]?.module;
       const isOfIt = (func: number) => functions[func]?.module === library;
       return (node, up) => (up > 0 && isOfIt(nodes.func[node]) && isOfIt(out.nodes.func[up]) ? up : plain(node, up));
     }
     case "r":
-      return recursion(nodes, func, plain);
+      return recursion(nodes, is, plain);
     case "w":
       return (node, up) => (functions[nodes.func[node]].code === "waiting" ? GONE : plain(node, up));
     case "o":
@@ -88,11 +90,11 @@ function stepOf({ kind, path }: Transform, nodes: Nodes, functions: Func[], out:
 }
 
 /** Calls of a function below itself become the outermost one. */
-function recursion(nodes: Nodes, func: number, plain: Step): Step {
+function recursion(nodes: Nodes, isFunc: (func: number) => boolean, plain: Step): Step {
   const outermost = new Int32Array(nodes.func.length);
   return (node, up) => {
     const above = outermost[nodes.parent[node]];
-    const is = nodes.func[node] === func;
+    const is = isFunc(nodes.func[node]);
     const target = is && above > 0 ? above : plain(node, up);
     outermost[node] = above > 0 ? above : is ? target : 0;
     return target;

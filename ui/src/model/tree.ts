@@ -8,6 +8,8 @@ export interface Func {
   module: string;
   /** Kind of code, by which frames are coloured. */
   code: string;
+  /** The function that stands for all nameless code of its library, where it is such code itself. */
+  library?: number;
 }
 
 /** Nodes in the order in which they were made: a node stands behind its parent. Node 0 is the root. */

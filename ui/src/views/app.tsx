@@ -7,6 +7,7 @@ import { oneLine, time } from "../data/format";
 import { matchedIn, matching as matchingOf } from "../model/search";
 import { inverted } from "../model/invert";
 import { Functions } from "../model/functions";
+import { folded, foldedPath, hasNameless, pathsWithin } from "../model/nameless";
 import { Profile, threadLabel } from "../model/profile";
 import type { Source, Standing } from "../data/source";
 import { KINDS, changed, parsed, type Transform, written as writtenChanges } from "../model/transforms";
@@ -68,6 +69,9 @@ export class Model {
     );
   }
 }
+
+/** Nodes that are looked at more closely for one frame of folded code. */
+const MOST_LOOKS = 6;
 
 /** The tab that is shown first. */
 function first(page: Page, tabs: Tab[]): string {
@@ -147,7 +151,11 @@ export function App({ model }: { model: Model }) {
   const measure = ofPaths?.packed.measures.find((one) => one.name === name);
   const [details, look] = useDetails(source, ofPaths, profile, filters, model.functions);
   const known = functions.length;
-  const changes = useMemo(() => parsed(state.changes, model.functions), [state.changes, known]);
+  const folds = useMemo(() => !state.nameless && hasNameless(functions), [state.nameless, known]);
+  const changes = useMemo(() => {
+    const asked = parsed(state.changes, model.functions);
+    return folds ? asked.map((change) => ({ ...change, path: foldedPath(change.path, functions) })) : asked;
+  }, [state.changes, known, folds]);
   const setChanges = (all: Transform[]) => update({ changes: writtenChanges(all, model.functions), zoom: null }, true);
 
   // Trees are only made where a tab shows them. What a server answers has been filtered by it.
@@ -157,13 +165,18 @@ export function App({ model }: { model: Model }) {
     () => (profile && measure ? profile.merged(measure, new Set(threads === "" ? [] : threads.split(",")), range, details) : null),
     [profile, measure, threads, range?.join(), details],
   );
-  const upright = useMemo(() => merged && arranged(changes.reduce((nodes, change) => changed(nodes, change, functions), merged)), [merged, changes]);
+  const upright = useMemo(() => {
+    const first = merged && folds ? folded(merged, functions) : merged;
+    return first && arranged(changes.reduce((nodes, change) => changed(nodes, change, functions), first));
+  }, [merged, changes, folds]);
   const upsideDown = useMemo(() => (upright && state.invert ? inverted(upright) : null), [upright, state.invert]);
   const tree = useMemo(() => (upsideDown ? arranged(upsideDown.nodes) : upright), [upright, upsideDown]);
   const sums = useMemo(() => upright && sumsOf(upright, functions.length), [upright, known]);
   const matching = useMemo(() => matchingOf(functions, state.search), [known, state.search]);
   const matched = useMemo(() => (matching && upright && isPaths ? matchedIn(upright, matching) : null), [matching, upright, isPaths]);
-  const func = state.func === null ? null : (model.functions.number(state.func) ?? null);
+  const chosen = state.func === null ? null : (model.functions.number(state.func) ?? null);
+  const isTable = tab?.form === "functions" && state.changes === "";
+  const func = chosen === null || isTable || !folds ? chosen : foldedPath([chosen], functions)[0];
   const idOf = (func: number | null) => (func === null || func < 0 ? null : model.functions.id(func));
   const allThreads = useMemo(() => {
     const several = new Set(page.threads.map((one) => one.pid)).size > 1;
@@ -175,7 +188,9 @@ export function App({ model }: { model: Model }) {
   const lookAtNode = (node: number) => {
     if (!isPlain || !upright || node <= 0) return;
     const above = changes[changes.length - 1]?.path.slice(0, -1) ?? [];
-    look([...above, ...pathTo(upright, node)], (upright.total[node] / (upright.total[0] || 1)) * focused.current);
+    const path = [...above, ...pathTo(upright, node)];
+    const part = (upright.total[node] / (upright.total[0] || 1)) * focused.current;
+    for (const one of folds && merged ? pathsWithin(merged, functions, path, MOST_LOOKS) : [path]) look(one, part);
   };
   const focused = useRef(1);
   focused.current = changes.length === 0 || !merged || !upright ? 1 : upright.total[0] / (arrangedTotal(merged) || 1);
@@ -287,7 +302,7 @@ export function App({ model }: { model: Model }) {
       </nav>
       <div class="bar">
         {isPaths && ofPaths && (
-          <PathBar metrics={metrics} metric={metric} threads={source.served ? allThreads : (profile?.threads ?? [])} state={state} changes={changes} functions={functions} update={update} setChanges={setChanges} />
+          <PathBar metrics={metrics} metric={metric} threads={source.served ? allThreads : (profile?.threads ?? [])} state={state} changes={changes} functions={functions} canFold={folds || state.nameless} update={update} setChanges={setChanges} />
         )}
         {state.range && !isTimeline && (
           <button type="button" class="chip" title="The chosen part of the time" aria-label="Undo: part of the time" onClick={() => update({ range: null }, true)}>

@@ -19,12 +19,14 @@ interface PathsProps {
   state: State;
   changes: Transform[];
   functions: Func[];
+  /** Whether there is nameless native code. */
+  canFold: boolean;
   update(change: Partial<State>, push?: boolean): void;
   setChanges(changes: Transform[]): void;
 }
 
 /** Choices of tabs that show paths. */
-export function PathBar({ metrics, metric, threads, state, changes, functions, update, setChanges }: PathsProps) {
+export function PathBar({ metrics, metric, threads, state, changes, functions, canFold, update, setChanges }: PathsProps) {
   return (
     <>
       {metrics.length > 1 ? (
@@ -52,6 +54,11 @@ export function PathBar({ metrics, metric, threads, state, changes, functions, u
       <label class="check">
         <input type="checkbox" checked={state.invert} onChange={() => update({ invert: !state.invert, zoom: null }, true)} /> invert
       </label>
+      {canFold && (
+        <label class="check" title="native functions whose names nobody knows become one frame of their library">
+          <input type="checkbox" checked={!state.nameless} onChange={() => update({ nameless: !state.nameless, zoom: null }, true)} /> fold nameless code
+        </label>
+      )}
       {PRESETS.map(({ kind, label, help }) => {
         const isOn = changes.some((one) => one.kind === kind);
         const toggled = () => (isOn ? changes.filter((one) => one.kind !== kind) : [...changes, { kind, path: [] }]);

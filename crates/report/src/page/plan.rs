@@ -167,7 +167,7 @@ fn by_metric(
         return limited(Planned { view, request, measures: measures_of_rows, options }, budget);
     }
     request.query.per_thread = true;
-    let names = ["name", "signature", "module", "kind", "code", "thread", "pid"].map(str::to_owned);
+    let names = ["name", "signature", "module", "kind", "code", "nameless", "thread", "pid"].map(str::to_owned);
     let keys = measures.iter().flat_map(|measure| [Some(measure.own), measure.total]).flatten().map(str::to_owned);
     let columns: Vec<String> = names.into_iter().chain(keys).collect();
     options.extend(["--per-thread".to_owned(), "--columns".to_owned(), columns.join(",")]);

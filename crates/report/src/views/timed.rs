@@ -189,6 +189,10 @@ where
             Cell::text(row.function().map_or("runtime", |function| kind_of_code(&function)))
         })
         .on_request(),
+        Column::new("nameless", "nameless", Kind::Flag, |row: &K::Row<'_>| {
+            if row.function().is_some_and(|function| function.is_nameless()) { Cell::Flag(true) } else { Cell::Absent }
+        })
+        .on_request(),
     ]
 }
 
