@@ -17,7 +17,8 @@ pub(crate) fn share_out(
         let (from, to) = (piece.saturating_mul(piece_ns), piece.saturating_add(1).saturating_mul(piece_ns));
         let within = to.min(first_ns.saturating_add(lasted_ns)).saturating_sub(from.max(first_ns));
         let part = match lasted_ns {
-            0 => amount,
+            // A moment, and what lies within one piece, as most does: large divisions are slow.
+            lasted if within == lasted => amount,
             lasted => (u128::from(amount) * u128::from(within) / u128::from(lasted)) as u64,
         };
         if part > 0 {

@@ -76,9 +76,9 @@ fn nameless() -> Recording {
         sampled.cpu(main, at, &path).weight_ns = steps * STEP_NS;
     }
     sampled.cpu(main, 3, "App::Main > libc.so!memcpy").weight_ns = 10 * STEP_NS;
-    for number in 0..3_000 {
+    for number in 0..12_000 {
         let path = [place(0x300), place(0x301), "App.Wide::Run".into(), place(0x1000 + number % 2)].join(" > ");
-        sampled.cpu(main, 4 + number % 100, &format!("{path} > App.Wide::Callee{number}")).weight_ns = STEP_NS / 1_000;
+        sampled.cpu(main, 4 + number % 100, &format!("{path} > App.Wide::Callee{number}")).weight_ns = STEP_NS / 4_000;
     }
     sampled.recording()
 }

@@ -26,12 +26,19 @@ pub struct NodePiece {
     pub amount: u64,
 }
 
-/// Nodes of one process by their parents; those of depth 0 have the thread instead.
+/// Paths of the nodes of one process, each once for all threads: stacks are many, and each may be on all of them.
 #[derive(Default)]
 struct Known {
-    roots: FxHashMap<(*const Thread, Slot), u32>,
-    children: FxHashMap<(u32, Slot), u32>,
+    /// Number of a path by that of its callers, [`OUTSIDE`] for the outermost functions.
+    paths: FxHashMap<(u32, Slot), u32>,
+    /// Callers of each path.
+    callers: Vec<u32>,
+    /// The node at a path.
+    nodes: FxHashMap<(*const Thread, u32), u32>,
 }
+
+/// Number of the path of no function.
+const OUTSIDE: u32 = u32::MAX;
 
 impl<'a> Forest<'a> {
     /// Amounts of the nodes that [`walk`](Self::walk) shows under these options, by equal pieces of the run, of which there are
@@ -47,16 +54,20 @@ impl<'a> Forest<'a> {
             let names = NameOrder::new(paths, &self.query);
             let known = self.nodes(paths, &names, options, &mut shown);
             let mut nodes: FxHashMap<(*const Thread, u32), Option<u32>> = FxHashMap::default();
+            let mut path_of: FxHashMap<u32, u32> = FxHashMap::default();
             let mut path = Vec::new();
             let events = stacks.measured.blocks.iter().flat_map(Block::events).map(Event::unpacked);
             for event in events {
                 let Some(part) = wanted_part(paths.process, &self.query, &event) else { continue };
                 let Some(thread) = self.thread_of(paths, &event) else { continue };
-                let node = *nodes.entry((thread, event.stack)).or_insert_with(|| {
+                let at = *path_of.entry(event.stack).or_insert_with(|| {
                     stacks.path(event.stack, &mut path);
-                    node_of(&known, &names, thread, path.iter().rev().map(|&function| names.catalog.slot(function)))
+                    let slots = path.iter().rev().map(|&function| names.catalog.slot(function));
+                    known.path_of(slots.skip_while(|slot| !names.wants(*slot)))
                 });
-                let Some(node) = node else { continue };
+                let Some(node) = *nodes.entry((thread, at)).or_insert_with(|| known.node_at(thread, at)) else {
+                    continue;
+                };
                 let most = u64::from(pieces) - 1;
                 share_out(event.time_ns, event.lasted_ns, part.amount, piece_ns, most, |piece, amount| {
                     let sum = sums.entry((node, piece.min(most) as u32)).or_default();
@@ -79,11 +90,9 @@ impl<'a> Forest<'a> {
             let mut walk = Walk::new(self, names, columns.clone(), &decoded, thread, options);
             let walked = walk.run(&mut |node: &TreeNode<'_>| -> Result<(), Infallible> {
                 above.truncate(node.depth as usize);
-                match above.last() {
-                    Some(parent) => known.children.insert((*parent, node.slot), *shown),
-                    None => known.roots.insert((key(thread), node.slot), *shown),
-                };
-                above.push(*shown);
+                let path = known.add(above.last().copied().unwrap_or(OUTSIDE), node.slot);
+                known.nodes.insert((key(thread), path), *shown);
+                above.push(path);
                 *shown += 1;
                 Ok(())
             });
@@ -104,20 +113,37 @@ fn key(thread: Option<&Thread>) -> *const Thread {
     thread.map_or(std::ptr::null(), std::ptr::from_ref)
 }
 
-/// The innermost node that is shown on a path, which is given from the outermost function on.
-fn node_of(
-    known: &Known,
-    names: &NameOrder<'_>,
-    thread: *const Thread,
-    path: impl Iterator<Item = Slot>,
-) -> Option<u32> {
-    let mut path = path.skip_while(|slot| !names.wants(*slot));
-    let mut node = *known.roots.get(&(thread, path.next()?))?;
-    for slot in path {
-        match known.children.get(&(node, slot)) {
-            Some(child) => node = *child,
-            None => break,
+impl Known {
+    /// The path that leads from another to a function.
+    fn add(&mut self, callers: u32, slot: Slot) -> u32 {
+        let number = self.callers.len() as u32;
+        let path = *self.paths.entry((callers, slot)).or_insert(number);
+        if path == number {
+            self.callers.push(callers);
         }
+        path
     }
-    Some(node)
+
+    /// The longest path that begins as a stack does, which is given from the outermost function on.
+    fn path_of(&self, stack: impl Iterator<Item = Slot>) -> u32 {
+        let mut path = OUTSIDE;
+        for slot in stack {
+            match self.paths.get(&(path, slot)) {
+                Some(longer) => path = *longer,
+                None => break,
+            }
+        }
+        path
+    }
+
+    /// The innermost node of a thread on a path.
+    fn node_at(&self, thread: *const Thread, mut path: u32) -> Option<u32> {
+        while path != OUTSIDE {
+            if let Some(node) = self.nodes.get(&(thread, path)) {
+                return Some(*node);
+            }
+            path = self.callers[path as usize];
+        }
+        None
+    }
 }
