@@ -195,54 +195,6 @@ test("more is asked for of all that a folded frame stands for", async () => {
   await close();
 });
 
-test("tables of every tab are ordered, searched and saved, and the address keeps order and search", async () => {
-  for (const name of ["recorded", "memory", "compared", "sampled"]) {
-    const { page, trouble, close } = await opened(name);
-    for (const tab of await tabs(page)) {
-      await page.evaluate((tab) => (location.hash = `#tab=${tab}`), tab);
-      await page.waitForSelector(`#panel[aria-labelledby="tab-${tab}"]`);
-      const table = page.locator("#panel.sections [role=grid]").first();
-      if ((await table.count()) > 0) {
-        const rows = async () => Number(await table.getAttribute("aria-rowcount"));
-        const firstCell = () => table.locator(".table-body [role=gridcell]").first().innerText();
-        // Last first: the heading turns the order round, and a page opened at the address has it again.
-        await table.locator("[role=columnheader] button").first().click();
-        await page.waitForFunction(() => location.hash.includes("sort="));
-        const up = await firstCell();
-        await table.locator("[role=columnheader] button").first().click();
-        await page.waitForFunction(() => location.hash.includes("sort=-"));
-        const down = await firstCell();
-        const compare = (a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1);
-        const isNumeric = (await table.locator("[role=columnheader]").first().getAttribute("class")).includes("numeric");
-        assert.ok(isNumeric || up === down || compare(up, down) < 0, `${name} ${tab}: ${up}, then ${down}`);
-        await page.reload();
-        await page.waitForSelector(`#panel[aria-labelledby="tab-${tab}"] [role=grid]`);
-        assert.equal(await firstCell(), down, `${name} ${tab}: order`);
-        // A row tells all that is known of it.
-        await table.locator(".table-body .table-row").first().click();
-        await page.waitForSelector(".details dl dd").catch(() => assert.fail(`${name} ${tab}: no details`));
-        await page.click(".details .close");
-        const all = await rows();
-        await page.fill(".search input", "there is no such thing");
-        await page.waitForFunction(() => document.querySelector(".sections [role=grid]").getAttribute("aria-rowcount") === "1");
-        await page.fill(".search input", "");
-        await page.waitForFunction((all) => Number(document.querySelector(".sections [role=grid]").getAttribute("aria-rowcount")) === all, all);
-      }
-      const values = await page.$$eval(".download option", (options) => options.map((option) => option.value).filter(Boolean));
-      assert.ok(values.length >= 2, `${name} ${tab}`);
-      for (const value of values) {
-        const saved = Promise.all([page.waitForEvent("download"), page.selectOption(".download select", value)]);
-        const [download] = await saved.catch(() => assert.fail(`${name} ${tab}: no ${value}`));
-        const text = readFileSync(await download.path(), "utf8");
-        if (value.startsWith("json")) assert.match(JSON.parse(text).schema, /^clrscope\./, `${name} ${tab} ${value}`);
-        else assert.ok(text.split("\n").length > 1, `${name} ${tab} ${value}: ${text}`);
-      }
-    }
-    assert.deepEqual(trouble, [], name);
-    await close();
-  }
-});
-
 /** The heap of a page after a collection, in bytes. */
 async function heapOf(page) {
   const session = await page.context().newCDPSession(page);
