@@ -67,7 +67,7 @@ fn enters_interrupt(name: &str) -> bool {
     name.starts_with("asm_sysvec_") || OTHERS.contains(&name)
 }
 
-/// What names of code in a library begin with.
+/// Beginning of names of code in a library.
 pub(crate) fn library_of(module: Option<&Module>) -> &str {
     module.map(|module| module.name.as_str()).filter(|name| !name.is_empty()).unwrap_or("(unknown)")
 }

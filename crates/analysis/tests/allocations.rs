@@ -98,7 +98,7 @@ fn what_is_alive_is_asked_for_at_the_end_or_at_a_mark() {
     assert_eq!((at_mark("1"), at_mark("mark")), ((2, 1_100, 0), (1, 1_000, 0)));
 }
 
-/// Who holds what stays was told by the method alone, which may be long.
+/// Places that allocate what stays were told by the method alone, which may be long.
 #[test]
 fn who_allocates_most_is_told_with_the_instruction() {
     let recording = recording();

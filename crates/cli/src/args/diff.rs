@@ -182,7 +182,7 @@ mod tests {
         diff.into_options().map_err(|failure| format!("{failure:?}"))
     }
 
-    /// Whatever stood behind `--` was a recording, `--view` too.
+    /// Arguments behind `--` were recordings all, `--view` too.
     #[test]
     fn options_stand_anywhere_also_behind_the_second_side() {
         let paths = |names: [&str; 2]| names.map(PathBuf::from).to_vec();

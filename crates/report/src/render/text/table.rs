@@ -8,7 +8,7 @@ use super::{TITLE, styled};
 const GAP: &str = "  ";
 /// Indentation of what stands below a row, in its last column.
 const BELOW: usize = 2;
-/// What is below a row begins within this part of the width, and goes on in further lines.
+/// Words below a row begin within this part of the width, and go on in further lines.
 const MOST_BEFORE_BELOW: usize = 3;
 /// Names and the last column are not narrower than this, each, as long as others can be left out.
 const LEAST_NAMES: usize = 30;
@@ -277,7 +277,7 @@ mod tests {
         assert!(all.contains(name) && all.contains("at most"), "{all}");
     }
 
-    /// They had the room of the last column alone: with more columns, on wider terminals, less of them was left.
+    /// Lines below rows had the room of the last column alone: with more columns, on wider terminals, less of them was left.
     #[test]
     fn words_below_a_row_are_told_whole_at_any_width() {
         let mut table = Table::new(vec![
