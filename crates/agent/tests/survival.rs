@@ -7,7 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use clrscope_analysis::{ExceptionLog, ExceptionQuery, stack_overflows};
-use clrscope_recording::model::{LossReason, Problem, Process, Recording};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{LossReason, MethodHits, Problem, Process, Recording};
 use clrscope_testkit::{
     Expectations, Finished, HOSTILE, Runtime, Service, each_runtime, fixture, last_count, pause, random_pause, run,
     run_within, runtimes, scratch, wait_for, wait_for_work,
@@ -112,6 +113,24 @@ fn hostile_programs_of_every_kind_are_unchanged_at_the_highest_rate_of_samples()
         let (run, place) = same_output(runtime, name, request, &bare, arguments);
         let mut losses = run.recording.processes.iter().flat_map(|process| &process.losses);
         assert!(!losses.any(|loss| loss.reason == LossReason::PanicCaught), "{place}");
+    }
+}
+
+/// The same programs with counters in every method of their own.
+#[test]
+fn hostile_programs_of_every_kind_are_unchanged_with_counters_in_their_methods() {
+    for ((name, arguments), runtime) in HOSTILE.into_iter().zip(runtimes().iter().cycle()) {
+        let bare = bare(runtime, name, arguments);
+        let (run, place) = same_output(runtime, name, &format!("coverage;include=[{name}]*"), &bare, arguments);
+        for process in &run.recording.processes {
+            assert_nothing_lost(process, &place);
+        }
+        let hits = |process: &Process| -> u64 {
+            let chunks = process.arenas(instrument::COVERAGE).flat_map(|arena| &arena.chunks);
+            chunks.map(|chunk| MethodHits::all(&chunk.bytes.load()).flat_map(|method| method.hits).sum::<u64>()).sum()
+        };
+        let hits: u64 = run.recording.processes.iter().map(hits).sum();
+        assert!(hits > 0, "{place}: nothing was counted");
     }
 }
 

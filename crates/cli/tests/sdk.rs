@@ -1,5 +1,5 @@
 //! `dotnet build`, `dotnet run` and `dotnet test` under the launcher: results unchanged, and the report leads to the
-//! user's own process among those of the SDK.
+//! user's own process among those of the SDK; coverage of test projects that run at once is one.
 
 mod common;
 
@@ -44,6 +44,52 @@ public class Tests
 }
 "#;
 
+/// Code that two test projects share: the conditions are true in one and false in the other.
+const SHARED: &str = "public static class Work
+{
+    public static int Sign(int number)
+    {
+        if (number < 0)
+        {
+            return -1;
+        }
+        return 1;
+    }
+
+    public static int Never() => 7;
+}
+";
+
+const FIRST: &str = "
+using Xunit;
+public class First
+{
+    [Fact] public void Above() { for (int i = 0; i < 300; i++) Assert.Equal(1, Work.Sign(i)); }
+}
+";
+
+const SECOND: &str = "
+using Xunit;
+public class Second
+{
+    [Fact] public void Below() { for (int i = 0; i < 20; i++) Assert.Equal(-1, Work.Sign(i - 20)); }
+}
+";
+
+/// What the tests of both did to the lines of `SHARED`, as the one that reads Cobertura's XML says it.
+const STATUSES: &str =
+    "[[4, \"hit\"], [5, \"hit\"], [6, \"hit\"], [7, \"hit\"], [9, \"hit\"], [10, \"hit\"], [12, \"miss\"]]";
+
+/// And how often each line was run.
+const HITS: [(u32, u32); 7] = [(4, 320), (5, 320), (6, 20), (7, 20), (9, 300), (10, 320), (12, 0)];
+
+const READER: &str = "
+import json, sys
+from pycobertura import Cobertura
+report = Cobertura(sys.argv[1])
+print(json.dumps({name: report.line_statuses(name) for name in report.files()}))
+";
+
 /// Longer than any of these takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -69,6 +115,8 @@ impl Projects {
             package("xunit", "2.9.3"),
             package("xunit.runner.visualstudio", "4.0.1"),
         ];
+        let tests = |items: &str| project("<NoWarn>$(NoWarn);NETSDK1188</NoWarn>", &(packages.concat() + items));
+        let shared = "<ProjectReference Include=\"../shared/shared.csproj\"/>";
         let source = testkit::kit().map(|kit| format!("<add key=\"kit\" value=\"{}\"/>", kit.join("nuget").display()));
         let sources = source.unwrap_or_default();
         for (name, text) in [
@@ -79,8 +127,20 @@ impl Projects {
             ("app/app.csproj", project("<OutputType>Exe</OutputType>", "")),
             ("app/Program.cs", PROGRAM.to_owned()),
             // The packages have texts for languages that are not there without ICU.
-            ("tests/tests.csproj", project("<NoWarn>$(NoWarn);NETSDK1188</NoWarn>", &packages.concat())),
+            ("tests/tests.csproj", tests("")),
             ("tests/Tests.cs", TESTS.to_owned()),
+            ("shared/shared.csproj", project("", "")),
+            ("shared/Work.cs", SHARED.to_owned()),
+            ("first/first.csproj", tests(shared)),
+            ("first/First.cs", FIRST.to_owned()),
+            ("second/second.csproj", tests(shared)),
+            ("second/Second.cs", SECOND.to_owned()),
+            (
+                "both/both.slnx",
+                "<Solution><Project Path=\"../first/first.csproj\"/><Project Path=\"../second/second.csproj\"/>\
+                 <Project Path=\"../shared/shared.csproj\"/></Solution>"
+                    .to_owned(),
+            ),
         ] {
             let path = place.file(name);
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -111,9 +171,14 @@ impl Projects {
     }
 
     fn recorded(&self, folder: &str, words: &[&str], recording: &Path) -> Finished {
-        let host = self.sdk.root.join("dotnet");
-        let mut command = self.place.clrscope(["run", "-i", "calls", "-o"]);
-        command.args([recording.as_os_str(), "--".as_ref(), host.as_os_str()]);
+        let recording = recording.to_str().expect("UTF-8");
+        self.under(&["run", "-i", "calls", "-o", recording], folder, words)
+    }
+
+    /// `dotnet WORDS` under a command of the tool.
+    fn under(&self, tool: &[&str], folder: &str, words: &[&str]) -> Finished {
+        let mut command = self.place.clrscope(tool);
+        command.arg("--").arg(self.sdk.root.join("dotnet"));
         self.prepare(&mut command);
         command.args(words).current_dir(self.place.file(folder));
         testkit::run_within(command, PATIENCE)
@@ -223,4 +288,36 @@ fn building_running_and_testing_give_the_same_results() {
     assert_as_bare(&with, &projects.bare("tests", &["test"]), totals);
     assert!(with.stderr_text().contains(" --process testhost\n"), "{}", with.stderr_text());
     assert_eq!(projects.calls(tested, "testhost", "Tests::Work"), 777);
+}
+
+#[test]
+fn coverage_of_test_projects_that_run_at_once_is_added_up_and_read_by_others() {
+    let Some(sdk) = Sdk::find().filter(|_| testkit::kit().is_some()) else {
+        return testkit::not_run("without the kit there are no packages to test with");
+    };
+    let projects = Projects::new(sdk);
+    projects.bare("both", &["build"]).expect_success();
+    let xml = projects.place.file("cobertura.xml");
+    let cover = ["cover", "-o", "covered.clrs", "--cobertura", xml.to_str().expect("UTF-8")];
+    let with = projects.under(&cover, "both", &["test", "--no-build"]).expect_success();
+    let text = with.stdout_text();
+    assert_eq!(text.matches("Failed:     0, Passed:     1,").count(), 2, "{text}");
+
+    let written = fs::read_to_string(&xml).expect("the XML");
+    for (line, hits) in HITS {
+        assert!(written.contains(&format!("<line number=\"{line}\" hits=\"{hits}\"")), "line {line}: {written}");
+    }
+    assert!(written.contains("condition-coverage=\"100% (2/2)\""), "each project goes one way: {written}");
+    assert!(!written.contains("First.cs") && !written.contains("Second.cs"), "test projects are left out: {written}");
+
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let Some(packages) = testkit::from_pypi("pycobertura==4.1.0", place) else {
+        return testkit::not_run("reading Cobertura's XML: pip can't install pycobertura here");
+    };
+    let mut reader = Command::new("python3");
+    let read = reader.args(["-c", READER]).arg(&xml).env("PYTHONPATH", packages).output().expect("Python");
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    let statuses: Value = serde_json::from_slice(&read.stdout).expect("JSON");
+    let expected: Value = serde_json::from_str(STATUSES).expect("JSON");
+    assert_eq!(statuses, serde_json::json!({ "Work.cs": expected }));
 }

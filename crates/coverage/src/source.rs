@@ -58,15 +58,17 @@ fn around(assembly: &Assembly, pdb: &Pdb, row: u32) -> Option<u32> {
     let (document, line) = start(pdb, row)?;
     // Of several methods with that name the last one that begins before.
     let before = named().filter_map(|method| {
-        let begins = start(pdb, method).or_else(|| start(pdb, machine_of(pdb, method)?))?;
-        (begins.0 == document && begins.1 <= line).then_some((begins.1, method))
+        let (its_document, its_line) = start(pdb, method)?;
+        (its_document == document && its_line <= line).then_some((its_line, method))
     });
     before.max().map(|(_, method)| method).or_else(|| named().next())
 }
 
-/// Document and line of the first visible point of a method.
+/// Document and line of the first visible point of a method, or of the machine that runs it: `async` methods and iterators,
+/// lambdas among them, have none of their own.
 fn start(pdb: &Pdb, method: u32) -> Option<(u32, u32)> {
-    let point = pdb.sequence_points(method).into_iter().find(|point| !point.is_hidden())?;
+    let visible = |row| pdb.sequence_points(row).into_iter().find(|point| !point.is_hidden());
+    let point = visible(method).or_else(|| visible(machine_of(pdb, method)?))?;
     Some((point.document, point.start_line))
 }
 

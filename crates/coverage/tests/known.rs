@@ -73,6 +73,7 @@ fn lambdas_local_functions_and_state_machines_belong_to_the_methods_they_were_wr
     assert_eq!(sources.get("Covered.Lambdas.Doubled(int[])"), Some(&2), "{sources:?}");
     assert_eq!(sources.get("Covered.Lambdas.Local(int)"), Some(&2), "{sources:?}");
     assert_eq!(sources.get("Covered.Machines.Evens(int)"), Some(&1), "{sources:?}");
+    assert_eq!(sources.get("Covered.Lambdas.Later(int)"), Some(&2), "its lambda is a machine: {sources:?}");
     assert_eq!(sources.get("Covered.Machines.Closed(int)"), Some(&2), "its `finally` block is a method: {sources:?}");
     assert!(sources.keys().all(|name| !name.contains("m__Finally")), "{sources:?}");
     assert_eq!(sources.get("Covered.Box<T>.Largest(IEnumerable<T>)"), Some(&2), "{sources:?}");
