@@ -116,7 +116,7 @@ fn hostile_programs_of_every_kind_are_unchanged_at_the_highest_rate_of_samples()
     }
 }
 
-/// The same programs with counters in every method of their own.
+/// Counters in every method of their own change nothing of what the same programs do.
 #[test]
 fn hostile_programs_of_every_kind_are_unchanged_with_counters_in_their_methods() {
     for ((name, arguments), runtime) in HOSTILE.into_iter().zip(runtimes().iter().cycle()) {

@@ -76,7 +76,7 @@ public class Second
 }
 ";
 
-/// What the tests of both did to the lines of `SHARED`, as the one that reads Cobertura's XML says it.
+/// Hits and misses of the lines of `SHARED` by the tests of both projects, as the one that reads Cobertura's XML says it.
 const STATUSES: &str =
     "[[4, \"hit\"], [5, \"hit\"], [6, \"hit\"], [7, \"hit\"], [9, \"hit\"], [10, \"hit\"], [12, \"miss\"]]";
 
