@@ -32,6 +32,8 @@ const COUNTED: [(&str, u64); 2] = [("processes", 60), ("signals", 3_000)];
 
 /// Soaks everything, each program for so long; an error names what went wrong.
 pub(crate) fn run(time: Duration) -> Result<(), String> {
+    // Built before a program waits to be attached to: the first one had ended by then.
+    cli();
     let mut wrong = Vec::new();
     for runtime in runtimes() {
         let timed = TIMED.iter().map(|way| (*way, time.as_millis() as u64));
