@@ -30,8 +30,8 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// The units of time, each with the nanoseconds in it.
-const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("\u{b5}s", 1e3), ("ms", 1e6), ("s", 1e9)];
+/// The units of time above a nanosecond, each with the nanoseconds in it.
+const TIMES: [(&str, f64); 3] = [("\u{b5}s", 1e3), ("ms", 1e6), ("s", 1e9)];
 
 /// A time: `12.3 ms`.
 #[must_use]
@@ -46,17 +46,9 @@ pub fn time_parts(ns: u64) -> (String, &'static str) {
     if ns < 1000 {
         return (ns.to_string(), "ns");
     }
-    let last = TIMES.len() - 1;
-    for (unit, scale) in &TIMES[1..last] {
-        let text = three_digits(ns as f64 / scale);
-        // A number that rounds up to a thousand belongs to the next unit.
-        if !text.starts_with("1000") && ns as f64 / scale < 1000.0 {
-            return (text, unit);
-        }
-    }
-    let seconds = ns as f64 / TIMES[last].1;
-    let text = if seconds < 999.5 { three_digits(seconds) } else { number(seconds.round() as u64) };
-    (text, "s")
+    let (amount, unit) = scaled(ns, &TIMES);
+    let text = if amount < THOUSAND { three_digits(amount) } else { number(amount.round() as u64) };
+    (text, unit)
 }
 
 /// The units of sizes above a byte, each with the bytes in it.
@@ -75,10 +67,18 @@ pub fn bytes_parts(bytes: u64) -> (String, &'static str) {
     if bytes < 1000 {
         return (bytes.to_string(), "B");
     }
-    // A number that rounds up to a thousand belongs to the next unit.
-    let fits = |(_, scale): &&(&str, f64)| bytes as f64 / scale < 999.5;
-    let &(unit, scale) = SIZES.iter().find(fits).unwrap_or(&SIZES[SIZES.len() - 1]);
-    (three_digits(bytes as f64 / scale), unit)
+    let (amount, unit) = scaled(bytes, &SIZES);
+    (three_digits(amount), unit)
+}
+
+/// Amounts from here on round up to a thousand, and belong to the next unit.
+const THOUSAND: f64 = 999.5;
+
+/// An amount in the first of the units in which it is less than a thousand, or else in the last.
+fn scaled<const UNITS: usize>(amount: u64, units: &[(&'static str, f64); UNITS]) -> (f64, &'static str) {
+    let fits = |(_, scale): &&(&str, f64)| amount as f64 / scale < THOUSAND;
+    let &(unit, scale) = units.iter().find(fits).unwrap_or(&units[UNITS - 1]);
+    (amount as f64 / scale, unit)
 }
 
 #[cfg(test)]

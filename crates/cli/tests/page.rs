@@ -23,7 +23,7 @@ use common::{TestFolder, sample, write_packed};
 
 /// Names under which distributions install Chromium.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-const PATIENCE: Duration = Duration::from_secs(900);
+const PATIENCE: Duration = Duration::from_secs(600);
 /// Text that would be a program where somebody forgot that it is text.
 const EVIL: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{2028}\"'";
 

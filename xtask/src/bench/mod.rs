@@ -84,11 +84,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 fn ids() -> Vec<&'static str> {
     let all = ABSOLUTE.iter().map(|&(id, _)| id).chain(ON_EACH.iter().chain(&GOALS).map(|goal| goal.id));
     let mut ids = Vec::new();
-    all.for_each(|id| {
+    for id in all {
         if !ids.contains(&id) {
-            ids.push(id)
+            ids.push(id);
         }
-    });
+    }
     ids
 }
 

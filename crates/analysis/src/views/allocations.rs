@@ -54,6 +54,14 @@ pub struct AllocatedBy<'a> {
     pub il_offset: Option<u32>,
 }
 
+impl AllocatedBy<'_> {
+    /// The method's part of so many bytes, 0 to 1.
+    #[must_use]
+    pub fn share_of(&self, bytes: u64) -> f64 {
+        (self.bytes as f64 / bytes.max(1) as f64).min(1.0)
+    }
+}
+
 /// Objects that were alive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LiveSum {

@@ -209,10 +209,7 @@ prop_compose! {
 prop_compose! {
     fn thread()(
         ids: (u32, u32), name in text(),
-        role in select(vec![
-            ThreadRole::User, ThreadRole::Main, ThreadRole::Finalizer, ThreadRole::Gc, ThreadRole::Tiering,
-            ThreadRole::Pool, ThreadRole::Runtime,
-        ]),
+        role in select(ThreadRole::ALL.to_vec()),
         created_ns: u64, ended_ns: Option<u64>, cpu_ns: Option<u64>, out_of_stack_at: u32, tree in tree(),
     ) -> Thread {
         let tree = TreeSource::ready(tree);

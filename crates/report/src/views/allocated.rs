@@ -2,10 +2,10 @@
 
 use std::io;
 
-use clrscope_analysis::{AllocatedBy, AllocationRow, Allocations, LiveSum, Query, QueryProblem, allocations};
-use clrscope_recording::model::Recording;
+use clrscope_analysis::{AllocatedBy, AllocationRow, Allocations, LiveSum};
 use clrscope_symbols::{Lines, SourceLine};
 
+use super::sources::file_name;
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count, share};
@@ -57,7 +57,7 @@ impl<'a> TypeEntry<'a> {
             entry.lines.push(format!("{survived} outlived collections, most {}", by(place, entry.live_at.as_ref())));
         }
         if let Some(place) = &row.place {
-            let part = share((place.bytes as f64 / row.bytes.max(1) as f64).min(1.0));
+            let part = share(place.share_of(row.bytes));
             entry.lines.push(format!("{part} {}", by(place, entry.at.as_ref())));
         }
         entry
@@ -72,8 +72,7 @@ fn line_of(by: &AllocatedBy<'_>, lines: &mut Lines) -> Option<SourceLine> {
 
 /// A line without the folders of its file.
 fn short(at: &SourceLine) -> String {
-    let name = at.file.rsplit(['/', '\\']).next().unwrap_or(&at.file);
-    format!("{name}:{}", at.line)
+    format!("{}:{}", file_name(&at.file), at.line)
 }
 
 /// The columns; whether objects were followed.
@@ -132,54 +131,30 @@ pub(super) fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
     ])
 }
 
-/// Part of the view `summary` about allocations, where these are what was recorded.
-pub(super) struct OfSummary<'a>(Option<Allocations<'a>>);
-
-/// The part of the view `summary` that is about allocations; nothing where none were recorded.
+/// Shows the types that most was allocated of, or that most is alive of where objects were followed, in the view `summary`; in text where
+/// several tables are shown.
 ///
 /// # Errors
-/// When no process or thread is meant.
-pub(super) fn of_summary<'a>(recording: &'a Recording, query: &Query) -> Result<OfSummary<'a>, QueryProblem> {
-    let plain = Query { sort: None, limit: None, ..query.clone() };
-    match allocations(recording, &plain) {
-        Ok(found) => Ok(OfSummary(Some(found))),
-        Err(QueryProblem::NotRecorded { .. }) => Ok(OfSummary(None)),
-        Err(problem) => Err(problem),
-    }
-}
-
-impl OfSummary<'_> {
-    /// Whether there is nothing to show.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.as_ref().is_none_or(|found| found.rows.is_empty())
-    }
-
-    /// Shows the types that most was allocated of, or that most is alive of where objects were followed; in text where several tables
-    /// are shown.
-    ///
-    /// # Errors
-    /// Errors of the renderer.
-    pub(super) fn show(&self, is_one_table: bool, renderer: &mut dyn Renderer) -> io::Result<()> {
-        let Some(found) = self.0.as_ref().filter(|found| !found.rows.is_empty()) else { return Ok(()) };
-        let live = found.rows.iter().any(|row| row.live.is_some());
-        let sheet = sheet(live);
-        let text = shown(&[
-            ("bytes", 0, !is_one_table),
-            ("share", 1, !is_one_table),
-            ("objects", 2, !is_one_table),
-            ("live_survived_bytes", 0, live && !is_one_table),
-            ("live_bytes", 1, live && !is_one_table),
-            ("type", 0, !is_one_table),
-        ]);
-        let first = &found.rows[..found.rows.len().min(MOST)];
-        let of = count(found.rows.len() as u64);
-        let title = format!("What was allocated ({} of {of} types; {} in all)", first.len(), bytes(found.bytes));
-        let section =
-            Section { title: Title::Bold(title), what: "types", ..sheet.section("allocated", Style::Table, &text) };
-        let mut lines = Lines::default();
-        renderer.section(&section, &mut |visit| {
-            first.iter().try_for_each(|row| visit(&sheet.entry(&TypeEntry::told(row, &mut lines))))?;
-            Ok(Tail::default())
-        })
-    }
+/// Errors of the renderer.
+pub(super) fn of_summary(found: &Allocations<'_>, is_one_table: bool, renderer: &mut dyn Renderer) -> io::Result<()> {
+    let live = found.rows.iter().any(|row| row.live.is_some());
+    let sheet = sheet(live);
+    let text = shown(&[
+        ("bytes", 0, !is_one_table),
+        ("share", 1, !is_one_table),
+        ("objects", 2, !is_one_table),
+        ("live_survived_bytes", 0, live && !is_one_table),
+        ("live_bytes", 1, live && !is_one_table),
+        ("type", 0, !is_one_table),
+    ]);
+    let first = &found.rows[..found.rows.len().min(MOST)];
+    let of = count(found.rows.len() as u64);
+    let title = format!("What was allocated ({} of {of} types; {} in all)", first.len(), bytes(found.bytes));
+    let section =
+        Section { title: Title::Bold(title), what: "types", ..sheet.section("allocated", Style::Table, &text) };
+    let mut lines = Lines::default();
+    renderer.section(&section, &mut |visit| {
+        first.iter().try_for_each(|row| visit(&sheet.entry(&TypeEntry::told(row, &mut lines))))?;
+        Ok(Tail::default())
+    })
 }

@@ -3,8 +3,8 @@
 use std::io;
 
 use clrscope_analysis::{
-    Amount, Conditions, Elsewhere, ElsewhereKind, Finding, FunctionRef, OwnRow, Resolution, Sort, Summary, Times,
-    summary,
+    Allocations, Amount, Conditions, Elsewhere, ElsewhereKind, Finding, FunctionRef, OwnRow, Resolution, Sort, Summary,
+    Times, summary,
 };
 use clrscope_recording::model::Recording;
 
@@ -32,9 +32,8 @@ pub(super) static VIEW: View = View {
     columns: |_| functions::sheet(Present::all(None)).infos(),
     open: |recording, request, heaps| {
         let view = summary(recording, &request.query)?;
-        let allocated = allocated::of_summary(recording, &request.query)?;
         let heap = heap::of_summary(recording, heaps, request)?;
-        Ok(Box::new(Opened { view, allocated, heap, request: request.clone(), recording }))
+        Ok(Box::new(Opened { view, heap, request: request.clone(), recording }))
     },
 };
 
@@ -216,13 +215,17 @@ fn detail(row: &Elsewhere<'_>) -> String {
 
 struct Opened<'a> {
     view: Summary<'a>,
-    allocated: allocated::OfSummary<'a>,
     heap: heap::OfSummary<'a>,
     request: Request,
     recording: &'a Recording,
 }
 
 impl Opened<'_> {
+    /// Allocations of the recording, where there are any.
+    fn allocated(&self) -> Option<&Allocations<'_>> {
+        self.view.allocated.as_ref().filter(|found| !found.rows.is_empty())
+    }
+
     /// Whether one table was asked for, in an order or with columns of its own.
     fn is_one_table(&self) -> bool {
         self.request.query.sort.is_some() || self.request.columns.is_some()
@@ -261,7 +264,7 @@ impl Opened<'_> {
         let text = functions::text(top.iter(), conditions);
         let (first, all) = (top.len(), count(self.view.functions as u64));
         let order = order(self.request.query.sort.unwrap_or(Sort::Exclusive));
-        let is_shown = self.is_one_table() || (top.is_empty() && self.heap.is_empty() && self.allocated.is_empty());
+        let is_shown = self.is_one_table() || (top.is_empty() && self.heap.is_empty() && self.allocated().is_none());
         let section = Section {
             title: Title::Bold(format!("The first {first} of {all} functions by {order}")),
             nothing: no_functions(conditions),
@@ -369,7 +372,7 @@ impl Answer for Opened<'_> {
         self.framework(renderer)?;
         sampled::states(&self.view, self.is_one_table(), renderer)?;
         threads::of_summary(&self.view, self.is_one_table(), renderer)?;
-        self.allocated.show(self.is_one_table(), renderer)?;
+        self.allocated().map_or(Ok(()), |found| allocated::of_summary(found, self.is_one_table(), renderer))?;
         self.heap.show(self.is_one_table(), renderer)?;
         self.elsewhere(renderer)
     }

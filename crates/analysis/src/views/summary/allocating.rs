@@ -5,7 +5,7 @@ use clrscope_recording::model::Recording;
 use super::findings::Finding;
 use crate::allocations::BYTES;
 use crate::numbers::{bytes, number, percent};
-use crate::query::Query;
+use crate::query::{Query, QueryProblem};
 use crate::views::allocations::{AllocationRow, Allocations, LiveSum, allocations};
 
 /// Types that have a sentence of their own.
@@ -13,13 +13,10 @@ const MOST: usize = 3;
 /// A type with a smaller part of all bytes has none.
 const LEAST_SHARE: f64 = 0.05;
 
-/// The sentences of a summary, where allocations were recorded.
-pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
-    if !BYTES.is_in(recording) {
-        return Vec::new();
-    }
+/// Allocations of a summary, where they were recorded: all types, those with the most bytes first.
+pub(super) fn recorded<'a>(recording: &'a Recording, query: &Query) -> Result<Option<Allocations<'a>>, QueryProblem> {
     let plain = Query { sort: None, limit: None, ..query.clone() };
-    allocations(recording, &plain).map_or_else(|_| Vec::new(), |view| findings_about_allocations(&view))
+    BYTES.is_in(recording).then(|| allocations(recording, &plain)).transpose()
 }
 
 /// Sentences about allocations: how much there was, the types that most of it is of, with the code that allocates them, and what was still
@@ -42,8 +39,7 @@ fn whole(view: &Allocations<'_>) -> Option<Finding> {
 
 fn of_type(row: &AllocationRow<'_>) -> String {
     let by = row.place.map_or_else(String::new, |by| {
-        let part = by.bytes as f64 / row.bytes.max(1) as f64;
-        format!(", {} of it by {}", percent(part.min(1.0)), by.function.label())
+        format!(", {} of it by {}", percent(by.share_of(row.bytes)), by.function.label())
     });
     format!("{} of the bytes ({}) are {}{by}", percent(row.share), bytes(row.bytes), name(row))
 }

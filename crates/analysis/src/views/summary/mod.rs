@@ -14,6 +14,7 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{FunctionKind, Process, Recording};
 use rustc_hash::FxHashMap;
 
+use super::allocations::Allocations;
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
 use super::rows::FunctionRow;
@@ -88,6 +89,8 @@ pub struct Summary<'a> {
     pub states: Vec<StateRow<'a>>,
     /// Threads, where samples are all there is.
     pub threads: ThreadsSeen<'a>,
+    /// Allocations of all types, those with the most bytes first, where they were recorded.
+    pub allocated: Option<Allocations<'a>>,
     /// Conditions of the selected part, with its sums.
     pub conditions: Conditions<'a>,
 }
@@ -116,10 +119,13 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     let has_users = paths.iter().any(|paths| is_users(paths.process));
     let has_states = metric.instrument == instrument::WALL;
     for paths in paths {
-        let (sums, mut owners) = ProcessSums::with_owners(recording, &paths, query);
-        if has_states {
-            owners = sampled::owners(paths.process, &sums.catalog, query);
-        }
+        let (sums, owners) = if has_states {
+            let sums = ProcessSums::with_tiers(recording, &paths, query);
+            let owners = sampled::owners(paths.process, &sums.catalog, query);
+            (sums, owners)
+        } else {
+            ProcessSums::with_owners(recording, &paths, query)
+        };
         totals.push((paths.process, sums.totals));
         let wanted = sums.catalog.wanted(query);
         let all: Vec<FunctionRow<'a>> = sums.rows(&wanted).collect();
@@ -152,6 +158,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         kinds: sampled::kinds(recording, query)?,
         states: sampled::states(recording, query)?,
         threads: ThreadsSeen::of(threads),
+        allocated: allocating::recorded(recording, query)?,
         own,
         framework,
         conditions,
@@ -161,7 +168,8 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     let unused = unused::found(&view, recording, query);
     view.findings.extend(unused);
     view.findings.extend(collections::found(recording, query));
-    view.findings.extend(allocating::found(recording, query));
+    let about_allocations = view.allocated.as_ref().map(findings_about_allocations);
+    view.findings.extend(about_allocations.into_iter().flatten());
     view.findings.extend(snapshots::found(recording, query));
     if query.sort.is_some() {
         rows.sort_by(|a, b| a.compare(b, order));
