@@ -163,7 +163,7 @@ fn parse(arguments: &[String]) -> Result<Plan, String> {
     }
     let known = ids();
     if let Some(id) = plan.only.iter().find(|id| !known.contains(&id.as_str())) {
-        return Err(format!("{id} is no goal that is measured here\n{USAGE}"));
+        return Err(format!("{id} is no goal that is measured here, these are: {}\n{USAGE}", known.join(", ")));
     }
     Ok(plan)
 }

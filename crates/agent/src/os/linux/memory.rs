@@ -1,5 +1,6 @@
 //! Pages of this process, and reads of memory that may not be there.
 
+use std::iter;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
@@ -48,6 +49,26 @@ pub(crate) unsafe fn discard(start: *mut u8, bytes: usize) {
 
 /// Copies memory that may not be there; whether it was.
 pub(crate) fn copy_if_there(address: usize, into: &mut [u8]) -> bool {
+    let there = [piece(address, into.len())];
+    copy(&there, into) == into.len()
+}
+
+/// Copies memory up to the first page that is not there; how many bytes there were.
+pub(crate) fn copy_while_there(address: usize, into: &mut [u8]) -> usize {
+    let end = address.saturating_add(into.len());
+    let page_end = |start: usize| (start | (PAGE - 1)).saturating_add(1);
+    let starts = iter::successors(Some(address), |&start| Some(page_end(start))).take_while(|&start| start < end);
+    // The system copies a piece that ends in such a page wholly or not at all (process_vm_readv(2)).
+    let pages: Vec<_> = starts.map(|start| piece(start, page_end(start).min(end) - start)).collect();
+    copy(&pages, into)
+}
+
+fn piece(address: usize, bytes: usize) -> libc::iovec {
+    libc::iovec { iov_base: ptr::with_exposed_provenance_mut(address), iov_len: bytes }
+}
+
+/// Copies pieces of this process's memory as far as they are there; how many bytes that was.
+fn copy(from: &[libc::iovec], into: &mut [u8]) -> usize {
     static PROCESS: AtomicI32 = AtomicI32::new(0);
     let mut process = PROCESS.load(Ordering::Relaxed);
     if process == 0 {
@@ -56,8 +77,32 @@ pub(crate) fn copy_if_there(address: usize, into: &mut [u8]) -> bool {
         PROCESS.store(process, Ordering::Relaxed);
     }
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let remote = libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(address), iov_len: into.len() };
-    // SAFETY: writes into `into` only; the other address is checked by the system.
-    let copied = unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) };
-    usize::try_from(copied) == Ok(into.len())
+    // SAFETY: writes into `into` only; the other addresses are checked by the system.
+    let copied = unsafe { libc::process_vm_readv(process, &local, 1, from.as_ptr(), from.len() as u64, 0) };
+    usize::try_from(copied).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_copied_up_to_the_page_that_is_not_there() {
+        let start = map_guarded_pages();
+        let mut bytes = vec![0; 3 * PAGE];
+        let copied = |from: usize, into: &mut [u8]| (copy_while_there(from, into), copy_if_there(from, into));
+        assert_eq!(copied(start + 16, &mut bytes), (2 * PAGE - 16, false));
+        assert_eq!(copied(start + 16, &mut bytes[..100]), (100, true));
+        assert_eq!(copied(start + 2 * PAGE, &mut bytes), (0, false));
+        assert_eq!(copied(usize::MAX - 8, &mut bytes), (0, false));
+    }
+
+    /// Two pages that are there before one that can't be read.
+    fn map_guarded_pages() -> usize {
+        let start = map(3 * PAGE).expect("memory");
+        // SAFETY: the last of the pages, which nobody uses.
+        let done = unsafe { libc::mprotect(start.as_ptr().add(2 * PAGE).cast(), PAGE, libc::PROT_NONE) };
+        assert_eq!(done, 0);
+        start.as_ptr().expose_provenance()
+    }
 }

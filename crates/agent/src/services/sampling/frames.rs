@@ -1,16 +1,13 @@
 //! From samples to numbers of stacks in the recording's table.
 
-use std::ops::Range;
-
 use clrscope_recording::model::{StackFrame, Stacks, ThreadState};
-use clrscope_recording::writer::monotonic_ns;
 
 use super::last_stacks::LastStacks;
-use super::os::task::{BETWEEN_READINGS, MOST_COPIED, StackRanges};
+use super::os::task::MOST_COPIED;
 use super::raw::RawSample;
 use super::unwind::{Ending, StackUnwinder};
 use super::walked::{Touched, WalkedFrame};
-use crate::os::memory::copy_if_there;
+use crate::os::memory::{copy_if_there, copy_while_there};
 use crate::services::code::arch::follows_system_call;
 use crate::services::code::{CodeMap, Place};
 use crate::services::stacks::table::RecordedStacks;
@@ -25,8 +22,6 @@ pub(super) struct Frames {
     /// Numbers of the stacks that begin with each of the frames.
     numbers: Vec<u32>,
     last: LastStacks,
-    /// Bounds of stacks, as they were looked up last.
-    ranges: Option<StackRanges>,
 }
 
 /// A stack that was found.
@@ -48,7 +43,6 @@ impl Frames {
             frames: Vec::new(),
             numbers: Vec::new(),
             last: LastStacks::default(),
-            ranges: None,
         }
     }
 
@@ -67,12 +61,10 @@ impl Frames {
         if found.is_complete || sample.registers.ip == 0 {
             return found;
         }
-        let Some(stack) = self.stack_around(sample.registers.sp) else { return found };
-        let is_same = sample.read_on(self.unwinder.lost_at, |start| {
-            let mut bytes = vec![0; stack.end.saturating_sub(start).min(MOST_COPIED) & !7];
-            let is_there = copy_if_there(start, &mut bytes);
-            bytes.truncate(if is_there { bytes.len() } else { 0 });
-            bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+        let is_same = sample.read_on(self.unwinder.lost, |start| {
+            let mut bytes = vec![0; MOST_COPIED];
+            let copied = copy_while_there(start, &mut bytes);
+            bytes[..copied].as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
         });
         if is_same { self.since_last(sample) } else { found }
     }
@@ -110,18 +102,6 @@ impl Frames {
             false => self.stacks.number_above(number, &self.frames, &mut self.numbers),
         };
         FoundStack { number, is_complete: true, touched }
-    }
-
-    /// Bounds of the stack around an address. The list is read again where it doesn't say, but rarely.
-    fn stack_around(&mut self, address: usize) -> Option<Range<usize>> {
-        if let Some(found) = self.ranges.as_ref().and_then(|ranges| ranges.around(address)) {
-            return Some(found);
-        }
-        let too_early = |ranges: &StackRanges| monotonic_ns() < ranges.read_ns + BETWEEN_READINGS * ranges.took_ns;
-        if self.ranges.as_ref().is_some_and(too_early) {
-            return None;
-        }
-        self.ranges.insert(StackRanges::read()).around(address)
     }
 
     /// The stack of a sample.

@@ -36,6 +36,8 @@ pub(crate) struct RawSample {
     /// Return addresses as found by frame pointers that nobody knows, the innermost first; the first is the interrupted
     /// instruction.
     pub(crate) chain: Vec<usize>,
+    /// Registers of the caller that is the last of the chain, where words that were read later lead on from it.
+    pub(crate) rest: Option<Registers>,
 }
 
 /// Bit of a frame pointer in [`RawSample::frames`]: what lies there does not lead to the next one.
@@ -59,18 +61,64 @@ impl RawSample {
         self.frames.clear();
         self.chain.clear();
         self.later.1.clear();
+        self.rest = None;
     }
 
-    /// Reads on where a walk was lost for want of words: `read` copies the thread's stack as it is now, from an address on. Whether
-    /// it is the same stack still: what is known of it from `lost_at` on, and of the words before, stands there as it was.
-    pub(crate) fn read_on(&mut self, lost_at: usize, read: impl FnOnce(usize) -> Vec<u64>) -> bool {
-        let start = lost_at.saturating_sub(BEFORE).max(self.registers.sp) & !7;
+    /// Reads on where a walk was lost for want of words, with these registers: `read` copies the thread's stack as it is now, from an address on.
+    /// Whether it is the same stack still: what is known of it from there on, and of the words before, stands there as it was; or callers
+    /// of the chain stand there, whatever they have called since, and [`rest`](Self::rest) leads on from its end.
+    pub(crate) fn read_on(&mut self, lost: Registers, read: impl FnOnce(usize) -> Vec<u64>) -> bool {
+        let start = lost.sp.saturating_sub(BEFORE).max(self.registers.sp) & !7;
         let later = read(start);
         let both = (start..).step_by(8).zip(&later).filter_map(|(at, &now)| Some((self.word(at)?, now as usize)));
         let (same, all) = both.fold((0, 0), |(same, all), (then, now)| (same + usize::from(then == now), all + 1));
-        let is_same = all >= LEAST_KNOWN && 10 * same >= 9 * all;
-        self.later = (start, if is_same { later } else { Vec::new() });
-        is_same
+        if all >= LEAST_KNOWN && 10 * same >= 9 * all {
+            self.later = (start, later);
+            return true;
+        }
+        self.later.1.clear();
+        let Some((frame, rest)) = self.end_of_chain(lost, start, &later) else { return false };
+        self.later = (frame, later[(frame - start) / 8..].to_vec());
+        self.rest = Some(rest);
+        true
+    }
+
+    /// Return addresses of the chain beyond a frame.
+    pub(crate) fn chain_beyond(&self, frame: Registers) -> Option<&[usize]> {
+        let known = self.chain.iter().rposition(|&address| address == frame.ip);
+        // The chain begins at the frame pointer, whoever's frame that is.
+        let begins_here = || (frame.bp == self.registers.bp && !self.chain.is_empty()).then_some(0);
+        self.chain.get(known.or_else(begins_here)? + 1..)
+    }
+
+    /// The place in words that were read later from which on frame pointers lead to the callers at the end of the chain, as many as there are, and the
+    /// registers of the outermost of these; `None` where they stand there more than once.
+    fn end_of_chain(&self, lost: Registers, start: usize, later: &[u64]) -> Option<(usize, Registers)> {
+        let chain = self.chain_beyond(lost)?;
+        let word = |address: usize| {
+            let above = address.checked_sub(start).filter(|_| address.is_multiple_of(8))?;
+            later.get(above / 8).map(|word| *word as usize)
+        };
+        let outermost = |mut frame: usize, callers: &[usize]| {
+            let mut registers = Registers::default();
+            for &ip in callers {
+                if frame < start || word(frame + 8)? != ip {
+                    return None;
+                }
+                registers = Registers { ip, sp: frame + 16, bp: word(frame)? };
+                frame = registers.bp;
+            }
+            Some(registers)
+        };
+        let frames = || (start..).step_by(8).take(later.len().saturating_sub(1)).filter(|&frame| frame >= lost.sp);
+        (0..chain.len().saturating_sub(LEAST_KNOWN - 1))
+            .find_map(|at| {
+                let mut found = frames().filter(|frame| word(frame + 8) == Some(chain[at]));
+                let mut found = found.by_ref().filter_map(|frame| Some((frame, outermost(frame, &chain[at..])?)));
+                Some((found.next()?, found.next().is_none()))
+            })
+            .filter(|(_, is_only)| *is_only)
+            .map(|(found, _)| found)
     }
 
     /// The word at an address of the thread's stack, as far as the sample holds it.
@@ -184,14 +232,38 @@ mod tests {
         let stack: Vec<u64> = (1..=16).collect();
         let registers = Registers { ip: 1, sp: 0x1000, bp: 0 };
         let mut sample = RawSample { registers, stack: stack.clone(), ..RawSample::default() };
+        let lost = Registers { ip: 2, sp: 0x1080, bp: 0 };
         let later = |from: usize, other: u64| {
             assert_eq!(from, 0x1000);
             stack.iter().copied().chain([other, 88]).map(|word| if word == 3 { other } else { word }).collect()
         };
-        assert!(sample.read_on(0x1080, |from| later(from, 77)));
+        assert!(sample.read_on(lost, |from| later(from, 77)));
         assert_eq!([0x1010, 0x1080, 0x1088, 0x1090].map(|at| sample.word(at)), [Some(3), Some(77), Some(88), None]);
-        assert!(!sample.read_on(0x1080, |_| vec![9; 20]) && sample.word(0x1080).is_none(), "another stack");
-        assert!(!sample.read_on(0x1080, |_| Vec::new()), "the thread is gone");
+        assert!(!sample.read_on(lost, |_| vec![9; 20]) && sample.word(0x1080).is_none(), "another stack");
+        assert!(!sample.read_on(lost, |_| Vec::new()), "the thread is gone");
+    }
+
+    /// Of a program that starts with long chains of continuations a tenth of the stacks was cut: below them types were loaded, and when the rest of
+    /// the stack was read, others were.
+    #[test]
+    fn a_stack_is_read_on_from_the_end_of_the_chain_whatever_its_callers_have_called_since() {
+        let registers = Registers { ip: 7, sp: 0x1000, bp: 0x1010 };
+        let sample = |chain| RawSample { registers, stack: vec![1; 2], chain, ..RawSample::default() };
+        // What has been called since, and ten frames: a word of their own, the next frame, the return address.
+        let frames = (0..10_u64).flat_map(|at| [55, 0x1020 + 24 * (at + 1) + 8, 100 + at]);
+        let read = |from: usize| {
+            assert_eq!(from, 0x1000);
+            [8, 9, 10, 11].into_iter().chain(frames.clone()).collect::<Vec<u64>>()
+        };
+        // The frame below them is not there any more; the chain ends before they do.
+        let chain: Vec<usize> = [7, 66].into_iter().chain(100..109).collect();
+        let mut same = sample(chain.clone());
+        assert!(same.read_on(registers, read));
+        assert_eq!(same.rest, Some(Registers { ip: 108, sp: 0x1028 + 8 * 24 + 16, bp: 0x1028 + 9 * 24 }));
+        assert_eq!([0x1018, 0x1020, 0x1028, 0x1030].map(|at| same.word(at)), [None, None, Some(0x1040), Some(100)]);
+        let mut other = sample(chain.iter().map(|&ip| if ip == 105 { 99 } else { ip }).collect());
+        assert!(!other.read_on(registers, read) && other.rest.is_none(), "another caller");
+        assert!(!sample(chain[..9].to_vec()).read_on(registers, read), "too few to tell");
     }
 
     #[test]

@@ -57,8 +57,8 @@ pub(crate) struct StackUnwinder {
     pub(super) type_loaders: TypeLoaders,
     /// Frames of the last walk, innermost first.
     pub(super) walked: Vec<WalkedFrame>,
-    /// The stack pointer where the last walk was lost.
-    pub(crate) lost_at: usize,
+    /// The registers where the last walk was lost.
+    pub(crate) lost: Registers,
     /// The framework's methods that the last walk met before any other method, innermost first.
     pub(crate) innermost: Vec<Arc<Body>>,
 }
@@ -85,7 +85,7 @@ impl StackUnwinder {
             own: None,
             type_loaders: TypeLoaders::default(),
             walked: Vec::new(),
-            lost_at: 0,
+            lost: Registers::default(),
             innermost: Vec::new(),
         }
     }
@@ -144,7 +144,7 @@ impl StackUnwinder {
                 }
             }
             self.note(map, &step);
-            self.lost_at = step.registers.sp;
+            self.lost = step.registers;
             if self.is_start(&step, main_called) {
                 return (Ending::Complete, None);
             }
@@ -157,7 +157,10 @@ impl StackUnwinder {
                     self.roots.extend(outermost);
                     return (Ending::Complete, None);
                 }
-                Next::Lost => return (self.follow_chain(map, sample, step.registers, main_called), None),
+                Next::Lost => match self.follow_chain(map, sample, step.registers, main_called) {
+                    Ok(registers) => registers,
+                    Err(ending) => return (ending, None),
+                },
             };
             if next.ip == 0 || next.sp <= step.registers.sp {
                 return (Ending::Lost, None);
@@ -221,29 +224,28 @@ impl StackUnwinder {
         step.is_return && in_c_library && (main_called || self.roots.contains(&step.registers.ip))
     }
 
-    /// Goes on by return addresses whose frames are not known, from where the walk stood last.
+    /// Goes on by return addresses whose frames are not known, from where the walk stood last: to the start of the thread, or to the registers from
+    /// which a walk can go on.
     fn follow_chain(
         &mut self,
         map: &mut CodeMap,
         sample: &RawSample,
         last: Registers,
         mut main_called: bool,
-    ) -> Ending {
-        let known = sample.chain.iter().rposition(|&address| address == last.ip);
-        // The chain begins at the frame pointer, whoever's frame that is.
-        let begins_here = || (last.bp == sample.registers.bp && !sample.chain.is_empty()).then_some(0);
-        let Some(at) = known.or_else(begins_here) else { return Ending::Lost };
-        for &ip in &sample.chain[at + 1..] {
+    ) -> Result<Registers, Ending> {
+        let chain = sample.chain_beyond(last).ok_or(Ending::Lost)?;
+        let unknown = if sample.rest.is_some() { chain.len().saturating_sub(1) } else { chain.len() };
+        for &ip in &chain[..unknown] {
             let place = map.place_of_call(ip, sample.time_ns);
             let registers = Registers { ip, sp: 0, bp: 0 };
             let step = Step { registers, is_return: true, ends_signal: false, place };
             self.note(map, &step);
             if self.is_start(&step, main_called) {
-                return Ending::Complete;
+                return Err(Ending::Complete);
             }
             main_called = matches!(&step.place, Place::Native(library, _) if library.is_main);
         }
-        Ending::Lost
+        sample.rest.filter(|rest| rest.sp > last.sp).ok_or(Ending::Lost)
     }
 
     fn next(&mut self, map: &mut CodeMap, sample: &RawSample, step: &Step) -> Next {

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
+use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,8 +69,11 @@ const CHAIN_KERNEL: u64 = (-128_i64) as u64;
 const CHAIN_USER: u64 = (-512_i64) as u64;
 const CHAIN_MARKS: u64 = (-4095_i64) as u64;
 
-/// Bytes of the stack in each sample: more than the frames that the kernel walks (127 by default) take as a rule.
-const STACK_BYTES: u32 = 8 << 10;
+/// Bytes of the stack in each sample. The frames that the kernel walks (127 by default) take less as a rule, but continuations of async methods and the
+/// compiler below them go deeper, and on a thread that has gone on since, what a sample lacks is lost.
+const STACK_BYTES: u32 = 16 << 10;
+/// Bytes of the stack where memory for the deeper ones may not be locked: a ring that holds too few samples loses whole ones.
+const LESS_STACK_BYTES: u32 = 8 << 10;
 /// Pages of a ring beside its head, largest first: users may lock half a MiB per processor.
 const RING_PAGES: [usize; 4] = [512, 256, 128, 32];
 /// Time of a processor whose samples a ring holds.
@@ -97,6 +101,15 @@ pub(crate) struct PerfEvents {
     scratch: Vec<u8>,
 }
 
+/// Settings of an event.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    period_ns: u64,
+    kernel: bool,
+    /// Bytes of the stack in each sample.
+    stack: u32,
+}
+
 struct PerfRing {
     event: OwnedFd,
     start: NonNull<u8>,
@@ -115,8 +128,16 @@ impl PerfEvents {
         let period_ns = odd_period(wanted.interval_ns);
         let open = |kernel: bool| -> io::Result<Self> {
             let processors = processors();
-            let most = pages_for(wanted.interval_ns).min(MOST_PAGES / processors.len().max(1));
-            let rings = processors.into_iter().map(|processor| PerfRing::open(period_ns, kernel, processor, most));
+            let most = MOST_PAGES / processors.len().max(1);
+            let ring = |processor| {
+                let open = |stack, pages| PerfRing::open(Asked { period_ns, kernel, stack }, processor, pages);
+                let pages = |stack| pages_for(wanted.interval_ns, stack);
+                let deep = pages(STACK_BYTES);
+                // Deeper stacks where a ring holds half of that time at least.
+                open(STACK_BYTES, deep / 2..=deep.min(most))
+                    .or_else(|_| open(LESS_STACK_BYTES, 1..=pages(LESS_STACK_BYTES).min(most).max(RING_PAGES[3])))
+            };
+            let rings = processors.into_iter().map(ring);
             Ok(Self {
                 rings: rings.collect::<io::Result<_>>()?,
                 period_ns,
@@ -161,11 +182,11 @@ impl PerfEvents {
     }
 }
 
-/// Pages of a ring that hold the samples of as long as a busy machine may keep the draining thread waiting: the system zeroes all
-/// of them at once, which is a price that short programs pay.
-fn pages_for(interval_ns: u64) -> usize {
+/// Pages of a ring that hold the samples, with so many bytes of the stack in each, of as long as a busy machine may keep the draining thread waiting:
+/// the system zeroes all of them at once, which is a price that short programs pay.
+fn pages_for(interval_ns: u64, stack: u32) -> usize {
     let samples = DRAINED_NS / interval_ns.max(1) + 1;
-    let bytes = samples.saturating_mul(u64::from(STACK_BYTES) + RECORD_BYTES);
+    let bytes = samples.saturating_mul(u64::from(stack) + RECORD_BYTES);
     usize::try_from(bytes).unwrap_or(usize::MAX).div_ceil(PAGE).checked_next_power_of_two().unwrap_or(usize::MAX)
 }
 
@@ -185,18 +206,9 @@ fn processors() -> Vec<i32> {
     ranges.flatten().collect()
 }
 
-impl PerfRing {
-    fn open(period_ns: u64, kernel: bool, processor: i32, most: usize) -> io::Result<Self> {
-        let event = Self::event(period_ns, kernel, processor)?;
-        let (start, pages) = RING_PAGES
-            .into_iter()
-            .filter(|&pages| pages <= most.max(RING_PAGES[3]))
-            .find_map(|pages| Some((map(&event, pages)?, pages)))
-            .ok_or_else(io::Error::last_os_error)?;
-        Ok(Self { event, start, pages })
-    }
-
-    fn event(period_ns: u64, kernel: bool, processor: i32) -> io::Result<OwnedFd> {
+impl Asked {
+    fn open(self, processor: i32) -> io::Result<OwnedFd> {
+        let Self { period_ns, kernel, stack } = self;
         let attributes = |threads_only: u64| Attributes {
             kind: SOFTWARE,
             size: size_of::<Attributes>() as u32 - 8,
@@ -210,7 +222,7 @@ impl PerfRing {
                 | threads_only
                 | if kernel { 0 } else { EXCLUDE_KERNEL | EXCLUDE_CHAIN_IN_KERNEL },
             user_registers: PERF_REGISTERS,
-            user_stack: STACK_BYTES,
+            user_stack: stack,
             clock: libc::CLOCK_MONOTONIC,
             ..Attributes::default()
         };
@@ -224,6 +236,19 @@ impl PerfRing {
         };
         // Kernels before 5.13 don't know how to leave child processes out; what these do is passed over then.
         open(&attributes(INHERIT_THREADS_ONLY)).or_else(|_| open(&attributes(0)))
+    }
+}
+
+impl PerfRing {
+    /// Opens an event on a processor, with the largest ring of so many pages that there is memory for.
+    fn open(asked: Asked, processor: i32, pages: RangeInclusive<usize>) -> io::Result<Self> {
+        let event = asked.open(processor)?;
+        let (start, pages) = RING_PAGES
+            .into_iter()
+            .filter(|count| pages.contains(count))
+            .find_map(|pages| Some((map(&event, pages)?, pages)))
+            .ok_or_else(io::Error::last_os_error)?;
+        Ok(Self { event, start, pages })
     }
 
     fn head(&self, at: usize) -> &AtomicU64 {
@@ -358,7 +383,8 @@ mod tests {
         let drift = odd_period(1_000_000) - 1_000_000;
         assert!(drift * 27 > 1_000_000, "{drift}");
         assert!(!processors().is_empty());
-        assert_eq!([10_000_000, 1_000_000, 50_000].map(pages_for), [32, 256, 8192]);
+        assert_eq!([10_000_000, 1_000_000, 50_000].map(|interval| pages_for(interval, 8 << 10)), [32, 256, 8192]);
+        assert_eq!(pages_for(1_000_000, STACK_BYTES), RING_PAGES[0]);
     }
 
     #[test]
