@@ -39,7 +39,10 @@ pub(super) fn found(view: &Summary<'_>, recording: &Recording, query: &Query) ->
     let waits = format!("the program used {used:.2} {of}: run -i wall shows what its threads waited for");
     let awaits = view.own.iter().map(|own| &own.row).find(|row| is_async(row)).map(|row| {
         let name = row.function.label();
-        format!("no thread waits in an await, as in {name}: run -i calls counts starts of async code and how often it went on")
+        format!(
+            "{name} awaits, which keeps no thread, so neither cpu nor wall shows that time: run -i calls counts its starts \
+             and how often it went on"
+        )
     });
     [Some(waits), awaits].into_iter().flatten().map(|text| Finding { text, share: unused }).collect()
 }
