@@ -90,6 +90,10 @@ pub(crate) trait Instrument: Callbacks {
     /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
     fn detach_in_child(&self) {}
 
+    /// The recording of an attached agent is over, which the runtime does not let go: what code of the program that was changed may still store to is
+    /// made memory of the process's own. No callback comes any more, and then all other mappings of the recording go.
+    fn outlive_recording(&self) {}
+
     /// Prepares the record of the calling thread, which is new. Runs in a hook, so it neither blocks nor waits;
     /// false when there is no room, and then the thread is not recorded at all.
     fn thread_begins(&self, record: ThreadRecord) -> bool {

@@ -1,7 +1,7 @@
 //! The library that the .NET runtime loads: hooks and instruments.
 //!
 //! ```text
-//! agent ---- startup ---- process: trust, program, child_process, fork
+//! agent ---- resident ---- startup ---- process: trust, program, child_process, fork
 //!   |
 //!   +-- services: functions, threads, values, dictionary, event_log, helper; hooks: which entry points
 //!   +-- instruments/calls: hooks -> slow -> frames, stacks, shared; sampler on the helper thread
@@ -21,7 +21,9 @@ mod os;
 #[cfg(feature = "panic-on-demand")]
 mod panic_on_demand;
 mod process;
+mod resident;
 mod services;
+mod setup;
 mod startup;
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ use crate::process::{child_process, fork, trust};
 use crate::services::code::{CodeFeed, SharedCodeFeed};
 use crate::services::context::Beginning;
 use crate::services::context::{Context, SharedTypes};
-use crate::services::departure::Departure;
+use crate::services::departure::{Departure, Sleep};
 use crate::services::developer_log::{self, Level, log, wants};
 use crate::services::event_pipe::{EventPipe, SharedEventPipe};
 use crate::services::functions::{Choice, Functions};
@@ -61,6 +61,13 @@ pub(crate) struct Running {
 clr_profiler::compose_callbacks! { Running { types, code, sampler, instruments, object_types, functions, thread_names, end } }
 
 impl Running {
+    /// Takes away what the recording left, in a process whose runtime does not let the agent go. No callback is under way that uses
+    /// any of it. Calls of methods that were given other code may be, for ever: what these store to stays.
+    pub(crate) fn sleeps(&self) {
+        self.instruments.outlive_recording();
+        self.profiler_detach_succeeded();
+    }
+
     /// The runtime has refused the setup of an attached agent, which leaves at once.
     pub(crate) fn refused(&self) {
         self.helper.departure().into_iter().for_each(Departure::was_refused);
@@ -117,7 +124,9 @@ impl Callbacks for End {
 }
 
 /// Starts everything that the request `given` asks for; the error is a sentence for the recording directory.
-pub(crate) fn start(info: &ProfilerInfo, given: &str, beginning: Beginning) -> Result<Running, String> {
+///
+/// `sleep` is called where the recording of an attached agent is over and the runtime does not let it go.
+pub(crate) fn start(info: &ProfilerInfo, given: &str, beginning: Beginning, sleep: Sleep) -> Result<Running, String> {
     developer_log::begin();
     let mut request = match Request::parse(given) {
         Ok(request) => request,
@@ -133,7 +142,7 @@ pub(crate) fn start(info: &ProfilerInfo, given: &str, beginning: Beginning) -> R
     // Everything that touches the disk, with signals blocked: a file size limit must be an error here,
     // not the end of the program.
     signals::with_all_blocked(|| {
-        start_in(info, given, &request, &folder, beginning).map_err(|aside| {
+        start_in(info, given, &request, &folder, (beginning, sleep)).map_err(|aside| {
             if let Aside::Forced(why) = &aside {
                 leave_word(&folder, request.join, why);
             }
@@ -207,7 +216,7 @@ fn start_in(
     given: &str,
     request: &Request,
     folder: &Path,
-    beginning: Beginning,
+    (beginning, sleep): (Beginning, Sleep),
 ) -> Result<Running, Aside> {
     if !is_wanted(request)? {
         // With the variables set for a whole machine this is what most programs meet.
@@ -239,7 +248,7 @@ fn start_in(
     let writer: &'static ProcessWriter = Box::leak(Box::new(made?));
     log(Level::Info, || format!("recording into {}", writer.folder().display()));
     developer_log::write_into(folder);
-    let running = start_instruments(info, given, request, writer, start_ns, beginning);
+    let running = start_instruments(info, given, request, writer, start_ns, (beginning, sleep));
     Ok(running.inspect_err(|_| {
         writer.discard();
         if beginning == Beginning::Attach {
@@ -263,7 +272,7 @@ fn start_instruments(
     request: &Request,
     writer: &'static ProcessWriter,
     start_ns: u64,
-    beginning: Beginning,
+    (beginning, sleep): (Beginning, Sleep),
 ) -> Result<Running, String> {
     let checked = checked(request, beginning)?;
     let mut requested = Requested::default();
@@ -284,6 +293,7 @@ fn start_instruments(
     let context = Context {
         interval_ns: interval.as_nanos() as u64,
         start_ns,
+        beginning,
         hooks: parts,
         info: info.clone(),
         writer,
@@ -322,7 +332,7 @@ fn start_instruments(
     tasks.push(Box::new(crate::panic_on_demand::PanickingTask));
     if beginning == Beginning::Attach {
         let folder = writer.folder().parent().filter(|_| request.join);
-        helper.departs(Departure::new(folder.map(Path::to_owned), info));
+        helper.departs(Departure::new(folder.map(Path::to_owned), info, sleep));
     }
     let schedule = Schedule {
         delay: request.delay_ms.map(Duration::from_millis),

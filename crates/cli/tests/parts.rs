@@ -195,6 +195,23 @@ fn what_was_alive_at_a_mark_is_shown_though_it_has_gone_since() {
     });
 }
 
+/// Probes went on counting, where no other instrument with hooks ran beside them.
+#[test]
+fn probes_count_nothing_while_recording_is_stopped() {
+    each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let mut program = Told::counter(&place, runtime, &["--probe", STEP]);
+        program.count(1);
+        program.switch("stop");
+        program.count(4);
+        program.switch("start");
+        program.count(2);
+        program.end();
+        let report = json(&place, "report c.clrs --view probes");
+        assert_eq!(report["rows"][0]["calls"], 4 * BATCH, "{}: {report:#}", runtime.version);
+    });
+}
+
 #[test]
 fn with_a_delay_recording_begins_late_and_a_duration_counts_from_there() {
     let (place, runtime) = (TestFolder::new(), runtimes().last().expect("a runtime"));

@@ -85,6 +85,19 @@ impl Port {
         Connection::open(&self.socket, self.limit)
     }
 
+    /// Connects for a conversation of another kind, with somebody whose socket lies beside that of the runtime
+    /// ([`Process::socket`](crate::Process::socket)). Each read and write may take as long as the limit.
+    ///
+    /// # Errors
+    /// [`Error::NobodyListens`], [`Error::TimedOut`], [`Error::System`].
+    pub fn connect(&self) -> Result<UnixStream, Error> {
+        let stream = self.open()?.into_stream()?;
+        let limited =
+            stream.set_read_timeout(Some(self.limit)).and_then(|()| stream.set_write_timeout(Some(self.limit)));
+        limited.map_err(|error| crate::ipc::system("setting the time limit", error))?;
+        Ok(stream)
+    }
+
     /// Description of the process. Asks for the newest form of the answer that the runtime knows.
     ///
     /// # Errors

@@ -12,6 +12,9 @@ use crate::{Error, Port};
 /// The runtime's library, where it is one of its own: a single-file program has it inside.
 const RUNTIME: &[u8] = b"/libcoreclr.so";
 
+/// First part of the name of the runtime's own sockets.
+const DIAGNOSTICS: &str = "dotnet-diagnostic";
+
 /// A process of this machine that may run .NET.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
@@ -183,25 +186,34 @@ impl Process {
     /// # Errors
     /// [`Error::NotDotnet`], [`Error::DiagnosticsOff`], [`Error::NotPermitted`], [`Error::ForeignSocket`], [`Error::NoProcess`].
     pub fn port(&self) -> Result<Port, Error> {
+        match self.socket(DIAGNOSTICS)? {
+            Some(socket) => Ok(Port::at(socket)),
+            None if self.has_runtime()? => Err(Error::DiagnosticsOff { pid: self.pid }),
+            None => Err(Error::NotDotnet { pid: self.pid }),
+        }
+    }
+
+    /// Socket `NAME-PID-START-socket` of the process in its folder for temporary files, as the runtime names that of its diagnostics; `None`
+    /// where there is none.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`], [`Error::ForeignSocket`], [`Error::NoProcess`].
+    pub fn socket(&self, name: &str) -> Result<Option<PathBuf>, Error> {
         let inside = self.temporary_folder()?;
         let folder = self.root().join(inside.strip_prefix("/").unwrap_or(&inside));
-        let socket = match self.socket_in(&folder) {
-            Some(socket) => socket,
-            None if self.has_runtime()? => return Err(Error::DiagnosticsOff { pid: self.pid }),
-            None => return Err(Error::NotDotnet { pid: self.pid }),
-        };
+        let Some(socket) = self.socket_in(&folder, name) else { return Ok(None) };
         // Whoever may write into the folder could have made it: then another user would answer, or ask us to wait.
         let owner = fs::symlink_metadata(&socket).map_err(|error| self.unreadable(&error))?.uid();
         match owner == self.uid || owner == 0 {
-            true => Ok(Port::at(socket)),
+            true => Ok(Some(socket)),
             false => Err(Error::ForeignSocket { socket }),
         }
     }
 
     /// Socket of the process in a folder. Its name ends with the time of the start, which in a namespace of times is another
     /// one there than here.
-    fn socket_in(&self, folder: &Path) -> Option<PathBuf> {
-        let prefix = format!("dotnet-diagnostic-{}-", self.inner_pid);
+    fn socket_in(&self, folder: &Path, name: &str) -> Option<PathBuf> {
+        let prefix = format!("{name}-{}-", self.inner_pid);
         let exact = folder.join(format!("{prefix}{}-socket", self.started));
         if fs::symlink_metadata(&exact).is_ok() {
             return Some(exact);
@@ -234,7 +246,7 @@ impl Process {
             Ok(_) | Err(Error::DiagnosticsOff { .. } | Error::ForeignSocket { .. }) => true,
             // What lies in our own folder of temporary files is there for everybody to see.
             Err(Error::NotPermitted { .. }) => {
-                let name = format!("dotnet-diagnostic-{}-{}-socket", self.inner_pid, self.started);
+                let name = format!("{DIAGNOSTICS}-{}-{}-socket", self.inner_pid, self.started);
                 [std::env::temp_dir(), PathBuf::from("/tmp")].iter().any(|folder| folder.join(&name).exists())
             }
             Err(_) => false,

@@ -42,6 +42,8 @@ impl HResult {
     pub const REJIT_NOT_ENABLED: Self = Self(0x8013_137c_u32 as i32);
     /// The profiler is being detached, or was.
     pub const PROFILER_DETACHING: Self = Self(0x8013_1367_u32 as i32);
+    /// The runtime does not let the profiler go, which has or had hooks, changed IL, or asked to compile methods again.
+    pub const IRREVERSIBLE_INSTRUMENTATION: Self = Self(0x8013_1370_u32 as i32);
     /// The method has no IL.
     pub const FUNCTION_NOT_IL: Self = Self(0x8013_1354_u32 as i32);
     /// Profiling of a kind that an attached profiler may not do.
@@ -175,6 +177,7 @@ mod tests {
             (HResult::STACK_UNMANAGED, "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX"),
             (HResult::INCONSISTENT_WITH_FLAGS, "CORPROF_E_INCONSISTENT_WITH_FLAGS"),
             (HResult::PROFILER_DETACHING, "CORPROF_E_PROFILER_DETACHING"),
+            (HResult::IRREVERSIBLE_INSTRUMENTATION, "CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT"),
             (HResult::UNSUPPORTED_FOR_ATTACH, "CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER"),
             (HResult::CONCURRENT_GC_NOT_PROFILABLE, "CORPROF_E_CONCURRENT_GC_NOT_PROFILABLE"),
             (HResult::UNSUPPORTED_CALL_SEQUENCE, "CORPROF_E_UNSUPPORTED_CALL_SEQUENCE"),

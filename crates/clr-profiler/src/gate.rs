@@ -3,7 +3,7 @@
 //! What calls use may go away behind it: the runtime after a detach, the metadata of a module that is unloaded.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Yields of a closing thread before it sleeps between its looks.
 const PATIENCE: u32 = 100;
@@ -56,19 +56,30 @@ impl<const COUNTERS: usize> Gate<COUNTERS> {
 
     /// Waits until nobody is inside who entered before the gate was closed. Not from inside.
     pub(crate) fn wait_until_empty(&self) {
+        self.wait_for_those_inside(Duration::MAX);
+    }
+
+    /// Waits until all are out again who are inside now, `most` at the longest; whether they are. Others may come in meanwhile. Not
+    /// from inside.
+    pub(crate) fn wait_for_those_inside(&self, most: Duration) -> bool {
+        let began = Instant::now();
         for counter in &self.inside {
             let mut looks = 0;
-            // Who came too late is out again at once, so a look that finds 0 means that no earlier one is left.
+            // A look that finds 0 means that no earlier one is left at this counter; where the gate is closed, who came too late is
+            // out again at once.
             while counter.0.load(Ordering::SeqCst) != 0 {
                 if looks < PATIENCE {
                     looks += 1;
                     std::thread::yield_now();
+                } else if began.elapsed() >= most {
+                    return false;
                 } else {
                     #[expect(clippy::disallowed_methods, reason = "who goes out pays nothing to wake those who wait")]
                     std::thread::sleep(NAP);
                 }
             }
         }
+        true
     }
 
     /// A counter that other threads rarely use: their stacks lie elsewhere.
@@ -104,6 +115,20 @@ impl Drop for Inside<'_> {
 mod tests {
     use super::*;
     use std::sync::Arc;
+
+    #[test]
+    fn those_inside_an_open_gate_are_waited_for_as_long_as_said() {
+        let gate = Arc::new(Gate::<1>::default());
+        assert!(gate.wait_for_those_inside(Duration::ZERO));
+        let inside = gate.enter().expect("it is open");
+        assert!(!gate.wait_for_those_inside(Duration::from_millis(1)));
+        let waiting = std::thread::spawn({
+            let gate = Arc::clone(&gate);
+            move || gate.wait_for_those_inside(Duration::from_secs(60))
+        });
+        drop(inside);
+        assert!(waiting.join().unwrap() && gate.enter().is_some(), "the gate stays open");
+    }
 
     #[test]
     fn nobody_is_inside_a_closed_gate() {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::boundary::guard;
 use crate::call_stacks::FollowExceptions;
 use crate::hooks::{FunctionMapper, Hooks};
-use crate::{CallObserver, CallStacks, Error, Events, HResult, Result};
+use crate::{CallObserver, CallStacks, Callbacks, Error, Events, HResult, ProfilerInfo, Result};
 
 /// Answer of [`Profiler::initialize`](crate::Profiler::initialize): events, hooks and how code is to be compiled.
 ///
@@ -137,6 +138,22 @@ impl Setup {
     /// A sentence that names what such a profiler may not have.
     pub fn check_for_notification_only(&self) -> Result<()> {
         self.check_allowed(Events::ALLOWED_FOR_NOTIFICATION, "a notification-only profiler")
+    }
+
+    /// Attaches a profiler once more which the runtime refused to [let go](ProfilerInfo::request_detach), and which has asked for no
+    /// event since: checks the setup as at an attach, puts its events in force, and calls
+    /// [`profiler_attach_complete`](Callbacks::profiler_attach_complete) of `callbacks` on this thread, as a callback. Others may come from
+    /// when the events are in force, so `callbacks` get them already. On an [`OwnThread`](crate::OwnThread).
+    ///
+    /// # Errors
+    /// What attach forbids, and the runtime's errors about events: [`Events::GC`] can be had at the first attach only. Nothing has
+    /// changed then.
+    pub fn attach_again(&self, info: &ProfilerInfo, callbacks: &dyn Callbacks) -> Result<()> {
+        self.check_for_attach()?;
+        let _under_way = info.callback_begins();
+        info.set_events(self.events())?;
+        guard((), || callbacks.profiler_attach_complete());
+        Ok(())
     }
 
     fn check_allowed(&self, allowed: Events, who: &str) -> Result<()> {

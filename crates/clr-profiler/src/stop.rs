@@ -112,12 +112,14 @@ impl Stops {
     /// Asks all threads to end and waits for them, together not longer than `most`; whether all have ended. None starts
     /// after that.
     pub(crate) fn stop_all(&self, most: Duration) -> bool {
+        self.threads().is_closed = true;
+        self.stop_running(most)
+    }
+
+    /// As [`stop_all`](Self::stop_all), but others may start after that.
+    pub(crate) fn stop_running(&self, most: Duration) -> bool {
         let deadline = Instant::now() + most;
-        let running = {
-            let mut threads = self.threads();
-            threads.is_closed = true;
-            threads.running.clone()
-        };
+        let running = self.threads().running.clone();
         running.iter().for_each(|stop| stop.ask_to_end());
         // Who is not over at the deadline leaves no time for the others.
         running.iter().all(|stop| stop.wait_over(deadline))

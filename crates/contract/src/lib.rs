@@ -5,6 +5,7 @@
 //! - [`request`] is the grammar in which a user says what is to be recorded.
 //! - [`trust`] says whether others could change a file that launcher and agent rely on.
 //! - [`command`] reads command lines as the `dotnet` host does.
+//! - [`waking`] is what the launcher says to an agent that sleeps in a program.
 //! - [`words`] guesses what somebody meant who misspelt a word.
 
 pub mod command;
@@ -12,4 +13,5 @@ pub mod developer_log;
 pub mod instruments;
 pub mod request;
 pub mod trust;
+pub mod waking;
 pub mod words;

@@ -353,13 +353,13 @@ fn what_the_runtime_allows_at_its_start_only_is_not_attached() {
         let request = Request::parse(text).expect("a request");
         check_for_attach(&request.instruments.iter().map(|one| check(one).expect("an instrument")).collect::<Vec<_>>())
     };
-    for allowed in ["exceptions", "events", "exceptions:frames=3;events:gc,jit", "events:heap", "alloc:live"] {
+    for allowed in ["exceptions", "events", "exceptions:frames=3;events:gc,jit", "events:heap", "alloc:live", "probes"]
+    {
         assert_eq!(attached(allowed), Ok(()), "{allowed}");
     }
     for refused in [
         "calls",
         "coverage",
-        "probes",
         "flow:args",
         "exceptions;calls",
         "exceptions:args",

@@ -140,6 +140,11 @@ impl Instruments {
         self.all().for_each(|instrument| instrument.detach_in_child());
     }
 
+    /// The recording is over, and code of the program that was changed may still store to it.
+    pub(crate) fn outlive_recording(&self) {
+        self.all().for_each(|instrument| instrument.outlive_recording());
+    }
+
     /// Client identifier for the hooks of a chosen function; 0 for no hooks.
     pub(crate) fn mapped(&self, function: FunctionId, index: u32) -> usize {
         self.all().fold(index as usize, |client, instrument| instrument.mapped(function, index, client))

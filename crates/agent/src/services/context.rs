@@ -40,6 +40,7 @@ pub(crate) struct Context {
     pub(crate) interval_ns: u64,
     /// Monotonic nanoseconds when the recording of the process began.
     pub(crate) start_ns: u64,
+    pub(crate) beginning: Beginning,
     /// Parameters and fields whose values are never to be read.
     pub(crate) redact: Arc<Redaction>,
     /// Methods whose calls are to be looked at.

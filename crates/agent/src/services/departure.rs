@@ -6,6 +6,8 @@
 //!    mappings of the recording.
 //!
 //! The library stays mapped, since it is linked so and since threads may be in its code; the next attach finds it again.
+//!
+//! The runtime never lets a profiler go that might have given methods other code. Then the agent [sleeps](Sleep) instead.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -31,6 +33,9 @@ const TURN_MS: u32 = 20;
 /// So many times less of a processor has a program for each step of its niceness.
 const FOR_NICENESS: f64 = 1.25;
 
+/// Way out where the runtime does not let the agent go; whether the agent sleeps from now on.
+pub(crate) type Sleep = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// The way out of a program that was attached to.
 pub(crate) struct Departure {
     folder: Option<PathBuf>,
@@ -40,19 +45,21 @@ pub(crate) struct Departure {
     wanted_ns: OnceLock<u64>,
     /// The runtime never took the agent, and has nothing to let go of.
     was_refused: AtomicBool,
+    sleep: Sleep,
     /// Told once why the runtime does not let go.
     told: Once,
 }
 
 impl Departure {
     /// `folder` is that of a recording which a launcher holds.
-    pub(crate) fn new(folder: Option<PathBuf>, info: &ProfilerInfo) -> Self {
+    pub(crate) fn new(folder: Option<PathBuf>, info: &ProfilerInfo, sleep: Sleep) -> Self {
         Self {
             folder,
             info: info.clone(),
             next_look: AtomicU64::new(0),
             wanted_ns: OnceLock::new(),
             was_refused: AtomicBool::new(false),
+            sleep,
             told: Once::new(),
         }
     }
@@ -71,7 +78,7 @@ impl Departure {
         self.was_refused.store(true, Ordering::Release);
     }
 
-    /// Asks the runtime to let go of the agent; whether it will, or has.
+    /// Asks the runtime to let go of the agent; whether it will, or has, or the agent sleeps.
     pub(crate) fn ask(&self) -> bool {
         if self.was_refused.load(Ordering::Acquire) {
             return true;
@@ -87,8 +94,9 @@ impl Departure {
         match self.info.request_detach(evacuation_ms(runnable_per_processor(), niceness())) {
             Ok(()) => true,
             Err(error) if error.hresult() == HResult::PROFILER_DETACHING => true,
+            Err(error) if error.hresult() == HResult::IRREVERSIBLE_INSTRUMENTATION => (self.sleep)(),
             Err(error) => {
-                self.told.call_once(|| log(Level::Warn, || format!("the runtime does not let go yet: {error}")));
+                self.told.call_once(|| log(Level::Warn, || format!("the runtime does not let go: {error}")));
                 false
             }
         }

@@ -28,6 +28,15 @@ impl Watched {
         Self { marks: Marks::new(option, patterns.iter().map(Pattern::as_str), writer), near }
     }
 
+    /// The names that are like a pattern.
+    fn near_names(&self) -> Vec<String> {
+        let of_one = |near: &Mutex<NearNames>| {
+            let near = near.lock().unwrap_or_else(PoisonError::into_inner);
+            near.names().map(str::to_owned).collect::<Vec<_>>()
+        };
+        self.near.iter().flat_map(of_one).collect()
+    }
+
     fn look_at(&self, patterns: &[Pattern], function: &FunctionName) {
         let FunctionName { module, name, signature, .. } = function;
         self.marks.test(|at| {
@@ -116,6 +125,14 @@ impl ProbePatterns {
     /// Whether a method of an assembly can be meant.
     pub(crate) fn may_choose_in(&self, assembly: &str, is_framework: bool) -> bool {
         self.about(is_framework).iter().any(|pattern| pattern.is_about(assembly))
+    }
+
+    /// The sentence where no method of a program is meant by any of them, once all were looked at.
+    pub(crate) fn nothing_chosen(&self) -> String {
+        let words: Vec<String> = self.all.iter().map(|pattern| format!("'{}'", pattern.as_str())).collect();
+        let near = self.watched.near_names();
+        let there_is = if near.is_empty() { String::new() } else { format!("; there is {}", near.join(", ")) };
+        format!("no method of what the program has loaded matches --probe {}{there_is}", words.join(" or "))
     }
 
     /// Whether a method is meant.

@@ -13,16 +13,17 @@ Examples:
   clrscope attach 4711                             where its CPU time goes, until Ctrl-C
   clrscope attach 4711 -i exceptions --duration 30s
   clrscope attach 4711 -i 'events:gc,threads' -o slow.clrs
+  clrscope attach 4711 --probe 'Shop.Cart::*' --duration 1m     calls of these methods
 
 Ctrl-C, --duration, the end of the program and the end of clrscope itself end the recording. Then
 the agent leaves: no thread, no descriptor and no mapping stay, but the code of its library, which
-can't be taken out of a program that runs.";
+can't be taken out of a program that runs. After --probe the runtime lets no agent go: methods have
+their own code again, and the agent sleeps until the next attach wakes it.";
 
 /// Record a program that runs already, and leave it again
 #[derive(Debug, Args)]
 #[command(
     after_help = EXAMPLES,
-    mut_arg("probe", |arg| arg.hide(true)),
     mut_arg("redact", |arg| arg.hide(true)),
     mut_arg("only", |arg| arg.hide(true)),
     mut_arg("only_from", |arg| arg.hide(true)),

@@ -14,6 +14,7 @@ use clrscope_contract::request::{AGENT_CLSID, Request};
 use clrscope_recording::model::Exit;
 use clrscope_recording::writer::{Answer, Command, ControlError, RunWriter, Standing, command, standing};
 
+use super::asleep;
 use super::place::ForeignPlace;
 use super::refusal::{Present, refused};
 use super::target::{Target, unless_ended};
@@ -180,7 +181,7 @@ impl Session {
         Ok(())
     }
 
-    /// Has the runtime load the agent.
+    /// Has the runtime load the agent, or an agent begin that sleeps there.
     fn attach(&self, plan: &AttachPlan<'_>, is_interrupted: &AtomicBool) -> Result<(), Failure> {
         let mut request = plan.request.clone();
         request.out = Some(self.seen.clone());
@@ -195,9 +196,12 @@ impl Session {
             timeout: FOR_COLLECTIONS,
         };
         let began = Instant::now();
+        let process = &plan.target.process;
         loop {
+            if asleep::wake(process, &request, PATIENCE)? {
+                return Ok(());
+            }
             let Err(error) = plan.target.port.with_limit(PATIENCE).attach_profiler(&profiler) else { return Ok(()) };
-            let process = &plan.target.process;
             let may_pass = is_in_the_way(process, &error) && began.elapsed() < FOR_THE_LAST;
             if !may_pass || is_interrupted.load(Ordering::Acquire) {
                 return Err(refused(process, &error, &self.place.folder));
@@ -255,7 +259,7 @@ impl Session {
         standing(&self.place.folder).unwrap_or(Standing::Recording)
     }
 
-    /// Ends the recording, and waits until the runtime has let go of the agent.
+    /// Ends the recording, and waits until the runtime has let go of the agent, or that sleeps.
     fn leave(&self, process: &Process) {
         self.writer.request_stop();
         let began = Instant::now();
@@ -263,7 +267,7 @@ impl Session {
             if began.elapsed() > FOR_LEAVING {
                 let what = match process.is_stopped() {
                     true => "it is stopped; the agent leaves when it goes on",
-                    false => "its runtime has not let go of the agent yet, which does nothing any more",
+                    false => "its runtime does not let go of the agent, which does nothing any more",
                 };
                 return say(&format!("clrscope: process {}: {what}", process.pid()));
             }

@@ -4,6 +4,7 @@
 mod common;
 mod ends;
 mod heap;
+mod probes;
 mod refusals;
 mod server;
 mod single_file;

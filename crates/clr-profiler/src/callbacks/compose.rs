@@ -1,5 +1,7 @@
 //! Composition: several [`Callbacks`] that are notified one after another, made from the table of callbacks.
 
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::callback_args::Inlining;
@@ -216,6 +218,56 @@ macro_rules! notify_set {
     };
 }
 
+/// A part that is put in while the program runs, and taken away again: nobody is notified while there is none.
+///
+/// A callback that is under way when the part is taken away goes on with it:
+/// [`wait_for_callbacks`](crate::ProfilerInfo::wait_for_callbacks) says when none does any more.
+///
+/// ```
+/// use clr_profiler::Callbacks;
+/// use clr_profiler::callbacks::Replaceable;
+///
+/// struct Quiet;
+/// impl Callbacks for Quiet {}
+///
+/// let part = Replaceable::default();
+/// part.put(Box::leak(Box::new(Quiet)));
+/// assert!(part.take_away().is_some() && part.get().is_none());
+/// ```
+#[derive(Debug)]
+pub struct Replaceable<C: 'static>(AtomicPtr<C>);
+
+impl<C> Default for Replaceable<C> {
+    fn default() -> Self {
+        Self(AtomicPtr::default())
+    }
+}
+
+impl<C: Sync> Replaceable<C> {
+    /// Puts a part in, in the place of the one that is there.
+    pub fn put(&self, part: &'static C) {
+        self.0.store(ptr::from_ref(part).cast_mut(), Ordering::SeqCst);
+    }
+
+    /// The part.
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> Option<&'static C> {
+        // In one order with `take_away` and with the counting of callbacks: either a callback does not find the part, or who waits for
+        // callbacks waits for this one.
+        let part = self.0.load(Ordering::SeqCst);
+        // SAFETY: null, or what `put` was given, which is never freed and shared alone.
+        unsafe { part.as_ref() }
+    }
+
+    /// Takes the part away, and gives it.
+    pub fn take_away(&self) -> Option<&'static C> {
+        let part = self.0.swap(ptr::null_mut(), Ordering::SeqCst);
+        // SAFETY: as in `get`.
+        unsafe { part.as_ref() }
+    }
+}
+
 /// Nobody is notified where there is nothing.
 impl<C: Callbacks> Callbacks for Option<C> {
     crate::for_each_callback!(notify_each);
@@ -223,6 +275,11 @@ impl<C: Callbacks> Callbacks for Option<C> {
 
 /// A part that is made later: nobody is notified before.
 impl<C: Callbacks> Callbacks for OnceLock<C> {
+    crate::for_each_callback!(notify_set);
+}
+
+/// A part that comes and goes: nobody is notified while there is none.
+impl<C: Callbacks> Callbacks for Replaceable<C> {
     crate::for_each_callback!(notify_set);
 }
 

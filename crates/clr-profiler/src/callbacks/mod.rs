@@ -7,7 +7,7 @@
 //! # Several parts behind one profiler
 //!
 //! A profiler that does several things is made of parts, each a [`Callbacks`] of its own. Tuples, references, [`Arc`], [`Box`],
-//! [`Option`], [`OnceLock`], [`Vec`] and slices of parts are [`Callbacks`] too, and
+//! [`Option`], [`OnceLock`], [`Replaceable`], [`Vec`] and slices of parts are [`Callbacks`] too, and
 //! [`compose_callbacks!`](crate::compose_callbacks) makes a struct of parts one. Every part gets every callback, in the order in
 //! which the parts are named; calls to parts of a known type are static. Arguments are cloned for each part.
 //!
@@ -70,6 +70,6 @@ mod compose;
 mod table;
 
 pub use argument::Argument;
-pub use compose::Answer;
 #[doc(hidden)]
 pub use compose::together;
+pub use compose::{Answer, Replaceable};

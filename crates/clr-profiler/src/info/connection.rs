@@ -3,6 +3,7 @@
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use clr_profiler_sys::info::ICorProfilerInfo3;
 use windows_core::Interface;
@@ -97,6 +98,12 @@ impl Connection {
     /// Number of callbacks that are under way.
     pub(super) fn callbacks_under_way(&self) -> usize {
         self.callbacks.inside()
+    }
+
+    /// Waits for the callbacks that are under way, `most` at the longest; whether they have ended. Where nobody counts them nobody
+    /// knows.
+    pub(super) fn wait_for_callbacks(&self, most: Duration) -> bool {
+        !self.is_for_good.load(Ordering::Relaxed) && self.callbacks.wait_for_those_inside(most)
     }
 
     /// The interface, for hooks: a profiler that ever had any can't be detached.

@@ -173,6 +173,23 @@ impl ProfilerInfo {
         self.connection.callbacks_under_way()
     }
 
+    /// Waits until the callbacks that are under way have ended, `most` at the longest; whether they have. Others may begin meanwhile: whoever
+    /// wants to know that nobody uses something any more takes it out of sight first, as
+    /// [`Replaceable::take_away`](crate::callbacks::Replaceable::take_away) does. `false` at once where callbacks
+    /// [are not counted](Self::callbacks_under_way). Not in callbacks, which would wait for themselves.
+    #[must_use = "what callbacks use must stay where they go on"]
+    pub fn wait_for_callbacks(&self, most: Duration) -> bool {
+        self.connection.wait_for_callbacks(most)
+    }
+
+    /// Asks the threads of the profiler's own ([`OwnThread`](crate::OwnThread)) to end and waits for them, together not longer than `most`; whether all have
+    /// ended. Others may be started after that: this is for a profiler that the runtime does not [let go](Self::request_detach), and that
+    /// is to do nothing for a while. Not in hooks, nor where such a thread may wait for the caller; a thread of the profiler's own does not wait for itself.
+    #[must_use = "what threads use must stay where they go on"]
+    pub fn stop_own_threads(&self, most: Duration) -> bool {
+        self.own_threads().stop_running(most)
+    }
+
     /// The application domain a managed thread runs in. Not in hooks.
     ///
     /// # Errors

@@ -98,14 +98,15 @@ impl ProfilerInfo {
         check(unsafe { runtime.RequestReJIT(tokens.len() as u32, modules.as_ptr(), tokens.as_ptr()) }, method)
     }
 
-    /// As [`request_rejit`](Self::request_rejit), and methods that have taken in one of these are compiled again too. From
+    /// As [`request_rejit`](Self::request_rejit), and methods that have taken in one of these are compiled again too, for each of
+    /// which `get_rejit_parameters` follows as well: who goes back to the original code [reverts](Self::request_revert) them too. From
     /// then on none of these is inlined: the runtime has no other form.
     ///
     /// # Errors
     /// The runtime's error.
     pub fn request_rejit_with_inliners(&self, methods: &[(ModuleId, Token)]) -> Result<()> {
-        /// `COR_PRF_REJIT_BLOCK_INLINING`.
-        const BLOCK_INLINING: u32 = 1;
+        /// `COR_PRF_REJIT_BLOCK_INLINING` and `COR_PRF_REJIT_INLINING_CALLBACKS`.
+        const FLAGS: u32 = 1 | 2;
         let method = "RequestReJITWithInliners";
         where_objects_may_move(method)?;
         let runtime = self.at_level::<ICorProfilerInfo10>(method)?;
@@ -113,8 +114,7 @@ impl ProfilerInfo {
         let (modules, tokens) = columns(methods);
         let count = tokens.len() as u32;
         // SAFETY: two arrays of the length said.
-        let answer =
-            unsafe { runtime.RequestReJITWithInliners(BLOCK_INLINING, count, modules.as_ptr(), tokens.as_ptr()) };
+        let answer = unsafe { runtime.RequestReJITWithInliners(FLAGS, count, modules.as_ptr(), tokens.as_ptr()) };
         check(answer, method)
     }
 

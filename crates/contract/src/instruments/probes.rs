@@ -22,8 +22,6 @@ pub const SPEC: &Spec = &Spec {
             hint: "run the program once with each",
         },
     ],
-    attach: Attach::Never(
-        "after probes in a program that runs the runtime lets no profiler go, so they must be asked for when it starts",
-    ),
+    attach: Attach::Without(&[]),
     views: &["probes"],
 };

@@ -352,14 +352,35 @@ impl Segment {
         let _ = self.make_private(0);
     }
 
+    /// Puts private zeroed memory in the place of what was backed so far, and gives the rest of the address space back: for stores that come
+    /// when the recording is over, from code of the program that was changed and is still being run. [`unmap_all_in`] passes the segment
+    /// over from now on. Where the system refuses, the file stays mapped.
+    ///
+    /// # Safety
+    /// Nobody uses what lies behind [`committed`](Self::committed), nor reads what was recorded, from now on.
+    pub unsafe fn outlive_recording(&self) {
+        let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+        mapped.retain(|(_, start, _)| *start != self.start.expose_provenance());
+        let used = HEADER_BYTES + self.committed();
+        if self.make_private_range(0, used) && used < self.reserved {
+            // SAFETY: the tail of our own mapping, which nobody uses any more.
+            unsafe { libc::munmap(self.start.add(used).cast(), self.reserved - used) };
+        }
+    }
+
     /// Puts private zeroed memory in place of the mapping from `from` on; whether the system did it, its error is in
     /// `errno`. One system call.
     fn make_private(&self, from: usize) -> bool {
-        // SAFETY: the range is the tail of our own mapping. Who replaces what others still use means to.
+        self.make_private_range(from, self.reserved)
+    }
+
+    /// As [`make_private`](Self::make_private), up to `end`.
+    fn make_private_range(&self, from: usize, end: usize) -> bool {
+        // SAFETY: the range is a part of our own mapping. Who replaces what others still use means to.
         let there = unsafe {
             libc::mmap(
                 self.start.add(from).cast(),
-                self.reserved - from,
+                end - from,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
                 -1,

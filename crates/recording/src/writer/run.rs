@@ -109,7 +109,7 @@ pub enum Standing {
     Recording,
     /// Nothing is recorded any more.
     Stopped,
-    /// The runtime has let go of the agent.
+    /// The runtime has let go of the agent, or the agent sleeps.
     Detached,
 }
 

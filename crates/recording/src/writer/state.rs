@@ -80,7 +80,7 @@ impl StateWriter {
         self.u32(state::STOPPED).store(1, Ordering::Release);
     }
 
-    /// Notes that the runtime has let go of the agent: nothing of it is left but its code. Nothing may be noted after that.
+    /// Notes that the runtime has let go of the agent, or that the agent sleeps: nothing uses the recording any more. Nothing may be noted after that.
     pub fn detached(&self) {
         self.u32(state::STOPPED).store(state::DETACHED, Ordering::Release);
     }

@@ -7,41 +7,42 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`code`] | the code that is put into methods, and the functions that it calls |
+//! | [`methods`] | which methods have probes, and which others were compiled anew because of them |
+//! | [`undo`] | the methods' own code comes back when the recording is over |
 //! | [`store`] | room for the methods' numbers in the recording |
 
 mod code;
+mod methods;
 mod options;
 mod store;
+mod undo;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use clr_profiler::callback_args::FunctionControl;
-use clr_profiler::il::{Body, Edits};
+use clr_profiler::il::Body;
 use clr_profiler::{
-    AssemblyId, BodyWriter, BodyWriters, Callbacks, Events, FunctionId, FunctionName, MethodToWrite, ModuleId,
-    ProfilerInfo, Token, WrittenBody,
+    AssemblyId, BodyWriter, BodyWriters, Callbacks, Events, FunctionId, FunctionName, ModuleId, ProfilerInfo, Token,
 };
 use clrscope_recording::model::{LossReason, ProbedMethod};
-use clrscope_recording::writer::{MethodLanes, ProcessWriter, monotonic_ns};
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use crate::instrument::Instrument;
-use crate::services::context::Context;
+use crate::services::context::{Beginning, Context};
 use crate::services::developer_log::{Level, log};
 use crate::services::functions::{Functions, is_runtime_helper};
 use crate::services::helper::Task;
 use crate::services::patterns::ProbePatterns;
 
 use code::Signatures;
+use methods::{Method, Methods, Probed};
 use store::ProbeStore;
+use undo::Undo;
 
 pub(crate) use options::ProbesOptions;
 
 /// Refused methods of a module that are named.
 const MOST_NAMED: usize = 20;
-
-/// A method of a module.
-type Method = (ModuleId, Token);
 
 /// The running instrument.
 pub(crate) struct Probes {
@@ -54,46 +55,14 @@ pub(crate) struct Probes {
     methods: Arc<Methods>,
 }
 
-/// The methods with probes. No lock is held while the runtime is asked.
-#[derive(Default)]
-struct Methods(Mutex<HashMap<Method, Probed>>);
-
-/// A method with probes.
-struct Probed {
-    signature: String,
-    lanes: MethodLanes,
-    signatures: Signatures,
-    /// The method's code with the probes, once it is made.
-    body: Option<Arc<WrittenBody>>,
-}
-
-impl Methods {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Method, Probed>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl BodyWriter for Methods {
-    fn edits(&self, method: &MethodToWrite<'_>) -> clr_profiler::Result<Edits> {
-        let methods = self.lock();
-        let probed = methods.get(&(method.module, method.token));
-        Ok(probed.map_or_else(Edits::new, |probed| code::edits(probed.lanes, probed.signatures)))
-    }
-}
-
 impl Probes {
     /// Gives the chosen methods of a module probes.
     fn probe(&self, module: ModuleId) {
-        let Ok(assembly) = self.functions.names().assembly(&self.info, module) else { return };
+        let Some((assembly, chosen)) = self.chosen_in(module) else { return };
+        if chosen.is_empty() || !self.methods.module_comes(module) {
+            return;
+        }
         let Ok(about) = self.info.module_info(module) else { return };
-        let is_framework = self.functions.is_framework_module(module, &about.path);
-        if about.flags.is_resource() || !self.patterns.may_choose_in(&assembly, is_framework) {
-            return;
-        }
-        let chosen = self.chosen(module, is_framework);
-        if chosen.is_empty() {
-            return;
-        }
         if about.flags.is_collectible() {
             let why = "its assembly can be unloaded, whose methods the runtime does not compile anew";
             let refused: Vec<_> = chosen.into_iter().map(|name| (name.signature, why.to_owned())).collect();
@@ -105,6 +74,24 @@ impl Probes {
         }
         log(Level::Info, || format!("probes: {assembly}: {} methods refused", refused.len()));
         self.refuse(&assembly, &refused);
+    }
+
+    /// Assembly of a module and the methods in it that the patterns choose. `None` where the module is not there yet.
+    fn chosen_in(&self, module: ModuleId) -> Option<(Arc<str>, Vec<FunctionName>)> {
+        let assembly = self.functions.names().assembly(&self.info, module).ok()?;
+        let about = self.info.module_info(module).ok()?;
+        let is_framework = self.functions.is_framework_module(module, &about.path);
+        let may_choose = !about.flags.is_resource() && self.patterns.may_choose_in(&assembly, is_framework);
+        let chosen = if may_choose { self.chosen(module, is_framework) } else { Vec::new() };
+        Some((assembly, chosen))
+    }
+
+    /// Checks that there is a method in a running program that the patterns choose: after probes the runtime does not let the agent
+    /// go, so nothing is begun for one that is misspelt.
+    fn check_choice(&self) -> Result<(), String> {
+        let modules = self.info.modules().map_err(|error| error.to_string())?;
+        let chooses = |module| self.chosen_in(module).is_some_and(|(_, chosen)| !chosen.is_empty());
+        if modules.into_iter().any(chooses) { Ok(()) } else { Err(self.patterns.nothing_chosen()) }
     }
 
     /// Methods that the patterns choose.
@@ -178,7 +165,7 @@ impl Probes {
                 Some(lanes) => {
                     tokens.push(name.token);
                     let probed = Probed { signature: name.signature, lanes, signatures, body: None };
-                    self.methods.lock().insert((module, name.token), probed);
+                    self.methods.lock().probed.insert((module, name.token), probed);
                 }
                 None => refused.push((name.signature, "there is no room for its numbers".to_owned())),
             }
@@ -189,7 +176,7 @@ impl Probes {
             match body {
                 Ok(body) => {
                     let body = body.map(Arc::new);
-                    if let Some(probed) = self.methods.lock().get_mut(&(module, token)) {
+                    if let Some(probed) = self.methods.lock().probed.get_mut(&(module, token)) {
                         probed.body = body;
                     }
                     written.push(token);
@@ -203,19 +190,27 @@ impl Probes {
     /// Has the methods compiled anew, wherever they are called from.
     fn compile_anew(&self, module: ModuleId, tokens: &[Token]) -> clr_profiler::Result<()> {
         let methods: Vec<Method> = tokens.iter().map(|token| (module, *token)).collect();
-        if methods.is_empty() { Ok(()) } else { self.info.request_rejit_with_inliners(&methods) }
+        if methods.is_empty() {
+            return Ok(());
+        }
+        self.info.request_rejit_with_inliners(&methods)?;
+        if self.methods.are_over() {
+            // The recording ended meanwhile, and whoever gave methods their own code back may have been too early for these.
+            undo::revert(&self.info, &methods);
+        }
+        Ok(())
     }
 
     /// Takes a method's record back, and gives the method's signature: its code has no probes.
     fn withdraw(&self, method: Method) -> Option<String> {
-        let probed = self.methods.lock().remove(&method)?;
+        let probed = self.methods.lock().probed.remove(&method)?;
         probed.lanes.withdraw();
         Some(probed.signature)
     }
 
     /// Takes the records of all methods of a module back, and gives their signatures.
     fn withdraw_module(&self, module: ModuleId) -> impl Iterator<Item = String> {
-        let gone: Vec<Method> = self.methods.lock().keys().filter(|method| method.0 == module).copied().collect();
+        let gone: Vec<Method> = self.methods.lock().probed.keys().filter(|method| method.0 == module).copied().collect();
         gone.into_iter().filter_map(|method| self.withdraw(method))
     }
 
@@ -237,6 +232,11 @@ const GLOBAL_TYPE: u32 = 0x0200_0001;
 const AGGRESSIVE_OPTIMIZATION: u32 = 0x200;
 
 impl Callbacks for Probes {
+    /// Modules that are there already; one that comes meanwhile may be told of twice.
+    fn profiler_attach_complete(&self) {
+        self.info.modules().unwrap_or_default().into_iter().for_each(|module| self.probe(module));
+    }
+
     /// Before this the assembly has no name, and after this its methods are compiled.
     fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
         self.probe(module);
@@ -248,9 +248,8 @@ impl Callbacks for Probes {
         method: Token,
         control: &FunctionControl<'_>,
     ) -> clr_profiler::Result<()> {
-        let body = self.methods.lock().get(&(module, method)).and_then(|probed| probed.body.clone());
         // A method that had taken in a probed one is compiled anew as it is.
-        let Some(body) = body else { return Ok(()) };
+        let Some(body) = self.methods.body_of((module, method)) else { return Ok(()) };
         // SAFETY: the body is the method's own with calls of functions as their signatures say, at its beginning and at its
         // ends, which use a local variable of their own and leave the stack as it was.
         unsafe { control.set_il_function_body(&body.bytes)? };
@@ -267,7 +266,7 @@ impl Callbacks for Probes {
 
     /// The records stay: they say how often the methods were called.
     fn module_unload_started(&self, module: ModuleId) {
-        self.methods.lock().retain(|method, _| method.0 != module);
+        self.methods.module_goes(module);
     }
 }
 
@@ -276,7 +275,7 @@ impl Instrument for Probes {
 
     fn start(_options: &ProbesOptions, context: &Context) -> Result<Self, String> {
         let methods = Arc::<Methods>::default();
-        Ok(Self {
+        let probes = Self {
             info: context.info.clone(),
             writer: context.writer,
             functions: Arc::clone(&context.functions),
@@ -284,7 +283,11 @@ impl Instrument for Probes {
             store: Box::leak(Box::new(ProbeStore::create(context)?)),
             writers: BodyWriters::new(&context.info).with(Arc::clone(&methods) as Arc<dyn BodyWriter>),
             methods,
-        })
+        };
+        if context.beginning == Beginning::Attach {
+            probes.check_choice()?;
+        }
+        Ok(probes)
     }
 
     fn events(&self) -> Events {
@@ -297,7 +300,11 @@ impl Instrument for Probes {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        vec![self.store.task()]
+        vec![self.store.task(), Box::new(Undo::new(&self.info, &self.methods))]
+    }
+
+    fn outlive_recording(&self) {
+        self.store.outlive_recording();
     }
 
     fn detach_in_child(&self) {

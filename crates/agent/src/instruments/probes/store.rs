@@ -1,11 +1,13 @@
 //! Room for the numbers of probed methods in the recording.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use clrscope_recording::layout::{chunk, instrument, probes};
 use clrscope_recording::model::ProbedMethod;
 use clrscope_recording::writer::{Chunk, EventStore, MethodLanes, monotonic_ns};
 
+use crate::hooks;
 use crate::os::{process, signals};
 use crate::services::context::Context;
 use crate::services::helper::Task;
@@ -67,6 +69,12 @@ impl ProbeStore {
         Box::new(WriteOut(self))
     }
 
+    /// Calls that were under way when methods got their own code back add to memory of the process's own from now on.
+    pub(super) fn outlive_recording(&self) {
+        // SAFETY: methods have addresses of what was backed and taken, and nobody takes more: the recording is over. Nobody reads it here.
+        unsafe { self.store.segment().outlive_recording() };
+    }
+
     /// In a forked child: its calls add to private memory from now on. Async-signal-safe.
     pub(super) fn detach_in_child(&self) {
         self.store.segment().detach_in_child();
@@ -84,5 +92,11 @@ impl Task for WriteOut {
     fn write_out(&mut self) {
         // A failed write is tried again at the next round.
         let _ = self.0.store.segment().write_out();
+    }
+
+    fn stop(&mut self) -> bool {
+        // A call that is being counted is counted in a moment, and does no harm.
+        hooks::stopped_flag().store(1, Ordering::Release);
+        true
     }
 }

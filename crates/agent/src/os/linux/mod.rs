@@ -4,4 +4,5 @@ pub(crate) mod clock;
 pub(crate) mod memory;
 pub(crate) mod process;
 pub(crate) mod signals;
+pub(crate) mod sockets;
 pub(crate) mod threads;

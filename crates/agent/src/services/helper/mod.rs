@@ -60,6 +60,12 @@ pub(crate) trait Task: Send {
     fn finish(&mut self) -> bool {
         true
     }
+    /// The recording is over, every task has [stopped](Self::stop) and none starts again, while the process goes on: what was changed of the program's
+    /// code is changed back. Called until it answers true. Who asks the runtime for that does so on a thread that the runtime
+    /// knows.
+    fn undo(&mut self) -> bool {
+        true
+    }
     /// A boundary between parts of the recording: notes what was gained since the last one, a step at each call, of less than a
     /// millisecond.
     fn gains(&mut self) -> Gains {

@@ -138,6 +138,11 @@ impl Helper {
         done
     }
 
+    /// Whether the program has its own code again: tasks undo what they changed one after another.
+    fn undo_tasks(&mut self) -> bool {
+        self.tasks.iter_mut().all(|task| task.undo())
+    }
+
     /// Ends the recording while the process goes on: until every thread's hooks are off, and sees to it that they stay
     /// so.
     pub(super) fn stop(&mut self) {
@@ -161,7 +166,7 @@ impl Helper {
                 log(Level::Info, || "nothing records any more".to_owned());
                 developer_log::flush();
             }
-            if done && self.link.departure.get().is_some_and(Departure::ask) {
+            if done && self.undo_tasks() && self.link.departure.get().is_some_and(Departure::ask) {
                 return;
             }
             // For ever: a thread that was preempted in the middle of a hook, for however long, stores where it

@@ -1,0 +1,139 @@
+//! The socket at which a sleeping agent waits: beside that of the runtime's diagnostics, for the user of the process alone.
+//!
+//! What is said there is [`waking`]. The thread that waits blocks in the system, and wakes for nobody else.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clrscope_contract::waking::{self, Answer};
+
+use crate::os::process::start_of;
+use crate::os::sockets::{effective_user, user_behind};
+use crate::services::developer_log::{Level, log};
+
+/// Longest wait for a word of somebody who has connected.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The socket, which is removed by whoever has its path.
+pub(super) struct Door {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Number of the socket in the system: programs close descriptors that are not theirs, and open others of the same number.
+    inode: u64,
+}
+
+impl Door {
+    /// Opens the socket.
+    ///
+    /// # Errors
+    /// Errors of the system: of the folder for temporary files, and where the name does not fit.
+    pub(super) fn open() -> io::Result<Self> {
+        let folder = std::env::var_os("TMPDIR").filter(|folder| folder.as_encoded_bytes().starts_with(b"/"));
+        let pid = std::process::id();
+        let name = waking::socket_name(pid, start_of(pid).unwrap_or(0));
+        Self::open_at(&folder.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from).join(name))
+    }
+
+    fn open_at(path: &Path) -> io::Result<Self> {
+        // What an agent that slept before left behind.
+        let _ = fs::remove_file(path);
+        let listener = UnixListener::bind(path)?;
+        let made = fs::set_permissions(path, Permissions::from_mode(0o600)).and_then(|()| inode_of(&listener));
+        let inode = made.inspect_err(|_| _ = fs::remove_file(path))?;
+        Ok(Self { listener, path: path.to_owned(), inode })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits until somebody has woken the agent, by a request that `wake` could begin; then calls `woken`, before anybody is told. Returns early where
+    /// the system has no socket any more.
+    pub(super) fn wait_for_waking(self, wake: impl Fn(&str) -> Answer, woken: impl FnOnce()) {
+        while inode_of(&self.listener).is_ok_and(|inode| inode == self.inode) {
+            let Ok((mut stream, _)) = self.listener.accept() else { return };
+            let answer = match question(&mut stream) {
+                Ok(question) => waking::request_of(&question).map_or_else(|answer| answer, &wake),
+                Err(error) => {
+                    log(Level::Warn, || format!("somebody who would not say what he wants: {error}"));
+                    continue;
+                }
+            };
+            let is_awake = answer == Answer::Awake;
+            if is_awake {
+                drop(self.listener);
+                woken();
+                tell(&mut stream, &answer);
+                return;
+            }
+            tell(&mut stream, &answer);
+        }
+    }
+}
+
+/// The question of somebody who may ask.
+fn question(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+    let user = user_behind(stream)?;
+    if user != effective_user() && user != 0 {
+        return Err(io::Error::other(format!("user {user} may not wake the agent")));
+    }
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut question = Vec::new();
+    stream.take(waking::LONGEST).read_to_end(&mut question)?;
+    Ok(question)
+}
+
+/// Tells the answer; who does not wait for it needs none.
+fn tell(stream: &mut UnixStream, answer: &Answer) {
+    let _ = stream.write_all(answer.to_string().as_bytes());
+}
+
+fn inode_of(listener: &UnixListener) -> io::Result<u64> {
+    Ok(fs::metadata(format!("/proc/self/fd/{}", listener.as_raw_fd()))?.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Shutdown;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    fn ask(path: &Path, said: &[u8]) -> Option<Answer> {
+        let mut stream = UnixStream::connect(path).expect("somebody listens");
+        stream.write_all(said).and_then(|()| stream.shutdown(Shutdown::Write)).expect("is said");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        Answer::parse(&answer)
+    }
+
+    #[test]
+    fn a_request_that_is_refused_leaves_the_door_open_for_the_next() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        fs::write(&path, "left behind").expect("a file");
+        let door = Door::open_at(&path).expect("a socket");
+        assert_eq!(fs::metadata(&path).expect("it is there").mode() & 0o777, 0o600);
+        let woken = AtomicU32::new(0);
+        let wake = |request: &str| match request {
+            "cpu" => Answer::Awake,
+            other => Answer::Refused(format!("no {other}")),
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| door.wait_for_waking(wake, || _ = woken.fetch_add(1, Ordering::SeqCst)));
+            assert_eq!(ask(&path, waking::question("calls").as_bytes()), Some(Answer::Refused("no calls".to_owned())));
+            assert!(matches!(ask(&path, b"clrscope wake 0.0.0\ncpu"), Some(Answer::OtherVersion(_))));
+            assert!(matches!(ask(&path, &[0xff; 70_000]), Some(Answer::Refused(_)) | None));
+            assert_eq!(woken.load(Ordering::SeqCst), 0);
+            assert_eq!(ask(&path, waking::question("cpu").as_bytes()), Some(Answer::Awake));
+            assert_eq!(woken.load(Ordering::SeqCst), 1, "before anybody is told");
+        });
+        assert!(UnixStream::connect(&path).is_err(), "nobody listens any more");
+    }
+}
