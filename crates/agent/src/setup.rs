@@ -1,4 +1,4 @@
-//! What a recording needs from the runtime: events, and hooks.
+//! Needs of a recording: the events and the hooks that the runtime is asked for.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
