@@ -166,9 +166,18 @@ test("nameless native code is a frame of its library, until it is shown function
   await havePaths(page);
   assert.ok((await paths(page)) > folded + 5, "the address keeps it");
   assert.match(whole, /9\d/, "what is folded has the sum");
-  // A function without a name leads to the callers of what it is folded into.
-  await page.evaluate(() => (location.hash = "#tab=functions"));
-  await page.locator("[role=row]", { hasText: "libcoreclr.so+0x103" }).first().dblclick();
+  // Functions without names lead to the callers of what they are folded into.
+  await page.evaluate(() => (location.hash = "#tab=functions&nameless=1"));
+  await page.locator("[role=row]", { hasText: "libcoreclr.so+0x103" }).first().waitFor();
+  // The table has the library as one row, with what its functions have themselves: 60 and 30 steps.
+  await page.click("label:has-text('fold nameless code') input");
+  await until(page, "nameless", "");
+  const library = page.locator("[role=row]", { hasText: "[libcoreclr.so]" });
+  await library.first().waitFor();
+  assert.equal(await library.count(), 1);
+  assert.ok(!(await page.innerText("#panel")).includes("+0x"));
+  assert.match(await library.innerText(), /^\[libcoreclr\.so\]\s+90\.0 ms\s/);
+  await library.dblclick();
   await page.waitForSelector(".of");
   assert.match(await page.innerText(".of h2"), /^\[libcoreclr\.so\]$/);
   assert.deepEqual(trouble, []);
@@ -406,6 +415,128 @@ test("what is downloaded is what the tool prints", async () => {
   assert.equal(JSON.parse(readFileSync(await download.path(), "utf8")).schema, "clrscope.tree/1");
   assert.deepEqual(trouble, []);
   await close();
+});
+
+/** The records of comma-separated values, each as its fields. */
+function recordsOf(text) {
+  const records = [[]];
+  let field = "";
+  let isQuoted = false;
+  for (let at = 0; at < text.length; at++) {
+    const letter = text[at];
+    if (isQuoted) {
+      if (letter !== '"') field += letter;
+      else if (text[at + 1] === '"') field += text[++at];
+      else isQuoted = false;
+    } else if (letter === '"') isQuoted = true;
+    else if (letter === "," || letter === "\n") {
+      records[records.length - 1].push(field);
+      field = "";
+      if (letter === "\n") records.push([]);
+    } else field += letter;
+  }
+  assert.ok(!isQuoted && field === "" && records.pop().length === 0, "the last line ends");
+  return records;
+}
+
+/** Rows of a document's list, those below other rows included. */
+function rowsOf(list) {
+  let rows = 0;
+  const ahead = [list];
+  while (ahead.length > 0) {
+    const some = ahead.pop();
+    rows += some.length;
+    for (const row of some) if (Array.isArray(row.children)) ahead.push(row.children);
+  }
+  return rows;
+}
+
+test("every table of every tab is downloaded as JSON and as comma-separated values, and read back", async () => {
+  let files = 0;
+  for (const name of ["recorded", "sampled", "memory", "compared", "covered", "served"]) {
+    const { page, trouble, close } = await opened(name);
+    for (const tab of await tabs(page)) {
+      await open(page, tab);
+      await page.waitForSelector(".waiting", { state: "detached" });
+      const values = await page.$$eval(".download option", (all) => all.map((option) => option.value).filter((value) => /^(json|csv) /.test(value)));
+      assert.ok(values.length >= 2 && values.length % 2 === 0, `${name} ${tab}: ${values}`);
+      for (let at = 0; at < values.length / 2; at++) {
+        const texts = {};
+        for (const kind of ["json", "csv"]) {
+          // Chromium drops the eleventh download of a page within a second, without a word.
+          await page.waitForTimeout(120);
+          const said = `${name} ${tab}: ${kind} ${at} of ${values}`;
+          const [download] = await Promise.all([
+            page.waitForEvent("download").catch((error) => assert.fail(`${said}: ${error}`)),
+            page.selectOption(".download select", `${kind} ${at}`),
+          ]);
+          assert.ok(download.suggestedFilename().endsWith(`.${kind}`), said);
+          texts[kind] = readFileSync(await download.path(), "utf8");
+          files++;
+        }
+        const json = JSON.parse(texts.json);
+        assert.match(json.schema, /^clrscope\./, `${name} ${tab} ${at}`);
+        if (texts.csv === "") continue;
+        const [heads, ...records] = recordsOf(texts.csv);
+        assert.ok(heads.length > 0 && records.every((record) => record.length === heads.length), `${name} ${tab} ${at}: ${heads}`);
+        if (Array.isArray(json.rows)) assert.equal(records.length, rowsOf(json.rows), `${name} ${tab} ${at}`);
+      }
+    }
+    assert.deepEqual(trouble, [], name);
+    await close();
+  }
+  assert.ok(files > 100, `${files} files`);
+});
+
+test("logs are read from the left: what happened, indented by depth, then when, with values as C# has them", async () => {
+  const { page, trouble, close } = await opened("recorded", { hash: "#tab=flow" });
+  const row = (name) => page.locator(".table-body .table-row", { hasText: name }).first();
+  await row("Throws.Program::Main").waitFor();
+  const left = async (name) => (await row(name).locator(".cell-text").first().boundingBox()).x;
+  const places = [await left("Throws.Program::Main"), await left("Throws.Program::Wrapped"), await left("Throws.Program+Failing::Fail")];
+  assert.ok(places[0] < places[1] && places[1] < places[2], places.join());
+  const heads = await page.$eval(".table-head", (head) => [...head.querySelectorAll("[role=columnheader]")].map((one) => one.innerText.trim()));
+  assert.deepEqual(heads.slice(0, 4), ["function", "event", "time", "duration"]);
+  assert.match(await row("Throws.Program::Generic").innerText(), /value = "x"/);
+  await open(page, "events");
+  await row("Initialize").waitFor();
+  const events = await page.innerText("#panel");
+  assert.ok(!events.includes("{}") && !/\bnames\b|\bids\b/.test(events), events);
+  // Names of exceptions' types are whole at 1280 pixels.
+  await open(page, "exceptions");
+  const type = row("System.Reflection.TargetInvocationException").locator("[role=gridcell]").first();
+  assert.ok(await type.evaluate((cell) => cell.scrollWidth <= cell.clientWidth));
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("a tree is never empty for a moment, whatever is opened in it", async () => {
+  for (const name of ["nameless", "served-nameless", "million"]) {
+    const { page, trouble, close } = await opened(name, { hash: "#tab=tree" });
+    await page.waitForSelector(".tree .table-body .table-row");
+    const before = await page.$$eval(".tree .table-body .table-row", (rows) => rows.length);
+    await page.evaluate(() => {
+      window.fewest = Infinity;
+      const count = () => (window.fewest = Math.min(window.fewest, document.querySelectorAll(".tree .table-body .table-row").length));
+      const each = () => {
+        count();
+        requestAnimationFrame(each);
+      };
+      each();
+      new MutationObserver(count).observe(document.querySelector(".tree"), { childList: true, subtree: true });
+    });
+    await page.click(".tree .table-body .table-row >> nth=0");
+    // Opening nodes one by one lets a served page ask for more of them, which makes its tree anew.
+    const keys = [...Array.from({ length: 8 }, () => "ArrowRight"), "*", "End", "*", "Home", "*"];
+    for (const key of keys) {
+      await page.keyboard.press(key);
+      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50))));
+    }
+    const fewest = await page.evaluate(() => window.fewest);
+    assert.ok(fewest >= Math.min(before, 8), `${name}: ${fewest} rows of ${before} for a moment`);
+    assert.deepEqual(trouble, [], name);
+    await close();
+  }
 });
 
 test("an accessibility checker finds nothing serious, light and dark", async () => {

@@ -329,6 +329,7 @@ fn browsers_show_pages_as_they_should() {
     for name in ["sampled", "recorded", "hostile"] {
         export(&place, name, "speedscope", "speedscope.json");
         export(&place, name, "chrome", "trace.json");
+        export(&place, name, "pprof", "pprof");
     }
     export(&place, "memory", "heapsnapshot", "heapsnapshot");
     let mut command = Command::new(node);
@@ -343,5 +344,5 @@ fn browsers_show_pages_as_they_should() {
     let (said, complained) = (finished.stdout_text(), finished.stderr_text());
     assert!(finished.status.success(), "{said}\n{complained}");
     let passed = said.lines().find_map(|line| line.split_once(" pass ")?.1.parse::<u32>().ok());
-    assert!(passed >= Some(23), "tests ran: {said}");
+    assert!(passed >= Some(28), "tests ran: {said}");
 }

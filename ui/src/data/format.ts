@@ -1,6 +1,7 @@
 // Numbers for people: as the tool's text has them.
 
 import type { Column, Json, Value } from "./document";
+import { argument, isArgument, isValue, valued } from "./values";
 
 function threeDigits(value: number): string {
   if (value < 9.995) return value.toFixed(2);
@@ -69,10 +70,20 @@ function nested(found: Json, kind: string): string {
     if (kind === "thread" || ("os_id" in found && "role" in found)) return `${found.id} ${found.name || found.role}`;
     if (typeof found.name === "string") return found.name;
   }
+  if (isValue(found)) return valued(found);
+  if (Array.isArray(found) && found.length > 0 && found.every(isArgument)) return found.map(argument).join(", ");
   if (Array.isArray(found) && found.every((one) => one !== null && typeof one === "object" && "name" in one)) {
     return found.map((one) => (one as { name: string }).name).join(" < ");
   }
+  if (found !== null && typeof found === "object" && !Array.isArray(found)) return members(found);
   return JSON.stringify(found);
+}
+
+/** Names and the like, a word before each: `class Shop.Cart, module Shop`; anything deeper as it is written. */
+function members(found: { [key: string]: Json }): string {
+  const all = Object.entries(found);
+  const isFlat = all.every(([, value]) => value === null || typeof value !== "object");
+  return isFlat ? all.map(([key, value]) => `${key} ${value}`).join(", ") : JSON.stringify(found);
 }
 
 /** What people see of a row's value. */

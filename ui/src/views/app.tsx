@@ -175,8 +175,7 @@ export function App({ model }: { model: Model }) {
   const matching = useMemo(() => matchingOf(functions, state.search), [known, state.search]);
   const matched = useMemo(() => (matching && upright && isPaths ? matchedIn(upright, matching) : null), [matching, upright, isPaths]);
   const chosen = state.func === null ? null : (model.functions.number(state.func) ?? null);
-  const isTable = tab?.form === "functions" && state.changes === "";
-  const func = chosen === null || isTable || !folds ? chosen : foldedPath([chosen], functions)[0];
+  const func = chosen === null || !folds ? chosen : foldedPath([chosen], functions)[0];
   const idOf = (func: number | null) => (func === null || func < 0 ? null : model.functions.id(func));
   const allThreads = useMemo(() => {
     const several = new Set(page.threads.map((one) => one.pid)).size > 1;
@@ -237,7 +236,7 @@ export function App({ model }: { model: Model }) {
   };
 
   const shown: Shown | null = profile && measure && tree && upright && sums ? {
-    question: JSON.stringify([metric, state.threads, state.range, state.changes, state.invert]),
+    question: JSON.stringify([metric, state.threads, state.range, state.changes, state.invert, state.nameless]),
     measure, functions, tree, upright, sums, matching, state, func, dark, update,
     choose: (func) => update({ func: idOf(func) }),
     select: (node) => update({ func: node > 0 ? idOf(tree.func[node]) : null }),

@@ -1,9 +1,10 @@
 // Functions, and the callers and callees of one.
 
 import { useMemo } from "preact/hooks";
-import type { Document } from "../data/document";
-import { amount, share } from "../data/format";
+import type { Document, Section } from "../data/document";
+import { amount, share, value } from "../data/format";
 import { colourOf } from "../colours";
+import { addsUp, type Library, librariesOf, sumOf } from "../model/libraries";
 import { type Func, neighboursOf } from "../model/tree";
 import { tableColumns } from "./section";
 import type { Shown } from "./shown";
@@ -31,20 +32,27 @@ export function FunctionTable({ shown, served, document, rowFunctions, onOpen }:
 function Exact({ shown, document, rowFunctions, onOpen }: { shown: Shown; document: Document; rowFunctions: Int32Array; onOpen(func: number): void }) {
   const { state, update, matching, functions, measure } = shown;
   const section = document.main!;
+  const libraries = useMemo(() => (state.nameless ? [] : librariesOf(functions, rowFunctions)), [section, state.nameless]);
+  // Rows behind those of the table are libraries.
+  const functionAt = (row: number) => (row < section.rows ? rowFunctions[row] : libraries[row - section.rows].func);
   const columns = useMemo(() => {
     const all = tableColumns(section);
     const name = all.find((column) => column.key === "name");
-    if (name) name.mark = (row) => colourOf(functions[rowFunctions[row]].code);
-    return all;
-  }, [section]);
+    if (name) name.mark = (row) => colourOf(functions[functionAt(row)].code);
+    return libraries.length === 0 ? all : all.map((column) => withLibraries(column, shown, section, libraries));
+  }, [section, libraries, shown.sums]);
   const rows = useMemo(() => {
     const all: number[] = [];
-    for (let row = 0; row < section.rows; row++) if (!matching || matching[rowFunctions[row]]) all.push(row);
+    for (let row = 0; row < section.rows + libraries.length; row++) {
+      const func = functionAt(row);
+      const isFolded = row < section.rows && libraries.length > 0 && functions[func].library !== undefined;
+      if (!isFolded && (!matching || matching[func])) all.push(row);
+    }
     return all;
-  }, [section, matching]);
+  }, [section, matching, libraries]);
   const measured = columns.some((column) => column.key === measure.own) ? measure.own : "";
   const left = section.packed.left_out;
-  const selected = shown.func === null ? null : rowFunctions.indexOf(shown.func);
+  const selected = shown.func === null ? null : (rows.find((row) => functionAt(row) === shown.func) ?? null);
   return (
     <div class="full">
       <Table
@@ -54,15 +62,40 @@ function Exact({ shown, document, rowFunctions, onOpen }: { shown: Shown; docume
         sort={state.sort || measured}
         onSort={(sort) => update({ sort })}
         selected={selected}
-        onSelect={(row) => shown.choose(rowFunctions[row])}
-        onOpen={(row) => onOpen(rowFunctions[row])}
-        onMenu={(row, x, y) => shown.menuOf(rowFunctions[row], x, y)}
-        onKey={(row, event) => shown.keyOf(rowFunctions[row], event)}
+        onSelect={(row) => shown.choose(functionAt(row))}
+        onOpen={(row) => onOpen(functionAt(row))}
+        onMenu={(row, x, y) => shown.menuOf(functionAt(row), x, y)}
+        onKey={(row, event) => shown.keyOf(functionAt(row), event)}
       />
       {left > 0 && <p class="note warning">{left} functions with less had no room in this page; the command line shows all.</p>}
       {section.packed.note && <p class="note">{section.packed.note}</p>}
     </div>
   );
+}
+
+/** A column that also has the libraries' rows: what adds up, and of the rest what the tree knows of their frames. */
+function withLibraries(column: TableColumn, { functions, measure, sums, upright }: Shown, section: Section, libraries: Library[]): TableColumn {
+  const { key } = column;
+  const packed = section.column(key)!;
+  const number = (library: Library): number | undefined => {
+    if (addsUp(key, measure.own)) return sumOf(section, key, library);
+    const [whole, own] = [upright.total[0] || 1, sumOf(section, measure.own, library) ?? 0];
+    const total = Math.max(sums.total[library.func] ?? 0, own);
+    const known: { [key: string]: number } = { exclusive_share: own / whole, inclusive_share: total / whole, [measure.total ?? ""]: total };
+    return known[key];
+  };
+  const words = ({ func }: Library) => (key === "name" ? functions[func].label : key === "module" ? functions[func].module : "");
+  const of = (row: number): Library | undefined => libraries[row - section.rows];
+  const text = (library: Library) => {
+    const found = number(library);
+    return found === undefined ? words(library) : value(found, packed.kind);
+  };
+  return {
+    ...column,
+    text: (row) => { const library = of(row); return library ? text(library) : column.text(row); },
+    order: (row) => { const library = of(row); return library ? (column.numeric ? (number(library) ?? 0) : text(library).toLowerCase()) : column.order(row); },
+    bar: column.bar && ((row) => { const library = of(row); return library ? (number(library) ?? 0) : column.bar!(row); }),
+  };
 }
 
 function Summed({ shown, onOpen }: { shown: Shown; onOpen(func: number): void }) {

@@ -3,6 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Column, Document, Json, Section } from "../data/document";
 import { count, isNumeric, oneLine, shown, value } from "../data/format";
+import { argument, isArgument } from "../data/values";
 import { matcher } from "../model/search";
 import { Table, type TableColumn } from "./table";
 
@@ -44,9 +45,9 @@ const titleOf = (document: Document): string =>
 
 /** Columns that only JSON has are for programs; logs have no others. */
 function isShown(section: Section): boolean {
-  const { style, columns, nothing, main } = section.packed;
+  const { columns, nothing, main } = section.packed;
   if (section.rows === 0) return main && nothing !== "";
-  return ["log", "stories", "lines"].includes(style) || columns.some((column) => column.text !== null);
+  return isOfLog(section) || columns.some((column) => column.text !== null);
 }
 
 interface OneProps extends Omit<Props, "documents"> {
@@ -114,12 +115,42 @@ function Facts({ section }: { section: Section }) {
 /** Columns of a section as a table: those of text, in its order where it has some. */
 export function tableColumns(section: Section): TableColumn[] {
   const inText = textColumns(section);
-  const isLog = ["log", "stories", "lines"].includes(section.packed.style);
-  const columns = isLog || inText.length === 0 ? section.columns.filter((column) => column.packed.json) : inText;
+  const isLog = isOfLog(section);
+  const columns = isLog || inText.length === 0 ? section.columns.filter((column) => column.packed.json && (!isLog || isFilled(section, column))) : inText;
   // What a row is about comes first, and stays where a wide table is scrolled.
   const name = columns.find((one) => one.key === "name" && one.kind === "function") ?? columns.find((one) => one.key === "type");
-  const first = name ?? columns.find((one) => !isNumeric(one.kind));
-  return [...columns].sort((a, b) => Number(b === first) - Number(a === first)).map(tableColumn);
+  const first = name ?? columns.find((one) => one.key === "event") ?? columns.find((one) => !isNumeric(one.kind));
+  const place = (column: Column) => (column === first ? -1 : isLog ? placeInLog(column) : 0);
+  const all = [...columns].sort((a, b) => place(a) - place(b)).map(tableColumn);
+  const depth = section.column("depth");
+  if (isLog && depth && first && ["name", "event"].includes(first.key)) {
+    const least = leastOf(section, depth);
+    all[0].indent = (row) => depth.number(row) - least;
+  }
+  return all;
+}
+
+const isOfLog = (section: Section): boolean => ["log", "stories", "lines"].includes(section.packed.style);
+
+/** What people read first of a log, in this order; what programs need of it stands behind all others. */
+const FIRST_IN_LOGS = ["event", "time_ns", "duration_ns", "number", "thread", "names", "message", "this", "args", "returns"];
+const LAST_IN_LOGS = ["signature", "id", "ids", "depth"];
+
+function placeInLog({ key }: Column): number {
+  const early = FIRST_IN_LOGS.indexOf(key);
+  return early >= 0 ? early : FIRST_IN_LOGS.length + 1 + LAST_IN_LOGS.indexOf(key);
+}
+
+/** Whether people see anything in a column. */
+function isFilled(section: Section, column: Column): boolean {
+  for (let row = 0; row < section.rows; row++) if (shown(column, row) !== "") return true;
+  return false;
+}
+
+function leastOf(section: Section, column: Column): number {
+  let least = Infinity;
+  for (let row = 0; row < section.rows; row++) least = Math.min(least, column.number(row));
+  return least;
 }
 
 /** The columns that people see, in the order of text. */
@@ -137,7 +168,7 @@ export function tableColumn(column: Column): TableColumn {
     title: column.title,
     numeric,
     width: widthOf(column, numeric),
-    least: column.kind === "function" ? 32 : undefined,
+    least: column.kind === "function" ? 32 : column.key === "type" ? 36 : undefined,
     isPath: column.key === "file" || column.key === "path",
     text,
     order: (row) => (numeric ? column.number(row) : text(row).toLowerCase()),
@@ -150,7 +181,9 @@ export function tableColumn(column: Column): TableColumn {
 function widthOf(column: Column, numeric: boolean): number {
   if (numeric) return column.kind === "share" ? 8 : Math.max(column.kind === "number" ? 7 : 10, column.title.length + 2);
   if (column.kind === "function") return 60;
+  if (column.key === "type") return 44;
   if (column.key === "tiers") return 16;
+  if (["event", "phase", "group"].includes(column.key)) return 14;
   return column.key === "message" || column.key === "text" ? 50 : 26;
 }
 
@@ -175,7 +208,7 @@ function Details({ section, row, onLead, onClose }: { section: Section; row: num
       <dl>
         {section.columns.map((column) => {
           const found = column.value(row);
-          if (found === undefined || found === null || found === "") return null;
+          if (found === undefined || found === null || (typeof found !== "boolean" && value(found, column.kind) === "")) return null;
           return (
             <div key={column.key}>
               <dt>{column.title}</dt>
@@ -192,9 +225,10 @@ function Details({ section, row, onLead, onClose }: { section: Section; row: num
 const isList = (found: Json): found is { [key: string]: Json }[] =>
   Array.isArray(found) && found.length > 0 && found.every((one) => one !== null && typeof one === "object" && !Array.isArray(one));
 
-/** Frames of a stack, and other lists of things with names. */
+/** Frames of a stack, arguments, and other lists of things with names. */
 function Frames({ frames }: { frames: { [key: string]: Json }[] }) {
   const text = (frame: { [key: string]: Json }) => {
+    if (isArgument(frame)) return oneLine(argument(frame));
     const name = frame.signature ?? frame.name ?? frame.type;
     const place = frame.file ? ` in ${frame.file}:${frame.line}` : frame.module ? ` [${frame.module}]` : "";
     return oneLine(name === undefined ? JSON.stringify(frame) : `${name}${place}`);

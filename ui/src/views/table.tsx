@@ -20,7 +20,12 @@ export interface TableColumn {
   bar?(row: number): number;
   /** Colour of a mark before the text. */
   mark?(row: number): string;
+  /** Levels that the text stands to the right, under what it lies within. */
+  indent?(row: number): number;
 }
+
+/** Levels of indentation at most; further in a number says the depth. */
+const MOST_INDENT = 16;
 
 interface Props {
   label: string;
@@ -135,9 +140,12 @@ export function Table(props: Props) {
                   const text = column.text(row);
                   const bar = column.bar?.(row);
                   const mark = column.mark?.(row);
+                  const indent = column.indent?.(row) ?? 0;
                   return (
                     <div role="gridcell" key={column.key} class={column.numeric ? "numeric" : column.isPath ? "path" : ""} title={[text, ...below].join("\n")}>
                       {bar !== undefined && bar > 0 && <span class="bar" style={{ width: `${Math.min(100, bar * 100)}%` }} />}
+                      {indent > 0 && <span class="indent" style={{ width: `${Math.min(indent, MOST_INDENT)}em` }} />}
+                      {indent > MOST_INDENT && <span class="faint">({indent}) </span>}
                       {mark && <span class="mark" style={{ background: mark }} />}
                       <span class="cell-text">{text}</span>
                     </div>

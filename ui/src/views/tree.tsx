@@ -1,6 +1,6 @@
 // The call tree as a table with nodes that open.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { amount } from "../data/format";
 import { colourOf } from "../colours";
 import { type CallTree, hidesPaths, sameIn } from "../model/tree";
@@ -14,40 +14,35 @@ const HOT = 0.2;
 
 export function Tree({ shown }: { shown: Shown }) {
   const { tree, functions, measure, matching, state } = shown;
-  const [open, setOpen] = useState<Set<number>>(() => hottest(tree));
-  const [at, setAt] = useState(1);
+  const { question } = shown;
+  const [before, setLook] = useState<Look>(() => begun(tree, question));
+  // What is open is known by number, so a tree must not be drawn with what was open in another, not even once.
+  const look = useMemo(() => carried(before, tree, question), [before, tree, question]);
+  const { open, at } = look;
+  const change = (to: (now: Look) => Partial<Look>) =>
+    setLook((last) => {
+      const now = carried(last, tree, question);
+      return { ...now, ...to(now) };
+    });
   const nodes = useMemo(() => visible(tree, open), [tree, open]);
   const whole = tree.total[0] || 1;
-  const before = useRef({ tree, question: shown.question });
-  useEffect(() => {
-    const { tree: older, question } = before.current;
-    before.current = { tree, question: shown.question };
-    if (older === tree) return;
-    if (question !== shown.question) {
-      setOpen(hottest(tree));
-      setAt(1);
-      return;
-    }
-    // The same paths stay open where more of them has come.
-    const same = sameIn(older, tree);
-    setOpen((all) => new Set([...all].map((node) => same[node]).filter((node) => node > 0)));
-    setAt((node) => Math.max(1, same[node] ?? 1));
-  }, [tree]);
 
   const toggle = (node: number, to: boolean) => {
     if (to) shown.closer(node);
-    const next = new Set(open);
-    if (to) next.add(node);
-    else next.delete(node);
-    setOpen(next);
+    change(({ open }) => {
+      const next = new Set(open);
+      if (to) next.add(node);
+      else next.delete(node);
+      return { open: next };
+    });
   };
   const select = (node: number) => {
-    setAt(node);
+    change(() => ({ at: node }));
     shown.select(node);
   };
   const onKey = (event: KeyboardEvent): boolean => {
     if (event.key !== "*") return shown.key(at, event);
-    setOpen(openedBelow(tree, at, open));
+    change(({ open, at }) => ({ open: openedBelow(tree, at, open) }));
     return true;
   };
   const of = (value: number) => amount(value, measure.unit);
@@ -82,6 +77,26 @@ export function Tree({ shown }: { shown: Shown }) {
       onKey={onKey}
     />
   );
+}
+
+/** What is looked at of a tree. */
+interface Look {
+  tree: CallTree;
+  question: string;
+  open: Set<number>;
+  /** The node that is selected. */
+  at: number;
+}
+
+const begun = (tree: CallTree, question: string): Look => ({ tree, question, open: hottest(tree), at: 1 });
+
+/** The same look at another tree: the same paths stay open where more of them has come, and another question begins anew. */
+function carried(look: Look, tree: CallTree, question: string): Look {
+  if (look.tree === tree) return look;
+  if (look.question !== question) return begun(tree, question);
+  const same = sameIn(look.tree, tree);
+  const open = new Set([...look.open].map((node) => same[node]).filter((node) => node > 0));
+  return { tree, question, open, at: Math.max(1, same[look.at] ?? 1) };
 }
 
 /** The nodes whose parents are all open, in order. */

@@ -97,7 +97,7 @@ fn step(step: &WayStep) -> Object {
 
 impl HeapRows for Ways {
     const NAME: &'static str = "roots";
-    const ABOUT: &'static str = "Who holds the objects of --type: the ways from roots, with the fields that lead on";
+    const ABOUT: &'static str = "Who holds objects: the ways from roots, with the fields that lead on; --type chooses";
     const SORTS: &'static [Sort] = &[Sort::Own, Sort::Calls, Sort::Name];
     const TEXT_ROWS: Option<usize> = Some(10);
 
