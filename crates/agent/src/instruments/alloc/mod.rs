@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`sums`] | objects and bytes by type and path, per thread |
 //! | [`paths`] | the stacks that allocate |
+//! | [`gaps`] | return addresses that no frame pointer leads to |
 //! | [`events`] | sampled objects, as the runtime's own events tell of them |
 //! | [`limits`] | what these may take of memory |
 //! | [`unseen`] | objects that the runtime allocates without a callback |
@@ -17,6 +18,7 @@
 
 mod events;
 mod follow;
+mod gaps;
 mod limits;
 mod options;
 mod paths;
@@ -57,6 +59,14 @@ use unseen::Unseen;
 const PAUSE: Duration = Duration::from_millis(5);
 /// The first version of .NET with randomly sampled events.
 const RANDOMIZED_SINCE: u16 = 10;
+
+/// Place of an allocation: the thread, the type and path, and where the frames of the runtime begin.
+#[derive(Clone, Copy)]
+struct Site {
+    thread: ThreadRecord,
+    key: Key,
+    frame: NativeFrame,
+}
 
 /// The running instrument.
 pub(crate) struct Alloc(&'static Shared);
@@ -234,7 +244,7 @@ impl Shared {
         };
         match self.sums.add(thread, key_of, |cell, rule| cell.add(rule.size(&self.info, object))) {
             Some((_, Some(()))) if self.follow.is_none() => {}
-            Some((key, added)) => self.more_of(object, class, (thread, key), added.is_some()),
+            Some((key, added)) => self.more_of(object, class, Site { thread, key, frame }, added.is_some()),
             None => self.sums.lose(1),
         }
     }
@@ -242,17 +252,17 @@ impl Shared {
     /// Begins the record that there was none of for an object, where that is not `added` yet, and follows the object where that is wanted.
     #[cold]
     #[inline(never)]
-    fn more_of(&self, object: ObjectId<'_>, class: ClassId, (thread, key): (ThreadRecord, Key), added: bool) {
+    fn more_of(&self, object: ObjectId<'_>, class: ClassId, site: Site, added: bool) {
         // Literals and the like, which are never collected: the runtime makes them once, and counts them nowhere.
         if !added && self.info.is_frozen(object).unwrap_or(false) {
             return;
         }
         let (rule, bytes) = SizeRule::of(&self.info, object, class);
-        if !added && let Some(cell) = self.begin(thread, key, class, rule) {
+        if !added && let Some(cell) = self.begin(site, class, rule) {
             cell.add(bytes);
         }
         if let Some(follow) = &self.follow {
-            self.follow(follow, thread, key, (class, bytes, bytes, object.address()));
+            self.follow(follow, site, (class, bytes, bytes, object.address()));
         }
     }
 
@@ -277,19 +287,21 @@ impl Shared {
         };
         let added = self.sums.add(thread, key_of, |cell, _| cell.add_sampled(object.bytes, object.weight));
         let Some((key, added)) = added else { return self.sums.lose(1) };
+        let site = Site { thread, key, frame };
         if added.is_none()
-            && let Some(cell) = self.begin(thread, key, object.class, SizeRule::default())
+            && let Some(cell) = self.begin(site, object.class, SizeRule::default())
         {
             cell.add_sampled(object.bytes, object.weight);
         }
         if let Some(follow) = &self.follow {
-            self.follow(follow, thread, key, (object.class, object.bytes, object.weight, object.address));
+            self.follow(follow, site, (object.class, object.bytes, object.weight, object.address));
         }
     }
 
     /// Begins the record of a type on a path, whose stack and name may follow later.
     #[cold]
-    fn begin(&self, thread: ThreadRecord, key: Key, class: ClassId, rule: SizeRule) -> Option<AllocationCell> {
+    fn begin(&self, site: Site, class: ClassId, rule: SizeRule) -> Option<AllocationCell> {
+        let Site { thread, key, frame } = site;
         let stack = self.paths.number(thread, key.path);
         let record = Allocation {
             object_type: self.types.reserved(class),
@@ -299,13 +311,14 @@ impl Shared {
         };
         let cell = self.sums.begin(thread, key, rule, &record)?;
         if stack.is_none() {
-            self.paths.look_up_later(key.path, cell);
+            self.paths.look_up_later(key.path, frame, cell);
         }
         Some(cell)
     }
 
     /// Follows an object, given its class, its bytes, the bytes that it stands for, and its address.
-    fn follow(&self, follow: &Follow, thread: ThreadRecord, key: Key, object: (ClassId, u64, u64, usize)) {
+    fn follow(&self, follow: &Follow, site: Site, object: (ClassId, u64, u64, usize)) {
+        let Site { thread, key, frame } = site;
         let (class, bytes, weight, address) = object;
         let stack = self.paths.number(thread, key.path);
         let seen = Allocation {
@@ -320,7 +333,7 @@ impl Shared {
         };
         let cell = follow.begin(&self.sums, thread, &seen, address);
         if let Some(cell) = cell.filter(|_| stack.is_none()) {
-            self.paths.look_up_later(key.path, cell);
+            self.paths.look_up_later(key.path, frame, cell);
         }
     }
 

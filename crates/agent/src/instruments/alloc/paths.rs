@@ -2,7 +2,7 @@
 //!
 //! In a callback about an allocation the runtime may not always be asked: an object that nobody refers to yet would be lost if a
 //! collection ran. So callbacks do no more than follow frame pointers: the return addresses are mixed into one number, which is the
-//! same wherever the stack is. For a number that is new the runtime walks the stack, which gives addresses and nothing else. What code
+//! same wherever the stack is; one that is in no frame is known by [`gaps`](super::gaps). For a number that is new the runtime walks the stack, which gives addresses and nothing else. What code
 //! lies at these is looked up by a thread of the agent's own, which then fills in the stacks of the records that wait for it.
 //!
 //! With `exact` beside `calls` a path is the edge of the tree that the thread stands on, whose functions are known at once.
@@ -24,6 +24,7 @@ use crate::services::context::Context;
 use crate::services::stacks::Mix;
 use crate::services::stacks::table::RecordedStacks;
 
+use super::gaps::Gaps;
 use super::limits::{BYTES_OF_A_PATH, Limits};
 
 /// Frames of the runtime's own among those that are followed.
@@ -48,6 +49,7 @@ pub(super) struct Paths {
     map: Mutex<Option<CodeMap>>,
     /// Frames kept of a stack; 0 for no stacks.
     frames: usize,
+    gaps: Gaps,
     limits: Limits,
     tables: Mutex<Tables>,
     unloads: AtomicU64,
@@ -109,6 +111,7 @@ impl Paths {
             by_edges: exact && context.hooks.has_tree(),
             map: Mutex::new(Some(context.code_map())),
             frames,
+            gaps: Gaps::default(),
             limits,
             tables: Mutex::default(),
             unloads: AtomicU64::new(0),
@@ -133,7 +136,7 @@ impl Paths {
         match self.frames {
             0 => 0,
             _ if self.by_edges => edge_here(thread).map_or(UNKNOWN, |here| OF_EDGES | u64::from(here.edge())),
-            frames => of_stack(frame, chain, frames + NATIVE_FRAMES),
+            frames => of_stack(frame, chain, frames + NATIVE_FRAMES, &self.gaps),
         }
     }
 
@@ -154,7 +157,7 @@ impl Paths {
     }
 
     /// Has the calling thread's stack looked up, and filled into the record. In a callback; of the runtime the stack alone is asked.
-    pub(super) fn look_up_later(&self, path: u64, cell: AllocationCell) {
+    pub(super) fn look_up_later(&self, path: u64, frame: NativeFrame, cell: AllocationCell) {
         let (mut addresses, mut is_cut) = (Vec::with_capacity(self.frames.min(64)), false);
         let unloads = self.unloads.load(Ordering::Acquire);
         let walk = self.info.stack_here(|frame| {
@@ -175,6 +178,10 @@ impl Paths {
         if addresses.is_empty() {
             return;
         }
+        let is_news = CurrentStack::here()
+            .is_some_and(|stack| self.gaps.learn(stack, frame, addresses[0], addresses.get(1).copied()));
+        // Until now stacks that differ had this number.
+        let path = if is_news { UNKNOWN } else { path };
         let pending = Pending { path, time_ns: monotonic_ns(), addresses, is_cut, cell, unloads };
         let mut tables = self.tables();
         let bytes = tables.pending_bytes + pending.bytes();
@@ -237,7 +244,7 @@ impl Paths {
     fn keep(&self, stack: &Pending, number: u32) {
         let mut tables = self.tables();
         let is_gone = self.unloads.load(Ordering::Acquire) != stack.unloads;
-        if number != 0 && !is_gone {
+        if number != 0 && stack.path != UNKNOWN && !is_gone {
             tables.remember(stack.path, number, self.limits.paths);
         }
     }
@@ -252,8 +259,11 @@ impl Paths {
 
 /// Number for the calling thread's return addresses, at most so many of them.
 #[inline(never)]
-fn of_stack(frame: NativeFrame, chain: &mut FrameChain, most: usize) -> u64 {
-    let mixed = CurrentStack::here().and_then(|stack| chain.follow(stack, frame, (LEAST, most), mix));
+fn of_stack(frame: NativeFrame, chain: &mut FrameChain, most: usize, gaps: &Gaps) -> u64 {
+    let mixed = CurrentStack::here().and_then(|stack| {
+        let framed = chain.follow(stack, frame, (LEAST, most), mix)?;
+        Some(gaps.address(stack, frame).map_or(framed, |address| mix(framed, address)))
+    });
     // 0 has a meaning of its own, too.
     mixed.map_or(UNKNOWN, |mixed| mixed.clamp(1, UNKNOWN - 1))
 }
