@@ -200,7 +200,7 @@ fn methods_and_places_that_allocate_the_same_type_are_told_apart() {
         if runtime.version.major < 10 {
             return;
         }
-        let run = record_with(runtime, "Allocated", "alloc", &["places", "300000"]);
+        let run = record_with(runtime, "Allocated", "alloc", &["places", "1000000"]);
         let found = by_place(&run.recording.processes[0]);
         let all: u64 = found.values().map(|(_, bytes)| bytes).sum();
         let share = |method: &str| {
@@ -210,7 +210,8 @@ fn methods_and_places_that_allocate_the_same_type_are_told_apart() {
         let ninths = [vec![1.0], vec![2.0], vec![3.0, 3.0]];
         for (method, expected) in methods.into_iter().zip(ninths) {
             let shares = share(method);
-            let is_near = |(share, ninths): (&f64, f64)| (share - ninths / 9.0).abs() < 0.06;
+            // Six deviations of the 700 samples.
+            let is_near = |(share, ninths): (&f64, f64)| (share - ninths / 9.0).abs() < 0.11;
             assert_eq!(shares.len(), expected.len(), "{place}: {method}: {found:?}");
             assert!(shares.iter().zip(expected).all(is_near), "{place}: {method}: {shares:?}");
         }
