@@ -164,7 +164,7 @@ fn sampled_bytes_of_each_type_are_near_the_truth() {
 }
 
 /// Points by the method that allocated them and the place in its IL: their number and bytes, sampled ones by what they stand for.
-fn by_place<'a>(process: &'a Process) -> BTreeMap<(&'a str, Option<u32>), (u64, u64)> {
+fn by_place(process: &Process) -> BTreeMap<(&str, Option<u32>), (u64, u64)> {
     let mut sums = BTreeMap::new();
     for (_, record) in records(process).iter().filter(|(_, record)| type_name(process, record) == "Allocated.Point") {
         let place = process.stacks.frames(record.stack).find_map(|frame| match frame {
