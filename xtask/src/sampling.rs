@@ -27,8 +27,8 @@ const KILLED_EVERY: u32 = 3;
 const TIMED: [&str; 6] = ["nulls", "exceptions", "threads", "collections", "loads", STORAGE];
 /// The way that needs a native library, whose file is one more argument.
 const STORAGE: &str = "storage";
-/// Ways that do something so many times, and how often in a second.
-const COUNTED: [(&str, u64); 2] = [("processes", 60), ("signals", 3_000)];
+/// Ways that do something so many times, begun anew until the time is over.
+const COUNTED: [(&str, u64); 2] = [("processes", 600), ("signals", 30_000)];
 
 /// Soaks everything, each program for so long; an error names what went wrong.
 pub(crate) fn run(time: Duration) -> Result<(), String> {
@@ -37,8 +37,7 @@ pub(crate) fn run(time: Duration) -> Result<(), String> {
     let mut wrong = Vec::new();
     for runtime in runtimes() {
         let timed = TIMED.iter().map(|way| (*way, time.as_millis() as u64));
-        let counted = COUNTED.iter().map(|(way, a_second)| (*way, (a_second * time.as_millis() as u64 / 1_000).max(1)));
-        for (way, amount) in timed.clone().chain(counted) {
+        for (way, amount) in timed.clone().chain(COUNTED) {
             for request in REQUESTS {
                 wrong.extend(say(from_the_start(runtime, way, amount, time, request)));
             }
@@ -115,6 +114,7 @@ fn samples(recording: &Recording) -> Result<u64, String> {
     }
 }
 
+/// Runs a program sampled from its start, anew until it ran for so long.
 fn from_the_start(
     runtime: &Runtime,
     way: &str,
@@ -123,14 +123,19 @@ fn from_the_start(
     request: &str,
 ) -> (String, Result<String, String>) {
     let went = caught(|| {
-        let place = scratch();
-        let out = place.path().join("soaked.clrs.d");
-        let (mut command, expected) = sampled(runtime, way, amount);
-        under_agent(&mut command, request, &out);
-        let finished = run_within(command, time + PATIENCE);
-        is_unchanged(&finished, &expected)?;
-        let recording = clrscope_recording::open(&out).map_err(|error| error.to_string())?;
-        Ok(format!("{} samples in {:.1?}", samples(&recording)?, finished.elapsed))
+        let (mut rounds, mut seen, mut ran) = (0, 0, Duration::ZERO);
+        while ran < time {
+            let place = scratch();
+            let out = place.path().join("soaked.clrs.d");
+            let (mut command, expected) = sampled(runtime, way, amount);
+            under_agent(&mut command, request, &out);
+            let finished = run_within(command, time + PATIENCE);
+            is_unchanged(&finished, &expected)?;
+            seen += samples(&clrscope_recording::open(&out).map_err(|error| error.to_string())?)?;
+            rounds += 1;
+            ran += finished.elapsed;
+        }
+        Ok(format!("{seen} samples in {ran:.1?}, {rounds} rounds"))
     });
     (format!("{way} on {} with {request}", runtime.version), went)
 }
