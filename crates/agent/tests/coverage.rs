@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use clrscope_coverage::open;
+use clrscope_coverage::{Files, open};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{LossReason, MethodHits, Process};
 use clrscope_testkit::{Runtime, Service, each_runtime, fixture, pause, random_pause, run, scratch, workspace_root};
@@ -20,7 +20,7 @@ fn methods(process: &Process) -> Vec<MethodHits> {
 
 /// Hits by line, of the points that begin there.
 fn by_line(module: &Path, methods: &[MethodHits]) -> BTreeMap<u32, u64> {
-    let plans = open(module).expect("a module with symbols");
+    let plans = open(module, &mut Files::default()).expect("a module with symbols");
     let mut lines = BTreeMap::new();
     for method in methods {
         let plan = plans.plan(method.token).expect("a plan");

@@ -2,23 +2,44 @@
 //! recording was made, because other machines have other builds of its assemblies.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clrscope_contract::request::Filter;
-use clrscope_coverage::{MethodPlan, Module, Source, open};
+use clrscope_coverage::{Files, MethodPlan, Module, Source, open};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{
     CoveragePlan, CoverageSource, MethodHits, PlannedBranch, PlannedMethod, PlannedPoint, Process, Recording,
 };
 
 /// Assemblies that were opened, by path. Test hosts of one run load the same ones.
-type Assemblies = HashMap<PathBuf, Option<Module>>;
+#[derive(Default)]
+struct Assemblies {
+    opened: HashMap<PathBuf, Option<Module>>,
+    files: Files,
+}
+
+impl Assemblies {
+    fn open(&mut self, path: &Path) -> Option<&Module> {
+        let files = &mut self.files;
+        self.opened.entry(path.to_owned()).or_insert_with(|| open(path, files).ok()).as_ref()
+    }
+
+    /// Whether an assembly is a program: those are built with a list of all that they need.
+    fn is_program(&mut self, path: &Path) -> bool {
+        self.files.read(&path.with_extension("deps.json")).is_some()
+    }
+
+    /// Files in a folder that may be assemblies, in the order of their names.
+    fn in_folder(&mut self, folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+        let is_library = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "dll" || ending == "exe");
+        self.files.paths_in(folder).into_iter().filter(is_library)
+    }
+}
 
 /// Gives every process that has none the plans of the assemblies whose coverage was recorded, and of those beside them that no
 /// process loaded, as far as this machine has their files.
 pub(crate) fn add_coverage_plans(recording: &mut Recording) {
-    let mut assemblies = Assemblies::new();
+    let mut assemblies = Assemblies::default();
     let filter = recording.run.given.request().filter.clone();
     let paths =
         recording.processes.iter().flat_map(|process| &process.modules).map(|module| module.path.clone().into());
@@ -27,17 +48,14 @@ pub(crate) fn add_coverage_plans(recording: &mut Recording) {
         let recorded = recorded(process);
         for (module, methods) in &recorded {
             let Some(path) = process.modules.get(*module as usize).map(|module| module.path.clone()) else { continue };
-            let found = opened(&mut assemblies, path.as_ref());
+            let found = assemblies.open(path.as_ref());
             process.coverage_plans.extend(found.map(|found| plan(found, *module, methods)));
         }
         let folders = folders(process, &recorded, &mut assemblies);
-        let files = folders.iter().flat_map(|folder| files_in(folder)).filter(|path| loaded.insert(path.clone()));
-        process.coverage_plans.extend(files.filter_map(|path| never_loaded(&path, &filter)));
+        let files: Vec<PathBuf> = folders.iter().flat_map(|folder| assemblies.in_folder(folder)).collect();
+        let files = files.iter().filter(|path| loaded.insert((*path).clone()));
+        process.coverage_plans.extend(files.filter_map(|path| never_loaded(path, &mut assemblies.files, &filter)));
     }
-}
-
-fn opened<'a>(assemblies: &'a mut Assemblies, path: &Path) -> Option<&'a Module> {
-    assemblies.entry(path.to_owned()).or_insert_with(|| open(path).ok()).as_ref()
 }
 
 /// Folders of the process's own assemblies: of those that were covered, and of the program itself or its tests.
@@ -46,24 +64,17 @@ fn folders<T>(process: &Process, recorded: &BTreeMap<u32, T>, assemblies: &mut A
         return BTreeSet::new();
     }
     let is_own = |(number, path): &(u32, &Path)| {
-        // A program is built with a list of all that it needs.
-        let is_program = path.with_extension("deps.json").is_file();
-        recorded.contains_key(number) || (is_program && opened(assemblies, path).is_some_and(Module::has_sources))
+        recorded.contains_key(number)
+            || (assemblies.is_program(path) && assemblies.open(path).is_some_and(Module::has_sources))
     };
     let modules = (0..).zip(&process.modules).map(|(number, module)| (number, Path::new(&module.path)));
     modules.filter(is_own).filter_map(|(_, path)| path.parent().map(Path::to_owned)).collect()
 }
 
-/// Files in a folder that may be assemblies, in the order of their names.
-fn files_in(folder: &Path) -> BTreeSet<PathBuf> {
-    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    files.filter(|path| path.extension().is_some_and(|extension| extension == "dll" || extension == "exe")).collect()
-}
-
 /// Plan of an assembly that nobody loaded; `None` where it is none of those to be covered: it has no symbols, was written
 /// elsewhere, holds tests, or is left out by the filters.
-fn never_loaded(path: &Path, filter: &Filter) -> Option<CoveragePlan> {
-    let module = open(path).ok().filter(|module| module.has_sources() && !module.is_test_project())?;
+fn never_loaded(path: &Path, files: &mut Files, filter: &Filter) -> Option<CoveragePlan> {
+    let module = open(path, files).ok().filter(|module| module.has_sources() && !module.is_test_project())?;
     let assembly = module.name().to_owned();
     let passes = |source: &Source| {
         let Source { class, name, parameters, .. } = source;

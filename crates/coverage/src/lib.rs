@@ -20,6 +20,7 @@ mod module;
 mod plan;
 mod source;
 
+pub use clr_metadata::Files;
 pub use counters::{CounterPlace, CounterPlan};
 pub use module::{Module, NoPlan, open};
 pub use plan::{Branch, MethodPlan, Point};

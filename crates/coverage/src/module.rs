@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use clr_il::Body;
-use clr_metadata::{Assembly, MOST_BYTES, Pdb, SequencePoint, Table, files};
+use clr_metadata::{Assembly, Files, Obstacle, Pdb, SequencePoint, Table};
 
 use crate::branches::{branches, is_unreachable};
 use crate::code::{Code, Machine};
@@ -14,7 +14,7 @@ use crate::plan::{Branch, MethodPlan, Point};
 use crate::source::{Source, source, source_row};
 
 /// Reason why an assembly has no plan.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum NoPlan {
     /// The file can't be read, or is too large.
@@ -22,19 +22,19 @@ pub enum NoPlan {
     /// The bytes are no assembly.
     NotManaged,
     /// There is no portable PDB that belongs to the assembly.
-    NoSymbols,
+    NoSymbols(Obstacle),
     /// An attribute of the assembly excludes all of it.
     Excluded,
 }
 
 impl fmt::Display for NoPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unreadable => "its file can't be read",
-            Self::NotManaged => "its file is no assembly",
-            Self::NoSymbols => "it has no portable PDB",
-            Self::Excluded => "an attribute excludes it from coverage",
-        })
+        match self {
+            Self::Unreadable => f.write_str("its file can't be read"),
+            Self::NotManaged => f.write_str("its file is no assembly"),
+            Self::NoSymbols(obstacle) => obstacle.fmt(f),
+            Self::Excluded => f.write_str("an attribute excludes it from coverage"),
+        }
     }
 }
 
@@ -48,14 +48,14 @@ pub struct Module {
     excluded: Excluded,
 }
 
-/// Reads an assembly and its PDB from their files.
+/// Reads an assembly and its PDB from their files, or from the single-file program that holds them.
 ///
 /// # Errors
 /// [`NoPlan`].
-pub fn open(path: &Path) -> Result<Module, NoPlan> {
-    let image = files::read_bounded(path, MOST_BYTES).ok_or(NoPlan::Unreadable)?;
+pub fn open(path: &Path, files: &mut Files) -> Result<Module, NoPlan> {
+    let image = files.read(path).ok_or(NoPlan::Unreadable)?;
     let assembly = Assembly::read(image).map_err(|_| NoPlan::NotManaged)?;
-    let pdb = files::pdb_of(&assembly, path).ok_or(NoPlan::NoSymbols)?;
+    let pdb = files.pdb_of(&assembly, path).map_err(NoPlan::NoSymbols)?;
     Module::new(assembly, pdb)
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use clrscope_coverage::{MethodPlan, Module, open};
+use clrscope_coverage::{Files, MethodPlan, Module, open};
 
 fn fixture() -> (Module, String) {
-    let module = open(&clrscope_testkit::fixture("Covered")).expect("the fixture has a PDB");
+    let module = open(&clrscope_testkit::fixture("Covered"), &mut Files::default()).expect("the fixture has a PDB");
     let source = clrscope_testkit::workspace_root().join("dotnet/fixtures/Covered/Covered.cs");
     (module, std::fs::read_to_string(source).expect("the fixture's source"))
 }
@@ -97,7 +97,7 @@ fn damaged_assemblies_have_no_plan_and_end() {
     let image = std::fs::read(&path).expect("the fixture");
     let read = |bytes: Vec<u8>| {
         let assembly = clr_metadata::Assembly::read(bytes).ok()?;
-        let pdb = clr_metadata::files::pdb_of(&assembly, Path::new("/nonexistent/Covered.dll"))?;
+        let pdb = Files::default().pdb_of(&assembly, Path::new("/nonexistent/Covered.dll")).ok()?;
         Module::new(assembly, pdb).ok()
     };
     for length in (0..image.len()).step_by(1009) {

@@ -2,12 +2,12 @@
 //! documents and lines. Without `unsafe`.
 //!
 //! ```no_run
-//! use clr_metadata::{Assembly, MOST_BYTES, files};
+//! use clr_metadata::{Assembly, Files};
 //! use std::path::Path;
 //!
-//! let path = Path::new("/app/Shop.dll");
-//! let assembly = Assembly::read(files::read_bounded(path, MOST_BYTES).unwrap()).unwrap();
-//! let pdb = files::pdb_of(&assembly, path).unwrap();
+//! let (path, mut files) = (Path::new("/app/Shop.dll"), Files::default());
+//! let assembly = Assembly::read(files.read(path).unwrap()).unwrap();
+//! let pdb = files.pdb_of(&assembly, path).unwrap();
 //! let (line, document) = pdb.sequence_points(1).first().map(|point| (point.start_line, point.document)).unwrap();
 //! println!("{}:{line}", pdb.document(document).unwrap());
 //! ```
@@ -18,16 +18,19 @@
 mod assembly;
 mod attributes;
 mod blob;
+mod bundle;
+mod files;
 mod image;
 mod names;
+mod obstacle;
 mod pdb;
 mod schema;
 mod tables;
 
-pub mod files;
-
 pub use assembly::{Assembly, FieldFact, MemberFact};
 pub use blob::Blob;
+pub use files::{Files, read_bounded};
+pub use obstacle::Obstacle;
 pub use pdb::{Pdb, SequencePoint};
 pub use tables::{Table, Tables};
 
@@ -56,9 +59,10 @@ pub mod fuzzing {
     /// Largest embedded PDB that is unpacked.
     const MOST_EMBEDDED: u64 = 16 << 20;
 
-    /// Reads bytes as an assembly and as a portable PDB, and asks both for all that they say. The answers don't matter: every call
-    /// returns.
+    /// Reads bytes as an assembly, as a portable PDB and as the list of a single-file program, and asks for all that they say. The
+    /// answers don't matter: every call returns.
     pub fn read_file(bytes: &[u8]) {
+        crate::bundle::read_list(bytes);
         if let Ok(assembly) = Assembly::read(bytes.to_vec()) {
             ask_assembly(&assembly);
             assembly.embedded_pdb(MOST_EMBEDDED).into_iter().for_each(ask_pdb);
@@ -86,7 +90,8 @@ pub mod fuzzing {
 
     fn ask_pdb(bytes: Vec<u8>) {
         let Ok(pdb) = Pdb::read(bytes) else { return };
-        (0..=pdb.documents()).for_each(|row| _ = black_box(pdb.document(row)));
+        let most = MOST_EMBEDDED as usize;
+        (0..=pdb.documents()).for_each(|row| _ = black_box((pdb.document(row), pdb.embedded_source(row, most))));
         (0..=pdb.methods()).for_each(|row| _ = black_box((pdb.sequence_points(row), pdb.kickoff(row))));
         black_box(pdb.state_machines().count());
     }

@@ -1,6 +1,9 @@
 //! Portable PDBs: documents, lines of methods, and methods that state machines were written as. Source: the specification of
 //! the format.
 
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
+
+use crate::schema::HAS_CUSTOM_DEBUG_INFORMATION;
 use crate::{Blob, Damaged, Table, Tables};
 
 /// Line of points that no source belongs to.
@@ -9,6 +12,10 @@ const HIDDEN: u32 = 0x00fe_efee;
 /// Parts of a document's path that are put together at most, and bytes of the path.
 const MOST_PARTS: usize = 256;
 const MOST_PATH: usize = 32 << 10;
+
+/// Kind of what says the source of a document: 0E8A571B-6926-466E-B4AD-8AB04611F5FE, in the order of its bytes.
+const EMBEDDED_SOURCE: [u8; 16] =
+    [0x1b, 0x57, 0x8a, 0x0e, 0x26, 0x69, 0x6e, 0x46, 0xb4, 0xad, 0x8a, 0xb0, 0x46, 0x11, 0xf5, 0xfe];
 
 /// A portable PDB with its bytes.
 #[derive(Clone, Debug)]
@@ -91,6 +98,23 @@ impl Pdb {
             }
         }
         String::from_utf8(path).ok()
+    }
+
+    /// The bytes of a document that the compiler put into the PDB, of at most `most` bytes: what generators wrote lies nowhere else.
+    #[must_use]
+    pub fn embedded_source(&self, row: u32, most: usize) -> Option<Vec<u8>> {
+        const OF: Table = Table::CUSTOM_DEBUG_INFORMATION;
+        let parent = HAS_CUSTOM_DEBUG_INFORMATION.coded(Table::DOCUMENT.0, row)?;
+        let first = self.tables.lower_bound(&self.data, OF, 0, parent);
+        let of_document = |at: &u32| self.tables.get(&self.data, OF, *at, 0) == Some(parent);
+        let mut entries = (first..=self.tables.count(OF)).take_while(of_document);
+        let entry = entries.find(|at| self.tables.guid(&self.data, OF, *at, 1) == Some(EMBEDDED_SOURCE))?;
+        let (size, content) = self.tables.blob(&self.data, OF, entry, 2)?.split_first_chunk::<4>()?;
+        // A size of 0: it lies there as it is.
+        match u32::from_le_bytes(*size) as usize {
+            0 => (content.len() <= most).then(|| content.to_vec()),
+            size => decompress_to_vec_with_limit(content, size.min(most)).ok(),
+        }
     }
 
     /// Points of the method with a row, in the order of their offsets; empty where it has none or they are damaged.

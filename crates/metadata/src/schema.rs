@@ -28,6 +28,15 @@ pub(crate) struct Coding {
     pub(crate) tables: &'static [u8],
 }
 
+impl Coding {
+    /// Number of a row of a table; `None` where rows of that table are not coded so, or there is no such row.
+    pub(crate) fn coded(&self, table: u8, row: u32) -> Option<u32> {
+        let place = self.tables.iter().position(|of| *of == table)?;
+        let coded = row.checked_shl(self.bits)? | u32::try_from(place).ok()?;
+        (coded >> self.bits == row).then_some(coded)
+    }
+}
+
 const fn coding(bits: u32, tables: &'static [u8]) -> Coding {
     Coding { bits, tables }
 }
@@ -51,7 +60,7 @@ pub(crate) const HAS_CUSTOM_ATTRIBUTE: Coding = coding(
         0x28, 0x2a, 0x2c, 0x2b,
     ],
 );
-const HAS_CUSTOM_DEBUG_INFORMATION: Coding = coding(
+pub(crate) const HAS_CUSTOM_DEBUG_INFORMATION: Coding = coding(
     5,
     &[
         0x06, 0x04, 0x01, 0x02, 0x08, 0x09, 0x0a, 0x00, 0x0e, 0x17, 0x14, 0x11, 0x1a, 0x1b, 0x20, 0x23, 0x26, 0x27,

@@ -44,6 +44,8 @@ impl Table {
     pub const METHOD_DEBUG_INFORMATION: Self = Self(0x31);
     /// Methods of state machines with the methods they were written as.
     pub const STATE_MACHINE_METHOD: Self = Self(0x36);
+    /// Facts of compilers about documents, methods and others, besides lines.
+    pub const CUSTOM_DEBUG_INFORMATION: Self = Self(0x37);
 
     /// Token of a row.
     #[must_use]

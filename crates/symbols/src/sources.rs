@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use symbolic_ppdb::PortablePdb;
+use clr_metadata::{Pdb, read_bounded};
 
 /// Largest source file that is read, bytes.
 const MOST_BYTES: u64 = 16 << 20;
@@ -58,9 +58,7 @@ fn below(root: &Path, file: &str) -> Option<String> {
 
 /// The text of a plain file that is not too large.
 fn read(path: &Path) -> Option<String> {
-    let metadata = std::fs::metadata(path).ok()?;
-    let bytes = (metadata.is_file() && metadata.len() <= MOST_BYTES).then(|| std::fs::read(path).ok())??;
-    Some(text(&bytes))
+    read_bounded(path, MOST_BYTES).map(|bytes| text(&bytes))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -69,16 +67,14 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// The sources in a PDB, by their paths.
-pub(crate) fn embedded(pdb: &[u8]) -> Vec<(String, String)> {
-    let Ok(pdb) = PortablePdb::parse(pdb) else { return Vec::new() };
+pub(crate) fn embedded(pdb: &Pdb) -> Vec<(String, String)> {
     let mut left = MOST_EMBEDDED;
-    let sources = pdb.get_embedded_sources().into_iter().flatten().flatten();
-    let read = |source: symbolic_ppdb::EmbeddedSource<'_>| {
-        let bytes = source.get_contents_bounded(Some(left.min(MOST_BYTES as usize))).ok()?;
+    let read = |document: u32| {
+        let bytes = pdb.embedded_source(document, left.min(MOST_BYTES as usize))?;
         left = left.saturating_sub(bytes.len());
-        Some((source.get_path().to_owned(), text(&bytes)))
+        Some((pdb.document(document)?, text(&bytes)))
     };
-    sources.filter_map(read).collect()
+    (1..=pdb.documents()).filter_map(read).collect()
 }
 
 #[cfg(test)]

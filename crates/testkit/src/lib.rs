@@ -17,6 +17,7 @@
 //!   [`panicking_agent`] an agent with a fault.
 //! - [`wait_for`] and its neighbours wait for events, and [`random_pause`] is a pause that can be repeated.
 //! - [`left_over`] says what an agent that was attached has left in a process.
+//! - [`single_file`] writes a program that holds its assemblies itself.
 //! - [`not_run`] says what a test can't check on this machine.
 //! - [`confine`] runs programs without powers, on a small disk, with small files.
 //! - [`fetched_runtime`], [`azmcp`] and [`from_pypi`] fetch what a test wants and the machine lacks.
@@ -40,6 +41,7 @@ mod runtimes;
 mod say;
 mod sdk;
 mod signals;
+mod single_file;
 mod wait;
 mod web;
 mod workspace;
@@ -57,6 +59,7 @@ pub use runtimes::{Runtime, each_runtime, each_web_runtime, fetched_runtime, run
 pub use say::{not_run, say};
 pub use sdk::Sdk;
 pub use signals::let_children_hear;
+pub use single_file::single_file;
 pub use wait::{pause, wait_for, wait_for_work, wait_until};
 pub use web::{Service, get, load};
 pub use workspace::{fixture, kit, scratch, target_folder, workspace_root};

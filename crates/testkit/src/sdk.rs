@@ -3,12 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use clrscope_dotnet::Version;
 use clrscope_dotnet::find::{self, versions_in};
 
-use crate::program::clean_environment;
+use crate::program::{clean_environment, run_within};
 use crate::workspace::kit;
+
+/// Longer than it takes to publish a program on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A C# compiler and the reference assemblies of .NET 8.
 #[derive(Debug, Clone)]
@@ -54,9 +58,44 @@ impl Sdk {
     /// The command that starts `dotnet`.
     pub(crate) fn host(&self) -> Command {
         let mut command = Command::new(self.root.join("dotnet"));
-        clean_environment(&mut command);
-        command.env("DOTNET_ROOT", &self.root);
+        self.lend_runtime(&mut command);
         command
+    }
+
+    /// Publishes a program of one source file as a single file, for the SDK's own runtime; `name.csproj` and the source lie in the
+    /// folder `app` of `place`, the program and its PDB in `out`. Nothing is fetched.
+    ///
+    /// # Panics
+    /// With what the SDK says, when it does not build.
+    pub fn publish_single_file(&self, place: &Path, name: &str, source: &str) -> PathBuf {
+        let framework = self.version.major;
+        for (path, text) in [
+            ("nuget.config".to_owned(), "<configuration><packageSources><clear/></packageSources></configuration>"),
+            (format!("app/{name}.csproj"), &single_file_project(framework)),
+            ("app/Program.cs".to_owned(), source),
+        ] {
+            let path = place.join(path);
+            path.parent().map(fs::create_dir_all).transpose().expect("a folder can be made");
+            fs::write(path, text).expect("a file can be written");
+        }
+        let mut publish = self.host();
+        publish.args(["publish", "-o", "../out", "-p:UseSharedCompilation=false"]).current_dir(place.join("app"));
+        publish
+            .env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
+            .env("DOTNET_CLI_HOME", place)
+            .env("DOTNET_NOLOGO", "1")
+            .env("DOTNET_CLI_TELEMETRY_OPTOUT", "1");
+        publish.env("NUGET_PACKAGES", place.join("packages")).env("MSBUILDDISABLENODEREUSE", "1");
+        let published = run_within(publish, PATIENCE);
+        assert_eq!(published.code(), 0, "{}", published.stdout_text());
+        assert!(!place.join(format!("out/{name}.dll")).exists(), "the assembly is in the program");
+        place.join("out").join(name)
+    }
+
+    /// Lets a command find the SDK's runtime, and no profiler.
+    pub fn lend_runtime(&self, command: &mut Command) {
+        clean_environment(command);
+        command.env("DOTNET_ROOT", &self.root);
     }
 
     /// The reference assemblies, sorted by name.
@@ -80,4 +119,15 @@ impl Sdk {
         all.sort();
         all
     }
+}
+
+/// A project without what would have to be fetched: the runtime is not in the program, and nothing looks for code that can't be there.
+fn single_file_project(framework: u32) -> String {
+    format!(
+        "<Project Sdk=\"Microsoft.NET.Sdk\"><PropertyGroup><OutputType>Exe</OutputType>\
+         <TargetFramework>net{framework}.0</TargetFramework><RuntimeIdentifier>linux-x64</RuntimeIdentifier>\
+         <PublishSingleFile>true</PublishSingleFile><SelfContained>false</SelfContained>\
+         <EnableSingleFileAnalyzer>false</EnableSingleFileAnalyzer><InvariantGlobalization>true</InvariantGlobalization>\
+         </PropertyGroup></Project>"
+    )
 }

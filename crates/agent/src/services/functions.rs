@@ -415,7 +415,7 @@ pub(crate) fn is_runtime_helper(name: &FunctionName) -> bool {
 
 /// Path of an assembly. One that lies in a single-file program has a name without a folder from the runtime: its path is where it would
 /// lie were it a file beside the program.
-fn beside_program(path: String) -> String {
+pub(crate) fn beside_program(path: String) -> String {
     let has_folder = Path::new(&path).parent().is_none_or(|folder| folder != Path::new(""));
     match process::executable().parent() {
         Some(folder) if !path.is_empty() && !has_folder => folder.join(path).to_string_lossy().into_owned(),

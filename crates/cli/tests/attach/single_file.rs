@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
 
 use clrscope_testkit::{self as testkit, Sdk};
 use serde_json::Value;
@@ -41,45 +40,13 @@ static class Program
 }
 "#;
 
-/// Longer than it takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(300);
-
-fn project(framework: u32) -> String {
-    format!(
-        "<Project Sdk=\"Microsoft.NET.Sdk\"><PropertyGroup><OutputType>Exe</OutputType>\
-         <TargetFramework>net{framework}.0</TargetFramework><RuntimeIdentifier>linux-x64</RuntimeIdentifier>\
-         <PublishSingleFile>true</PublishSingleFile><SelfContained>false</SelfContained>\
-         <EnableSingleFileAnalyzer>false</EnableSingleFileAnalyzer><InvariantGlobalization>true</InvariantGlobalization>\
-         </PropertyGroup></Project>"
-    )
-}
-
 #[test]
 fn a_program_of_a_single_file_is_listed_and_attached_to_as_any_other() {
     let Some(sdk) = Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };
     let place = TestFolder::new();
-    for (name, text) in [
-        ("nuget.config", "<configuration><packageSources><clear/></packageSources></configuration>".to_owned()),
-        ("app/alone.csproj", project(sdk.version.major)),
-        ("app/Program.cs", PROGRAM.to_owned()),
-    ] {
-        let path = place.file(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, text).expect("a file");
-    }
-    let with_runtime = |mut command: Command| {
-        command.env("DOTNET_ROOT", &sdk.root).env("DOTNET_CLI_HOME", place.path()).env("DOTNET_NOLOGO", "1");
-        command.env("DOTNET_CLI_TELEMETRY_OPTOUT", "1").env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
-        command.env("NUGET_PACKAGES", place.file("packages")).env("MSBUILDDISABLENODEREUSE", "1");
-        testkit::PROFILER_VARIABLES.iter().for_each(|name| _ = command.env_remove(name));
-        command
-    };
-    let mut publish = with_runtime(Command::new(sdk.root.join("dotnet")));
-    publish.args(["publish", "-o", "../out", "-p:UseSharedCompilation=false"]).current_dir(place.file("app"));
-    let published = testkit::run_within(publish, PATIENCE);
-    assert_eq!(published.code(), 0, "{}", published.stdout_text());
-    assert!(!place.file("out/alone.dll").exists(), "the assembly is in the program");
-    let server = Server::of(with_runtime(Command::new(place.file("out/alone"))));
+    let mut program = Command::new(sdk.publish_single_file(place.path(), "alone", PROGRAM));
+    sdk.lend_runtime(&mut program);
+    let server = Server::of(program);
     assert_eq!(listed(&place, server.pid)["entry_assembly"], "alone");
     let output = attach(&place, server.pid, "--duration 500ms -o alone.clrs").output().expect("the tool starts");
     assert!(output.status.success(), "{}", said(&output));

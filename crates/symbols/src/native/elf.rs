@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use clr_metadata::{MOST_BYTES, read_bounded};
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use super::demangled::demangled;
 use super::unwind_table::function_starts;
 use super::{NativeRange, Ranges, found};
-use crate::read_bounded;
 
 /// Name of the function that handlers of signals return to, in the C library's sources. The library is shipped without it.
 const SIGNAL_RETURN: &str = "__restore_rt";
@@ -22,7 +22,7 @@ pub fn library_symbols(path: &Path, build_id: &str, offsets: &[u32]) -> Vec<Nati
 }
 
 fn symbols_of(path: &Path, build_id: &str, offsets: &[u32]) -> Option<Vec<NativeRange>> {
-    let bytes = read_bounded(path)?;
+    let bytes = read_bounded(path, MOST_BYTES)?;
     let file: ElfFile64<'_> = ElfFile64::parse(&*bytes).ok()?;
     let own = file.build_id().ok().flatten().map(hexadecimal);
     if !build_id.is_empty() && own.is_some_and(|own| !own.eq_ignore_ascii_case(build_id)) {

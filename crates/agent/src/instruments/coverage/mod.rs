@@ -18,20 +18,20 @@ mod covered;
 mod options;
 mod probes;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::il::Edits;
 use clr_profiler::{
     AssemblyId, BodyWriter, BodyWriters, Callbacks, Events, FunctionId, MethodToWrite, ModuleId, ProfilerInfo, Token,
 };
-use clrscope_coverage::{self as plans, CounterPlan, MethodPlan};
+use clrscope_coverage::{self as plans, CounterPlan, Files, MethodPlan};
 use clrscope_recording::model::{CounterSums, LossReason, MethodHits};
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use crate::instrument::Instrument;
 use crate::services::context::Context;
 use crate::services::developer_log::{Level, log};
-use crate::services::functions::Functions;
+use crate::services::functions::{Functions, beside_program};
 use crate::services::helper::Task;
 
 use counters::Counters;
@@ -48,6 +48,8 @@ pub(crate) struct Coverage {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
     functions: Arc<Functions>,
+    /// Held while files are read, never while the runtime is asked.
+    files: Mutex<Files>,
     counters: &'static Counters,
     modules: Arc<CoveredModules>,
     writers: BodyWriters,
@@ -72,19 +74,21 @@ impl Coverage {
         if !is_of_file || (!self.functions.names_functions() && self.functions.is_framework_module(module, &about.path)) {
             return;
         }
-        let symbols = match plans::open(about.path.as_ref()) {
+        let path = beside_program(about.path);
+        let opened = plans::open(path.as_ref(), &mut self.files.lock().unwrap_or_else(PoisonError::into_inner));
+        let symbols = match opened {
             Ok(symbols) => symbols,
-            Err(why) => return log(Level::Info, || format!("coverage: {} is left out: {why}", about.path)),
+            Err(why) => return log(Level::Info, || format!("coverage: {path} is left out: {why}")),
         };
         let is_named = self.functions.names_functions();
         if !is_named && (symbols.is_test_project() || !symbols.has_sources()) {
-            return log(Level::Info, || format!("coverage: {} holds tests, or was written elsewhere", about.path));
+            return log(Level::Info, || format!("coverage: {path} holds tests, or was written elsewhere"));
         }
         let plans = symbols.methods().filter_map(|token| symbols.plan(token));
         let plans: Vec<_> =
             plans.filter(|plan| self.functions.passes_method(module, Token::new(plan.token))).collect();
         if plans.is_empty() {
-            return log(Level::Info, || format!("coverage: {} has no method to be covered", about.path));
+            return log(Level::Info, || format!("coverage: {path} has no method to be covered"));
         }
         let index = self.functions.module_index(module);
         let places: Vec<_> = plans.iter().map(|plan| symbols.counters(plan)).collect();
@@ -102,7 +106,7 @@ impl Coverage {
         };
         let methods: Vec<_> = plans.iter().zip(&places).map(record).collect();
         let Some(counters) = self.counters.take(&methods) else {
-            return self.refuse(&about.path, methods.len(), ["there is no room for the counters of any of its methods".into()]);
+            return self.refuse(&path, methods.len(), ["there is no room for the counters of any of its methods".into()]);
         };
         let probes = plans.iter().zip(places).zip(counters).map(|((plan, places), counters)| {
             (Token::new(plan.token), Arc::new(Probes::new(places.places, counters, self.counts_hits)))
@@ -114,7 +118,7 @@ impl Coverage {
         // as it was and use nothing of the method.
         match unsafe { self.writers.write_methods(module, &tokens) } {
             Ok(written) => {
-                log(Level::Info, || format!("coverage: {}: {} methods, {} refused", about.path, written.changed, written.refused.len()));
+                log(Level::Info, || format!("coverage: {}: {} methods, {} refused", path, written.changed, written.refused.len()));
                 for (method, _) in &written.refused {
                     self.modules.withdraw(module, *method);
                 }
@@ -123,11 +127,11 @@ impl Coverage {
                     let name = name.map_or_else(|_| format!("{:#x}", method.as_raw()), |name| name.signature);
                     format!("{name}: {error}")
                 });
-                self.refuse(&about.path, written.refused.len(), words);
+                self.refuse(&path, written.refused.len(), words);
             }
             Err(error) => {
                 self.modules.remove(module).iter().for_each(|module| module.withdraw());
-                self.refuse(&about.path, tokens.len(), [error.to_string()]);
+                self.refuse(&path, tokens.len(), [error.to_string()]);
             }
         }
     }
@@ -193,6 +197,7 @@ impl Instrument for Coverage {
             info: context.info.clone(),
             writer: context.writer,
             functions: Arc::clone(&context.functions),
+            files: Mutex::default(),
             counters: Box::leak(Box::new(Counters::create(context)?)),
             modules,
             writers,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// Obstacle to lines of a module. Displayed it is half a sentence behind the module's name and a colon.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Obstacle {
     /// The module is not on this machine.
     NoModule,

@@ -3,12 +3,12 @@
 //! The host's code holds a mark that is known, and in front of the mark the place of a list of files. The format is that of the
 //! .NET SDK's bundler, versions 2 (.NET 5) and 6 (.NET 6 and later).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use flate2::read::DeflateDecoder;
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 use crate::MOST_BYTES;
 
@@ -35,14 +35,20 @@ pub(crate) struct Bundles {
 impl Bundles {
     /// The file that would lie at `path` if the program in its folder were not a single file.
     pub(crate) fn read(&mut self, path: &Path) -> Option<Vec<u8>> {
-        let (folder, name) = (path.parent()?, path.file_name()?.to_str()?);
-        if !self.folders.contains_key(folder) {
-            if self.folders.len() == MOST_FOLDERS {
-                return None;
-            }
+        let name = path.file_name()?.to_str()?;
+        self.of(path.parent()?).iter().find_map(|bundle| bundle.read(name))
+    }
+
+    /// Paths that files in the single-file programs of a folder would have, in order.
+    pub(crate) fn paths_in(&mut self, folder: &Path) -> BTreeSet<PathBuf> {
+        self.of(folder).iter().flat_map(|bundle| bundle.files.keys()).map(|name| folder.join(name)).collect()
+    }
+
+    fn of(&mut self, folder: &Path) -> &[Bundle] {
+        if !self.folders.contains_key(folder) && self.folders.len() < MOST_FOLDERS {
             self.folders.insert(folder.to_owned(), programs(folder).filter_map(|path| Bundle::open(&path)).collect());
         }
-        self.folders.get(folder)?.iter().find_map(|bundle| bundle.read(name))
+        self.folders.get(folder).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
@@ -85,9 +91,10 @@ impl Bundle {
         file.seek(SeekFrom::Start(at)).ok()?;
         let mut list = Vec::new();
         file.take(MOST_OF_LIST).read_to_end(&mut list).ok()?;
-        Some(Self { path: path.to_owned(), files: List(&list).files()? })
+        Some(Self { path: path.to_owned(), files: files_of(&list)? })
     }
 
+    /// The file with a name, whole.
     fn read(&self, name: &str) -> Option<Vec<u8>> {
         let Place { offset, size, packed } = *self.files.get(name)?;
         let stored = if packed == 0 { size } else { packed };
@@ -96,12 +103,11 @@ impl Bundle {
         }
         let mut file = File::open(&self.path).ok()?;
         file.seek(SeekFrom::Start(offset)).ok()?;
-        let (stored, mut bytes) = (file.take(stored), Vec::new());
-        match packed {
-            0 => stored.take(size).read_to_end(&mut bytes),
-            _ => DeflateDecoder::new(stored).take(size).read_to_end(&mut bytes),
+        let mut bytes = Vec::new();
+        file.take(stored).read_to_end(&mut bytes).ok()?;
+        if packed > 0 {
+            bytes = decompress_to_vec_with_limit(&bytes, usize::try_from(size).ok()?).ok()?;
         }
-        .ok()?;
         (bytes.len() as u64 == size).then_some(bytes)
     }
 }
@@ -145,6 +151,16 @@ fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
         at += 1;
     }
     None
+}
+
+/// Places of files by their names, of a list of files; `None` where it is damaged or of a format that is not known.
+fn files_of(list: &[u8]) -> Option<HashMap<String, Place>> {
+    List(list).files()
+}
+
+/// Reads bytes as a list of files, for fuzzing.
+pub(crate) fn read_list(bytes: &[u8]) {
+    std::hint::black_box(files_of(bytes));
 }
 
 /// Rest of a list of files, to be read.
@@ -199,70 +215,29 @@ impl List<'_> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use std::fs;
-    use std::io::Write;
-    use std::os::unix::fs::PermissionsExt;
 
-    use flate2::Compression;
-    use flate2::write::DeflateEncoder;
+    use clrscope_testkit::single_file;
 
     use super::*;
-
-    /// A single-file program of these files, each deflated or not; `version` is that of the format.
-    pub(crate) fn bundle(version: u32, files: &[(&str, &[u8], bool)]) -> Vec<u8> {
-        let mut bytes = b"\x7fELF".to_vec();
-        // On the border of two blocks.
-        bytes.resize((1 << 20) - 5, 0xcc);
-        let place = bytes.len();
-        bytes.extend([0; 8]);
-        bytes.extend(MARK);
-        let mut entries = Vec::new();
-        for (name, content, is_deflated) in files {
-            let mut deflated = DeflateEncoder::new(Vec::new(), Compression::fast());
-            deflated.write_all(content).expect("written");
-            let deflated = deflated.finish().expect("finished");
-            entries.extend((bytes.len() as u64).to_le_bytes());
-            entries.extend((content.len() as u64).to_le_bytes());
-            if version >= 6 {
-                entries.extend((if *is_deflated { deflated.len() as u64 } else { 0 }).to_le_bytes());
-            }
-            entries.extend([1, name.len() as u8]);
-            entries.extend(name.bytes());
-            bytes.extend(if *is_deflated { &deflated } else { *content });
-        }
-        let list = bytes.len() as u64;
-        bytes[place..place + 8].copy_from_slice(&list.to_le_bytes());
-        for number in [version, 0, files.len() as u32] {
-            bytes.extend(number.to_le_bytes());
-        }
-        bytes.extend(*b"\x02id");
-        bytes.extend([0; 40]);
-        bytes.extend(entries);
-        bytes
-    }
-
-    /// Writes a program that can be executed.
-    pub(crate) fn put(path: &Path, bytes: &[u8]) {
-        fs::write(path, bytes).expect("written");
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("its mode");
-    }
 
     #[test]
     fn files_of_a_single_file_program_are_read_whole_or_not_at_all() {
         let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("program");
         let read = |name: &str| Bundles::default().read(&folder.path().join(name));
         for version in [2, 6] {
             let long = vec![7; 100_000];
-            let whole = bundle(version, &[("A.dll", &long, version == 6), ("B.dll", b"short", false)]);
-            put(&folder.path().join("program"), &whole);
+            single_file(&program, version, &[("A.dll", &long, version == 6), ("B.dll", b"short", false)]);
             assert_eq!((read("A.dll"), read("B.dll"), read("C.dll")), (Some(long), Some(b"short".to_vec()), None));
+            let whole = fs::read(&program).expect("the program");
             for length in (0..whole.len()).rev().step_by(whole.len() / 50) {
-                put(&folder.path().join("program"), &whole[..length]);
+                fs::write(&program, &whole[..length]).expect("written");
                 assert_eq!(read("B.dll").filter(|bytes| bytes != b"short"), None, "cut at {length}");
             }
         }
-        put(&folder.path().join("program"), &bundle(1, &[("B.dll", b"short", false)]));
+        single_file(&program, 1, &[("B.dll", b"short", false)]);
         assert_eq!(read("B.dll"), None, "a format that is not known");
     }
 }
