@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use clrscope_recording::model::{
     Activity, LossReason, Process, Sample, SamplingEngine, StackFrame, ThreadRole, ThreadState,
 };
-use clrscope_testkit::{Runtime, each_runtime, not_run};
+use clrscope_testkit::{Runtime, Service, each_runtime, not_run, scratch, wait_until};
 use support::{Run, assert_unchanged, record_with, under_agent};
 
 /// The samples of an instrument.
@@ -382,6 +382,41 @@ fn hostile_programs_are_unchanged_at_the_highest_rate() {
             let panics = process.losses.iter().any(|loss| loss.reason == LossReason::PanicCaught);
             assert!(!panics && !samples(process, "cpu").is_empty(), "{place}: {:?}", process.losses);
         }
+    });
+}
+
+/// Descriptors of a thread, by the files that they are of; empty once it is gone.
+fn descriptors(pid: u32, os_id: u32) -> Vec<String> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task/{os_id}/fd")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some(std::fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned())).collect()
+}
+
+/// A program that closed files by their numbers, and opened others, once found one of these closed by the draining thread, which had
+/// had a file of the system open under that number.
+#[test]
+fn what_the_draining_thread_opens_does_not_stand_in_the_programs_table() {
+    each_engine(|runtime, engine| {
+        let place = scratch();
+        let mut command = runtime.command(&clrscope_testkit::fixture("Sampled"));
+        command.args(["idle", "3"]);
+        under_agent(
+            &mut command,
+            &format!("cpu:rate=1000,engine={engine};wall:rate=1000"),
+            &place.path().join("r.clrs.d"),
+        );
+        let program = Service::start_silent(command);
+        let pid = program.id();
+        let own = |file: &String| file.contains("perf_event") || file.contains("schedstat");
+        let draining = || {
+            let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+            let threads = threads.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+            threads.filter(|&os_id| os_id != pid).find(|&os_id| descriptors(pid, os_id).iter().any(own))
+        };
+        wait_until("a table of its own", || {
+            draining().is_some_and(|os_id| !descriptors(pid, os_id).iter().any(|file| file.contains("pipe:")))
+        });
+        wait_until("a table without it", || !descriptors(pid, pid).iter().any(own));
+        program.stop("TERM");
     });
 }
 

@@ -6,4 +6,4 @@
 mod linux;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{clock, memory, process, signals, sockets, threads};
+pub(crate) use linux::{clock, descriptors, memory, process, signals, sockets, threads};

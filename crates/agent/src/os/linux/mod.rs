@@ -1,6 +1,7 @@
 //! Linux, with the C library of GNU.
 
 pub(crate) mod clock;
+pub(crate) mod descriptors;
 pub(crate) mod memory;
 pub(crate) mod process;
 pub(crate) mod signals;

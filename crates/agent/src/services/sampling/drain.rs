@@ -21,7 +21,7 @@ use super::targets::is_own;
 use super::walked::Touched;
 use super::{Sampler, State, lock};
 use crate::os::clock::{own_cpu_ns, process_cpu_ns};
-use crate::os::{process, threads};
+use crate::os::{descriptors, process, threads};
 use crate::services::code::CodeMap;
 
 /// Between two rounds, where threads need not be looked at more often.
@@ -92,6 +92,7 @@ impl Drain {
 
     /// Runs until the thread is told to end.
     pub(super) fn run(&mut self, thread: &OwnThread) {
+        self.leave_table_of_descriptors();
         if self.choice.kernel {
             self.frames.kernel_start = kernel_start();
         }
@@ -116,6 +117,13 @@ impl Drain {
         }
         self.stop();
         self.sampler.set_state(State::Ended);
+    }
+
+    /// Has descriptors apart from the program's from now on, where the system can.
+    fn leave_table_of_descriptors(&self) {
+        let mut own = self.engine.descriptors();
+        own.extend(self.kernel_time.iter().flat_map(KernelTime::descriptors));
+        lock(&self.sampler.left_open).extend(descriptors::keep_only(&own).into_iter().flatten());
     }
 
     fn round(&mut self) {

@@ -1,5 +1,6 @@
 //! The engines: perf events of the kernel, and timers with a signal.
 
+use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 
 use clrscope_recording::model::SamplingEngine;
@@ -120,6 +121,14 @@ impl Engine {
                 shared.is_on.store(is_on, Ordering::SeqCst);
             }
             Self::None => {}
+        }
+    }
+
+    /// Descriptors that the engine has open.
+    pub(super) fn descriptors(&self) -> Vec<RawFd> {
+        match self {
+            Self::Perf(events) => events.descriptors(),
+            Self::Timers(_) | Self::None => Vec::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::os::fd::RawFd;
 
 use super::os::task::Task;
 use crate::os::threads::is_among;
@@ -40,6 +41,11 @@ impl KernelTime {
             threads.insert(first, account);
         }
         Self { interval_ns, passed_over, threads }
+    }
+
+    /// Descriptors that are open.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.threads.values().map(|account| account.task.descriptor())
     }
 
     /// A sample of a thread was recorded.

@@ -51,6 +51,7 @@ use runtime_work::{RuntimeWork, Work};
 use targets::Targets;
 use type_loads::TypeLoads;
 
+use crate::os::descriptors::Copied;
 use crate::services::code::{CodeFeed, CodeMap};
 use crate::services::developer_log::{Level, log};
 use crate::services::helper::{HelperHandle, Task};
@@ -116,6 +117,7 @@ impl SharedSampler {
             type_loads: TypeLoads::default(),
             uses_signals: AtomicBool::new(false),
             state: AtomicU8::new(State::On as u8),
+            left_open: Mutex::default(),
             begun: Once::new(),
         };
         // Callbacks come even after the end, so the sampler is never freed.
@@ -154,6 +156,8 @@ pub(crate) struct Sampler {
     /// Samples are taken by signals.
     uses_signals: AtomicBool,
     state: AtomicU8,
+    /// Descriptors of the draining thread that stand in the program's table, too, and are to be closed there.
+    left_open: Mutex<Vec<Copied>>,
     begun: Once,
 }
 
@@ -261,6 +265,7 @@ impl Task for SamplerTask {
             // A refusal shows when a sample finds no room, and is counted there.
             let _ = store.keep_ahead();
         }
+        lock(&self.0.left_open).drain(..).for_each(Copied::close);
     }
 
     fn write_out(&mut self) {
@@ -281,8 +286,8 @@ impl Task for SamplerTask {
     }
 }
 
-fn lock(targets: &Mutex<Targets>) -> MutexGuard<'_, Targets> {
-    targets.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Callbacks for Sampler {

@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
 use std::ops::RangeInclusive;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -159,6 +159,11 @@ impl PerfEvents {
             // SAFETY: takes no argument that is an address.
             unsafe { libc::ioctl(ring.event.as_raw_fd(), request as libc::Ioctl, 0) };
         }
+    }
+
+    /// The descriptors of the events.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        self.rings.iter().map(|ring| ring.event.as_raw_fd()).collect()
     }
 
     /// Gives every sample that is there to `take`; how many the kernel had to drop.

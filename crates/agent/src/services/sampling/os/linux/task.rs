@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::ops::Range;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 
 use clr_profiler::internals::CurrentStack;
@@ -43,6 +44,11 @@ impl Task {
     /// The files of a thread; `None` once it is gone.
     pub(crate) fn open(os_id: u32) -> Option<Self> {
         Some(Self { os_id, schedule: File::open(format!("/proc/self/task/{os_id}/schedstat")).ok()? })
+    }
+
+    /// The descriptor that is kept open.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.schedule.as_raw_fd()
     }
 
     /// Times of the thread; `None` once it is gone.
