@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// A descriptor that stands in the process's table as well as in that of a thread.
 pub(crate) struct Copied {
     number: RawFd,
-    /// What the descriptor is of, as the system writes it.
+    /// File of the descriptor, as the system writes it.
     file: PathBuf,
 }
 
