@@ -5,6 +5,9 @@ use std::fmt;
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::model::{Process, Recording};
 
+/// The option of probes, as on the command line.
+const PROBE: &str = "--probe";
+
 /// A pattern that matched nothing in any process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnmatchedPattern {
@@ -16,12 +19,21 @@ pub struct UnmatchedPattern {
     pub nearest: Vec<String>,
 }
 
+impl UnmatchedPattern {
+    /// Whether it chooses methods that are to be probed, which is known when an assembly is loaded; whatever else functions are chosen
+    /// for is known when they run.
+    #[must_use]
+    pub fn is_probe(&self) -> bool {
+        self.option == PROBE
+    }
+}
+
 impl fmt::Display for UnmatchedPattern {
     /// `--include '[App]*' matched nothing`, in words that say what it could have matched.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.option {
             "--redact" => "no argument or field that was recorded",
-            "--probe" => "no method of an assembly that was loaded",
+            PROBE => "no method of an assembly that was loaded",
             _ => "no function that ran",
         };
         write!(f, "{} '{}' matched {what}", self.option, self.pattern)?;
@@ -43,7 +55,7 @@ pub fn unmatched_patterns(recording: &Recording) -> Vec<UnmatchedPattern> {
     let names = request.redact.iter().map(|text| Glob::new(text).as_str().to_owned());
     let all = include.iter().map(|pattern| ("--include", pattern.as_str().to_owned()));
     let all = all.chain(exclude.iter().map(|pattern| ("--exclude", pattern.as_str().to_owned())));
-    let all = all.chain(request.probes.iter().map(|pattern| ("--probe", pattern.as_str().to_owned())));
+    let all = all.chain(request.probes.iter().map(|pattern| (PROBE, pattern.as_str().to_owned())));
     let all = all.chain(names.map(|name| ("--redact", name)));
     let has_matched = |(option, pattern): &(&'static str, String)| {
         let word = word(option, pattern);

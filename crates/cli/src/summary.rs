@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use clrscope_analysis::{Program, Query, own_programs, stack_overflows, summary, unmatched_patterns};
+use clrscope_analysis::{Program, Query, UnmatchedPattern, own_programs, stack_overflows, summary, unmatched_patterns};
 use clrscope_contract::instruments::first_view;
 use clrscope_contract::request::Glob;
 use clrscope_recording::model::{LossReason, Process, Recording, Remark, RemarkKind};
@@ -76,6 +76,12 @@ pub(crate) fn of(path: &Path, limited: bool, quiet: bool) {
 /// Patterns that matched nothing, a line each.
 pub(crate) fn say_unmatched(recording: &Recording) {
     unmatched_patterns(recording).iter().for_each(|unmatched| say(&one_line(format!("clrscope: {unmatched}"))));
+}
+
+/// Probes that match nothing so far, a line each: assemblies that are loaded later may have what they mean.
+pub(crate) fn say_unmatched_probes(recording: &Recording) {
+    let unmatched = unmatched_patterns(recording).into_iter().filter(UnmatchedPattern::is_probe);
+    unmatched.for_each(|one| say(&one_line(format!("clrscope: {one}"))));
 }
 
 /// Says which bound kept the recording from growing: from then on it says less than the program did.

@@ -9,7 +9,9 @@ Examples:
   clrscope ps
   clrscope ps --format json
 
-The column 'agent' says whether clrscope's library is in the process, also since an earlier attach.";
+The column 'agent' says whether clrscope's library is in the process, also since an earlier attach.
+'sleeps' is an agent that the runtime does not let go since it had probes: it records nothing until
+the next attach wakes it. JSON has that as 'agent_sleeps'.";
 
 /// List the .NET processes of this machine
 #[derive(Debug, Args)]

@@ -11,6 +11,12 @@ use clrscope_contract::waking::{self, Answer};
 use super::target::explained;
 use crate::errors::{Failure, reason};
 
+/// Whether an agent sleeps in the process. Nothing is said to it: its socket is there while it sleeps, and no longer. One that a process left
+/// behind has a name of its own, which ends with the start of that process.
+pub(crate) fn sleeps(process: &Process) -> bool {
+    process.socket(waking::SOCKET).is_ok_and(|socket| socket.is_some())
+}
+
 /// Has the agent that sleeps in the process begin what `request` asks for, `patience` at the longest for an answer; `false` where none sleeps.
 ///
 /// # Errors

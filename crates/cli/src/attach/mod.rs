@@ -5,7 +5,7 @@
 //! 3. [`recording`] has the runtime load the agent, or wakes one that [sleeps](asleep) there, waits for the end, and sees to it that the agent leaves.
 //! 4. [`refusal`] says what a runtime's refusal means.
 
-mod asleep;
+pub(crate) mod asleep;
 mod place;
 mod recording;
 mod refusal;

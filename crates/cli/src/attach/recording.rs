@@ -24,6 +24,7 @@ use crate::launch::Signals;
 use crate::output::{self, RecordingPath, Start};
 use crate::progress::Progress;
 use crate::session::{finish, keep_agent_logs};
+use crate::summary;
 use crate::terminal::say;
 use crate::viewer::{self, Viewer};
 
@@ -55,6 +56,8 @@ pub(crate) struct AttachPlan<'a> {
     pub(crate) force: bool,
     /// Show how it goes, on a terminal.
     pub(crate) progress: bool,
+    /// Print nothing but errors.
+    pub(crate) quiet: bool,
     /// End of the recording.
     pub(crate) until: Until,
     /// Serve the page of the recording while it grows.
@@ -104,6 +107,9 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<Attached, Failure> {
     session.attach(&plan, &is_interrupted).inspect_err(|_| session.discard())?;
     if plan.progress {
         say(&format!("clrscope: attached to process {}, recording to {}", process.pid(), shown(&session.place.file)));
+    }
+    if !plan.quiet {
+        session.say_unmatched_probes(&plan.request);
     }
     if plan.view {
         // Without a page the recording is as good.
@@ -207,6 +213,18 @@ impl Session {
                 return Err(refused(process, &error, &self.place.folder));
             }
             thread::park_timeout(LOOK_EVERY);
+        }
+    }
+
+    /// Says which patterns of probes match no method of what the program has loaded: who misspelt one learns it now, not at the
+    /// end of a long recording.
+    fn say_unmatched_probes(&self, request: &Request) {
+        if request.probes.is_empty() {
+            return;
+        }
+        // What can't be read now is said at the end.
+        if let Ok(recording) = clrscope_recording::open(&self.place.folder) {
+            summary::say_unmatched_probes(&recording);
         }
     }
 

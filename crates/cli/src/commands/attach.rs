@@ -41,6 +41,7 @@ pub(crate) fn perform(options: AttachOptions) -> Result<(), Failure> {
         output: options.output,
         force: options.force,
         progress: !options.quiet && messages_on_terminal(),
+        quiet: options.quiet,
         until: Until::End,
         view: options.view,
     })?;

@@ -84,6 +84,7 @@ fn into_own(options: &HeapOptions) -> Result<(), Failure> {
         output,
         force,
         progress: !quiet && messages_on_terminal(),
+        quiet,
         until: Until::Snapshot,
         view: false,
     })?;

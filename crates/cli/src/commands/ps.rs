@@ -7,6 +7,7 @@ use clr_diagnostics::{Error, Process, ProcessInfo, processes};
 use serde_json::{Value, json};
 
 use crate::agent_file::LIBRARY;
+use crate::attach::asleep;
 use crate::errors::{Failure, one_line};
 use crate::terminal::width;
 
@@ -26,6 +27,8 @@ struct Row {
     asked: Result<ProcessInfo, Error>,
     /// Whether our agent's library is mapped; `None` where nobody may look.
     has_agent: Option<bool>,
+    /// Whether an agent sleeps in it, since it had probes: the next attach wakes it.
+    is_asleep: bool,
 }
 
 /// Prints the processes.
@@ -45,7 +48,8 @@ impl Row {
         };
         let is_agent = |files: Vec<std::path::PathBuf>| files.iter().any(|file| file.ends_with(LIBRARY));
         let has_agent = process.mapped_files().map(is_agent).ok();
-        Self { process, asked, has_agent }
+        let is_asleep = has_agent == Some(true) && asleep::sleeps(&process);
+        Self { process, asked, has_agent, is_asleep }
     }
 
     fn runtime(&self) -> Option<&str> {
@@ -71,6 +75,7 @@ impl Row {
 
     fn agent(&self) -> &'static str {
         match self.has_agent {
+            Some(true) if self.is_asleep => "sleeps",
             Some(true) => "yes",
             Some(false) => "no",
             None => "?",
@@ -97,6 +102,7 @@ fn as_json(rows: &[Row]) -> Value {
             "entry_assembly": row.entry_assembly(),
             "command": row.process.command_line(),
             "agent": row.has_agent,
+            "agent_sleeps": row.has_agent.map(|_| row.is_asleep),
             "obstacle": row.obstacle(),
         })
     };

@@ -11,7 +11,7 @@ use clrscope_testkit::{self as testkit, Runtime};
 use serde_json::Value;
 
 use crate::common::TestFolder;
-use crate::server::{Server, attach, kill, recorded, refused, said, some_runtime, thrown};
+use crate::server::{Server, attach, kill, listed, recorded, refused, said, some_runtime, thrown};
 
 /// Calls of the method for each line that the program is given.
 const BATCH: u64 = 2_000_000;
@@ -261,6 +261,71 @@ fn a_pattern_that_matches_no_method_leaves_the_program_as_it_was() {
         recorded(&place, server.pid, "-i exceptions --duration 200ms", "a.clrs");
         assert_eq!(server.left_over(), BTreeSet::new());
         server.end();
+    });
+}
+
+/// One pattern of three is misspelt: that is said while the recording goes on, once to a program whose runtime loads the agent and once to
+/// one in which it sleeps; not to who wants nothing but errors. The others match in different modules, all of which are looked at.
+#[test]
+fn a_pattern_that_matches_no_method_beside_others_that_do_is_said_at_once() {
+    testkit::each_runtime(|runtime| {
+        let (place, counter) = (TestFolder::new(), Counter::start(runtime));
+        let probes = format!("--probe [System.Private.CoreLib]System.String::Concat --probe {}", counter.method());
+        let expected = "clrscope: --probe 'Counter.Program::Stepp' matched no method of an assembly that was loaded; \
+                        did you mean 'Counter.Program::Step'?\n";
+        for name in ["a.clrs", "b.clrs"] {
+            let (began, longest) = (Instant::now(), Duration::from_secs(120));
+            let line = format!("{probes} --probe Counter.Program::Stepp -o {name} --duration 120s");
+            let launched = attach(&place, counter.pid(), &line).stderr(Stdio::piped()).spawn();
+            let mut launcher = launched.expect("the tool starts");
+            let mut said = BufReader::new(launcher.stderr.take().expect("a pipe"));
+            let mut line = String::new();
+            said.read_line(&mut line).expect("a line");
+            assert_eq!(line, expected, "{name} on {}", runtime.version);
+            assert!(launcher.try_wait().expect("it can be asked").is_none(), "it still records");
+            assert!(began.elapsed() < longest, "not at the end: {:?}", began.elapsed());
+            kill(launcher.id(), "INT");
+            let mut rest = String::new();
+            std::io::Read::read_to_string(&mut said, &mut rest).expect("text");
+            assert!(launcher.wait().expect("it ends").success() && rest.contains(expected), "as ever: {rest}");
+            counter.assert_asleep(&format!("{name} on {}", runtime.version));
+        }
+        let line = format!("{probes} --probe Counter.Program::Stepp -o c.clrs --duration 200ms --quiet");
+        let output = attach(&place, counter.pid(), &line).output().expect("the tool starts");
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", said(&output));
+        counter.end();
+    });
+}
+
+/// Lists the process while its agent records, while it sleeps, and while it records once more.
+#[test]
+fn ps_tells_an_agent_that_sleeps_from_one_that_records() {
+    testkit::each_runtime(|runtime| {
+        let (place, mut counter) = (TestFolder::new(), Counter::start(runtime));
+        let pid = counter.pid().to_string();
+        let column = || {
+            let text = String::from_utf8_lossy(&place.run("ps").stdout).into_owned();
+            let mut rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let heads = rows.next().expect("heads");
+            // An uptime has several words, so the column is looked for from the program's name on.
+            assert_eq!(&heads[3..5], ["agent", "program"], "{text}");
+            let row = rows.find(|row| row.first() == Some(&pid.as_str())).unwrap_or_else(|| panic!("{pid} in {text}"));
+            let program = row.iter().position(|word| *word == "Counter").expect("its name");
+            row[program - 1].to_owned()
+        };
+        assert_eq!((column().as_str(), &listed(&place, counter.pid())["agent_sleeps"]), ("no", &false.into()));
+        for name in ["a.clrs", "b.clrs"] {
+            let (launcher, _) = attached(&place, &mut counter, name);
+            let row = listed(&place, counter.pid());
+            assert_eq!((&row["agent"], &row["agent_sleeps"]), (&true.into(), &false.into()), "{row:#}");
+            assert_eq!(column(), "yes");
+            kill(launcher.id(), "INT");
+            assert!(launcher.wait_with_output().expect("it ends").status.success());
+            let row = listed(&place, counter.pid());
+            assert_eq!((&row["agent"], &row["agent_sleeps"]), (&true.into(), &true.into()), "{row:#}");
+            assert_eq!(column(), "sleeps");
+        }
+        counter.end();
     });
 }
 
