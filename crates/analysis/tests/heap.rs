@@ -208,7 +208,7 @@ fn growth_between_snapshots_is_found_with_what_holds_it() {
     // Who holds what came, whichever elements these are.
     let held = orders.held_by.as_ref().expect("a holder");
     assert_eq!((held.objects, held.bytes), (2_000, 64_000));
-    assert_eq!(held.label, "static field Shop.Program.cache -> Cache.items -> List<Shop.Order>._items -> Order[][0]");
+    assert_eq!(held.label(), "static field Shop.Program.cache -> Cache.items -> List<Shop.Order>._items -> Order[][0]");
     assert!(changes(3, 1).rows.iter().all(|row| row.growth()[1] <= 0 && row.held_by.is_none()));
     assert!(changes(2, 2).rows.is_empty());
     let summary = heap_summary(&Heaps::of(&recording), &HeapQuery::default()).unwrap();

@@ -18,6 +18,7 @@
 
 mod native;
 mod sources;
+mod statics;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,8 @@ pub struct SourceLine {
 pub struct Lines {
     /// The symbols by the module's path, or what keeps the module from having any.
     modules: HashMap<PathBuf, Result<Symbols, Obstacle>>,
+    /// The modules themselves, of those whose code was searched; `None` where one can't be read.
+    assemblies: HashMap<PathBuf, Option<Assembly>>,
     files: Files,
 }
 
@@ -101,6 +104,19 @@ impl Lines {
             self.modules.insert(module.to_owned(), symbols);
         }
         Some((self.modules.get_mut(module)?.as_mut().ok()?, row))
+    }
+
+    /// The line that gives a static field what it holds, in the module at the path `module` that declares it: the line of its declaration
+    /// where it has an initializer, otherwise the first that sets it, or adds a handler to an event. `field` is its name as C# writes it,
+    /// `Shop.Cache<string>.items`. `None` where the module has no such field, or no such line.
+    pub fn static_field(&mut self, module: impl AsRef<Path>, field: &str) -> Option<SourceLine> {
+        let module = module.as_ref();
+        if !self.assemblies.contains_key(module) {
+            let read = self.files.read(module).and_then(|image| Assembly::read(image).ok());
+            self.assemblies.insert(module.to_owned(), read);
+        }
+        let places = statics::places(self.assemblies.get(module)?.as_ref()?, field);
+        places.into_iter().find_map(|(method, offset)| self.find(module, method, offset))
     }
 
     /// Obstacle to lines of the module at the path `module`; `None` where it has lines, or none were asked for.
@@ -173,6 +189,36 @@ mod tests {
         assert_eq!(lines.find(&module, 0x0600_0001, 0), None);
         let words = lines.obstacle(&module).expect("an obstacle").to_string();
         assert!(words.contains("is of another build"), "{words}");
+    }
+
+    /// Line of a fixture's source that holds `text`, from 1.
+    fn line_with(source: &str, text: &str) -> u32 {
+        let at = source.lines().position(|line| line.contains(text));
+        at.unwrap_or_else(|| panic!("no line with {text:?}")) as u32 + 1
+    }
+
+    /// The lines are found in the source by their text. An event is a field without code that has lines: its line is where a handler is added.
+    #[test]
+    fn static_fields_have_the_lines_that_give_them_what_they_hold() {
+        let module = clrscope_testkit::fixture("Holders");
+        let place = clrscope_testkit::workspace_root().join("dotnet/fixtures/Holders/Holders.cs");
+        let source = std::fs::read_to_string(place).expect("the source");
+        let mut lines = Lines::default();
+        for (field, text) in [
+            ("Holders.Program.Handles", "List<GCHandle> Handles = new()"),
+            ("Holders.Cache.Items", "Items { get; } = new()"),
+            ("Holders.Store<Holders.Order>.Kept", "Kept = [new()"),
+            ("Holders.Program.pairs", "private static Pair[] pairs = []"),
+            ("Holders.Publisher.Changed", "Publisher.Changed +="),
+        ] {
+            let found = lines.static_field(&module, field).unwrap_or_else(|| panic!("no line of {field}"));
+            assert!(found.file.ends_with("Holders.cs"), "{field}: {found:?}");
+            assert_eq!(found.line, line_with(&source, text), "{field}");
+        }
+        for nothing in ["Holders.Program.Nothing", "Holders.Nobody.Items", "Items", ""] {
+            assert_eq!(lines.static_field(&module, nothing), None, "{nothing}");
+        }
+        assert_eq!(lines.static_field("/nonexistent/Holders.dll", "Holders.Cache.Items"), None);
     }
 
     /// A single-file program has its modules behind the host's code, and its PDB there, or beside it.

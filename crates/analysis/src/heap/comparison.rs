@@ -45,12 +45,30 @@ pub struct HeapChange {
 /// A way in which more objects of a type are held than before, in the mean of the recordings of each side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrownWay {
-    /// The way in a line: the root, then each object with what leads on.
-    pub label: String,
+    /// The root in words: `static field Shop.Cache.items`.
+    pub root: String,
+    /// Name of the static field that the root is, see [`WayRoot::static_field`](crate::WayRoot::static_field).
+    pub static_field: Option<Arc<str>>,
+    /// Each object on the way with what leads on, as it stands behind the root.
+    pub steps: String,
     /// Objects that are held in this way now, less those that were before.
     pub objects: i64,
     /// Bytes of the objects, less those before.
     pub bytes: i64,
+}
+
+impl GrownWay {
+    /// Nothing that is held yet, in the way of these objects.
+    fn of(way: &HeapWay<'_>) -> Self {
+        let static_field = way.static_field().map(Arc::from);
+        Self { root: way.root_label(), static_field, steps: way.steps_label(), objects: 0, bytes: 0 }
+    }
+
+    /// The way in a line: the root, then each object with what leads on.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("{}{}", self.root, self.steps)
+    }
 }
 
 /// Two snapshots, or sets of snapshots, side by side.
@@ -169,13 +187,13 @@ impl<'s, 'a> Side<'s, 'a> {
     }
 
     /// Objects and bytes by type and way, however the elements are numbered that it comes by.
-    fn sums(&self, wanted: &FxHashSet<Arc<str>>) -> FxHashMap<(String, String), (Held, String)> {
+    fn sums(&self, wanted: &FxHashSet<Arc<str>>) -> FxHashMap<(String, String), (Held, GrownWay)> {
         let mut sums = FxHashMap::default();
         self.each(|heap| {
             for way in ways_to(heap, |class| wanted.contains(&heap.loaded.classes().name(class))) {
                 let key = (way.type_name().to_owned(), way.shape());
-                let (sum, _): &mut (Held, String) =
-                    sums.entry(key).or_insert_with(|| (Held::default(), HeapWay::label(&way)));
+                let (sum, _): &mut (Held, GrownWay) =
+                    sums.entry(key).or_insert_with(|| (Held::default(), GrownWay::of(&way)));
                 sum.objects = sum.objects.saturating_add(way.objects);
                 sum.bytes = sum.bytes.saturating_add(way.bytes);
             }
@@ -201,15 +219,16 @@ fn find_holders(rows: &mut [HeapChange], [before, after]: &[Side<'_, '_>; 2]) {
     let wanted: FxHashSet<Arc<str>> = grown.iter().map(|row| row.type_name.clone()).collect();
     let (now, then) = (after.sums(&wanted), before.sums(&wanted));
     let mut best: FxHashMap<String, GrownWay> = FxHashMap::default();
-    for (key, (sum, label)) in now {
+    for (key, (sum, way)) in now {
         let known = then.get(&key).map(|(sum, _)| *sum).unwrap_or_default();
         // Of each recording in the mean.
         let more = |now: u64, then: u64| {
             let [now, then] = [(now, after), (then, before)].map(|(sum, side)| sum / side.chosen.len().max(1) as u64);
             now.wrapping_sub(then) as i64
         };
-        let way = GrownWay { label, objects: more(sum.objects, known.objects), bytes: more(sum.bytes, known.bytes) };
-        let is_more = |other: &GrownWay| (way.bytes, &other.label) > (other.bytes, &way.label);
+        let (objects, bytes) = (more(sum.objects, known.objects), more(sum.bytes, known.bytes));
+        let way = GrownWay { objects, bytes, ..way };
+        let is_more = |other: &GrownWay| (way.bytes, other.label()) > (other.bytes, way.label());
         if way.bytes > 0 && best.get(&key.0).is_none_or(is_more) {
             best.insert(key.0, way);
         }

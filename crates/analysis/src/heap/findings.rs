@@ -104,6 +104,13 @@ fn root_label(root: &WayRoot<'_>) -> String {
 }
 
 impl WayRoot<'_> {
+    /// Name of the static field that the root is, one per thread included, as C# writes it: `Shop.Cache<string>.items`.
+    #[must_use]
+    pub fn static_field(&self) -> Option<&str> {
+        let is_static = matches!(self.kind, RootKind::Static | RootKind::ThreadStatic) && !self.name.is_empty();
+        is_static.then_some(&*self.name)
+    }
+
     /// The root in words: `static field Shop.Cache.items`.
     #[must_use]
     pub fn label(&self) -> String {
@@ -127,21 +134,34 @@ impl HeapWay<'_> {
     /// The way in a line: the root, then each object with what leads on, without the last one's name.
     #[must_use]
     pub fn label(&self) -> String {
-        self.line(WayPlace::label)
+        self.root_label() + &self.steps_label()
+    }
+
+    /// The way behind the root in [`label`](Self::label).
+    #[must_use]
+    pub fn steps_label(&self) -> String {
+        self.steps_with(WayPlace::label)
+    }
+
+    /// Name of the static field that the way begins at, see [`WayRoot::static_field`].
+    #[must_use]
+    pub fn static_field(&self) -> Option<&str> {
+        self.root.as_ref()?.static_field()
     }
 
     /// The way in a line, the same for all that differ in the numbers of elements alone.
     #[must_use]
     pub fn shape(&self) -> String {
-        self.line(|place| match place {
+        let steps = self.steps_with(|place| match place {
             WayPlace::Index(_) => "[]".to_owned(),
             WayPlace::FieldOfElement(_, name) => format!("[].{name}"),
             other => other.label(),
-        })
+        });
+        self.root_label() + &steps
     }
 
-    fn line(&self, of: impl Fn(&WayPlace) -> String) -> String {
-        let mut text = self.root_label();
+    fn steps_with(&self, of: impl Fn(&WayPlace) -> String) -> String {
+        let mut text = String::new();
         for pair in self.steps.windows(2) {
             let again = if pair[1].repeats { " (again and again)" } else { "" };
             let _ = write!(text, " -> {}{}{again}", short(&pair[0].type_name), of(&pair[1].place));

@@ -95,6 +95,45 @@ fn a_snapshot_of_a_running_program_is_taken_twice_and_the_program_is_left() {
     });
 }
 
+/// Standard output of a command that succeeds.
+fn shown(place: &TestFolder, arguments: &str) -> String {
+    let output = place.run(arguments);
+    assert!(output.status.success(), "{}", said(&output));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Line of the fixture's source that holds `text`, from 1.
+fn line_with(text: &str) -> usize {
+    let source = testkit::workspace_root().join("dotnet/fixtures/Holders/Holders.cs");
+    let source = std::fs::read_to_string(source).expect("the source");
+    1 + source.lines().position(|line| line.contains(text)).unwrap_or_else(|| panic!("no line with {text:?}"))
+}
+
+/// The head said that a program which ran on had run for as long as it was looked at, both sides of a comparison began with "Snapshot 1 of 1",
+/// and collections alone were said to be made without calls. Who holds objects was told without the line.
+#[test]
+fn first_screens_say_what_was_watched_which_snapshot_is_which_and_the_line_that_holds() {
+    testkit::each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let mut program = start(runtime, &place);
+        for command in ["heap PID -o one.clrs", "heap PID -o two.clrs", "attach PID -i gc --duration 300ms -o gc.clrs"]
+        {
+            shown(&place, &command.replace("PID", &program.id().to_string()));
+        }
+        std::fs::write(place.file("end"), "").expect("a file");
+        assert!(program.wait().expect("it ends").success());
+        let first = shown(&place, "report one.clrs");
+        assert!(first.contains("\nwatched ") && !first.contains("\nran "), "{first}");
+        let cache = format!("static field Holders.Cache.Items (Holders.cs:{})", line_with("Items { get; } = new()"));
+        assert!(first.contains(&cache), "{cache} is not in\n{first}");
+        let changes = shown(&place, "diff one.clrs two.clrs --view heap");
+        let words = ["Before: Snapshot at ", "After: Snapshot at "].map(|word| changes.matches(word).count());
+        assert_eq!(words, [1, 1], "{changes}");
+        let collections = shown(&place, "report gc.clrs");
+        assert!(!collections.contains("calls"), "{collections}");
+    });
+}
+
 /// Complete snapshots in all recordings of a folder.
 fn snapshots(place: &TestFolder) -> usize {
     let files = std::fs::read_dir(place.path()).expect("the folder").flatten().map(|entry| entry.path());

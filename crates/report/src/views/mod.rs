@@ -123,7 +123,7 @@ fn no_functions(conditions: &Conditions<'_>) -> String {
             .to_owned();
     }
     match first_view(conditions.instruments) {
-        Some(view) => format!("This recording was made without 'calls': it has no functions; see --view {view}."),
+        Some(view) => format!("This recording has no functions; see --view {view}."),
         None => nothing("function"),
     }
 }

@@ -47,7 +47,7 @@ impl Fact {
 
 /// The facts about a recording, in the order in which text has them.
 pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
-    let mut facts = vec![Fact::new("ran", ran(recording))];
+    let mut facts = vec![run(recording)];
     facts.extend(parts(recording));
     processes(&mut facts, recording, &conditions.processes);
     if !conditions.recorded.is_empty() {
@@ -170,8 +170,13 @@ fn times(number: u64) -> String {
     if number == 1 { "once".to_owned() } else { format!("{} times", count(number)) }
 }
 
-/// Line of the run: how long it took, since when, and how it ended.
-pub(super) fn ran(recording: &Recording) -> String {
+/// Fact about the run: how long it took, since when, and how it ended. A program that ran on was watched for that time: how long it
+/// runs nobody knows.
+pub(super) fn run(recording: &Recording) -> Fact {
+    Fact::new(if ran_on(recording) { "watched" } else { "ran" }, ran(recording))
+}
+
+fn ran(recording: &Recording) -> String {
     let run = &recording.run;
     let started = jiff::Timestamp::from_nanosecond(i128::from(run.started_unix_ns)).unwrap_or_default();
     let end = match run.exit {

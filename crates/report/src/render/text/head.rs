@@ -5,7 +5,7 @@ use clrscope_analysis::{Conditions, ProcessConditions, Program, own_programs};
 use clrscope_contract::instruments::DEFAULT;
 use clrscope_recording::model::Recording;
 
-use super::facts::{self, Fact, SAMPLED, ran, runtime};
+use super::facts::{self, Fact, SAMPLED, runtime};
 use super::names::{columns, shortened};
 use super::one_line;
 use super::units::{count, share};
@@ -23,7 +23,8 @@ pub(super) fn head(recording: &Recording, conditions: &Conditions<'_>, width: us
     if verbose {
         head.text.push_str(&facts(&facts::facts(recording, conditions), width));
     } else {
-        head.line("ran", &ran(recording));
+        let run = facts::run(recording);
+        head.line(run.key, &run.text);
         facts::parts(recording).into_iter().for_each(|fact| head.line(fact.key, &fact.text));
         head.processes(recording, &conditions.processes);
         let given = recording.run.given.text();

@@ -9,6 +9,7 @@ use clrscope_analysis::{
 };
 use clrscope_recording::model::Recording;
 
+use super::fields::FieldLines;
 use super::frame::{Frame, HeapRows, OF_TWO, OfSnapshots, Refusals, answer, heap_query, heap_view};
 use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -67,12 +68,13 @@ struct ChangeEntry<'a> {
 }
 
 impl<'a> ChangeEntry<'a> {
-    fn new(change: &'a HeapChange) -> Self {
+    fn new(change: &'a HeapChange, fields: &mut FieldLines<'_>) -> Self {
         let line = |way: &GrownWay| {
+            let held_by = fields.grown_way(way);
             let size = bytes(way.bytes.unsigned_abs());
             match way.objects {
-                0 => format!("{size} more, held by {}", way.label),
-                more => format!("{} with {size}, held by {}", signed(more, count), way.label),
+                0 => format!("{size} more, held by {held_by}"),
+                more => format!("{} with {size}, held by {held_by}", signed(more, count)),
             }
         };
         Self { change, lines: change.held_by.iter().map(line).collect() }
@@ -164,7 +166,7 @@ fn sheet<'c>(in_sets: bool) -> Sheet<'c, Changes> {
         .on_request(),
     );
     all.push(Column::new("held_by", "held by", Kind::Text, |row: &ChangeEntry<'_>| {
-        Cell::or_null(row.change.held_by.as_ref(), |way| Cell::text(&way.label))
+        Cell::or_null(row.change.held_by.as_ref(), |way| Cell::Text(way.label().into()))
     }));
     Sheet::new(all)
 }
@@ -219,8 +221,9 @@ impl HeapRows for Changes {
             what: "types",
             ..sheet.main(frame.request, "rows", Style::Table, &text)
         };
+        let mut fields = FieldLines::of(&frame.recording.processes);
         renderer.section(&section, &mut |visit| {
-            found.rows.iter().try_for_each(|row| visit(&sheet.entry(&ChangeEntry::new(row))))?;
+            found.rows.iter().try_for_each(|row| visit(&sheet.entry(&ChangeEntry::new(row, &mut fields))))?;
             Ok(frame.tail(found.left_out, None))
         })
     }

@@ -138,6 +138,7 @@ impl<R: HeapRows> Answer for Opened<'_, R> {
         let note = snapshots::note_of_cut(self.recording, &self.request, &shown);
         let frame = Frame {
             request: &self.request,
+            recording: self.recording,
             has_processes: self.recording.processes.len() > 1,
             bytes: shown.iter().fold(0, |sum: u64, snapshot| sum.saturating_add(snapshot.bytes)),
             note,
@@ -150,6 +151,8 @@ impl<R: HeapRows> Answer for Opened<'_, R> {
 pub(super) struct Frame<'f> {
     /// The request.
     pub(super) request: &'f Request,
+    /// The recording; of several the last.
+    pub(super) recording: &'f Recording,
     /// Whether there are several processes, so that rows say which is theirs.
     pub(super) has_processes: bool,
     /// Bytes of all objects of the snapshots.

@@ -2,6 +2,7 @@
 
 mod changes;
 mod dominators;
+mod fields;
 mod frame;
 mod roots;
 mod snapshots;

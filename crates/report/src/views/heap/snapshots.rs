@@ -19,7 +19,8 @@ impl RowKind for Snapshots {
 
 impl Row for SnapshotRef<'_> {}
 
-fn sheet<'c>() -> Sheet<'c, Snapshots> {
+/// Columns of snapshots; `side` goes before their sentences.
+fn sheet<'c>(side: &'static str) -> Sheet<'c, Snapshots> {
     let number = |key, kind, of: fn(&SnapshotRef<'_>) -> u64| {
         Column::new(key, "", kind, move |row: &SnapshotRef<'_>| match kind {
             Kind::Bytes => Cell::Bytes(of(row)),
@@ -40,8 +41,20 @@ fn sheet<'c>() -> Sheet<'c, Snapshots> {
         number("references", Kind::Count, |row| row.references),
         number("missing", Kind::Count, |row| lost(row.missing)),
         Column::new("state", "state", Kind::Text, |row: &SnapshotRef<'_>| Cell::text(row.snapshot.state.name())),
-        Column::new("sentence", "", Kind::Text, |row: &SnapshotRef<'_>| Cell::Text(sentence(row).into())).on_request(),
+        Column::new("sentence", "", Kind::Text, move |row: &SnapshotRef<'_>| {
+            Cell::Text(format!("{side}{}", sentence(row)).into())
+        })
+        .on_request(),
     ])
+}
+
+/// Words before a snapshot's sentence where there are two sides: otherwise one can't tell which of two sentences is about which.
+fn side_of(key: &str) -> &'static str {
+    match key {
+        "before" => "Before: ",
+        "after" => "After: ",
+        _ => "",
+    }
 }
 
 /// Everything that is missing of a snapshot, by number.
@@ -50,20 +63,23 @@ fn lost(missing: Missing) -> u64 {
     [references, roots, objects].into_iter().fold(chunks, u64::saturating_add)
 }
 
-/// A snapshot in a line.
+/// A snapshot in a line. Its number says something only where the process has several.
 fn sentence(row: &SnapshotRef<'_>) -> String {
     let HeapSnapshot { number, name, collected, pause_ns, .. } = row.snapshot;
     let named = if name.is_empty() { String::new() } else { format!(" ({name})") };
-    let all = row.process.snapshots.len();
+    let which = match row.process.snapshots.len() {
+        1 => String::new(),
+        all => format!(" {number} of {all}"),
+    };
     let how = if *collected { "after a full collection" } else { "of the heap as it was, garbage included" };
     let (at, objects, size) = (time(row.time_ns()), count(row.objects), bytes(row.bytes));
     let mut text = match row.why_cut() {
         None => format!(
-            "Snapshot {number} of {all}{named} at {at}, {how}: {objects} objects with {size}; the program stood still for {}.",
+            "Snapshot{which}{named} at {at}, {how}: {objects} objects with {size}; the program stood still for {}.",
             time(*pause_ns)
         ),
         Some(why) => format!(
-            "Snapshot {number} of {all}{named} at {at}, {how}, is not complete: {why}. {objects} objects with {size} were \
+            "Snapshot{which}{named} at {at}, {how}, is not complete: {why}. {objects} objects with {size} were \
              written; what they retain, and who holds them, is said of these alone."
         ),
     };
@@ -84,7 +100,7 @@ fn sentence(row: &SnapshotRef<'_>) -> String {
 
 /// Shows the snapshots of a view's rows: `key` in JSON.
 pub(super) fn show(key: &'static str, all: &[SnapshotRef<'_>], renderer: &mut dyn Renderer) -> io::Result<()> {
-    let sheet = sheet();
+    let sheet = sheet(side_of(key));
     let section = sheet.section(key, Style::Notes, &[("sentence", 0)]);
     renderer.section(&section, &mut |visit| {
         all.iter().try_for_each(|snapshot| visit(&sheet.entry(snapshot)))?;

@@ -5,6 +5,7 @@ use std::io;
 use clrscope_analysis::{Finding, HeapSummary, HeapWay, Heaps, QueryProblem, Retainer, heap_summary};
 use clrscope_recording::model::Recording;
 
+use super::fields::FieldLines;
 use super::frame::heap_query;
 use super::snapshots;
 use super::types::share;
@@ -56,6 +57,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Retainers> {
 
 /// Part of the view `summary` about the heap; nothing where there is no snapshot.
 pub(in crate::views) struct OfSummary<'a> {
+    recording: &'a Recording,
     heap: HeapSummary<'a>,
     note: Option<String>,
     processes: bool,
@@ -74,7 +76,7 @@ pub(in crate::views) fn of_summary<'a>(
     let notes = snapshots::cut_ones(&heap.snapshots);
     let notes: Vec<String> = notes.chain(snapshots::note_of_cut(recording, request, &heap.snapshots)).collect();
     let note = (!notes.is_empty()).then(|| notes.join(" "));
-    Ok(OfSummary { heap, note, processes: recording.processes.len() > 1 })
+    Ok(OfSummary { recording, heap, note, processes: recording.processes.len() > 1 })
 }
 
 impl OfSummary<'_> {
@@ -111,9 +113,10 @@ impl OfSummary<'_> {
         let title = format!("The heap by what types retain ({first} of {of} types; {} in all)", bytes(size));
         let title = Title::Bold(title);
         let section = Section { title, what: "types", ..sheet.section("heap", Style::Table, &text) };
+        let mut fields = FieldLines::of(&self.recording.processes);
         renderer.section(&section, &mut |visit| {
             for of in types {
-                let lines = of.way.iter().map(|way| format!("held by {}", way.label())).collect();
+                let lines = of.way.iter().map(|way| format!("held by {}", fields.way(way))).collect();
                 visit(&sheet.entry(&RetainerEntry { of, all: size, lines }))?;
             }
             Ok(Tail { left_out: 0, note: self.note.clone() })

@@ -1,0 +1,51 @@
+//! Lines of the source that give static fields what they hold.
+
+use std::collections::HashMap;
+
+use clrscope_analysis::{GrownWay, HeapWay};
+use clrscope_recording::model::{Module, ModuleKind, Process};
+use clrscope_symbols::{Lines, SourceLine};
+
+use crate::views::sources::file_name;
+
+/// Finds the lines of static fields, where the modules and PDBs are on this machine. Each module is read once.
+pub(super) struct FieldLines<'a> {
+    modules: Vec<&'a Module>,
+    lines: Lines,
+    /// Lines by the names of fields, as rows have the same ones again and again.
+    known: HashMap<String, Option<SourceLine>>,
+}
+
+impl<'a> FieldLines<'a> {
+    /// For fields of the programs of these processes; the framework's own have no lines that would say anything.
+    pub(super) fn of(processes: &'a [Process]) -> Self {
+        let is_searched =
+            |module: &&Module| !module.framework && module.kind == ModuleKind::Managed && !module.path.is_empty();
+        let mut modules: Vec<&Module> = processes.iter().flat_map(|of| &of.modules).filter(is_searched).collect();
+        modules.sort_by_key(|module| &module.path);
+        modules.dedup_by_key(|module| &module.path);
+        Self { modules, lines: Lines::default(), known: HashMap::new() }
+    }
+
+    fn find(&mut self, field: &str) -> Option<&SourceLine> {
+        let Self { modules, lines, known } = self;
+        let find = || modules.iter().find_map(|module| lines.static_field(&module.path, field));
+        known.entry(field.to_owned()).or_insert_with(find).as_ref()
+    }
+
+    /// ` (Cart.cs:12)` to stand behind the name of a field; nothing where no line is known.
+    fn behind(&mut self, field: Option<&str>) -> String {
+        let found = field.and_then(|field| self.find(field));
+        found.map_or_else(String::new, |at| format!(" ({}:{})", file_name(&at.file), at.line))
+    }
+
+    /// A way in a line, with that of its static field.
+    pub(super) fn way(&mut self, way: &HeapWay<'_>) -> String {
+        format!("{}{}{}", way.root_label(), self.behind(way.static_field()), way.steps_label())
+    }
+
+    /// A way in which more is held than before, in a line, with that of its static field.
+    pub(super) fn grown_way(&mut self, way: &GrownWay) -> String {
+        format!("{}{}{}", way.root, self.behind(way.static_field.as_deref()), way.steps)
+    }
+}
