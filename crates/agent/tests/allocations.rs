@@ -129,6 +129,42 @@ fn beside_calls_each_path_of_the_tree_has_what_it_allocated() {
     });
 }
 
+/// An object that leaves its method nowhere lies on the stack, on .NET 10 and where the compiler does that before: no count has it, and the program
+/// allocates no more for being looked at.
+#[test]
+fn objects_on_the_stack_are_not_invented() {
+    const ROUNDS: u64 = 700;
+    each_runtime(|runtime| {
+        let place = runtime.version.to_string();
+        let run_with = |variables: &[(&str, &str)]| {
+            let mut command = runtime.command(&fixture("Allocated"));
+            command.args(["exact", "1", &ROUNDS.to_string()]).envs(variables.iter().copied());
+            command
+        };
+        let optimised = ("DOTNET_TieredCompilation", "0");
+        let bare = |variables: &[_]| {
+            let text = clrscope_testkit::run(run_with(variables)).stdout_text();
+            let line = text.lines().find_map(|line| line.strip_prefix("bytes ")).expect("bytes");
+            line.parse::<u64>().expect("a number")
+        };
+        let as_it_is = bare(&[optimised]);
+        let run = support::record_command(runtime, "Allocated", "alloc:exact", run_with(&[optimised]));
+        let process = &run.recording.processes[0];
+        let sum = |method| below(process, method).values().map(|(_, bytes)| bytes).sum::<u64>();
+        let counted = sum("Allocated.Program::Work");
+        assert_eq!(counted, printed(&run, "bytes"), "{place}: as the runtime itself counts");
+        // The way on of a task is one object more or less.
+        assert!(counted.abs_diff(as_it_is) < 3 * ROUNDS, "{place}: {counted}, without the profiler {as_it_is}");
+        let on_heap = bare(&[optimised, ("DOTNET_JitObjectStackAllocation", "0")]);
+        let is_on_stack = on_heap > as_it_is + 20 * ROUNDS;
+        assert!(is_on_stack || runtime.version.major < 10, "{place}: {as_it_is}, and {on_heap} without the stack");
+        // Rounds that the program does not count warm up.
+        let expected = if is_on_stack { 0..=0 } else { 24 * ROUNDS..=24 * (ROUNDS + 2) };
+        let found = sum("Allocated.Program::Escapes");
+        assert!(expected.contains(&found), "{place}: {found} and not {expected:?}");
+    });
+}
+
 /// Two runs of each runtime, sampled: what each type takes is what the program measured, as nearly as so many samples can say. Large objects are
 /// counted one by one.
 #[test]
@@ -215,6 +251,40 @@ fn methods_and_places_that_allocate_the_same_type_are_told_apart() {
             assert_eq!(shares.len(), expected.len(), "{place}: {method}: {found:?}");
             assert!(shares.iter().zip(expected).all(is_near), "{place}: {method}: {shares:?}");
         }
+    });
+}
+
+/// The compiler maps inlined code to no IL, so most of what optimised methods allocate had no line.
+#[test]
+fn what_inlined_code_allocates_has_the_line_that_it_is_inlined_in() {
+    each_runtime(|runtime| {
+        let place = runtime.version.to_string();
+        let run = record_with(runtime, "Allocated", "alloc", &["joined", "400000"]);
+        assert_eq!(run.finished.stdout_text(), "done\n", "{place}");
+        let process = &run.recording.processes[0];
+        let by_work = |frame: &StackFrame| match frame {
+            StackFrame::Method { function, il_offset, .. } => {
+                let name = process.functions.get(*function as usize)?.name.as_str();
+                (name == "Allocated.Joined::Work").then_some(*il_offset)
+            }
+            _ => None,
+        };
+        let mut sums: BTreeMap<(&str, Option<u32>), u64> = BTreeMap::new();
+        for (_, record) in records(process) {
+            if let Some(offset) = process.stacks.frames(record.stack).find_map(|frame| by_work(&frame)) {
+                *sums.entry((type_name(process, &record), offset)).or_default() += record.weight;
+            }
+        }
+        let of = |is_it: fn(&(&str, Option<u32>)) -> bool| {
+            sums.iter().filter(|(key, _)| is_it(key)).map(|(_, bytes)| *bytes).sum::<u64>()
+        };
+        let (all, without) = (of(|_| true), of(|(_, offset)| offset.is_none()));
+        assert!(all > 100_000_000 && without < all / 10, "{place}: {sums:?}");
+        // Arrays are made where the list grows, by the statement that makes most texts.
+        let lists: BTreeSet<u32> = sums.keys().filter(|key| key.0 == "string[]").filter_map(|key| key.1).collect();
+        let texts = sums.iter().filter(|(key, _)| key.0 == "string").max_by_key(|(_, bytes)| **bytes);
+        let most = texts.and_then(|((_, offset), _)| *offset).expect("the statement of most texts");
+        assert_eq!(lists, BTreeSet::from([most]), "{place}: {sums:?}");
     });
 }
 

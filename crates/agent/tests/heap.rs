@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use clrscope_analysis::{HeapQuery, Heaps, WasteKind, WasteRow, heap_waste};
 use clrscope_recording::heap::{HeapChunk, HeapData, HeapRoot};
 use clrscope_recording::model::{
     HeapGeneration, HeapSnapshot, HeapType, LossReason, Process, Recording, RootKind, SnapshotReason, SnapshotState,
@@ -386,6 +387,34 @@ fn a_snapshot_at_the_end_has_what_is_held_then() {
         let heap = Heap::read(process, 1);
         assert_eq!(heap.count("Holders.Subscriber"), 60, "{}", runtime.version);
         assert_eq!(heap.count("Holders.Local"), 0, "{}", runtime.version);
+    });
+}
+
+/// Memory that a program keeps for nothing, by the sizes of the runtime: a string of 41 characters takes 104 bytes, an array 24 and its elements.
+#[test]
+fn equal_strings_and_boxes_lists_and_arrays_with_nothing_in_them_are_told_as_waste() {
+    const ORDERS: &str = "System.Collections.Generic.List<Holders.Order>";
+    let expected = [
+        (WasteKind::DuplicateStrings, "string", Some(41), (300, 300 * 104, 299 * 104)),
+        (WasteKind::DuplicateBoxes, "Holders.Price", None, (250, 250 * 32, 249 * 32)),
+        (WasteKind::SparseCollections, ORDERS, None, (20, 20 * (24 + 50 * 8), 20 * 47 * 8)),
+        (WasteKind::EmptyCollections, ORDERS, None, (15, 15 * (24 + 10 * 8), 15 * (24 + 10 * 8))),
+        (WasteKind::SparseArrays, "Holders.Owner[]", None, (10, 10 * (24 + 60 * 8), 10 * 60 * 8)),
+        (WasteKind::EmptyArrays, "Holders.Handled[]", None, (12, 12 * 24, 12 * 24)),
+    ];
+    each_runtime(|runtime| {
+        let run = record_with(runtime, "Holders", "heap", &["waste"]);
+        assert_eq!(run.finished.stdout_text(), "697\n", "{}", runtime.version);
+        let waste = heap_waste(&Heaps::of(&run.recording), &HeapQuery::default()).expect("a snapshot");
+        for (kind, name, length, amounts) in expected {
+            let is_it = |row: &&WasteRow<'_>| (row.kind, &*row.type_name) == (kind, name) && row.length == length;
+            let of: Vec<_> = waste.rows.iter().filter(is_it).collect();
+            let [row] = of[..] else { panic!("{kind:?} of {name} on {}: {of:#?}", runtime.version) };
+            let found = (row.objects, row.bytes, row.wasted_bytes);
+            assert_eq!(found, amounts, "{kind:?} of {name} on {}", runtime.version);
+        }
+        let of_prices = |row: &&WasteRow<'_>| &*row.type_name == "Holders.Price";
+        assert_eq!(waste.rows.iter().filter(of_prices).count(), 1, "those that differ are no waste");
     });
 }
 

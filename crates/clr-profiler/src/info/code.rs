@@ -39,6 +39,27 @@ pub struct IlRange {
     pub end: u32,
 }
 
+impl IlRange {
+    /// Offset in the IL of the statement that the byte at `at` of the code is of, by the map of that code; `None` for prolog, epilog
+    /// and what nothing is known of.
+    ///
+    /// Optimising compilers map code that they inlined to nothing, in large pieces. Such a piece is of the statement that it lies behind,
+    /// where that one's or the next statement's code follows; elsewhere blocks were moved, and nothing is known.
+    #[must_use]
+    pub fn statement_at(map: &[Self], at: u32) -> Option<u32> {
+        let holding = || map.iter().filter(|range| (range.start..range.end).contains(&at));
+        holding().find_map(|range| range.il).or_else(|| holding().find_map(|piece| piece.statement_around(map)))
+    }
+
+    /// Statement between whose code and the next one's a piece without IL lies.
+    fn statement_around(&self, map: &[Self]) -> Option<u32> {
+        let before = map.iter().find(|range| range.end == self.start).and_then(|range| range.il)?;
+        let behind = map.iter().find(|range| range.start == self.end).and_then(|range| range.il)?;
+        let next = map.iter().filter_map(|range| range.il).filter(|il| *il > before).min();
+        (behind == before || Some(behind) == next).then_some(before)
+    }
+}
+
 /// Ranges of a method of usual length.
 const IL_RANGES: usize = 256;
 
@@ -148,5 +169,43 @@ impl ProfilerInfo {
         Ok(here.and_then(|range| unsafe {
             FrameShape::of_prolog(std::slice::from_raw_parts(range.start as *const u8, range.bytes.min(64)))
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Maps as the runtime gives them of a method that joins texts in a loop (45), with all code in place, and with blocks that were moved.
+    #[test]
+    fn inlined_code_is_of_the_statement_that_it_lies_in() {
+        let map = |ranges: &[(Option<u32>, u32, u32)]| -> Vec<IlRange> {
+            ranges.iter().map(|&(il, start, end)| IlRange { il, start, end }).collect()
+        };
+        let in_place = map(&[
+            (None, 0, 49),
+            (Some(5), 49, 167),
+            (Some(40), 564, 572),
+            (Some(45), 572, 691),
+            (Some(45), 701, 1029),
+            (Some(85), 1946, 1949),
+            (None, 167, 564),
+            (None, 691, 701),
+            (None, 1029, 1946),
+        ]);
+        let found = [20, 49, 166, 502, 695, 800, 1754, 1948, 1949].map(|at| IlRange::statement_at(&in_place, at));
+        let expected = [None, Some(5), Some(5), Some(5), Some(45), Some(45), Some(45), Some(85), None];
+        assert_eq!(found, expected);
+        let moved = map(&[
+            (Some(5), 45, 117),
+            (Some(45), 117, 190),
+            (Some(93), 221, 224),
+            (Some(5), 239, 300),
+            (None, 190, 221),
+            (None, 224, 239),
+            (None, 300, 320),
+        ]);
+        assert_eq!([200, 230, 310].map(|at| IlRange::statement_at(&moved, at)), [Some(45), None, None]);
+        assert_eq!(IlRange::statement_at(&[], 0), None);
     }
 }

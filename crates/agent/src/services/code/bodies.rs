@@ -316,8 +316,7 @@ impl Bodies {
         let il = body.il.get_or_init(|| self.info.il_map_at(body.start).unwrap_or_default());
         // An address on the stack is where a call returns to; the byte before it belongs to the call.
         let at = address.checked_sub(body.start + usize::from(is_return)).and_then(|at| u32::try_from(at).ok());
-        let holds = |range: &&IlRange| at.is_some_and(|at| (range.start..range.end).contains(&at));
-        let il_offset = il.iter().filter(holds).find_map(|range| range.il);
+        let il_offset = at.and_then(|at| IlRange::statement_at(il, at));
         StackFrame::Method { function: body.function, il_offset, tier: body.tier }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::{CodeRange, FunctionId, ProfilerInfo, ReJitId, StackFrame};
+use clr_profiler::{CodeRange, FunctionId, IlRange, ProfilerInfo, ReJitId, StackFrame};
 
 use crate::services::functions::Functions;
 
@@ -81,7 +81,7 @@ fn il_offset(info: &ProfilerInfo, function: FunctionId, address: usize) -> Optio
     let start = code_start(info, function, address)?;
     let at = u32::try_from((address - 1).checked_sub(start)?).ok()?;
     let map = info.il_map_at(start).ok()?;
-    map.iter().filter(|range| (range.start..range.end).contains(&at)).find_map(|range| range.il)
+    IlRange::statement_at(&map, at)
 }
 
 /// Start of the code version that goes on at `address`.
