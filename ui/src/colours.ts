@@ -13,6 +13,11 @@ export const KINDS_OF_CODE: { names: string[]; label: string; colour: string; ha
 
 const byName = new Map(KINDS_OF_CODE.flatMap((kind) => kind.names.map((name) => [name, kind.colour] as const)));
 
+const labels = new Map(KINDS_OF_CODE.flatMap((kind) => kind.names.map((name) => [name, kind.label] as const)));
+
+/** The words of legends for a kind of code. */
+export const labelOf = (code: string): string => labels.get(code) ?? "unknown";
+
 /** The colour of a kind of code. */
 export const colourOf = (code: string): string => byName.get(code) ?? "#d6d6d6";
 

@@ -243,7 +243,7 @@ test("a hostile recording is served as text and hangs nothing", async () => {
 
 test("the menu of a frame makes every change", async () => {
   const { page, trouble, close } = await opened("sampled", { hash: "#tab=tree" });
-  for (let at = 0; at < 8; at++) {
+  for (let at = 0; at < 10; at++) {
     await page.waitForSelector(".tree .table-body .table-row");
     await page.click(".tree .table-body .table-row >> nth=1", { button: "right" });
     const item = page.locator("[role=menuitem]").nth(at);
@@ -252,6 +252,22 @@ test("the menu of a frame makes every change", async () => {
     await page.waitForSelector(".chip", { timeout: PATIENCE }).catch(() => assert.fail(name));
     await page.click(".chip");
     await page.waitForSelector(".chip", { state: "detached" });
+  }
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("all code of a kind is merged into its callers or left out, and a chip takes that back", async () => {
+  const { page, trouble, close } = await opened("sampled", { hash: "#tab=functions" });
+  const framework = page.locator("[role=row]", { hasText: "System.String::Concat" }).first();
+  for (const [item, chip] of [["Merge all code of its kind", "merged framework"], ["Drop paths with code of its kind", "dropped framework"]]) {
+    await framework.click({ button: "right" });
+    await page.click(`[role=menuitem]:has-text("${item}")`);
+    assert.match(await page.innerText(".chip"), new RegExp(`^${chip}`));
+    await framework.waitFor({ state: "detached" });
+    assert.ok(await page.locator("[role=row]", { hasText: "App.Cart::Total" }).count());
+    await page.click(".chip");
+    await framework.waitFor();
   }
   assert.deepEqual(trouble, []);
   await close();

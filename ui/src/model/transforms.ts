@@ -1,10 +1,11 @@
 // Changes to trees that the user asks for one after another: each makes a new tree of the one before.
 
+import { labelOf } from "../colours";
 import type { Functions } from "./functions";
 import { Builder, type Func, type Nodes } from "./tree";
 
 /** Letters of the keys, as Firefox Profiler has them. */
-export type Kind = "f" | "F" | "m" | "M" | "d" | "c" | "C" | "r" | "o" | "w";
+export type Kind = "f" | "F" | "m" | "M" | "d" | "c" | "C" | "r" | "k" | "K" | "o" | "w";
 
 export interface Transform {
   kind: Kind;
@@ -12,16 +13,21 @@ export interface Transform {
   path: number[];
 }
 
-/** Every kind with what menus say and the words before a chip's name. */
-export const KINDS: { kind: Kind; menu: string; chip: string; help: string }[] = [
+const nameOf = ({ label }: Func) => label;
+const kindOfCode = ({ code }: Func) => labelOf(code);
+
+/** Every kind with what menus say, the words before a chip's name, and that name. */
+export const KINDS: { kind: Kind; menu: string; chip: string; help: string; of?(func: Func): string }[] = [
   { kind: "f", menu: "Focus on function", chip: "focus", help: "only paths through the function, which begin with it" },
   { kind: "F", menu: "Focus on subtree", chip: "subtree", help: "only what lies below this one path" },
   { kind: "m", menu: "Merge function into callers", chip: "merged", help: "its own amount goes to whoever called it" },
   { kind: "M", menu: "Merge this node only", chip: "merged here", help: "as merge, on this one path" },
   { kind: "d", menu: "Drop paths with function", chip: "dropped", help: "paths through the function are left out" },
   { kind: "c", menu: "Collapse function", chip: "collapsed", help: "what it calls becomes its own" },
-  { kind: "C", menu: "Collapse library", chip: "library", help: "calls within its assembly become one frame" },
+  { kind: "C", menu: "Collapse library", chip: "library", help: "calls within its assembly become one frame", of: ({ module }) => module },
   { kind: "r", menu: "Collapse recursion", chip: "recursion", help: "calls of itself become one" },
+  { kind: "k", menu: "Merge all code of its kind", chip: "merged", help: "as merge, with all of the framework, of the runtime, of the kernel", of: kindOfCode },
+  { kind: "K", menu: "Drop paths with code of its kind", chip: "dropped", help: "as drop: garbage collection, for instance, is left out", of: kindOfCode },
 ];
 
 /** Changes that are about kinds of code rather than functions. */
@@ -29,6 +35,12 @@ export const PRESETS: { kind: Kind; label: string; help: string }[] = [
   { kind: "o", label: "just my code", help: "framework, runtime and native code is folded into the own code that calls it" },
   { kind: "w", label: "without waiting", help: "time in which threads waited is left out" },
 ];
+
+/** A change as its chip says it. */
+export function chipOf({ kind, path }: Transform, functions: Func[]): string {
+  const about = KINDS.find((one) => one.kind === kind);
+  return about ? `${about.chip} ${(about.of ?? nameOf)(functions[path[path.length - 1]])}` : PRESETS.find((one) => one.kind === kind)!.label;
+}
 
 /** What says that nothing of a node is kept. */
 const GONE = -2;
@@ -57,6 +69,7 @@ function stepOf({ kind, path }: Transform, nodes: Nodes, functions: Func[], out:
   const func = path[path.length - 1];
   // A frame that stood for nameless code is all of that where it is not folded.
   const is = (other: number) => other === func || functions[other]?.library === func;
+  const isOfKind = (other: number) => kindOfCode(functions[other]) === kindOfCode(functions[func]);
   const plain: Step = (node, up) => out.child(up, nodes.func[node]);
   switch (kind) {
     case "f":
@@ -80,6 +93,10 @@ function stepOf({ kind, path }: Transform, nodes: Nodes, functions: Func[], out:
       const isOfIt = (func: number) => functions[func]?.module === library;
       return (node, up) => (up > 0 && isOfIt(nodes.func[node]) && isOfIt(out.nodes.func[up]) ? up : plain(node, up));
     }
+    case "k":
+      return (node, up) => (isOfKind(nodes.func[node]) ? up : plain(node, up));
+    case "K":
+      return (node, up) => (isOfKind(nodes.func[node]) ? GONE : plain(node, up));
     case "r":
       return recursion(nodes, is, plain);
     case "w":

@@ -3,7 +3,7 @@
 import type { RefObject } from "preact";
 import { share } from "../data/format";
 import type { Func } from "../model/tree";
-import { KINDS, PRESETS, type Transform } from "../model/transforms";
+import { PRESETS, chipOf, type Transform } from "../model/transforms";
 import type { ThreadInfo } from "../model/profile";
 import type { State } from "../state";
 
@@ -71,10 +71,7 @@ export function PathBar({ metrics, metric, threads, state, changes, functions, c
       {changes.length > 0 && (
         <span class="chips" role="group" aria-label="Changes">
           {changes.map((change, at) => {
-            const func = functions[change.path[change.path.length - 1]];
-            const kind = KINDS.find((one) => one.kind === change.kind);
-            const preset = PRESETS.find((one) => one.kind === change.kind);
-            const label = preset ? preset.label : `${kind?.chip} ${change.kind === "C" ? func.module : func.label}`;
+            const label = chipOf(change, functions);
             return (
               <button type="button" class="chip" key={`${at}${label}`} title={label} aria-label={`Undo: ${label}`} onClick={() => setChanges(changes.filter((_, other) => other !== at))}>
                 <span>{label}</span> ×

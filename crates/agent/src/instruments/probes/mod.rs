@@ -17,6 +17,7 @@ mod options;
 mod store;
 mod undo;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use clr_profiler::callback_args::FunctionControl;
@@ -220,10 +221,25 @@ impl Probes {
             return;
         }
         self.writer.state().lose(LossReason::NotProbed, refused.len() as u64, monotonic_ns());
-        for (signature, why) in refused.iter().take(MOST_NAMED) {
+        for (signature, why) in reasons_in_turn(refused).into_iter().take(MOST_NAMED) {
             self.writer.loss_detail(LossReason::NotProbed, &format!("{assembly}: {signature}: {why}"));
         }
     }
+}
+
+/// Methods with the reasons why each was refused, one of each reason before the second of any: a module has hundreds of abstract
+/// methods, and they must not hide what keeps thousands of others from being probed.
+fn reasons_in_turn(refused: &[(String, String)]) -> Vec<&(String, String)> {
+    let mut met: HashMap<&str, u32> = HashMap::new();
+    let turn = |one| {
+        let (_, why): &(String, String) = one;
+        let turn = met.entry(why).or_default();
+        *turn += 1;
+        (*turn, one)
+    };
+    let mut ordered: Vec<_> = refused.iter().map(turn).collect();
+    ordered.sort_by_key(|(turn, _)| *turn);
+    ordered.into_iter().map(|(_, one)| one).collect()
 }
 
 /// Token of the type `<Module>`, which has the methods outside of types and is in no list of types.
@@ -309,5 +325,19 @@ impl Instrument for Probes {
 
     fn detach_in_child(&self) {
         self.store.detach_in_child();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_that_many_methods_have_does_not_hide_the_others() {
+        let many = (0..30).map(|number| (format!("Abstract{number}"), "it has no code".to_owned()));
+        let refused: Vec<_> = many.chain([("Late".to_owned(), "the recording was over".to_owned())]).collect();
+        let named: Vec<&str> = reasons_in_turn(&refused).iter().map(|(signature, _)| signature.as_str()).collect();
+        assert_eq!(named[..3], ["Abstract0", "Late", "Abstract1"]);
+        assert_eq!(named.len(), refused.len());
     }
 }
