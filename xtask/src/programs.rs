@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clrscope_recording::model::LossReason;
 use clrscope_testkit::{
     Finished, PROFILER_VARIABLES, Runtime, Sdk, Service, azmcp, azmcp_command, cli, fixture, kit, load, run_within,
-    runtimes, scratch, target_folder, workspace_root,
+    runtimes, scratch, workspace_root,
 };
 
 /// Both instruments that read values, of all methods.
@@ -216,26 +216,6 @@ fn sdk() -> Result<Sdk, String> {
     Sdk::find().ok_or_else(|| "there is no .NET SDK".to_owned())
 }
 
-/// `dotnet` of the SDK in a home of its own, without servers that outlive a command.
-pub(crate) fn dotnet(sdk: &Sdk, home: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new(sdk.root.join("dotnet"));
-    command.args(words).env("DOTNET_ROOT", &sdk.root).env("DOTNET_CLI_HOME", home);
-    command.env("NUGET_PACKAGES", target_folder().join("nuget-packages"));
-    for (name, value) in [
-        ("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1"),
-        ("DOTNET_CLI_TELEMETRY_OPTOUT", "1"),
-        ("DOTNET_NOLOGO", "1"),
-        ("DOTNET_GENERATE_ASPNET_CERTIFICATE", "false"),
-        ("MSBUILDDISABLENODEREUSE", "1"),
-        ("UseSharedCompilation", "false"),
-        ("DOTNET_CLI_USE_MSBUILD_SERVER", "0"),
-        ("MSBUILDTERMINALLOGGER", "off"),
-    ] {
-        command.env(name, value);
-    }
-    command
-}
-
 fn on_sdk(sdk: &Sdk) -> String {
     format!("SDK {}", sdk.version)
 }
@@ -268,7 +248,7 @@ fn project(sdk: &Sdk, place: &Path, properties: &str, items: &str, source: &str)
     fs::write(place.join("soaked.csproj"), project).map_err(|error| error.to_string())?;
     fs::write(place.join("Soaked.cs"), source).map_err(|error| error.to_string())?;
     take_packages_of_kit(place)?;
-    let mut restore = dotnet(sdk, place, &["restore"]);
+    let mut restore = sdk.dotnet(place, &["restore"]);
     let restored = restore.current_dir(place).output().map_err(|error| error.to_string())?;
     let why = || format!("restore failed: {}", String::from_utf8_lossy(&restored.stdout).lines().last().unwrap_or(""));
     restored.status.success().then_some(()).ok_or_else(why)
@@ -286,7 +266,7 @@ fn build(place: &Path) -> Result<Vec<Run>, String> {
     let sdk = sdk()?;
     let source = "using System; static class P { static int Main() { Console.WriteLine(\"built\"); return 0; } }";
     project(&sdk, place, "<OutputType>Exe</OutputType>", "", source)?;
-    let command = dotnet(&sdk, place, &["build", "--no-restore", "-t:Rebuild", "-nologo"]);
+    let command = sdk.dotnet(place, &["build", "--no-restore", "-t:Rebuild", "-nologo"]);
     let writes = place.join(format!("bin/Debug/net{}.0/soaked.dll", sdk.version.major));
     Ok(vec![Run { writes: Some(writes), ..Run::new(on_sdk(&sdk), place, &command) }])
 }
@@ -299,17 +279,17 @@ fn test(place: &Path) -> Result<Vec<Run>, String> {
         [Theory] [InlineData(1, \"a\")] [InlineData(2, \"b\")] public void Passes(int n, string s) => Assert.True(n > 0 && s != null);
         [Fact] public void Fails() => Assert.Equal(1, 2); }";
     project(&sdk, place, "", &packages.map(package).concat(), source)?;
-    let built = dotnet(&sdk, place, &["build", "--no-restore"]).current_dir(place).output();
+    let built = sdk.dotnet(place, &["build", "--no-restore"]).current_dir(place).output();
     if !built.is_ok_and(|built| built.status.success()) {
         return Err("the test project does not build".to_owned());
     }
-    let command = dotnet(&sdk, place, &["test", "--no-build", "-nologo"]);
+    let command = sdk.dotnet(place, &["test", "--no-build", "-nologo"]);
     Ok(vec![Run::new(on_sdk(&sdk), place, &command)])
 }
 
 fn new_list(place: &Path) -> Result<Vec<Run>, String> {
     let sdk = sdk()?;
-    Ok(vec![Run::new(on_sdk(&sdk), place, &dotnet(&sdk, place, &["new", "list"]))])
+    Ok(vec![Run::new(on_sdk(&sdk), place, &sdk.dotnet(place, &["new", "list"]))])
 }
 
 fn on_each(runs: impl Fn(&Runtime) -> Run, which: impl Fn(&Runtime) -> bool, why: &str) -> Result<Vec<Run>, String> {

@@ -26,7 +26,7 @@ impl Assemblies {
 
     /// Whether an assembly is a program: those are built with a list of all that they need.
     fn is_program(&mut self, path: &Path) -> bool {
-        self.files.read(&path.with_extension("deps.json")).is_some()
+        self.files.has(&path.with_extension("deps.json"))
     }
 
     /// Files in a folder that may be assemblies, in the order of their names.

@@ -39,6 +39,14 @@ impl Bundles {
         self.of(path.parent()?).iter().find_map(|bundle| bundle.read(name))
     }
 
+    /// Whether a program in the folder of `path` holds the file.
+    pub(crate) fn has(&mut self, path: &Path) -> bool {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+            return false;
+        };
+        self.of(folder).iter().any(|bundle| bundle.files.contains_key(name))
+    }
+
     /// Paths that files in the single-file programs of a folder would have, in order.
     pub(crate) fn paths_in(&mut self, folder: &Path) -> BTreeSet<PathBuf> {
         self.of(folder).iter().flat_map(|bundle| bundle.files.keys()).map(|name| folder.join(name)).collect()

@@ -18,6 +18,11 @@ impl Files {
         read_bounded(path, MOST_BYTES).or_else(|| self.bundles.read(path))
     }
 
+    /// Whether there is a file that [`read`](Self::read) could read, however large.
+    pub fn has(&mut self, path: &Path) -> bool {
+        path.is_file() || self.bundles.has(path)
+    }
+
     /// Paths of what lies in a folder, there or in a single-file program, in order.
     pub fn paths_in(&mut self, folder: &Path) -> BTreeSet<PathBuf> {
         let plain = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());

@@ -9,7 +9,7 @@ use clrscope_dotnet::Version;
 use clrscope_dotnet::find::{self, versions_in};
 
 use crate::program::{clean_environment, run_within};
-use crate::workspace::kit;
+use crate::workspace::{kit, target_folder};
 
 /// Longer than it takes to publish a program on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -62,6 +62,23 @@ impl Sdk {
         command
     }
 
+    /// `dotnet WORDS` in a home of its own, without servers that outlive the command.
+    pub fn dotnet(&self, home: &Path, words: &[&str]) -> Command {
+        let mut command = self.host();
+        command.args(words).env("DOTNET_CLI_HOME", home).env("NUGET_PACKAGES", target_folder().join("nuget-packages"));
+        command.envs([
+            ("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1"),
+            ("DOTNET_CLI_TELEMETRY_OPTOUT", "1"),
+            ("DOTNET_NOLOGO", "1"),
+            ("DOTNET_GENERATE_ASPNET_CERTIFICATE", "false"),
+            ("MSBUILDDISABLENODEREUSE", "1"),
+            ("UseSharedCompilation", "false"),
+            ("DOTNET_CLI_USE_MSBUILD_SERVER", "0"),
+            ("MSBUILDTERMINALLOGGER", "off"),
+        ]);
+        command
+    }
+
     /// Publishes a program of one source file as a single file, for the SDK's own runtime; `name.csproj` and the source lie in the
     /// folder `app` of `place`, the program and its PDB in `out`. Nothing is fetched.
     ///
@@ -78,14 +95,8 @@ impl Sdk {
             path.parent().map(fs::create_dir_all).transpose().expect("a folder can be made");
             fs::write(path, text).expect("a file can be written");
         }
-        let mut publish = self.host();
-        publish.args(["publish", "-o", "../out", "-p:UseSharedCompilation=false"]).current_dir(place.join("app"));
-        publish
-            .env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
-            .env("DOTNET_CLI_HOME", place)
-            .env("DOTNET_NOLOGO", "1")
-            .env("DOTNET_CLI_TELEMETRY_OPTOUT", "1");
-        publish.env("NUGET_PACKAGES", place.join("packages")).env("MSBUILDDISABLENODEREUSE", "1");
+        let mut publish = self.dotnet(place, &["publish", "-o", "../out"]);
+        publish.current_dir(place.join("app"));
         let published = run_within(publish, PATIENCE);
         assert_eq!(published.code(), 0, "{}", published.stdout_text());
         assert!(!place.join(format!("out/{name}.dll")).exists(), "the assembly is in the program");

@@ -9,7 +9,7 @@ use clrscope_testkit::{Sdk, scratch};
 use super::absolute::Line;
 use crate::agents::under_agent;
 use crate::measured::{Spread, run};
-use crate::programs::{TEST_PACKAGES, dotnet, take_packages_of_kit};
+use crate::programs::{TEST_PACKAGES, take_packages_of_kit};
 
 /// Subject of a measurement.
 #[derive(Clone, Copy)]
@@ -209,13 +209,13 @@ fn build(sdk: &Sdk, folder: &Path) -> Result<bool, String> {
         written.map_err(|error| format!("{}: {error}", path.display()))?;
     }
     take_packages_of_kit(folder)?;
-    let mut build = dotnet(sdk, folder, &["build", "-c", "Release", "Tests/Tests.csproj"]);
+    let mut build = sdk.dotnet(folder, &["build", "-c", "Release", "Tests/Tests.csproj"]);
     Ok(run(build.current_dir(folder)).is_ok())
 }
 
 fn tests(sdk: &Sdk, folder: &Path, filter: &str, collector: Collector) -> Command {
     let words = ["test", "--no-build", "-c", "Release", "Tests/Tests.csproj", "--filter", filter];
-    let mut command = dotnet(sdk, folder, &words);
+    let mut command = sdk.dotnet(folder, &words);
     command.current_dir(folder).env(WORK_FILE, folder.join(WORK_FILE));
     match collector {
         Collector::None => {}
