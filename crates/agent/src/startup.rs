@@ -301,7 +301,7 @@ fn start_instruments(
         object_types: Arc::clone(&object_types),
         helper: helper.clone(),
         redact: Arc::new(Redaction::new(&request.redact, writer)),
-        probes: Arc::new(ProbePatterns::new(&request.probes, writer)),
+        probes: ProbePatterns::new(&request.probes, writer),
         stacks: SharedStackTable::default(),
         types: SharedTypes::default(),
         code: SharedCodeFeed::default(),

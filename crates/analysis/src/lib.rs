@@ -126,7 +126,7 @@ pub use metrics::METRICS;
 pub use native::name_native_code;
 pub use overflow::{StackOverflow, stack_overflows};
 pub use parts::keep_parts;
-pub use patterns::{UnmatchedPattern, unmatched_patterns};
+pub use patterns::{UnmatchedPattern, methods_like, unmatched_patterns};
 pub use printable::{is_printable, one_line};
 pub use probes::{ProbeRow, probes};
 pub use programs::{Program, own_programs};

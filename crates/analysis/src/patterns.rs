@@ -68,6 +68,12 @@ pub fn unmatched_patterns(recording: &Recording) -> Vec<UnmatchedPattern> {
     all.filter(|one| !has_matched(one)).map(unmatched).collect()
 }
 
+/// The names of methods that are most like a pattern of probes that was given while the recording went on and matched nothing.
+#[must_use]
+pub fn methods_like(recording: &Recording, pattern: &str) -> Vec<String> {
+    nearest(&recording.processes.iter().collect::<Vec<_>>(), PROBE, pattern)
+}
+
 /// Pattern as processes note it.
 fn word(option: &str, pattern: &str) -> String {
     format!("{}={pattern}", option.trim_start_matches('-'))

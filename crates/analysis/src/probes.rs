@@ -17,6 +17,8 @@ pub struct ProbeRow {
     pub signature: String,
     /// The assembly that declares the method.
     pub module: String,
+    /// Whether its probes were taken away while the recording went on, in all processes.
+    pub is_removed: bool,
     /// Calls that began.
     pub calls: u64,
     /// Calls that an exception ended.
@@ -67,6 +69,7 @@ impl ProbeRow {
 
     fn add(&mut self, process: &Process, method: &ProbedMethod) {
         let ns = |ticks: f64| (ticks * process.ticks.ns_per_tick) as u64;
+        self.is_removed &= method.is_removed;
         self.calls = self.calls.saturating_add(method.calls);
         self.failed = self.failed.saturating_add(method.failed);
         self.total_ns = self.total_ns.saturating_add(ns(method.ticks as f64));
@@ -96,7 +99,8 @@ pub fn probes(recording: &Recording, query: &Query) -> Result<(Vec<ProbeRow>, us
                     continue;
                 }
                 let key = (method.name.clone(), method.signature.clone(), module.to_owned());
-                rows.entry(key).or_default().add(process, &method);
+                let unseen = || ProbeRow { is_removed: true, ..ProbeRow::default() };
+                rows.entry(key).or_insert_with(unseen).add(process, &method);
             }
         }
     }

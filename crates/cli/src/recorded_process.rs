@@ -24,7 +24,7 @@ pub(crate) fn process_folder(pid: u32, what: &str) -> Result<PathBuf, Failure> {
     let maps = match fs::read(root.join("maps")) {
         Ok(maps) => maps,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound) => {
-            return Err(failed("there is no such process".to_owned(), "'pgrep -fa dotnet' lists .NET programs"));
+            return Err(failed("there is no such process".to_owned(), "'clrscope ps' lists .NET programs"));
         }
         // As the system says it of a process that has ended and was not waited for.
         Err(error) if error.raw_os_error() == Some(3) => return Err(failed("it has ended".to_owned(), STARTED)),
@@ -36,7 +36,7 @@ pub(crate) fn process_folder(pid: u32, what: &str) -> Result<PathBuf, Failure> {
     match Mapped::find(&maps) {
         Mapped::State(folder) => Ok(seen_from_here(&root, folder)),
         Mapped::RemovedState => Err(failed("its recording is over, and was taken away".to_owned(), STARTED)),
-        Mapped::Agent => Err(failed("the agent in it records nothing that can be switched".to_owned(), STEPPED_ASIDE)),
+        Mapped::Agent => Err(failed("the agent in it records nothing now".to_owned(), STEPPED_ASIDE)),
         Mapped::Nothing if maps.is_empty() => Err(failed("it has ended".to_owned(), STARTED)),
         Mapped::Nothing => Err(failed("it does not run under the agent".to_owned(), STARTED)),
     }
@@ -47,9 +47,9 @@ pub(crate) fn is_recorded(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/maps")).is_ok_and(|maps| matches!(Mapped::find(&maps), Mapped::State(_)))
 }
 
-const STARTED: &str = "start the program with 'clrscope run', or with the variables of 'clrscope env'";
-const STEPPED_ASIDE: &str =
-    "'clrscope report' of its recording says why; file systems that promise no space are one reason";
+const STARTED: &str =
+    "attach to it first, with what is to be recorded: 'clrscope attach PID'; or start the program with 'clrscope run'";
+const STEPPED_ASIDE: &str = "attach to it: 'clrscope attach PID'; where it was started with 'clrscope run', 'clrscope report' of that recording says why";
 
 /// Parts of the agent that a process has mapped.
 #[derive(Debug, PartialEq, Eq)]

@@ -19,6 +19,7 @@ fn help_explains_every_command_with_an_example() {
         "cover",
         "attach",
         "heap",
+        "probe",
         "record",
         "ps",
         "report",

@@ -42,7 +42,7 @@ pub struct BodyWriters {
 }
 
 /// Body that the authors want for a method.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct WrittenBody {
     /// Header and code, for [`FunctionControl::set_il_function_body`].

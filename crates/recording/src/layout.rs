@@ -441,6 +441,8 @@ pub mod probes {
     pub const NAME: usize = 16;
     /// `u32`: bytes of the signature.
     pub const SIGNATURE: usize = 20;
+    /// `u32`: 1 once the method's probes were taken away while the recording goes on, 0 while they are there.
+    pub const REMOVED: usize = 24;
 
     /// Bytes of a lane.
     pub const LANE: usize = BUCKETS + BUCKET_COUNT * 8;
@@ -649,16 +651,18 @@ pub mod state {
     pub const ANSWERED: usize = 2052;
     /// `u32`: what became of it, a number of `control::Answer`.
     pub const ANSWER: usize = 2056;
+    /// `u32`: number that belongs to the answer, such as that of the methods that a command was about.
+    pub const ANSWER_NUMBER: usize = 2060;
     /// `u32`: number of the last command from outside, one more than [`ANSWERED`]; written last.
     pub const COMMAND: usize = 2064;
-    /// `u32`: what is to be done: 1 start, 2 stop, 3 mark, 4 take a snapshot of the heap.
+    /// `u32`: what is to be done: 1 start, 2 stop, 3 mark, 4 take a snapshot of the heap, 5 probe methods, 6 take their probes away.
     pub const COMMAND_KIND: usize = 2068;
-    /// `u32`: bytes of the name of the part that begins, 0 for none.
+    /// `u32`: bytes of the name of the part that begins, 0 for none, or of the pattern of methods.
     pub const COMMAND_NAME_BYTES: usize = 2072;
-    /// The name, UTF-8.
+    /// The name or the pattern, UTF-8.
     pub const COMMAND_NAME: usize = 2080;
-    /// Bytes of the longest name.
-    pub const COMMAND_NAME_MOST: usize = 128;
+    /// Bytes of the longest of them.
+    pub const COMMAND_NAME_MOST: usize = 1024;
 }
 
 /// Reads a little-endian `u32`, or 0 past the end.

@@ -44,7 +44,7 @@ pub(crate) struct Context {
     /// Parameters and fields whose values are never to be read.
     pub(crate) redact: Arc<Redaction>,
     /// Methods whose calls are to be looked at.
-    pub(crate) probes: Arc<ProbePatterns>,
+    pub(crate) probes: ProbePatterns,
     /// Parts of the work of hooks that all instruments need together.
     pub(crate) hooks: HookParts,
     pub(crate) types: SharedTypes,

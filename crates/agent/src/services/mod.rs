@@ -8,7 +8,7 @@
 //! - [`dictionary`]: names of what is no function, noted once
 //! - [`event_pipe`]: the runtime's own events, from a session that all instruments share
 //! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of functions and classes
-//! - [`helper`]: the agent's own thread; [`departure`]: how an attached agent leaves, [`leftovers`]: what it then takes away
+//! - [`helper`]: the agent's own thread; [`errand`]: work that needs a thread which may ask the runtime; [`departure`]: how an attached agent leaves, [`leftovers`]: what it then takes away
 //! - [`reused`]: data per thread that the next recording of the process takes over
 //! - [`thread_own`]: values that only their thread uses
 //! - [`stacks`]: call stacks of the calling thread, as numbers in the recording's stack table
@@ -27,6 +27,7 @@ pub(crate) mod context;
 pub(crate) mod departure;
 pub(crate) mod developer_log;
 pub(crate) mod dictionary;
+pub(crate) mod errand;
 pub(crate) mod event_log;
 pub(crate) mod event_pipe;
 pub(crate) mod faults;

@@ -1,7 +1,7 @@
 //! Patterns that have matched: one that never does is probably misspelt, and the report says so.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::FunctionName;
 use clrscope_contract::request::{Filter, Glob, Pattern};
@@ -104,32 +104,65 @@ impl WatchedFilter {
 }
 
 /// Methods that are to be probed, watched. Those of the framework are meant by patterns that name their assembly alone.
+#[derive(Clone)]
 pub(crate) struct ProbePatterns {
-    /// All, then those that name assemblies.
-    all: Vec<Pattern>,
-    with_assembly: Vec<Pattern>,
-    watched: Watched,
+    /// In the order in which they were given: the last that matches a method counts.
+    rules: Vec<ProbeRule>,
+    /// The patterns of what is wanted.
+    wanted: Arc<[Pattern]>,
+    watched: Arc<Watched>,
+    writer: &'static ProcessWriter,
+}
+
+/// Word about the methods that a pattern matches.
+#[derive(Clone)]
+struct ProbeRule {
+    pattern: Pattern,
+    is_wanted: bool,
+}
+
+impl ProbeRule {
+    /// Whether it can be about methods of the framework, or of other assemblies. What is not wanted need not be named.
+    fn may_be_about(&self, is_framework: bool) -> bool {
+        !is_framework || !self.is_wanted || self.pattern.names_assembly()
+    }
 }
 
 impl ProbePatterns {
     pub(crate) fn new(patterns: &[Pattern], writer: &'static ProcessWriter) -> Self {
-        let with_assembly = patterns.iter().filter(|pattern| pattern.names_assembly()).cloned().collect();
-        Self { all: patterns.to_vec(), with_assembly, watched: Watched::new("probe", patterns, writer) }
+        let wanted = |pattern: &Pattern| ProbeRule { pattern: pattern.clone(), is_wanted: true };
+        Self::of(patterns.iter().map(wanted).collect(), writer)
     }
 
-    /// Patterns that can mean methods of the framework, or of other assemblies.
-    fn about(&self, is_framework: bool) -> &[Pattern] {
-        if is_framework { &self.with_assembly } else { &self.all }
+    fn of(rules: Vec<ProbeRule>, writer: &'static ProcessWriter) -> Self {
+        let wanted: Vec<Pattern> =
+            rules.iter().filter(|rule| rule.is_wanted).map(|rule| rule.pattern.clone()).collect();
+        let watched = Arc::new(Watched::new("probe", &wanted, writer));
+        Self { rules, wanted: wanted.into(), watched, writer }
+    }
+
+    /// Patterns as they are, and a last word about the methods that a pattern matches: whether they are wanted.
+    pub(crate) fn and(&self, pattern: &Pattern, is_wanted: bool) -> Self {
+        let mut rules = self.rules.clone();
+        rules.retain(|rule| rule.pattern != *pattern);
+        rules.push(ProbeRule { pattern: pattern.clone(), is_wanted });
+        Self::of(rules, self.writer)
+    }
+
+    /// A pattern alone.
+    pub(crate) fn only(&self, pattern: &Pattern) -> Self {
+        Self::new(std::slice::from_ref(pattern), self.writer)
     }
 
     /// Whether a method of an assembly can be meant.
     pub(crate) fn may_choose_in(&self, assembly: &str, is_framework: bool) -> bool {
-        self.about(is_framework).iter().any(|pattern| pattern.is_about(assembly))
+        let is_about = |rule: &ProbeRule| rule.is_wanted && rule.pattern.is_about(assembly);
+        self.rules.iter().filter(|rule| rule.may_be_about(is_framework)).any(is_about)
     }
 
     /// The sentence where no method of a program is meant by any of them, once all were looked at.
     pub(crate) fn nothing_chosen(&self) -> String {
-        let words: Vec<String> = self.all.iter().map(|pattern| format!("'{}'", pattern.as_str())).collect();
+        let words: Vec<String> = self.wanted.iter().map(|pattern| format!("'{}'", pattern.as_str())).collect();
         let near = self.watched.near_names();
         let there_is = if near.is_empty() { String::new() } else { format!("; there is {}", near.join(", ")) };
         format!("no method of what the program has loaded matches --probe {}{there_is}", words.join(" or "))
@@ -138,9 +171,11 @@ impl ProbePatterns {
     /// Whether a method is meant.
     pub(crate) fn choose(&self, method: &FunctionName, is_framework: bool) -> bool {
         let FunctionName { module, name, signature, .. } = method;
-        let is_meant = self.about(is_framework).iter().any(|pattern| pattern.matches(module, name, signature));
+        let mut about = self.rules.iter().rev().filter(|rule| rule.may_be_about(is_framework));
+        let is_meant =
+            about.find(|rule| rule.pattern.matches(module, name, signature)).is_some_and(|rule| rule.is_wanted);
         if is_meant || !is_framework {
-            self.watched.look_at(&self.all, method);
+            self.watched.look_at(&self.wanted, method);
         }
         is_meant
     }

@@ -13,6 +13,7 @@ mod heap;
 mod man;
 mod new;
 mod pack;
+mod probe;
 mod ps;
 mod record;
 mod recording;
@@ -24,7 +25,7 @@ mod view;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::commands::Task;
 use crate::errors::Failure;
@@ -55,6 +56,7 @@ enum Command {
     Record(record::Record),
     Attach(Box<attach::Attach>),
     Heap(heap::Heap),
+    Probe(probe::Probe),
     Ps(ps::Ps),
     Report(Box<report::Report>),
     View(Box<view::View>),
@@ -76,6 +78,13 @@ pub(crate) enum Parsed {
     Task(Task),
     /// Print this, which was asked for (`--help`, `--version`), and succeed.
     Text(String),
+}
+
+/// Format of a list: text for people, or one JSON document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TextOrJson {
+    Text,
+    Json,
 }
 
 /// File that a result goes to: `-` is standard output, as without the option.
@@ -120,6 +129,7 @@ impl Command {
             Self::Record(args) => Task::Record(args.into_options()?),
             Self::Attach(args) => Task::Attach(Box::new(args.into_options()?)),
             Self::Heap(args) => Task::Heap(args.into_options()),
+            Self::Probe(args) => Task::Probe(args.into_options()?),
             Self::Ps(args) => Task::Ps(args.into_options()),
             Self::Report(args) => args.into_task()?,
             Self::View(args) => Task::View(Box::new(args.into_options()?)),

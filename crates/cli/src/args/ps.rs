@@ -1,7 +1,8 @@
 //! `clrscope ps`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
+use super::TextOrJson;
 use crate::commands::ps::PsOptions;
 
 const EXAMPLES: &str = "\
@@ -19,18 +20,11 @@ the next attach wakes it. JSON has that as 'agent_sleeps'.";
 pub(super) struct Ps {
     /// Text for people, or one JSON document
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
-    format: PsFormat,
-}
-
-/// The values of `--format`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PsFormat {
-    Text,
-    Json,
+    format: TextOrJson,
 }
 
 impl Ps {
     pub(super) fn into_options(self) -> PsOptions {
-        PsOptions { json: self.format == PsFormat::Json }
+        PsOptions { json: self.format == TextOrJson::Json }
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod heap;
 pub(crate) mod man;
 pub(crate) mod new;
 pub(crate) mod pack;
+pub(crate) mod probe;
 pub(crate) mod ps;
 pub(crate) mod record;
 pub(crate) mod report;
@@ -34,6 +35,8 @@ pub(crate) enum Task {
     Attach(Box<attach::AttachOptions>),
     /// `clrscope heap`
     Heap(heap::HeapOptions),
+    /// `clrscope probe`
+    Probe(probe::ProbeOptions),
     /// `clrscope ps`
     Ps(ps::PsOptions),
     /// `clrscope run --profiler`
@@ -76,6 +79,7 @@ impl Task {
             Self::Cover(options) => cover::perform(*options).map_err(Failure::under_run),
             Self::Attach(options) => attach::perform(*options).map(done),
             Self::Heap(options) => heap::perform(options).map(done),
+            Self::Probe(options) => probe::perform(&options).map(done),
             Self::Ps(options) => ps::perform(&options).map(done),
             Self::RunProfiler(options) => run_profiler::perform(&options).map_err(Failure::under_run),
             Self::Record(options) => record::perform(&options).map(done),

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use clrscope_analysis::methods_like;
 use clrscope_recording::writer::{Answer, Command, ControlError, command};
 
 use crate::errors::{Failure, quoted, reason, shown};
@@ -41,6 +42,8 @@ fn cannot(wanted: &Command) -> &'static str {
         Command::Stop => "cannot stop the recording",
         Command::Mark(_) => "cannot mark the recording",
         Command::Snapshot(_) => "cannot take a snapshot",
+        Command::Probe(_) => "cannot probe methods",
+        Command::Unprobe(_) => "cannot remove probes",
     }
 }
 
@@ -55,20 +58,26 @@ pub(super) fn is_carried_out(options: &RecordOptions) -> Result<bool, Failure> {
     let failed = |why: &str, hint: &str| Failure::new(format!("{what} of process {pid}"), why, hint);
     let patience = if matches!(wanted, Command::Snapshot(_)) { FOR_SNAPSHOTS } else { PATIENCE };
     match give(*pid, &folder, wanted, patience) {
-        Ok(Answer::Done) => {
-            say(&format!("clrscope: process {pid}: {}", done(wanted, &folder)));
+        Ok(answer @ (Answer::Done | Answer::Changed(_))) => {
+            say(&format!("clrscope: process {pid}: {}", done(wanted, answer, &folder)));
             Ok(true)
         }
         Ok(Answer::Recording) => {
             Err(failed("it is being recorded already", "begin a part with 'clrscope record PID mark NAME'"))
         }
         Ok(Answer::Stopped) => Err(failed("nothing is recorded right now", "first 'clrscope record PID start'")),
-        Ok(Answer::NoHeap) => Err(failed(
+        Ok(Answer::NotRecorded) if is_of_probes(wanted) => Err(failed(
+            "it is recorded without probes",
+            "end that recording, and attach with one method at least: clrscope attach PID --probe 'Shop.Cart::*'",
+        )),
+        Ok(Answer::NotRecorded) => Err(failed(
             "it is recorded without heap",
             "end that recording, or start the program with 'clrscope run -i heap' beside its other instruments",
         )),
-        Ok(Answer::Failed) => {
-            Err(failed("the snapshot could not be taken", "'clrscope report' of its recording says why"))
+        Ok(Answer::Failed) => Err(failed(not_done(wanted), "'clrscope report' of its recording says why")),
+        Ok(Answer::NoMethod) => {
+            let (why, hint) = no_method(wanted, &folder);
+            Err(failed(&why, &hint))
         }
         Ok(Answer::Unknown) => {
             Err(failed("the agent in it does not know that command", "use the clrscope that made its recording"))
@@ -89,13 +98,48 @@ pub(super) fn is_carried_out(options: &RecordOptions) -> Result<bool, Failure> {
     }
 }
 
+fn is_of_probes(command: &Command) -> bool {
+    matches!(command, Command::Probe(_) | Command::Unprobe(_))
+}
+
+/// Failure of a command, in words.
+fn not_done(command: &Command) -> &'static str {
+    match command {
+        Command::Probe(_) => "none of the methods that match could be given a probe",
+        Command::Unprobe(_) => "the runtime did not give the methods their own code back",
+        _ => "the snapshot could not be taken",
+    }
+}
+
+/// Reason and hint where no method is meant.
+fn no_method(command: &Command, folder: &Path) -> (String, String) {
+    let (Command::Probe(pattern) | Command::Unprobe(pattern)) = command else { return Default::default() };
+    let list = || "'clrscope probe PID list' shows which methods have probes".to_owned();
+    if matches!(command, Command::Unprobe(_)) {
+        return (format!("no method that has a probe matches {}", quoted(pattern)), list());
+    }
+    let recording = folder.parent().and_then(|recording| clrscope_recording::open(recording).ok());
+    let near = recording.map(|recording| methods_like(&recording, pattern)).unwrap_or_default();
+    let names: Vec<String> = near.iter().map(|name| quoted(name)).collect();
+    let hint = match names.as_slice() {
+        [] => "'clrscope report --view functions' of a recording with calls shows names; assemblies of the framework must be named".to_owned(),
+        names => format!("did you mean {}?", names.join(" or ")),
+    };
+    (format!("no method of what it has loaded matches {}", quoted(pattern)), hint)
+}
+
 /// Gives the command; a process that ended meanwhile gives no answer.
 fn give(pid: u32, folder: &Path, wanted: &Command, patience: Duration) -> Result<Answer, ControlError> {
     command(folder, wanted, patience, || Path::new(&format!("/proc/{pid}")).exists())
 }
 
 /// Outcome of a command to the agent that records into the folder of a process, in words.
-fn done(command: &Command, folder: &Path) -> String {
+fn done(command: &Command, answer: Answer, folder: &Path) -> String {
+    let methods = match answer {
+        Answer::Changed(1) => "1 method that matches".to_owned(),
+        Answer::Changed(methods) => format!("{methods} methods that match"),
+        _ => String::new(),
+    };
     match command {
         Command::Start(name) if name.is_empty() => "it is recorded again".to_owned(),
         Command::Start(name) => format!("it is recorded again, as part {}", quoted(name)),
@@ -105,5 +149,7 @@ fn done(command: &Command, folder: &Path) -> String {
             let recording = folder.parent().map(|recording| format!(", {}", shown(recording)));
             format!("the snapshot is in its recording{}", recording.unwrap_or_default())
         }
+        Command::Probe(pattern) => format!("probes in {methods} {}", quoted(pattern)),
+        Command::Unprobe(pattern) => format!("no probes any more in {methods} {}", quoted(pattern)),
     }
 }

@@ -4,6 +4,7 @@
 mod common;
 mod ends;
 mod heap;
+mod live_probes;
 mod probes;
 mod refusals;
 mod server;

@@ -14,23 +14,23 @@ use crate::common::TestFolder;
 use crate::server::{Server, attach, kill, listed, recorded, refused, said, some_runtime, thrown};
 
 /// Calls of the method for each line that the program is given.
-const BATCH: u64 = 2_000_000;
+pub(crate) const BATCH: u64 = 2_000_000;
 
 /// A program that calls a method so often for each line that it is given, and then says how often it was called in all.
-struct Counter {
+pub(crate) struct Counter {
     fixture: &'static str,
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    said: u64,
+    pub(crate) said: u64,
 }
 
 impl Counter {
-    fn start(runtime: &Runtime) -> Self {
+    pub(crate) fn start(runtime: &Runtime) -> Self {
         Self::of("Counter", runtime)
     }
 
-    fn of(fixture: &'static str, runtime: &Runtime) -> Self {
+    pub(crate) fn of(fixture: &'static str, runtime: &Runtime) -> Self {
         let mut command = runtime.command(&testkit::fixture(fixture));
         command.args(["-".to_owned(), BATCH.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
         testkit::let_children_hear();
@@ -45,16 +45,16 @@ impl Counter {
     }
 
     /// The method that it calls.
-    fn method(&self) -> String {
+    pub(crate) fn method(&self) -> String {
         format!("{}.Program::Step", self.fixture)
     }
 
-    fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// One batch of calls, which the program counts as without us; the time that it took.
-    fn batch(&mut self) -> Duration {
+    pub(crate) fn batch(&mut self) -> Duration {
         let began = Instant::now();
         self.input.write_all(b"\n").expect("it reads");
         let mut line = String::new();
@@ -65,7 +65,7 @@ impl Counter {
     }
 
     /// The shortest time of a few batches: that of one that nobody interrupted.
-    fn shortest(&mut self) -> Duration {
+    pub(crate) fn shortest(&mut self) -> Duration {
         (0..10).map(|_| self.batch()).min().expect("some")
     }
 
@@ -80,13 +80,13 @@ impl Counter {
         entries.map(|entry| entry.path()).find(|path| path.display().to_string().contains(&start))
     }
 
-    fn assert_asleep(&self, place: &str) {
+    pub(crate) fn assert_asleep(&self, place: &str) {
         assert_eq!(self.left_over(), BTreeSet::from(["clrscope-sleeps\n".to_owned()]), "{place}");
         assert!(self.socket().is_some(), "{place}");
     }
 
     /// Ends in order.
-    fn end(self) {
+    pub(crate) fn end(self) {
         let socket = self.socket();
         let Self { mut child, input, output, .. } = self;
         drop(input);
@@ -105,7 +105,7 @@ fn counted(place: &TestFolder, name: &str) -> Option<(u64, u64)> {
 }
 
 /// An attach that goes on until it is ended, once the calls of the program's batches are counted: with the number of those so far.
-fn attached(place: &TestFolder, counter: &mut Counter, name: &str) -> (Child, u64) {
+pub(crate) fn attached(place: &TestFolder, counter: &mut Counter, name: &str) -> (Child, u64) {
     let line = format!("--probe {} -o {name}", counter.method());
     let launcher = attach(place, counter.pid(), &line).stderr(Stdio::piped()).spawn().expect("the tool starts");
     let growing = format!("{name}.d");

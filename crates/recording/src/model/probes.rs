@@ -13,6 +13,8 @@ pub struct ProbedMethod {
     pub name: String,
     /// Signature, as functions have it.
     pub signature: String,
+    /// Whether its probes were taken away while the recording went on.
+    pub is_removed: bool,
     /// Calls that began.
     pub calls: u64,
     /// Calls that an exception ended.
@@ -75,6 +77,7 @@ impl ProbedMethod {
         let mut found = Self {
             module: u32_at(record, probes::MODULE),
             token: u32_at(record, probes::TOKEN),
+            is_removed: u32_at(record, probes::REMOVED) != 0,
             name: text(names_at, name),
             signature: text(names_at + name, signature),
             buckets: vec![0; probes::BUCKET_COUNT],

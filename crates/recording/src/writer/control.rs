@@ -1,5 +1,5 @@
-//! Commands from outside to the agent of a process, by way of the process's state: to start and to stop recording, and to mark
-//! where a part begins.
+//! Commands from outside to the agent of a process, by way of the process's state: to start and to stop recording, to mark where a
+//! part begins, to take a snapshot, and to change which methods have probes.
 //!
 //! One command is under way at a time: whoever gives one holds a lock of the state's file. The agent's helper thread looks for
 //! commands about a thousand times a second, and answers when a command is carried out.
@@ -26,11 +26,17 @@ pub enum Command {
     Mark(String),
     /// Take a snapshot of the heap, of this name or without one.
     Snapshot(String),
+    /// Give the methods that this pattern matches probes, those of modules that come later included.
+    Probe(String),
+    /// Take the probes of the methods that this pattern matches away.
+    Unprobe(String),
 }
 
 impl Command {
     /// Bytes of the longest name of a part.
-    pub const LONGEST_NAME: usize = state::COMMAND_NAME_MOST;
+    pub const LONGEST_NAME: usize = 128;
+    /// Bytes of the longest pattern.
+    pub const LONGEST_PATTERN: usize = state::COMMAND_NAME_MOST;
 
     fn kind(&self) -> u32 {
         match self {
@@ -38,23 +44,29 @@ impl Command {
             Self::Stop => 2,
             Self::Mark(_) => 3,
             Self::Snapshot(_) => 4,
+            Self::Probe(_) => 5,
+            Self::Unprobe(_) => 6,
         }
     }
 
-    fn name(&self) -> &str {
+    fn text(&self) -> &str {
         match self {
-            Self::Start(name) | Self::Mark(name) | Self::Snapshot(name) => name,
+            Self::Start(text) | Self::Mark(text) | Self::Snapshot(text) | Self::Probe(text) | Self::Unprobe(text) => {
+                text
+            }
             Self::Stop => "",
         }
     }
 
     /// The command with this number of its kind, if there is one.
-    pub(super) fn from_parts(kind: u32, name: String) -> Option<Self> {
+    pub(super) fn from_parts(kind: u32, text: String) -> Option<Self> {
         match kind {
-            1 => Some(Self::Start(name)),
+            1 => Some(Self::Start(text)),
             2 => Some(Self::Stop),
-            3 => Some(Self::Mark(name)),
-            4 => Some(Self::Snapshot(name)),
+            3 => Some(Self::Mark(text)),
+            4 => Some(Self::Snapshot(text)),
+            5 => Some(Self::Probe(text)),
+            6 => Some(Self::Unprobe(text)),
             _ => None,
         }
     }
@@ -62,26 +74,52 @@ impl Command {
 
 /// Answer of the agent to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
 pub enum Answer {
     /// The command is carried out.
-    Done = 1,
+    Done,
     /// Recording is on, so it can't start.
-    Recording = 2,
-    /// Recording is stopped, so it can neither stop nor go on.
-    Stopped = 3,
+    Recording,
+    /// Recording is stopped, so nothing but a start makes sense.
+    Stopped,
     /// The agent does not know such a command.
-    Unknown = 4,
-    /// The instrument `heap` does not record there.
-    NoHeap = 5,
+    Unknown,
+    /// The instrument that the command is for does not record there.
+    NotRecorded,
     /// The command could not be carried out.
-    Failed = 6,
+    Failed,
+    /// The command is carried out, and changed so many methods.
+    Changed(u32),
+    /// No method of what is loaded is meant.
+    NoMethod,
 }
 
 impl Answer {
-    fn from_number(number: u32) -> Self {
-        let known = [Self::Done, Self::Recording, Self::Stopped, Self::NoHeap, Self::Failed];
-        known.into_iter().find(|a| *a as u32 == number).unwrap_or(Self::Unknown)
+    /// The answer by its numbers.
+    fn from_numbers(kind: u32, number: u32) -> Self {
+        match kind {
+            1 => Self::Done,
+            2 => Self::Recording,
+            3 => Self::Stopped,
+            5 => Self::NotRecorded,
+            6 => Self::Failed,
+            7 => Self::Changed(number),
+            8 => Self::NoMethod,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Numbers of the answer: its own, and that which belongs to it.
+    pub(super) fn numbers(self) -> (u32, u32) {
+        match self {
+            Self::Done => (1, 0),
+            Self::Recording => (2, 0),
+            Self::Stopped => (3, 0),
+            Self::Unknown => (4, 0),
+            Self::NotRecorded => (5, 0),
+            Self::Failed => (6, 0),
+            Self::Changed(methods) => (7, methods),
+            Self::NoMethod => (8, 0),
+        }
     }
 }
 
@@ -122,17 +160,17 @@ pub fn command(
     let file = OpenOptions::new().read(true).write(true).open(folder.join("state.seg"))?;
     lock(&file, deadline)?;
     let number = Seen::read(&file)?.number()?.wrapping_add(1);
-    let name = command.name().as_bytes();
-    let name = &name[..name.len().min(Command::LONGEST_NAME)];
-    write(&file, state::COMMAND_NAME, name)?;
-    write(&file, state::COMMAND_NAME_BYTES, &(name.len() as u32).to_le_bytes())?;
+    let text = command.text().as_bytes();
+    let text = &text[..text.len().min(state::COMMAND_NAME_MOST)];
+    write(&file, state::COMMAND_NAME, text)?;
+    write(&file, state::COMMAND_NAME_BYTES, &(text.len() as u32).to_le_bytes())?;
     write(&file, state::COMMAND_KIND, &command.kind().to_le_bytes())?;
     // Last: from here on the agent may look at it.
     write(&file, state::COMMAND, &number.to_le_bytes())?;
     loop {
         let seen = Seen::read(&file)?;
         if seen.u32(state::ANSWERED) == number {
-            return Ok(Answer::from_number(seen.u32(state::ANSWER)));
+            return Ok(Answer::from_numbers(seen.u32(state::ANSWER), seen.u32(state::ANSWER_NUMBER)));
         }
         seen.number()?;
         if !is_alive() {
@@ -205,8 +243,11 @@ mod tests {
     fn commands_are_taken_once_and_answered() {
         let folder = tempfile::tempdir().expect("a folder");
         let agent = StateWriter::create(&folder.path().join("state.seg")).expect("a state");
-        let name = "x".repeat(Command::LONGEST_NAME);
-        let given = [Command::Stop, Command::Start(String::new()), Command::Mark(name)];
+        let long = |bytes| "x".repeat(bytes);
+        let (mark, probe) =
+            (Command::Mark(long(Command::LONGEST_NAME)), Command::Probe(long(Command::LONGEST_PATTERN)));
+        let given = [Command::Stop, Command::Start(String::new()), mark, probe, Command::Unprobe("*".to_owned())];
+        let answers = [Answer::Done, Answer::Recording, Answer::Stopped, Answer::Changed(70_000), Answer::NoMethod];
         assert!(matches!(command(folder.path(), &Command::Stop, patience(), || true), Err(ControlError::Deaf)));
         agent.listens();
         assert_eq!(agent.command(), None);
@@ -216,7 +257,7 @@ mod tests {
                     .clone()
                     .map(|one| command(folder.path(), &one, Duration::from_secs(60), || true).expect("an answer"))
             });
-            for (one, answer) in given.iter().zip([Answer::Done, Answer::Recording, Answer::Stopped]) {
+            for (one, answer) in given.iter().zip(answers) {
                 let (number, taken) = loop {
                     match agent.command() {
                         Some(found) => break found,
@@ -227,7 +268,7 @@ mod tests {
                 agent.answer(number, answer);
                 assert_eq!(agent.command().filter(|next| next.0 == number), None);
             }
-            assert_eq!(launcher.join().expect("no panic"), [Answer::Done, Answer::Recording, Answer::Stopped]);
+            assert_eq!(launcher.join().expect("no panic"), answers);
         });
     }
 

@@ -65,9 +65,19 @@ impl MethodLanes {
 
     /// Takes the method's record back: readers pass over it. For methods whose code has no probes after all.
     pub fn withdraw(self) {
-        let token = self.first.wrapping_sub(probes::HEAD - probes::TOKEN).cast::<u32>();
-        // SAFETY: the token in the record's head, aligned, mapped for ever; only ever used as an atomic.
-        unsafe { AtomicU32::from_ptr(token) }.store(0, Ordering::Relaxed);
+        self.head(probes::TOKEN).store(0, Ordering::Relaxed);
+    }
+
+    /// Says whether the method's probes were taken away; what they counted stays.
+    pub fn set_removed(self, is_removed: bool) {
+        self.head(probes::REMOVED).store(u32::from(is_removed), Ordering::Relaxed);
+    }
+
+    /// A word of the record's head.
+    fn head<'a>(self, at: usize) -> &'a AtomicU32 {
+        let word = self.first.wrapping_sub(probes::HEAD - at).cast::<u32>();
+        // SAFETY: a word in the record's head, aligned, mapped for ever; only ever used as an atomic.
+        unsafe { AtomicU32::from_ptr(word) }
     }
 
     /// Number of the lane for the calling thread: by where its stack lies, which costs nothing to know.
@@ -145,6 +155,10 @@ mod tests {
         }
         assert_eq!((all[1].name.as_str(), all[1].calls, all[1].buckets.iter().sum()), ("second", 1, 0));
         lanes.withdraw();
-        assert_eq!(ProbedMethod::all(bytes).count(), 1);
+        second.set_removed(true);
+        let removed = || ProbedMethod::all(bytes).map(|method| (method.is_removed, method.calls)).collect::<Vec<_>>();
+        assert_eq!(removed(), [(true, 1)]);
+        second.set_removed(false);
+        assert_eq!(removed(), [(false, 1)]);
     }
 }

@@ -107,7 +107,9 @@ impl StateWriter {
 
     /// Tells what became of a command.
     pub fn answer(&self, number: u32, answer: Answer) {
-        self.u32(state::ANSWER).store(answer as u32, Ordering::Relaxed);
+        let (kind, about) = answer.numbers();
+        self.u32(state::ANSWER).store(kind, Ordering::Relaxed);
+        self.u32(state::ANSWER_NUMBER).store(about, Ordering::Relaxed);
         self.u32(state::ANSWERED).store(number, Ordering::Release);
     }
 

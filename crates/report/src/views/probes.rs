@@ -57,7 +57,7 @@ fn sheet<'c>() -> Sheet<'c, Probes> {
         Column::new(key, title, Kind::Time, move |row: &ProbeRow| Cell::or_null(of(row), Cell::Time))
     };
     Sheet::new([
-        Column::new("name", "method", Kind::Text, |row: &ProbeRow| Cell::text(&row.name).said(&row.signature)),
+        Column::new("name", "method", Kind::Text, |row: &ProbeRow| Cell::text(&row.name).said(in_words(row))),
         Column::new("signature", "signature", Kind::Text, |row: &ProbeRow| Cell::text(&row.signature)),
         Column::new("module", "module", Kind::Text, |row: &ProbeRow| Cell::text(&row.module)),
         count("calls", "calls", |row| row.calls),
@@ -69,7 +69,14 @@ fn sheet<'c>() -> Sheet<'c, Probes> {
         time("p99_ns", "99 %", |row| row.percentile_ns(99)),
         time("max_ns", "longest", |row| row.mean_ns().map(|_| row.max_ns)),
         count("active", "active", ProbeRow::active),
+        Column::new("removed", "removed", Kind::Flag, |row: &ProbeRow| Cell::Flag(row.is_removed)),
     ])
+}
+
+/// The method, and that its probes were taken away.
+fn in_words(row: &ProbeRow) -> String {
+    let removed = if row.is_removed { " (removed)" } else { "" };
+    format!("{}{removed}", row.signature)
 }
 
 /// Columns of text, and in which order those go that find no room.

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::il::Edits;
-use clr_profiler::{BodyWriter, MethodToWrite, ModuleId, Token, WrittenBody};
+use clr_profiler::{BodyWriter, FunctionName, MethodToWrite, ModuleId, Token, WrittenBody};
+use clrscope_contract::request::Pattern;
 use clrscope_recording::writer::MethodLanes;
 
 use super::code::{self, Signatures};
@@ -22,19 +23,51 @@ pub(super) struct Table {
     pub(super) probed: HashMap<Method, Probed>,
     /// Methods that had taken in a probed one.
     inliners: HashSet<Method>,
-    /// Modules in which methods were looked for and found.
-    modules: HashSet<ModuleId>,
+    /// Methods that were given probes or refused them: each is looked at once.
+    claimed: HashSet<Method>,
     /// The recording is over: no further method is compiled anew.
     is_over: bool,
 }
 
 /// A method with probes.
 pub(super) struct Probed {
-    pub(super) signature: String,
+    pub(super) name: ProbedName,
     pub(super) lanes: MethodLanes,
     pub(super) signatures: Signatures,
     /// The method's code with the probes, once it is made.
     pub(super) body: Option<Arc<WrittenBody>>,
+    pub(super) standing: Standing,
+}
+
+/// Code that calls of a method run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The code with probes.
+    Probed,
+    /// The method's own code, compiled anew.
+    Removed,
+    /// The method's own code, as it was.
+    Reverted,
+}
+
+/// Names of a method with probes, as patterns look at them.
+pub(super) struct ProbedName {
+    pub(super) assembly: Arc<str>,
+    pub(super) name: String,
+    pub(super) signature: String,
+}
+
+impl ProbedName {
+    /// Whether a pattern means the method.
+    fn is_meant(&self, pattern: &Pattern) -> bool {
+        pattern.matches(&self.assembly, &self.name, &self.signature)
+    }
+}
+
+impl From<FunctionName> for ProbedName {
+    fn from(FunctionName { module, name, signature, .. }: FunctionName) -> Self {
+        Self { assembly: module, name, signature }
+    }
 }
 
 impl Methods {
@@ -42,10 +75,55 @@ impl Methods {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A module has chosen methods; whether they are to get probes now.
-    pub(super) fn module_comes(&self, module: ModuleId) -> bool {
+    /// A method is chosen; whether it is to get probes now.
+    pub(super) fn claim(&self, method: Method) -> bool {
         let mut table = self.lock();
-        !table.is_over && table.modules.insert(module)
+        !table.is_over && table.claimed.insert(method)
+    }
+
+    /// Notes that the methods which a pattern means are to run the code with probes again, and gives those that do not.
+    pub(super) fn put_back(&self, pattern: &Pattern) -> Vec<Method> {
+        let mut table = self.lock();
+        let is_over = table.is_over;
+        let is_without = |probed: &Probed| !is_over && probed.body.is_some() && probed.standing != Standing::Probed;
+        let without = table.probed.iter_mut().filter(|(_, probed)| is_without(probed) && probed.name.is_meant(pattern));
+        let put_back = |(method, probed): (&Method, &mut Probed)| {
+            probed.standing = Standing::Probed;
+            probed.lanes.set_removed(false);
+            *method
+        };
+        without.map(put_back).collect()
+    }
+
+    /// Notes that the methods which a pattern means are to run their own code, and gives those that do not.
+    pub(super) fn take_out(&self, pattern: &Pattern) -> Vec<Method> {
+        let mut table = self.lock();
+        let with = table.probed.iter_mut().filter(|(_, probed)| probed.standing == Standing::Probed && probed.name.is_meant(pattern));
+        let take_out = |(method, probed): (&Method, &mut Probed)| {
+            probed.standing = Standing::Removed;
+            probed.lanes.set_removed(true);
+            *method
+        };
+        with.map(take_out).collect()
+    }
+
+    /// All methods that were compiled anew, where none has probes any more: they are to be as they were.
+    pub(super) fn all_unless_probed(&self) -> Option<Vec<Method>> {
+        let mut table = self.lock();
+        if table.probed.values().any(|probed| probed.standing == Standing::Probed) {
+            return None;
+        }
+        let changed = table.changed();
+        table.probed.values_mut().for_each(|probed| probed.standing = Standing::Reverted);
+        table.inliners.clear();
+        Some(changed)
+    }
+
+    /// Number of the methods with probes that a pattern means.
+    pub(super) fn count(&self, pattern: &Pattern) -> u32 {
+        let table = self.lock();
+        let is_counted = |probed: &&Probed| probed.standing == Standing::Probed && probed.name.is_meant(pattern);
+        table.probed.values().filter(is_counted).count() as u32
     }
 
     /// Forgets a module that is unloaded.
@@ -53,13 +131,14 @@ impl Methods {
         let mut table = self.lock();
         table.probed.retain(|method, _| method.0 != module);
         table.inliners.retain(|method| method.0 != module);
-        table.modules.remove(&module);
+        table.claimed.retain(|method| method.0 != module);
     }
 
     /// The code with probes of a method that is compiled anew. What has none is noted as one that had taken in another.
     pub(super) fn body_of(&self, method: Method) -> Option<Arc<WrittenBody>> {
         let mut table = self.lock();
-        let body = table.probed.get(&method).and_then(|probed| probed.body.clone());
+        let probed = table.probed.get(&method).filter(|probed| probed.standing == Standing::Probed);
+        let body = probed.and_then(|probed| probed.body.clone());
         if body.is_none() {
             table.inliners.insert(method);
         }
@@ -70,13 +149,21 @@ impl Methods {
     pub(super) fn end(&self) -> Vec<Method> {
         let mut table = self.lock();
         table.is_over = true;
-        let inliners = table.inliners.iter().filter(|method| !table.probed.contains_key(*method));
-        table.probed.keys().chain(inliners).copied().collect()
+        table.changed()
     }
 
     /// Whether the recording is over.
     pub(super) fn are_over(&self) -> bool {
         self.lock().is_over
+    }
+}
+
+impl Table {
+    /// The methods that were compiled anew.
+    fn changed(&self) -> Vec<Method> {
+        let probed = self.probed.iter().filter(|(_, probed)| probed.standing != Standing::Reverted).map(|(method, _)| method);
+        let inliners = self.inliners.iter().filter(|method| !self.probed.contains_key(*method));
+        probed.chain(inliners).copied().collect()
     }
 }
 
@@ -91,6 +178,8 @@ impl BodyWriter for Methods {
 #[cfg(test)]
 mod tests {
     use clr_profiler::fake::FakeRuntime;
+    use clrscope_recording::model::ProbedMethod;
+    use clrscope_recording::writer::EventStore;
 
     use super::*;
 
@@ -99,12 +188,48 @@ mod tests {
         let methods = Methods::default();
         let runtime = FakeRuntime::new().module("Shop").module("Plugin");
         let [module, other] = ["Shop", "Plugin"].map(|name| runtime.module_id(name));
-        assert!(methods.module_comes(module) && !methods.module_comes(module), "told of twice");
-        assert!(methods.module_comes(other));
+        let claim = |module, token| methods.claim((module, Token::new(token)));
+        assert!(claim(module, 0x0600_0003) && !claim(module, 0x0600_0003), "told of twice");
+        assert!(claim(module, 0x0600_0004) && claim(other, 0x0600_0003), "chosen later");
         assert!(methods.body_of((module, Token::new(0x0600_0001))).is_none());
         assert!(methods.body_of((other, Token::new(0x0600_0002))).is_none());
         methods.module_goes(other);
         assert_eq!(methods.end(), [(module, Token::new(0x0600_0001))]);
-        assert!(methods.are_over() && !methods.module_comes(other), "no more after the end");
+        assert!(methods.are_over() && !claim(other, 0x0600_0005), "no more after the end");
+    }
+
+    #[test]
+    fn methods_run_their_own_code_compiled_anew_until_the_last_probe_goes() {
+        let runtime = FakeRuntime::new().module("Shop");
+        let module = runtime.module_id("Shop");
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = EventStore::create_slow(&folder.path().join("probes.seg"), 1 << 20).expect("a store");
+        let chunk = store.take(0, 64 << 10, 1).expect("a chunk");
+        let methods = Methods::default();
+        for (at, name) in ["Shop.Cart::Add", "Shop.Cart::Clear", "Shop.Till::Pay"].into_iter().enumerate() {
+            let record = ProbedMethod { token: 1 + at as u32, name: name.to_owned(), ..ProbedMethod::default() };
+            let lanes = chunk.append_probed(&record, 1, 1).expect("room");
+            let signatures = Signatures { enter: Token::new(1), leave: Token::new(2) };
+            let body = Some(Arc::new(WrittenBody::default()));
+            let signature = format!("{}()", name.replace("::", "."));
+            let name = ProbedName { assembly: "Shop".into(), name: name.to_owned(), signature };
+            let probed = Probed { name, lanes, signatures, body, standing: Standing::Probed };
+            methods.lock().probed.insert((module, Token::new(0x0600_0001 + at as u32)), probed);
+        }
+        let tokens = |mut found: Vec<Method>| {
+            found.sort();
+            found.into_iter().map(|method| method.1.as_raw() & 0xff).collect::<Vec<_>>()
+        };
+        let pattern = |text| Pattern::parse(text).expect("a pattern");
+        let inliner = (module, Token::new(0x0600_0009));
+        assert!(methods.body_of(inliner).is_none());
+        assert_eq!(tokens(methods.take_out(&pattern("Shop.Cart"))), [1, 2]);
+        assert_eq!((methods.count(&pattern("*")), methods.all_unless_probed()), (1, None));
+        assert!(methods.body_of((module, Token::new(0x0600_0001))).is_none(), "its own code");
+        assert_eq!(tokens(methods.put_back(&pattern("Clear"))), [2]);
+        assert!(methods.body_of((module, Token::new(0x0600_0002))).is_some(), "with probes again");
+        assert_eq!(tokens(methods.take_out(&pattern("*"))), [2, 3]);
+        assert_eq!(methods.all_unless_probed().map(tokens), Some(vec![1, 2, 3, 9]));
+        assert_eq!(methods.end(), [], "each is as it was");
     }
 }

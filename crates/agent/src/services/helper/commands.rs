@@ -5,14 +5,13 @@ use std::sync::atomic::Ordering;
 use clrscope_recording::model::BoundaryKind;
 use clrscope_recording::writer::{Answer, Command};
 
-use super::SnapshotProgress;
 use super::rounds::Helper;
 use crate::services::developer_log::{Level, log};
 
 impl Helper {
     /// Begins what a command from outside asks for, if there is one.
     pub(super) fn obey(&mut self) {
-        self.answer_snapshot();
+        self.answer_for_task();
         let Some((number, command)) = self.writer.state().command() else { return };
         if self.unanswered == Some(number) {
             return;
@@ -34,27 +33,24 @@ impl Helper {
                 self.boundary(BoundaryKind::Mark);
                 Some(Answer::Done)
             }
-            (Some(Command::Snapshot(name)), false) => {
-                self.takes_snapshot = self.tasks.iter_mut().position(|task| task.snapshot(&name));
-                self.takes_snapshot.is_none().then_some(Answer::NoHeap)
-            }
             (Some(Command::Start(_)), false) => Some(Answer::Recording),
-            (Some(Command::Stop | Command::Mark(_) | Command::Snapshot(_)), true) => Some(Answer::Stopped),
+            (Some(_), true) => Some(Answer::Stopped),
+            (Some(command), false) => {
+                self.commanded = self.tasks.iter_mut().position(|task| task.begins(&command));
+                self.commanded.is_none().then_some(Answer::NotRecorded)
+            }
             (None, _) => Some(Answer::Unknown),
         };
         self.unanswered = Some(number);
         refusal.into_iter().for_each(|answer| self.answer(answer));
     }
 
-    /// Answers the command for a snapshot, once that is taken.
-    pub(super) fn answer_snapshot(&mut self) {
-        let answer = match self.takes_snapshot.map(|at| self.tasks[at].snapshot_progress()) {
-            None | Some(SnapshotProgress::UnderWay) => return,
-            Some(SnapshotProgress::Complete) => Answer::Done,
-            Some(SnapshotProgress::Failed) => Answer::Failed,
-        };
-        self.takes_snapshot = None;
-        self.answer(answer);
+    /// Answers the command that a task carries out, once that is over.
+    pub(super) fn answer_for_task(&mut self) {
+        if let Some(answer) = self.commanded.and_then(|at| self.tasks[at].answer()) {
+            self.commanded = None;
+            self.answer(answer);
+        }
     }
 
     /// Answers the command that was being carried out, if there was one.

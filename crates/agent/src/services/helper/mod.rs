@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
-use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+use clrscope_recording::writer::{Answer, Command, ProcessWriter, monotonic_ns};
 
 use crate::hooks;
 use crate::os::signals;
@@ -46,14 +46,14 @@ pub(crate) trait Task: Send {
     fn stop(&mut self) -> bool {
         true
     }
-    /// A snapshot of the heap is asked for under this name, which may be empty; whether the task takes one. What becomes of it says
-    /// [`snapshot_progress`](Self::snapshot_progress).
-    fn snapshot(&mut self, name: &str) -> bool {
+    /// A command from outside that is for an instrument; whether it is for this one, which begins to carry it out. What becomes of
+    /// it says [`answer`](Self::answer).
+    fn begins(&mut self, command: &Command) -> bool {
         false
     }
-    /// Progress of the snapshot that was asked for last.
-    fn snapshot_progress(&self) -> SnapshotProgress {
-        SnapshotProgress::Failed
+    /// Answer to the command that [began](Self::begins) last; `None` while it is under way.
+    fn answer(&self) -> Option<Answer> {
+        Some(Answer::Failed)
     }
     /// The recording is about to end while the process goes on; called until it answers true, and then tasks
     /// [stop](Self::stop).
@@ -73,17 +73,6 @@ pub(crate) trait Task: Send {
     }
     /// Recording is about to start again after [`stop`](Self::stop): what was known of threads is out of date.
     fn start_again(&mut self, now_ns: u64) {}
-}
-
-/// Progress of a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SnapshotProgress {
-    /// The snapshot is being taken.
-    UnderWay,
-    /// All of it is in the recording.
-    Complete,
-    /// The snapshot could not be taken.
-    Failed,
 }
 
 /// A step of noting what was gained up to a boundary between parts.

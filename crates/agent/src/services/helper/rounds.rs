@@ -32,8 +32,8 @@ pub(super) struct Helper {
     pub(super) next_part: String,
     /// Number of the command that is being carried out.
     pub(super) unanswered: Option<u32>,
-    /// Place among the tasks of the one that takes the snapshot which a command asked for.
-    pub(super) takes_snapshot: Option<usize>,
+    /// Place among the tasks of the one that carries a command out.
+    pub(super) commanded: Option<usize>,
     next_slow: u64,
     pub(super) next_write_out: u64,
     faults: FaultReport,
@@ -58,7 +58,7 @@ impl Helper {
             ends: None,
             next_part: String::new(),
             unanswered: None,
-            takes_snapshot: None,
+            commanded: None,
             next_slow: 0,
             next_write_out: 0,
             faults: FaultReport::default(),

@@ -134,7 +134,7 @@ impl Helper {
         for task in &mut self.tasks {
             done &= task.finish();
         }
-        self.answer_snapshot();
+        self.answer_for_task();
         done
     }
 

@@ -1,0 +1,335 @@
+//! Choice of methods, and their change: the methods that patterns mean get probes and lose them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::il::Body;
+use clr_profiler::{BodyWriter, BodyWriters, FunctionName, ModuleId, ProfilerInfo, Token};
+use clrscope_contract::request::Pattern;
+use clrscope_recording::model::{LossReason, ProbedMethod};
+use clrscope_recording::writer::{Answer, ProcessWriter, monotonic_ns};
+
+use super::code::{self, Signatures};
+use super::methods::{Method, Methods, Probed, Standing};
+use super::store::ProbeStore;
+use super::undo;
+use crate::services::context::Context;
+use crate::services::developer_log::{Level, log};
+use crate::services::functions::{Functions, is_runtime_helper};
+use crate::services::patterns::ProbePatterns;
+
+/// Refused methods of a module that are named.
+const MOST_NAMED: usize = 20;
+/// Token of the type `<Module>`, which has the methods outside of types and is in no list of types.
+const GLOBAL_TYPE: u32 = 0x0200_0001;
+/// `miAggressiveOptimization`: no code without optimisation first.
+const AGGRESSIVE_OPTIMIZATION: u32 = 0x200;
+
+/// Giver and taker of probes; callbacks and threads of the agent's own call it.
+pub(super) struct Prober {
+    pub(super) info: ProfilerInfo,
+    writer: &'static ProcessWriter,
+    functions: Arc<Functions>,
+    patterns: Mutex<ProbePatterns>,
+    pub(super) store: &'static ProbeStore,
+    writers: BodyWriters,
+    pub(super) methods: Arc<Methods>,
+}
+
+impl Prober {
+    /// Without any probes so far.
+    ///
+    /// # Errors
+    /// A sentence for the user, where there is no room for numbers.
+    pub(super) fn new(context: &Context) -> Result<Self, String> {
+        let methods = Arc::<Methods>::default();
+        Ok(Self {
+            info: context.info.clone(),
+            writer: context.writer,
+            functions: Arc::clone(&context.functions),
+            patterns: Mutex::new(context.probes.clone()),
+            store: Box::leak(Box::new(ProbeStore::create(context)?)),
+            writers: BodyWriters::new(&context.info).with(Arc::clone(&methods) as Arc<dyn BodyWriter>),
+            methods,
+        })
+    }
+
+    /// Gives the methods that a pattern means probes, those of modules that come later included. In a thread that the runtime
+    /// knows.
+    pub(super) fn add(&self, pattern: &Pattern) -> Answer {
+        let only = self.patterns().only(pattern);
+        if !self.is_any_chosen(&only) {
+            return Answer::NoMethod;
+        }
+        self.change_patterns(|patterns| patterns.and(pattern, true));
+        self.probe_all();
+        let again = self.methods.put_back(pattern);
+        if let Err(error) = self.compile_anew(&again) {
+            log(Level::Warn, || format!("probes: {} methods stay without: {error}", again.len()));
+            self.methods.take_out(pattern);
+            return Answer::Failed;
+        }
+        match self.methods.count(pattern) {
+            0 => Answer::Failed,
+            count => Answer::Changed(count),
+        }
+    }
+
+    /// Takes the probes of the methods that a pattern means away. In a thread that the runtime knows.
+    pub(super) fn remove(&self, pattern: &Pattern) -> Answer {
+        self.change_patterns(|patterns| patterns.and(pattern, false));
+        let removed = self.methods.take_out(pattern);
+        if removed.is_empty() {
+            return Answer::NoMethod;
+        }
+        // Each is as it was once the last has no probes; until then it may have taken in another that still has.
+        if let Some(all) = self.methods.all_unless_probed() {
+            undo::revert(&self.info, &all);
+        } else if let Err(error) = self.compile_plain(&removed) {
+            log(Level::Warn, || format!("probes: {} methods keep theirs: {error}", removed.len()));
+            self.methods.put_back(pattern);
+            return Answer::Failed;
+        }
+        Answer::Changed(removed.len() as u32)
+    }
+
+    /// Gives the chosen methods of all modules probes.
+    pub(super) fn probe_all(&self) {
+        self.info.modules().unwrap_or_default().into_iter().for_each(|module| self.probe(module));
+    }
+
+    /// Gives the chosen methods of a module probes, unless they were given some, or refused them, before.
+    pub(super) fn probe(&self, module: ModuleId) {
+        let Some((assembly, mut chosen)) = self.chosen_in(module, &self.patterns()) else { return };
+        chosen.retain(|name| self.methods.claim((module, name.token)));
+        if chosen.is_empty() {
+            return;
+        }
+        let Ok(about) = self.info.module_info(module) else { return };
+        if about.flags.is_collectible() {
+            let why = "its assembly can be unloaded, whose methods the runtime does not compile anew";
+            let refused: Vec<_> = chosen.into_iter().map(|name| (name.signature, why.to_owned())).collect();
+            return self.refuse(&assembly, &refused);
+        }
+        let (chosen, mut refused) = self.with_code(module, chosen);
+        if let Err(error) = self.prepare(module, chosen, &mut refused).and_then(|methods| self.compile_anew(&methods)) {
+            refused.extend(self.withdraw_module(module).map(|signature| (signature, error.to_string())));
+        }
+        log(Level::Info, || format!("probes: {assembly}: {} methods refused", refused.len()));
+        self.refuse(&assembly, &refused);
+    }
+
+    /// The patterns as they are now.
+    fn patterns(&self) -> ProbePatterns {
+        self.lock_patterns().clone()
+    }
+
+    fn change_patterns(&self, change: impl FnOnce(&ProbePatterns) -> ProbePatterns) {
+        let mut patterns = self.lock_patterns();
+        *patterns = change(&patterns);
+    }
+
+    fn lock_patterns(&self) -> MutexGuard<'_, ProbePatterns> {
+        self.patterns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Assembly of a module and the methods in it that patterns choose. `None` where the module is not there yet.
+    fn chosen_in(&self, module: ModuleId, patterns: &ProbePatterns) -> Option<(Arc<str>, Vec<FunctionName>)> {
+        let assembly = self.functions.names().assembly(&self.info, module).ok()?;
+        let about = self.info.module_info(module).ok()?;
+        let is_framework = self.functions.is_framework_module(module, &about.path);
+        let may_choose = !about.flags.is_resource() && patterns.may_choose_in(&assembly, is_framework);
+        let chosen = if may_choose { self.chosen(module, patterns, is_framework) } else { Vec::new() };
+        Some((assembly, chosen))
+    }
+
+    /// Checks that there is a method in a running program that the patterns choose: after probes the runtime does not let the agent
+    /// go, so nothing is begun for one that is misspelt.
+    pub(super) fn check_choice(&self) -> Result<(), String> {
+        let patterns = self.patterns();
+        if self.is_any_chosen(&patterns) { Ok(()) } else { Err(patterns.nothing_chosen()) }
+    }
+
+    /// Whether there is a method in what is loaded that patterns choose.
+    fn is_any_chosen(&self, patterns: &ProbePatterns) -> bool {
+        let chooses = |module| self.chosen_in(module, patterns).is_some_and(|(_, chosen)| !chosen.is_empty());
+        self.info.modules().unwrap_or_default().into_iter().any(chooses)
+    }
+
+    /// Methods that patterns choose.
+    fn chosen(&self, module: ModuleId, patterns: &ProbePatterns, is_framework: bool) -> Vec<FunctionName> {
+        let Ok(metadata) = self.functions.names().metadata(&self.info, module) else { return Vec::new() };
+        let types = std::iter::once(Token::new(GLOBAL_TYPE)).chain(metadata.type_defs().unwrap_or_default());
+        let methods = types.filter_map(|ty| metadata.methods(ty).ok()).flatten();
+        let named = methods.filter_map(|method| self.functions.names().method(&self.info, module, method).ok());
+        named.filter(|name| patterns.choose(name, is_framework)).collect()
+    }
+
+    /// The methods whose code can be changed; the others with a reason.
+    fn with_code(&self, module: ModuleId, chosen: Vec<FunctionName>) -> (Vec<FunctionName>, Vec<(String, String)>) {
+        let mut refused = Vec::new();
+        let metadata = self.functions.names().metadata(&self.info, module).ok();
+        let has_code = |method: Token| metadata.as_ref().is_some_and(|metadata| metadata.has_il(method));
+        let mut kept = Vec::with_capacity(chosen.len());
+        for name in chosen {
+            let why = if is_runtime_helper(&name) {
+                "compiled code calls it by itself, where no other code may run"
+            } else if !has_code(name.token) {
+                "it has no code of its own: it is abstract, native, or made by the runtime"
+            } else if self.relies_on_tail_calls(&name) {
+                "it is always optimised, and ends by calls for which the compiler gives its own stack up"
+            } else {
+                kept.push(name);
+                continue;
+            };
+            refused.push((name.signature, why.to_owned()));
+        }
+        (kept, refused)
+    }
+
+    /// Whether calls at a method's ends are tail calls each time, without being marked as such: a recursion may rely on that, and
+    /// with probes they are plain calls. All other methods run without optimisation first, and so without tail calls.
+    fn relies_on_tail_calls(&self, name: &FunctionName) -> bool {
+        let metadata = self.functions.names().metadata(&self.info, name.module_id);
+        let about = metadata.and_then(|metadata| metadata.method(name.token));
+        if !about.is_ok_and(|about| about.impl_flags & AGGRESSIVE_OPTIMIZATION != 0) {
+            return false;
+        }
+        let body = self.info.original_il_function_body(name.module_id, name.token);
+        body.is_ok_and(|body| Body::read(&body).is_ok_and(|body| code::ends_by_calls(&body)))
+    }
+
+    /// Makes the methods' new bodies, and gives those that have one.
+    fn prepare(
+        &self,
+        module: ModuleId,
+        chosen: Vec<FunctionName>,
+        refused: &mut Vec<(String, String)>,
+    ) -> clr_profiler::Result<Vec<Method>> {
+        let signatures = Signatures {
+            enter: self.info.signature_token(module, code::ENTER)?,
+            leave: self.info.signature_token(module, code::LEAVE)?,
+        };
+        let index = self.functions.module_index(module);
+        let records: Vec<_> = chosen
+            .iter()
+            .map(|name| ProbedMethod {
+                module: index,
+                token: name.token.as_raw(),
+                name: name.name.clone(),
+                signature: name.signature.clone(),
+                ..ProbedMethod::default()
+            })
+            .collect();
+        let mut tokens = Vec::with_capacity(chosen.len());
+        for (name, lanes) in chosen.into_iter().zip(self.store.take(&records)) {
+            match lanes {
+                Some(lanes) => {
+                    let method = (module, name.token);
+                    tokens.push(name.token);
+                    let probed = Probed { name: name.into(), lanes, signatures, body: None, standing: Standing::Probed };
+                    self.methods.lock().probed.insert(method, probed);
+                }
+                None => refused.push((name.signature, "there is no room for its numbers".to_owned())),
+            }
+        }
+        let bodies = self.writers.written_bodies(module, &tokens)?;
+        let mut written = Vec::with_capacity(tokens.len());
+        for (token, body) in tokens.into_iter().zip(bodies) {
+            match body {
+                Ok(body) => {
+                    let body = body.map(Arc::new);
+                    if let Some(probed) = self.methods.lock().probed.get_mut(&(module, token)) {
+                        probed.body = body;
+                    }
+                    written.push((module, token));
+                }
+                Err(error) => refused.extend(self.withdraw((module, token)).map(|name| (name, error.to_string()))),
+            }
+        }
+        Ok(written)
+    }
+
+    /// Has the methods compiled anew, wherever they are called from.
+    fn compile_anew(&self, methods: &[Method]) -> clr_profiler::Result<()> {
+        if methods.is_empty() {
+            return Ok(());
+        }
+        self.info.request_rejit_with_inliners(methods)?;
+        if self.methods.are_over() {
+            // The recording ended meanwhile, and whoever gave methods their own code back may have been too early for these.
+            undo::revert(&self.info, methods);
+        }
+        Ok(())
+    }
+
+    /// Has methods compiled anew from their own code, none of which takes in one that has probes.
+    fn compile_plain(&self, methods: &[Method]) -> clr_profiler::Result<()> {
+        self.info.request_rejit(methods)?;
+        if self.methods.are_over() {
+            undo::revert(&self.info, methods);
+        }
+        Ok(())
+    }
+
+    /// Takes a method's record back, and gives the method's signature: its code has no probes.
+    fn withdraw(&self, method: Method) -> Option<String> {
+        let probed = self.methods.lock().probed.remove(&method)?;
+        probed.lanes.withdraw();
+        Some(probed.name.signature)
+    }
+
+    /// The runtime could not compile a method anew.
+    pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
+        if let Some(signature) = self.withdraw(method) {
+            let assembly = self.functions.names().assembly(&self.info, method.0).unwrap_or_default();
+            self.refuse(&assembly, &[(signature, error.to_string())]);
+        }
+    }
+
+    /// Takes the records of all methods of a module back, and gives their signatures.
+    fn withdraw_module(&self, module: ModuleId) -> impl Iterator<Item = String> {
+        let gone: Vec<Method> = self.methods.lock().probed.keys().filter(|method| method.0 == module).copied().collect();
+        gone.into_iter().filter_map(|method| self.withdraw(method))
+    }
+
+    /// Notes methods of an assembly that have no probes, and about some of them why.
+    fn refuse(&self, assembly: &str, refused: &[(String, String)]) {
+        if refused.is_empty() {
+            return;
+        }
+        self.writer.state().lose(LossReason::NotProbed, refused.len() as u64, monotonic_ns());
+        for (signature, why) in reasons_in_turn(refused).into_iter().take(MOST_NAMED) {
+            self.writer.loss_detail(LossReason::NotProbed, &format!("{assembly}: {signature}: {why}"));
+        }
+    }
+}
+
+/// Methods with the reasons why each was refused, one of each reason before the second of any: a module has hundreds of abstract
+/// methods, and they must not hide what keeps thousands of others from being probed.
+fn reasons_in_turn(refused: &[(String, String)]) -> Vec<&(String, String)> {
+    let mut met: HashMap<&str, u32> = HashMap::new();
+    let turn = |one| {
+        let (_, why): &(String, String) = one;
+        let turn = met.entry(why).or_default();
+        *turn += 1;
+        (*turn, one)
+    };
+    let mut ordered: Vec<_> = refused.iter().map(turn).collect();
+    ordered.sort_by_key(|(turn, _)| *turn);
+    ordered.into_iter().map(|(_, one)| one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_that_many_methods_have_does_not_hide_the_others() {
+        let many = (0..30).map(|number| (format!("Abstract{number}"), "it has no code".to_owned()));
+        let refused: Vec<_> = many.chain([("Late".to_owned(), "the recording was over".to_owned())]).collect();
+        let named: Vec<&str> = reasons_in_turn(&refused).iter().map(|(signature, _)| signature.as_str()).collect();
+        assert_eq!(named[..3], ["Abstract0", "Late", "Abstract1"]);
+        assert_eq!(named.len(), refused.len());
+    }
+}
