@@ -15,6 +15,7 @@ mod machine;
 mod measured;
 mod notices;
 mod picture;
+mod probes;
 mod programs;
 mod sampling;
 mod soak;

@@ -24,13 +24,15 @@ fn usage() -> String {
         "usage: cargo xtask soak [TARGET|all [SECONDS [SEED]]]
        cargo xtask soak programs [PROGRAM...]
        cargo xtask soak sampling [SECONDS]
+       cargo xtask soak probes [ROUNDS]
        cargo xtask soak replay TARGET FILE
        cargo xtask soak seeds FOLDER
 
 targets: {}; 60 seconds each unless given, seed number 1
 programs: real ones, with the values of all calls read under flow:args and exceptions:args
 sampling: hostile programs at the highest rate, each 60 seconds unless given, on each runtime and with each engine; then
-attach and detach over and over, and a launcher that is killed while attached",
+attach and detach over and over, and a launcher that is killed while attached
+probes: 5,000 methods of a web program under load are compiled anew and reverted, ten times unless given, on each runtime",
         Soak::all().map(Soak::name).collect::<Vec<_>>().join(", ")
     )
 }
@@ -175,6 +177,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         ["sampling"] => crate::sampling::run(Duration::from_secs(60)),
         ["sampling", seconds] => match seconds.parse() {
             Ok(seconds) => crate::sampling::run(Duration::from_secs(seconds)),
+            Err(_) => Err(usage()),
+        },
+        ["probes"] => crate::probes::run(10),
+        ["probes", rounds] => match rounds.parse() {
+            Ok(rounds) => crate::probes::run(rounds),
             Err(_) => Err(usage()),
         },
         [] => soak_all("all", "60", "1"),

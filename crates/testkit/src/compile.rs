@@ -142,6 +142,23 @@ fn compile_all(sdk: &Sdk, dotnet: &Path, jobs: &[Job]) -> Result<(), String> {
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
+/// Compiles one source file to a web program with its runtime configuration beside it, for .NET 8 and later.
+///
+/// # Errors
+/// The compiler's messages, when it does not compile.
+///
+/// # Panics
+/// When files cannot be written.
+pub fn compile_web(sdk: &Sdk, source: &Path, output: &Path) -> Result<(), String> {
+    let folder = source.parent().expect("a file lies in a folder");
+    let (sources, references) = (vec![source.to_path_buf()], sdk.web_reference_assemblies());
+    let job = Job { name: stem(source).to_owned(), sources, references, library: false, output: output.to_path_buf() };
+    compile(sdk, folder, &job)?;
+    let config = CONFIG.replace("Microsoft.NETCore.App", "Microsoft.AspNetCore.App");
+    fs::write(output.with_extension("runtimeconfig.json"), config).expect("a file can be written");
+    Ok(())
+}
+
 fn compile(sdk: &Sdk, dotnet: &Path, job: &Job) -> Result<(), String> {
     let mut command = sdk.compiler();
     command.current_dir(dotnet);

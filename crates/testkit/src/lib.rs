@@ -60,6 +60,6 @@ pub use say::{not_run, say};
 pub use sdk::Sdk;
 pub use signals::let_children_hear;
 pub use single_file::single_file;
-pub use wait::{pause, wait_for, wait_for_work, wait_until};
+pub use wait::{cpu_time, pause, wait_for, wait_for_work, wait_until};
 pub use web::{Service, get, load};
 pub use workspace::{fixture, kit, scratch, target_folder, workspace_root};

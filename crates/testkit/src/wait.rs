@@ -44,7 +44,7 @@ pub fn wait_for_work(pid: u32, more: Duration) {
 }
 
 /// CPU time of all threads of a process, exact to 20 ms; `None` when it has ended.
-fn cpu_time(pid: u32) -> Option<Duration> {
+pub fn cpu_time(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name, in parentheses, may hold anything; the state follows it (proc_pid_stat(5)).
     let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect();

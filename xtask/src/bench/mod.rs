@@ -24,7 +24,7 @@ mod report;
 mod series;
 mod source;
 mod suite;
-mod web;
+pub(crate) mod web;
 
 use absolute::Line;
 use goals::{GOALS, Goal, Limit, ON_EACH};

@@ -27,7 +27,8 @@ const UNDER: [(&str, Option<&str>); 4] = [
 
 /// Answers to a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Answers {
+pub(crate) struct Answers {
+    pub(crate) requests: usize,
     per_second: f64,
     /// Time within which 99 of 100 requests were answered, milliseconds.
     p99_ms: f64,
@@ -66,7 +67,10 @@ pub(super) fn under_load(runs: usize) -> Result<Vec<Line>, String> {
 }
 
 /// Asks from several connections at once, for so long.
-fn load(address: &str, time: Duration) -> io::Result<Answers> {
+///
+/// # Errors
+/// When a request is not answered, or not by a good answer.
+pub(crate) fn load(address: &str, time: Duration) -> io::Result<Answers> {
     let began = Instant::now();
     let client = || -> io::Result<Vec<Duration>> {
         let mut connection = Connection::open(address)?;
@@ -90,7 +94,11 @@ fn load(address: &str, time: Duration) -> io::Result<Answers> {
 fn answers(mut times: Vec<Duration>, in_all: Duration) -> Answers {
     times.sort_unstable();
     let slow = times.get(times.len() * 99 / 100).copied().unwrap_or_default();
-    Answers { per_second: times.len() as f64 / in_all.as_secs_f64(), p99_ms: slow.as_secs_f64() * 1e3 }
+    Answers {
+        requests: times.len(),
+        per_second: times.len() as f64 / in_all.as_secs_f64(),
+        p99_ms: slow.as_secs_f64() * 1e3,
+    }
 }
 
 /// A connection that is kept open.
@@ -169,6 +177,6 @@ mod tests {
     #[test]
     fn the_slowest_of_a_hundred_is_left_out() {
         let times = (1..=200).map(Duration::from_millis).rev().collect();
-        assert_eq!(answers(times, Duration::from_secs(2)), Answers { per_second: 100.0, p99_ms: 199.0 });
+        assert_eq!(answers(times, Duration::from_secs(2)), Answers { requests: 200, per_second: 100.0, p99_ms: 199.0 });
     }
 }

@@ -372,6 +372,14 @@ impl Callbacks for Functions {
     fn dynamic_method_unloaded(&self, function: FunctionId) {
         self.forget_function(function);
     }
+
+    /// The library stays in the process, and this with it; metadata that it holds open is memory of the runtime's.
+    fn profiler_detach_succeeded(&self) {
+        self.names.forget_all();
+        let mut tables = self.tables();
+        tables.by_id = HashMap::new();
+        tables.inlined = HashSet::new();
+    }
 }
 
 fn source_kind(name: &FunctionName) -> SourceKind {

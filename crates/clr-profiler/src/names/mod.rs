@@ -250,6 +250,14 @@ impl NameCache {
         known.functions.remove(&function);
     }
 
+    /// Forgets everything, and closes the metadata of all modules. For a profiler that the runtime lets go, or that has nothing to do for a while.
+    pub fn forget_all(&self) {
+        let unloads = self.lock().unloads + 1;
+        let gone = std::mem::replace(&mut *self.lock(), Known { unloads, ..Known::default() });
+        // Outside of the lock: metadata belongs to the runtime.
+        drop(gone);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

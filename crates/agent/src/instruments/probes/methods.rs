@@ -152,6 +152,11 @@ impl Methods {
         table.changed()
     }
 
+    /// Frees all that was noted about methods: the agent sleeps, and they have their own code.
+    pub(super) fn forget(&self) {
+        *self.lock() = Table { is_over: true, ..Table::default() };
+    }
+
     /// Whether the recording is over.
     pub(super) fn are_over(&self) -> bool {
         self.lock().is_over

@@ -103,6 +103,7 @@ impl Instrument for Probes {
 
     fn outlive_recording(&self) {
         self.0.store.outlive_recording();
+        self.0.methods.forget();
     }
 
     fn detach_in_child(&self) {
