@@ -118,6 +118,11 @@ impl Callbacks for End {
         self.writer.state().ended();
     }
 
+    /// After the others, which may take seconds for it.
+    fn profiler_attach_complete(&self) {
+        self.helper.has_attached();
+    }
+
     fn profiler_detach_succeeded(&self) {
         self.let_go();
     }

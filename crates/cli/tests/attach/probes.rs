@@ -249,6 +249,22 @@ fn calls_of_several_threads_and_their_failures_are_counted_in_a_running_program(
     });
 }
 
+/// Thousands of methods take seconds to be given probes, and the recording was over before the first call was counted.
+#[test]
+fn a_duration_begins_when_methods_have_their_probes() {
+    let runtime = some_runtime();
+    let (place, server) = (TestFolder::new(), Server::start(runtime));
+    let line = "--probe [System.Private.CoreLib]* --probe Server.Program::Request --duration 100ms -o a.clrs";
+    let output = attach(&place, server.pid, line).output().expect("the tool starts");
+    assert!(output.status.success(), "{}", said(&output));
+    let report = place.run("report a.clrs --view probes --format json");
+    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows");
+    let request = rows.iter().find(|row| row["name"] == "Server.Program::Request").expect("it has probes");
+    assert!(request["calls"].as_u64().is_some_and(|calls| calls > 10), "{request:#} among {}", rows.len());
+    server.end();
+}
+
 #[test]
 fn a_pattern_that_matches_no_method_leaves_the_program_as_it_was() {
     testkit::each_runtime(|runtime| {

@@ -95,6 +95,8 @@ struct Link {
     end: Mutex<Option<JoinHandle<()>>>,
     /// Way in which an attached agent leaves.
     departure: OnceLock<Departure>,
+    /// Whether an attached agent has done what comes first.
+    is_attached: AtomicBool,
     gone: AtomicBool,
     rounds: AtomicU64,
     /// Whether the program ends.
@@ -194,6 +196,11 @@ impl HelperHandle {
     /// Says how the agent leaves when the recording is over, instead of staying. Before [`start`](Self::start).
     pub(crate) fn departs(&self, departure: Departure) {
         let _ = self.0.departure.set(departure);
+    }
+
+    /// An attached agent has done what comes first, such as to give methods probes: from now on the recording lasts as long as was asked for.
+    pub(crate) fn has_attached(&self) {
+        self.0.is_attached.store(true, Ordering::Release);
     }
 
     /// Way in which the agent leaves, where it was attached.

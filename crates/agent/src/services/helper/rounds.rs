@@ -74,7 +74,7 @@ impl Helper {
             if self.delay_ends.is_some() {
                 self.boundary(BoundaryKind::Delay);
                 self.stay_stopped();
-            } else {
+            } else if self.link.departure.get().is_none() {
                 self.begin_duration(monotonic_ns());
             }
             while !self.is_over(monotonic_ns()) {
@@ -108,6 +108,9 @@ impl Helper {
     pub(super) fn round(&mut self) {
         let now = monotonic_ns();
         self.writer.threads().keep_ahead();
+        if self.link.is_attached.load(Ordering::Acquire) {
+            self.begin_duration(now);
+        }
         for task in &mut self.tasks {
             task.tick(now);
         }
