@@ -284,6 +284,40 @@ test("callers and callees are those of the tree", async () => {
   await close();
 });
 
+test("a double click in tree and functions shows the lines of the source, in a file and served", async () => {
+  for (const name of ["counted", "served-counted"]) {
+    const { page, trouble, close } = await opened(name, { hash: "#tab=functions" });
+    const seen = async () => {
+      await page.waitForSelector("#panel[aria-labelledby='tab-lines'] .function-source .source-line.hit");
+      const text = await page.innerText(".function-source");
+      assert.match(text, /^Source of Counter\.Program::Step/, name);
+      assert.match(text, /private static void Step\(\) => steps\+\+;/, name);
+      assert.match(text, /Counter\.cs/, name);
+      assert.ok(!text.includes("static int Main"), "a piece of another function");
+    };
+    const step = () => page.locator("#panel [role=row]", { hasText: "Counter.Program::Step" }).first();
+    await step().dblclick();
+    await seen();
+    await page.goBack();
+    await open(page, "tree");
+    await step().dblclick();
+    await seen();
+    await page.goBack();
+    await page.waitForSelector("#panel[aria-labelledby='tab-tree']");
+    // What has no lines opens, as by Enter.
+    const outermost = page.locator("#panel .table-body [role=row]").first();
+    for (const open of ["false", "true"]) {
+      await outermost.dblclick();
+      assert.equal(await outermost.getAttribute("aria-expanded"), open);
+    }
+    await step().click({ button: "right" });
+    await page.click("[role=menuitem]:has-text('Source lines')");
+    await seen();
+    assert.deepEqual(trouble, []);
+    await close();
+  }
+});
+
 test("functions of the summary lead to their callers and callees, by mouse and by keys", async () => {
   const { page, trouble, close } = await opened("sampled", { hash: "#tab=summary" });
   const row = page.locator("[role=row]", { hasText: "App.Cart::Total" }).first();
@@ -344,6 +378,40 @@ test("a range filters flame graph, tree and functions, in a file by pieces and s
     assert.deepEqual(trouble, [], name);
     await close();
   }
+});
+
+test("the page of an attach follows the recording, keeps what was set, and stays when the program has ended", async () => {
+  const { page, trouble, close } = await opened("live", { hash: "#tab=functions" });
+  await page.waitForSelector(".standing.recording");
+  // Bars and numbers of functions come from samples: more of them each second.
+  const cpu = () => page.$$eval("#panel .table-body .table-row", (rows) => rows.map((row) => row.innerText).join("\n"));
+  const recorded = () => page.$eval("header .title p", (facts) => facts.innerText.split(" from ")[0]);
+  await page.waitForSelector("#panel .table-body .table-row");
+  await page.fill(".search input", "Server");
+  await page.press(".search input", "Enter");
+  const set = () => page.evaluate(() => [location.hash, document.querySelector(".search input").value, document.querySelector("[role=tab][aria-selected=true]").id]);
+  const wanted = await set();
+  assert.equal(wanted[1], "Server");
+  assert.equal(wanted[2], "tab-functions");
+  for (let round = 0; round < 3; round++) {
+    const [before, time] = [await cpu(), await recorded()];
+    await page.waitForFunction(([before, time]) => {
+      const rows = [...document.querySelectorAll("#panel .table-body .table-row")].map((row) => row.innerText).join("\n");
+      return rows !== "" && rows !== before && document.querySelector("header .title p").innerText.split(" from ")[0] !== time;
+    }, [before, time]);
+    assert.deepEqual(await set(), wanted);
+  }
+  process.kill(Number(process.env.LIVE), "SIGTERM");
+  await page.waitForSelector(".standing.recording", { state: "detached" });
+  await page.waitForFunction(() => document.querySelector("header .title p").innerText.includes("exit code 0"));
+  assert.deepEqual(await set(), wanted);
+  for (const tab of await tabs(page)) {
+    await open(page, tab);
+    await page.waitForSelector(".waiting", { state: "detached" });
+    assert.ok((await page.innerText("#panel")).trim().length > 20, tab);
+  }
+  assert.deepEqual(trouble, []);
+  await close();
 });
 
 test("frames of a served page have the colours of their code, whatever tab named the functions first", async () => {

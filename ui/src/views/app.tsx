@@ -27,6 +27,7 @@ import { Help } from "./help";
 import { useDetails, useLoaded } from "./loaded";
 import { Menu, type MenuAt } from "./menu";
 import { Sections } from "./section";
+import { FunctionSource } from "./source";
 import type { Shown } from "./shown";
 import { Timeline } from "./timeline";
 import { Tree } from "./tree";
@@ -201,8 +202,17 @@ export function App({ model }: { model: Model }) {
 
   const add = (change: Transform) => setChanges([...changes, change]);
   const lookAt = (func: number) => update({ tab: "callers", func: idOf(func) }, true);
+  const linesTab = tabs.find((one) => one.documents.some((document) => document.view === "lines"));
+  /** Own code alone has lines as a rule. */
+  const hasSource = (func: number) => linesTab !== undefined && functions[func]?.code === "own";
+  const toSource = (func: number): boolean => {
+    if (!hasSource(func)) return false;
+    update({ tab: linesTab!.id, func: idOf(func), sort: "" }, true);
+    return true;
+  };
+  const ofSections = useMemo(() => (section: Section) => model.functions.of(section), [model, page]);
   const sectionFunctions = useMemo(
-    () => (model.paths.length > 0 ? { of: (section: Section) => model.functions.of(section), open: (func: number) => lookAt(func) } : undefined),
+    () => (model.paths.length > 0 ? { of: ofSections, open: (func: number) => lookAt(func) } : undefined),
     [model, page],
   );
   const menuItems = (func: number, node: number | null) => {
@@ -217,6 +227,7 @@ export function App({ model }: { model: Model }) {
     return [
       ...items,
       { label: "Callers and callees", act: () => lookAt(func) },
+      ...(hasSource(func) ? [{ label: "Source lines", act: () => void toSource(func) }] : []),
       { label: "Search for the name", act: () => update({ search: label }) },
       { label: "Copy name", act: () => void navigator.clipboard?.writeText(functions[func].signature).catch(() => {}) },
     ];
@@ -240,6 +251,7 @@ export function App({ model }: { model: Model }) {
     measure, functions, tree, upright, sums, matching, state, func, dark, update,
     choose: (func) => update({ func: idOf(func) }),
     select: (node) => update({ func: node > 0 ? idOf(tree.func[node]) : null }),
+    toSource,
     canAsk: source.served && isPlain,
     closer: lookAtNode,
     menu: (node, x, y) => openMenu(tree.func[node], node, x, y),
@@ -325,6 +337,9 @@ export function App({ model }: { model: Model }) {
       <div id="panel" role="tabpanel" aria-labelledby={tab ? `tab-${tab.id}` : undefined} class={`panel ${tab?.form ?? ""}`}>
         {isWhole && documents.length > 0 && <p class="note warning">What is shown here are sums over the whole run: the chosen part of the time does not change them.</p>}
         {problem && <p class="note warning">{oneLine(problem)}</p>}
+        {tab !== undefined && tab === linesTab && func !== null && (
+          <FunctionSource documents={documents} func={func} label={functions[func].label} of={ofSections} onClose={() => update({ func: null })} />
+        )}
         {tab?.form === "sections" && <Sections key={tab.id} documents={documents} search={state.search} range={state.range} sort={state.sort} onSort={(sort) => update({ sort })} functions={sectionFunctions} />}
         {tab?.form === "gc" && <Collections documents={documents} whole={page.recording.duration_ns} state={state} update={update} dark={dark} />}
         {tab?.form === "dominators" && documents[0]?.main && <Dominators document={documents[0]} search={state.search} dark={dark} />}

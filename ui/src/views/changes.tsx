@@ -37,7 +37,7 @@ export function Changes({ document, functions, state, dark, update }: Props) {
     question: document.key || document.view,
     measure, functions: functions.list, tree, upright: tree, sums, matching, state: { ...state, invert: false }, func: null, dark, update,
     choose: nothing, select: nothing, closer: nothing, canAsk: false, menu: nothing, menuOf: nothing,
-    key: () => false, keyOf: () => false,
+    key: () => false, keyOf: () => false, toSource: () => false,
     look: {
       colour: (node) => colourOf(change(node)),
       label: (node) => `${functions.list[tree.func[node]].label}${words(change(node))}`,

@@ -64,6 +64,7 @@ function Exact({ shown, document, rowFunctions, onOpen }: { shown: Shown; docume
         selected={selected}
         onSelect={(row) => shown.choose(functionAt(row))}
         onOpen={(row) => onOpen(functionAt(row))}
+        onDouble={(row) => void (shown.toSource(functionAt(row)) || onOpen(functionAt(row)))}
         onMenu={(row, x, y) => shown.menuOf(functionAt(row), x, y)}
         onKey={(row, event) => shown.keyOf(functionAt(row), event)}
       />
@@ -119,6 +120,7 @@ function Summed({ shown, onOpen }: { shown: Shown; onOpen(func: number): void })
         selected={shown.func}
         onSelect={(func) => shown.choose(func)}
         onOpen={onOpen}
+        onDouble={(func) => void (shown.toSource(func) || onOpen(func))}
         onMenu={(func, x, y) => shown.menuOf(func, x, y)}
         onKey={(func, event) => shown.keyOf(func, event)}
       />

@@ -36,6 +36,8 @@ export interface Shown {
   menu(node: number, x: number, y: number): void;
   /** Opens the menu of a function. */
   menuOf(func: number, x: number, y: number): void;
+  /** Goes to the lines of a function's source; whether there may be some. */
+  toSource(func: number): boolean;
   /** A key was pressed with a node of `tree` selected; whether it meant anything. */
   key(node: number, event: KeyboardEvent): boolean;
   /** Look of the frames of a flame graph, and words about them, where they are not those of one recording. */

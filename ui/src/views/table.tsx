@@ -37,6 +37,8 @@ interface Props {
   onSelect(row: number): void;
   /** Double click, Enter. */
   onOpen?(row: number): void;
+  /** Follows a double click, where that is something else than to open. */
+  onDouble?(row: number): void;
   onMenu?(row: number, x: number, y: number): void;
   onKey?(row: number, event: KeyboardEvent): boolean;
   below?(row: number): string[];
@@ -127,7 +129,7 @@ export function Table(props: Props) {
                   setAt(item.index);
                   props.onSelect(row);
                 }}
-                onDblClick={() => props.onOpen?.(row)}
+                onDblClick={() => (props.onDouble ?? props.onOpen)?.(row)}
                 onContextMenu={(event) => {
                   if (!props.onMenu) return;
                   event.preventDefault();

@@ -72,6 +72,7 @@ export function Tree({ shown }: { shown: Shown }) {
       hasChildren={(node) => tree.end[node] > node + 1 || (shown.canAsk && hidesPaths(tree, node))}
       isOpen={(node) => open.has(node)}
       toggle={toggle}
+      onDouble={(node) => shown.toSource(tree.func[node])}
       select={select}
       menu={(node, x, y) => shown.menu(node, x, y)}
       onKey={onKey}

@@ -37,6 +37,8 @@ interface Props {
   hasChildren(node: number): boolean;
   isOpen(node: number): boolean;
   toggle(node: number, to: boolean): void;
+  /** Follows a double click, in place of opening the node; whether it meant anything. */
+  onDouble?(node: number): boolean;
   select(node: number): void;
   /** Opens a menu. */
   menu?(node: number, x: number, y: number): void;
@@ -111,7 +113,7 @@ export function TreeTable(props: Props) {
                 aria-expanded={hasChildren(node) ? isOpen(node) : undefined}
                 aria-selected={node === at}
                 onClick={() => select(node)}
-                onDblClick={() => toggle(node, !isOpen(node))}
+                onDblClick={() => void (props.onDouble?.(node) || toggle(node, !isOpen(node)))}
                 onContextMenu={(event) => {
                   if (!props.menu) return;
                   event.preventDefault();

@@ -10,7 +10,7 @@ use crate::doctor::little_address_space;
 use crate::errors::{Failure, one_line};
 use crate::launch::{Debugger, Obstacle, Stdout, obstacles, resolve};
 use crate::session::{Plan, record};
-use crate::terminal::{messages_on_terminal, say};
+use crate::terminal::{messages_on_terminal, results_on_terminal, say};
 use crate::{programs, runtime, summary};
 
 /// Options of `run`.
@@ -58,7 +58,8 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
         output: options.output,
         force: options.force,
         progress: !options.quiet && messages_on_terminal(),
-        live: options.live,
+        // The program writes to the same terminal, unless that goes elsewhere.
+        live: options.live || (!options.quiet && messages_on_terminal() && !results_on_terminal()),
         announce: !options.quiet && messages_on_terminal(),
         stdout: Stdout::Ours,
         debugger: options.debugger,
