@@ -1,5 +1,8 @@
 //! Formats with an axis of time, from recordings made by hand: what viewers rely on, number by number.
 
+#[path = "common/firefox.rs"]
+mod firefox;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use clrscope_analysis::{BYTES, CALLS, Query, QueryProblem, SAMPLES, ThreadSelector};
@@ -298,39 +301,9 @@ fn chrome_has_every_call_with_its_begin_and_its_end() {
     assert!(tracks.keys().any(|name| name.ends_with(": samples")), "{:?}", tracks.keys());
 }
 
-/// Looks at what the Firefox Profiler relies on: columns of one length, and numbers that lead somewhere; the threads by name.
+/// The threads of a profile that is as it must be, by name.
 fn firefox_threads(document: &Value) -> BTreeMap<String, Value> {
-    let categories = list(&document["meta"], "categories").len() as u64;
-    let schemas: Vec<&Value> = list(&document["meta"], "markerSchema").iter().map(|schema| &schema["name"]).collect();
-    let below = |column: &Value, end: usize| {
-        let all = column.as_array().expect("a column").iter();
-        assert!(all.filter_map(Value::as_u64).all(|number| number < end as u64), "{column} below {end}");
-    };
-    for thread in list(document, "threads") {
-        let strings = list(thread, "stringArray").len();
-        let length = |table: &Value, columns: &[&str]| -> usize {
-            let length = number(&table["length"]) as usize;
-            assert!(columns.iter().all(|column| list(table, column).len() == length), "{table}");
-            length
-        };
-        let funcs = length(&thread["funcTable"], &["name"]);
-        let frames = length(&thread["frameTable"], &["func", "category"]);
-        let stacks = length(&thread["stackTable"], &["frame", "prefix"]);
-        let samples = length(&thread["samples"], &["stack", "weight"]);
-        length(&thread["markers"], &["name", "startTime", "endTime", "phase", "category", "data"]);
-        below(&thread["funcTable"]["name"], strings);
-        below(&thread["frameTable"]["func"], funcs);
-        below(&thread["frameTable"]["category"], categories as usize);
-        below(&thread["stackTable"]["frame"], frames);
-        below(&thread["samples"]["stack"], stacks);
-        below(&thread["markers"]["name"], strings);
-        for (stack, prefix) in list(&thread["stackTable"], "prefix").iter().enumerate() {
-            assert!(prefix.as_u64().is_none_or(|prefix| prefix < stack as u64), "a caller comes before what it calls");
-        }
-        let times = thread["samples"].get("time").or(thread["samples"].get("timeDeltas")).expect("times");
-        assert_eq!(times.as_array().expect("a column").len(), samples);
-        assert!(list(&thread["markers"], "data").iter().all(|data| schemas.contains(&&data["type"])));
-    }
+    assert_eq!(firefox::check(document), Ok(()));
     let named = |thread: &Value| (thread["name"].as_str().expect("a name").to_owned(), thread.clone());
     list(document, "threads").iter().map(named).collect()
 }
