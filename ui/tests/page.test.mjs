@@ -184,6 +184,25 @@ test("nameless native code is a frame of its library, until it is shown function
   await close();
 });
 
+test("the page folds nameless native code as the tool does", async () => {
+  const { page, trouble, close } = await opened("nameless", { hash: "#tab=flame" });
+  await havePaths(page);
+  const byPath = (text) => text.trim().split("\n").map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ")))]).sort();
+  const same = async (file) => {
+    const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption(".download select", "shown 0")]);
+    const [shown, printed] = [readFileSync(await download.path(), "utf8"), readFileSync(`${folder}/${file}`, "utf8")].map(byPath);
+    assert.ok(printed.length > 10_000, String(printed.length));
+    assert.deepEqual(shown, printed, file);
+  };
+  await same("nameless.folded");
+  await page.click("label:has-text('fold nameless code') input");
+  await until(page, "nameless", "1");
+  await havePaths(page);
+  await same("nameless.places");
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
 test("more is asked for of all that a folded frame stands for", async () => {
   const { page, trouble, close } = await opened("served-nameless", { hash: "#tab=flame" });
   await havePaths(page);

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use clrscope_recording::model::{Function, FunctionKind, Module, Process};
 
-use crate::{closures, native};
+use crate::closures;
 
 static UNKNOWN: LazyLock<Function> = LazyLock::new(|| Function {
     name: "(unknown)".to_owned(),
@@ -89,12 +89,23 @@ impl<'a> FunctionRef<'a> {
         &self.module.name
     }
 
-    /// Whether it is native code of which only the place is known, `libcoreclr.so+0x1234`: viewers fold such functions of a
-    /// library that call one another into one frame, since nobody can tell them apart.
+    /// Whether it is native code of which only the place is known, `libcoreclr.so+0x1234`: such functions of a library that call
+    /// one another are folded into one frame, since nobody can tell them apart.
+    pub(crate) fn is_nameless(&self) -> bool {
+        let place = || self.name().strip_prefix(library_of(Some(self.module)));
+        self.kind() == FunctionKind::Native && place().is_some_and(|place| place.starts_with("+0x"))
+    }
+
+    /// Whether it stands for all nameless code of its library.
+    pub(crate) fn is_library(&self) -> bool {
+        self.kind() == FunctionKind::Native && self.name() == library_frame(Some(self.module))
+    }
+
+    /// Name of the frame that native code of which only the place is known is folded into, `[libcoreclr.so]`; `None` for functions
+    /// that have names.
     #[must_use]
-    pub fn is_nameless(&self) -> bool {
-        let place = self.name().strip_prefix(native::library_of(Some(self.module)));
-        self.kind() == FunctionKind::Native && place.is_some_and(|place| place.starts_with("+0x"))
+    pub fn folded_into(&self) -> Option<String> {
+        self.is_nameless().then(|| library_frame(Some(self.module)))
     }
 
     /// Metadata token, 0 where there is none.
@@ -120,6 +131,19 @@ impl<'a> FunctionRef<'a> {
             .then_with(|| self.pid.cmp(&other.pid))
             .then_with(|| self.module.path.cmp(&other.module.path))
             .then_with(|| (self.kind(), &self.function.raw_name).cmp(&(other.kind(), &other.function.raw_name)))
+    }
+}
+
+/// Beginning of names of code in a library.
+pub(crate) fn library_of(module: Option<&Module>) -> &str {
+    module.map(|module| module.name.as_str()).filter(|name| !name.is_empty()).unwrap_or("(unknown)")
+}
+
+/// Name of the function that stands for all code of a library that has no names.
+pub(crate) fn library_frame(module: Option<&Module>) -> String {
+    match module.map(|module| module.name.as_str()).filter(|name| !name.is_empty()) {
+        Some(library) => format!("[{library}]"),
+        None => "[unknown library]".to_owned(),
     }
 }
 

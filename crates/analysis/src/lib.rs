@@ -130,7 +130,7 @@ pub use patterns::{UnmatchedPattern, methods_like, unmatched_patterns};
 pub use printable::{is_printable, one_line};
 pub use probes::{ProbeRow, probes};
 pub use programs::{Program, own_programs};
-pub use query::{Query, QueryProblem, Sort, ThreadSelector};
+pub use query::{NativeCode, Query, QueryProblem, Sort, ThreadSelector};
 pub use samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code};
 pub use sampling::{HOOK_MARGIN, sampled_bounds, share_bounds};
 pub use select::{check_selection, process_matches, resolve_names};

@@ -1,11 +1,14 @@
 //! Names of native code: frames at places in libraries and in the kernel become frames of functions.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use clrscope_recording::model::{
     Function, FunctionKind, Module, ModuleKind, NamedPlace, NativeSymbol, Process, Recording, Stacks,
 };
 use rustc_hash::FxHashMap;
+
+use crate::function::{FunctionRef, library_frame, library_of};
 
 /// Makes functions of the places in native code that call stacks lead through, and lets frames refer to those: each symbol
 /// is one function of its library. Where a library has no symbols, functions are named by where they begin,
@@ -15,6 +18,7 @@ pub fn name_native_code(recording: &mut Recording) {
     for process in &mut recording.processes {
         let Process { functions, modules, native_symbols, stacks, .. } = process;
         if stacks.native_places().next().is_none() {
+            add_libraries(process);
             continue;
         }
         let mut known = FxHashMap::default();
@@ -32,7 +36,28 @@ pub fn name_native_code(recording: &mut Recording) {
             });
             NamedPlace { function, has_caller }
         });
+        add_libraries(process);
     }
+}
+
+/// Adds a function for each library with functions of which only places are known: the one that they are folded into.
+fn add_libraries(process: &mut Process) {
+    let named = |function| FunctionRef::of(process, Some(function));
+    let nameless = process.functions.iter().filter(|function| named(function).is_nameless());
+    let modules: BTreeSet<u32> = nameless.map(|function| function.module).collect();
+    let added = modules.into_iter().map(|module| {
+        let name = library_frame(process.modules.get(module as usize));
+        Function {
+            signature: name.clone(),
+            raw_name: name.clone(),
+            name,
+            module,
+            kind: FunctionKind::Native,
+            ..Function::default()
+        }
+    });
+    let added: Vec<Function> = added.collect();
+    process.functions.extend(added);
 }
 
 /// Name of the function of the C library that threads start in, which has no symbol.
@@ -65,11 +90,6 @@ const INTERRUPTS: &str = "[interrupts]";
 fn enters_interrupt(name: &str) -> bool {
     const OTHERS: [&str; 3] = ["asm_common_interrupt", "asm_spurious_interrupt", "asm_exc_nmi"];
     name.starts_with("asm_sysvec_") || OTHERS.contains(&name)
-}
-
-/// Beginning of names of code in a library.
-pub(crate) fn library_of(module: Option<&Module>) -> &str {
-    module.map(|module| module.name.as_str()).filter(|name| !name.is_empty()).unwrap_or("(unknown)")
 }
 
 /// The function of a place in a module.
@@ -147,7 +167,9 @@ mod tests {
             ("(unknown)+0x1", "native", 9),
         ];
         assert_eq!(numbers.map(name), expected);
-        assert_eq!(process.functions.len(), 3 + 7);
+        assert_eq!(process.functions.len(), 3 + 7 + 2);
+        let libraries: Vec<&str> = process.functions[10..].iter().map(|function| function.name.as_str()).collect();
+        assert_eq!(libraries, ["[libx.so]", "[unknown library]"], "code without names is folded into these");
         assert_eq!(process.stacks.native_places().count(), 0);
     }
 
@@ -173,7 +195,7 @@ mod tests {
         name_native_code(&mut recording);
         let process = &recording.processes[0];
         let names: Vec<&str> = process.functions[3..].iter().map(|function| function.name.as_str()).collect();
-        assert_eq!(names, ["libc.so.6+0x80", "[thread start]"]);
+        assert_eq!(names, ["libc.so.6+0x80", "[thread start]", "[libc.so.6]"]);
         for number in numbers {
             let outermost = process.stacks.frames(number).last();
             assert_eq!(outermost, Some(StackFrame::method(4, None)));

@@ -38,7 +38,8 @@ pub(crate) enum PathTree<'a> {
 pub(crate) struct Merged<'a> {
     process: &'a Process,
     metric: &'static Metric,
-    just_my_code: bool,
+    /// Name of what is folded.
+    folds: &'static str,
     pub(crate) stacks: SummedStacks,
     tree: OnceLock<Arc<StackTree>>,
 }
@@ -48,7 +49,7 @@ impl Merged<'_> {
     pub(crate) fn tree(&self) -> &Arc<StackTree> {
         self.tree.get_or_init(|| {
             let SummedStacks { measured, folded, .. } = &self.stacks;
-            let shape = Shape::of(self.process, self.metric, measured, folded.as_ref(), self.just_my_code);
+            let shape = Shape::of(self.process, self.metric, measured, folded.as_ref(), self.folds);
             Arc::new(StackTree { amounts: Amounts::new(&self.stacks, &shape), shape })
         })
     }
@@ -128,14 +129,14 @@ fn of_stacks<'a>(
     query: &Query,
     metric: &'static Metric,
 ) -> Option<Vec<ThreadPaths<'a>>> {
-    let just_my_code = query.just_my_code;
+    let folds = Folded::name(query);
     if !query.per_thread {
         let stacks = SummedStacks::of(recording, process, query, metric)?;
-        let merged = Merged { process, metric, just_my_code, stacks, tree: OnceLock::new() };
+        let merged = Merged { process, metric, folds, stacks, tree: OnceLock::new() };
         return Some(vec![ThreadPaths { thread: None, tree: PathTree::Merged(Arc::new(merged)) }]);
     }
     let StackPaths { measured, folded } = StackPaths::of(recording, process, query, metric)?;
-    let shape = Shape::of(process, metric, &measured, folded.as_ref(), just_my_code);
+    let shape = Shape::of(process, metric, &measured, folded.as_ref(), folds);
     let wanted = Wanted::new(process, query);
     let tree = |amounts| PathTree::Stacks(Arc::new(StackTree { shape: Arc::clone(&shape), amounts }));
     let threads = process.threads.iter().map(|thread| (thread, query.wants_thread(thread))).chain([(&*UNKNOWN, false)]);
@@ -154,7 +155,7 @@ impl StackPaths {
     /// The events of a process; `None` where the metric is not made of events.
     pub(crate) fn of(recording: &Recording, process: &Process, query: &Query, metric: &'static Metric) -> Option<Self> {
         let measured = Measured::of(process, metric)?;
-        let folded = metric.is_sampled().then(|| Folded::of(recording, process, query)).flatten();
+        let folded = Folded::of(recording, process, query, metric);
         Some(Self { measured, folded })
     }
 

@@ -37,10 +37,36 @@ pub struct Query {
     pub raw: bool,
     /// Own code only: what is not of it is folded into the own code that called it.
     pub just_my_code: bool,
+    /// Choice of how native code without names is shown; `None` where nobody says.
+    pub native_code: Option<NativeCode>,
     /// Only objects of types that match one of these; none means all.
     pub types: Vec<Glob>,
     /// Metric of paths; `None` for the first of [`METRICS`](crate::METRICS) that was recorded.
     pub metric: Option<&'static Metric>,
+}
+
+/// Choice of how native functions of which only places are known, `libcoreclr.so+0x1234`, are shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum NativeCode {
+    /// Frames of libraries: `[libcoreclr.so]` stands for those functions of it that call one another.
+    #[default]
+    Libraries,
+    /// Functions each for itself.
+    Places,
+}
+
+impl NativeCode {
+    /// Every choice with its name on the command line, and what it is in a few words.
+    pub const ALL: [(&'static str, &'static str, Self); 2] = [
+        ("libraries", "those of a library that call one another are one frame, [libcoreclr.so]", Self::Libraries),
+        ("places", "each is a function, libcoreclr.so+0x46dc90", Self::Places),
+    ];
+
+    /// The choice with this name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(name, ..)| *name == text).map(|(.., choice)| *choice)
+    }
 }
 
 /// Selects threads by number or name.
@@ -373,6 +399,11 @@ impl Query {
     pub(crate) fn merged_threads(&self, view: &'static str) -> Result<(), QueryProblem> {
         let why = "it adds up all threads; choose one with --thread";
         if self.per_thread { Err(QueryProblem::NotAvailable { option: "--per-thread", view, why }) } else { Ok(()) }
+    }
+
+    /// Choice of how native code without names is shown, where nobody says otherwise that of the views.
+    pub(crate) fn native_code(&self) -> NativeCode {
+        self.native_code.unwrap_or_default()
     }
 
     /// Cuts rows at the limit and returns how many went.

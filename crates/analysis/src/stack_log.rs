@@ -134,7 +134,7 @@ impl<'a> OfProcess<'a> {
             true
         });
         events.sort_by_key(|event| (event.thread, event.time_ns));
-        let folded = metric.is_sampled().then(|| Folded::of(recording, process, query)).flatten();
+        let folded = Folded::of(recording, process, query, metric);
         let named = query.filters_functions().then(|| {
             let named = |function| FunctionRef::of(process, Some(function));
             process.functions.iter().map(|function| query.wants_function(named(function).module(), function)).collect()

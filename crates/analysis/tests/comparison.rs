@@ -1,8 +1,8 @@
 //! Two sides of recordings whose answers were computed by hand.
 
 use clrscope_analysis::{
-    CALLS, CPU, EXCEPTIONS, Gate, NamedRecording, Outcome, PathChange, Query, QueryProblem, SAMPLES, Side, Sides, Sort,
-    Verdict, WALL, function_changes, judge,
+    CALLS, CPU, EXCEPTIONS, Gate, NamedRecording, NativeCode, Outcome, PathChange, Query, QueryProblem, SAMPLES, Side,
+    Sides, Sort, Verdict, WALL, function_changes, judge, name_native_code,
 };
 use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{Clock, Recording, SourceKind, ThreadRole};
@@ -103,6 +103,27 @@ fn sampled(hot: u64, cold: u64) -> Recording {
     (0..hot).for_each(|step| _ = taken.cpu(main, step, "App.P::Main > App.P::Hot"));
     (0..cold).for_each(|step| _ = taken.cpu(main, hot + step, "App.P::Main > App.P::Cold"));
     taken.recording()
+}
+
+/// Places in a library move with each of its builds, and were gone and new in each comparison.
+#[test]
+fn native_code_without_names_is_compared_by_library() {
+    let taken = |base: u64| {
+        let mut taken = HandSampled::default();
+        let main = taken.thread("", ThreadRole::Main);
+        let place = |at: u64| format!("libcoreclr.so!libcoreclr.so+{:#x}", base + at);
+        (0..30)
+            .for_each(|step| _ = taken.cpu(main, step, &format!("{} > App.P::Main > {}", place(1), place(step % 3))));
+        let mut recording = taken.recording();
+        name_native_code(&mut recording);
+        recording
+    };
+    let (before, after) = ([taken(0x100)], [taken(0x900)]);
+    let sides = sides(&before, &after);
+    let query = Query { metric: Some(&SAMPLES), ..Query::default() };
+    assert_eq!(lines(&sides, &query), ["App.P::Main 0 0 unclear", "[libcoreclr.so] 30 30 unclear"]);
+    let places = Query { native_code: Some(NativeCode::Places), ..query };
+    assert_eq!(lines(&sides, &places).len(), 3 + 3 + 1);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Views of samples that the tests take themselves.
 
 use clrscope_analysis::{
-    Forest, FunctionRow, LinesView, Query, QueryProblem, SAMPLES, SampleKind, Sort, ThreadSelector, Tiers, TreeOptions,
-    TreePlace, callees, callers, functions, lines, modules, share_bounds, summary, threads, tree,
+    Forest, FunctionRow, LinesView, NativeCode, Query, QueryProblem, SAMPLES, SampleKind, Sort, ThreadSelector, Tiers,
+    TreeOptions, TreePlace, callees, callers, functions, lines, modules, name_native_code, share_bounds, summary,
+    threads, tree,
 };
 use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{Activity, CallsInfo, Part, Recording, SourceKind, ThreadRole, ThreadState, Tier};
@@ -180,6 +181,73 @@ fn just_my_code_folds_what_own_code_calls_into_it() {
     let mut taken = program();
     taken.filters(";exclude=App.P::Sort");
     assert_eq!(rows(&taken.recording(), &Query::default())[6..8], ["App.P::Main 0 85", "System.Pool::Run 0 15"]);
+}
+
+/// Only pages folded them: tables of text had a row for each place.
+#[test]
+fn native_code_without_names_is_one_frame_of_its_library() {
+    let mut taken = HandSampled::default();
+    let main = taken.thread("", ThreadRole::Main);
+    let place = |place: &str| format!("libcoreclr.so!libcoreclr.so+{place}");
+    let [a, b, c, jit] = [place("0x10"), place("0x20"), place("0x30"), "libclrjit.so!libclrjit.so+0x8".to_owned()];
+    let paths = [
+        (1, a.clone()),
+        (2, format!("{a} > {b} > App.P::Main > {c}")),
+        (4, format!("{a} > {c} > App.P::Main > {a} > {b} > {jit}")),
+        // A function with a name ends the frame.
+        (8, format!("{b} > libcoreclr.so!prestub > {b} > {c}")),
+    ];
+    let mut step = 0;
+    for (count, path) in &paths {
+        for _ in 0..*count {
+            step += 1;
+            taken.cpu(main, step, path);
+        }
+    }
+    let mut recording = taken.recording();
+    name_native_code(&mut recording);
+    let expected = ["[libcoreclr.so] 11 15", "[libclrjit.so] 4 4", "App.P::Main 0 6", "prestub 0 8"];
+    assert_eq!(rows(&recording, &Query::default()), expected);
+    let nodes = |query: &Query| {
+        let view = tree(&recording, query, &TreeOptions::default()).expect("a tree");
+        let node = |node: &clrscope_analysis::TreeNode<'_>| {
+            let amount = node.amount.samples;
+            format!("{} {} {} {}", "-".repeat(node.depth as usize), node.function.name(), amount.own, amount.total)
+        };
+        view.nodes.iter().map(node).collect::<Vec<_>>()
+    };
+    let expected = [
+        " [libcoreclr.so] 1 15",
+        "- prestub 0 8",
+        "-- [libcoreclr.so] 8 8",
+        "- App.P::Main 0 6",
+        "-- [libcoreclr.so] 2 6",
+        "--- [libclrjit.so] 4 4",
+    ];
+    assert_eq!(nodes(&Query::default()), expected);
+    assert_eq!(nodes(&Query { per_thread: true, ..Query::default() }), expected, "tree by tree");
+    let of = |query: Query| Query { functions: named("*prestub").functions, ..query };
+    let edges = |found: clrscope_analysis::NeighboursView<'_>| {
+        let row = |row: &clrscope_analysis::EdgeRow<'_>| {
+            format!("{} {}", row.function.map_or("", |function| function.name()), row.amount.samples.total)
+        };
+        found.items[0].rows.iter().map(row).collect::<Vec<_>>()
+    };
+    assert_eq!(edges(callers(&recording, &of(Query::default())).expect("callers")), ["[libcoreclr.so] 8"]);
+    assert_eq!(edges(callees(&recording, &of(Query::default())).expect("callees")), ["[libcoreclr.so] 8"]);
+    // As they are, place by place.
+    let places = Query { native_code: Some(NativeCode::Places), ..Query::default() };
+    let expected = [
+        "libcoreclr.so+0x30 10 14",
+        "libclrjit.so+0x8 4 4",
+        "libcoreclr.so+0x10 1 7",
+        "App.P::Main 0 6",
+        "libcoreclr.so+0x20 0 14",
+        "prestub 0 8",
+    ];
+    assert_eq!(rows(&recording, &places), expected);
+    assert_eq!(nodes(&places).len(), 1 + 3 + 5 + 4);
+    assert_eq!(edges(callers(&recording, &of(places)).expect("callers")), ["libcoreclr.so+0x20 8"]);
 }
 
 #[test]

@@ -369,6 +369,8 @@ fn browsers_show_pages_as_they_should() {
         export(&place, name, "pprof", "pprof");
     }
     export(&place, "memory", "heapsnapshot", "heapsnapshot");
+    export(&place, "nameless", "collapsed", "folded");
+    export(&place, "nameless", "collapsed --native-code places", "places");
     let mut command = Command::new(node);
     command.current_dir(&ui).args(["--test", "--test-reporter=spec", "tests/"]);
     command.env("PAGES", place.path()).env("CHROMIUM", browser).env("SERVED", addresses);

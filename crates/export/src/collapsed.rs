@@ -33,6 +33,10 @@ impl Exporter for Collapsed {
         true
     }
 
+    fn shows_native_code(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let min_share = options.min_share.unwrap_or(0.0);
         weighed_stacks(recording, options, (self.name(), min_share), |stack, weight| {

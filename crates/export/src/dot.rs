@@ -32,6 +32,10 @@ impl Exporter for Dot {
         true
     }
 
+    fn shows_native_code(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let graph = call_graph(recording, &options.query)?;
         let min_share = options.min_share.unwrap_or(MIN_SHARE);

@@ -19,6 +19,7 @@ use fxprof_processed_profile::{
     StaticSchemaMarkerField, StringHandle, ThreadHandle, Timestamp, WeightType,
 };
 
+use crate::stacks::by_place;
 use crate::threads::{command, command_of, plain_thread_name};
 use crate::{ExportError, ExportOptions, Exporter};
 
@@ -54,8 +55,12 @@ impl Exporter for Firefox {
         "firefox.json"
     }
 
+    fn shows_native_code(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
-        let log = StackLog::open(recording, &options.query, "firefox")?;
+        let log = StackLog::open(recording, &by_place(&options.query), "firefox")?;
         let mut export = Export::new(recording, log.metric());
         for thread in log.threads() {
             export.samples(&thread)?;

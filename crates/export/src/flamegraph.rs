@@ -37,6 +37,10 @@ impl Exporter for FlameGraph {
         true
     }
 
+    fn shows_native_code(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let mut palette = PaletteMap::default();
         let mut lines = Vec::new();

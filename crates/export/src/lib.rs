@@ -117,6 +117,11 @@ pub trait Exporter: Sync {
         false
     }
 
+    /// Whether it shows native code, and so takes what that is shown as.
+    fn shows_native_code(&self) -> bool {
+        false
+    }
+
     /// Writes a recording. `out` should be buffered; it is not flushed.
     ///
     /// # Errors
@@ -124,13 +129,15 @@ pub trait Exporter: Sync {
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError>;
 }
 
-/// Refuses the number of a snapshot for a format that shows none, and a smallest share for one that writes all there is.
+/// Refuses the number of a snapshot for a format that shows none, the same of native code, and a smallest share for one that writes all there is.
 ///
 /// # Errors
 /// When there is one that the format does not take.
 pub fn check(format: &dyn Exporter, options: &ExportOptions) -> Result<(), ExportError> {
     let (option, why) = if options.snapshot.is_some() && !format.shows_heap() {
         ("--snapshot", "it shows no snapshot of the heap; heapsnapshot, collapsed, pprof and speedscope do")
+    } else if options.query.native_code.is_some() && !format.shows_native_code() {
+        ("--native-code", "it shows no native code")
     } else if options.min_share.is_some() && !format.takes_min_share() {
         let why =
             "it leaves nothing out for its size; flamegraph, dot, collapsed, speedscope, pprof, otlp and parquet do";

@@ -14,7 +14,7 @@ use clrscope_recording::model::{Process, Recording, Thread};
 use crate::frames::Frames;
 use crate::protobuf::{LongList, Message};
 use crate::refusals::refuse_min_share;
-use crate::stacks::{Step, forest, walk};
+use crate::stacks::{Step, by_place, forest, walk};
 use crate::threads::{command_of, thread_name};
 use crate::{ExportError, ExportOptions, Exporter};
 
@@ -38,12 +38,16 @@ impl Exporter for Otlp {
         true
     }
 
+    fn shows_native_code(&self) -> bool {
+        true
+    }
+
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let metrics = metrics(recording, &options.query)?;
         let mut dictionary = Dictionary::default();
         let mut is_empty = true;
         for process in &recording.processes {
-            let query = Query { pid: Some(process.pid), ..options.query.clone() };
+            let query = Query { pid: Some(process.pid), ..by_place(&options.query) };
             if options.query.pid.is_some_and(|pid| pid != process.pid) {
                 continue;
             }

@@ -96,6 +96,8 @@ pub enum Flag {
     Verbose,
     /// `--just-my-code`
     JustMyCode,
+    /// `--native-code`
+    NativeCode,
     /// `--source`
     Source,
     /// `--lines`
@@ -110,7 +112,7 @@ pub enum Flag {
 
 impl Flag {
     /// Every option with its name on the command line.
-    pub const ALL: [(&'static str, Self); 28] = [
+    pub const ALL: [(&'static str, Self); 29] = [
         ("--pid", Self::Pid),
         ("--process", Self::Process),
         ("--thread", Self::Thread),
@@ -134,6 +136,7 @@ impl Flag {
         ("--output", Self::Output),
         ("--verbose", Self::Verbose),
         ("--just-my-code", Self::JustMyCode),
+        ("--native-code", Self::NativeCode),
         ("--source", Self::Source),
         ("--lines", Self::Lines),
         ("--snapshot", Self::Snapshot),
@@ -194,6 +197,7 @@ impl Flag {
             Self::Output => *files,
             Self::Verbose => *verbose,
             Self::JustMyCode => query.just_my_code,
+            Self::NativeCode => query.native_code.is_some(),
             Self::Source => *source,
             Self::Lines => *lines,
             Self::Snapshot => snapshot.is_some(),

@@ -5,14 +5,16 @@ mod pages;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use clrscope_analysis::{CPU, EXCEPTIONS, METRICS, Metric, Query, QueryProblem, Sort, ThreadSelector, WALL};
+use clrscope_analysis::{
+    CPU, EXCEPTIONS, METRICS, Metric, NativeCode, Query, QueryProblem, Sort, ThreadSelector, WALL, name_native_code,
+};
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::events::{EntityRef, Group, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, probes};
 use clrscope_recording::model::{
-    Allocation, CoveragePlan, CoverageSource, EventArena, EventChunk, HeapType, HookCost, Loss, LossReason, MethodHits,
-    Module, ObjectType, PlannedBranch, PlannedMethod, PlannedPoint, ProbedMethod, Process, Recording, RootKind, Sample,
-    StackFrame, StacksBuilder, TreeSource,
+    Allocation, CoveragePlan, CoverageSource, EventArena, EventChunk, Function, FunctionKind, HeapType, HookCost, Loss,
+    LossReason, MethodHits, Module, ModuleKind, ObjectType, PlannedBranch, PlannedMethod, PlannedPoint, ProbedMethod,
+    Process, Recording, RootKind, Sample, StackFrame, StacksBuilder, TreeSource,
 };
 use clrscope_recording::testing::ascii_trees::recording_with;
 use clrscope_recording::testing::chunk::HandmadeChunk;
@@ -128,12 +130,14 @@ fn method_with_lines(module: &str) -> u32 {
 }
 
 /// Samples of two lines: more in `Pay`, but more through `Main`, on both threads.
-fn samples(stacks: &mut StacksBuilder) -> EventArena {
+fn samples(stacks: &mut StacksBuilder, nameless: [u32; 2]) -> EventArena {
     let at = |function, offset| StackFrame::method(function, Some(offset));
     let alone = stacks.stack(&[at(2, 0)], false);
     let below = stacks.stack(&[at(2, 39), at(1, 0)], false);
+    let called = stacks.stack(&[at(nameless[1], 0), at(nameless[0], 0), at(2, 39), at(1, 0)], false);
+    let all = [(1, alone, 3), (1, below, 4), (2, alone, 1), (2, below, 1), (2, called, 2)];
     let mut chunk = Vec::new();
-    for (at, (thread, stack, count)) in (0_u64..).zip([(1, alone, 3), (1, below, 4), (2, alone, 1), (2, below, 1)]) {
+    for (at, (thread, stack, count)) in (0_u64..).zip(all) {
         let time_ns = 100 + at * 1_000_000;
         let weight_ns = u64::from(count) * 1_000;
         let sample = Sample { time_ns, weight_ns, thread, stack, count, complete: true, ..Sample::default() };
@@ -235,6 +239,17 @@ fn probed(module: u32) -> EventArena {
     EventArena { instrument: "probes".into(), chunks: vec![chunk] }
 }
 
+/// Adds a library with two functions that have no names.
+fn nameless(process: &mut Process) -> [u32; 2] {
+    process.modules.push(Module { name: "libx.so".into(), kind: ModuleKind::Native, ..Module::default() });
+    let module = process.modules.len() as u32 - 1;
+    [0x10, 0x20].map(|place| {
+        let name = format!("libx.so+{place:#x}");
+        process.functions.push(Function { name, module, kind: FunctionKind::Native, ..Function::default() });
+        process.functions.len() as u32 - 1
+    })
+}
+
 /// Two processes with two threads each, functions of two modules, and something of every instrument.
 fn everything() -> Recording {
     let cost = HookCost { enter_ns: 2.0, leave_ns: 1.0, pair_low_ns: 1.0, pair_high_ns: 4.0 };
@@ -248,10 +263,17 @@ fn everything() -> Recording {
         first.functions[function].token = method_with_lines(&lines_of());
     }
     first.modules.iter_mut().for_each(|module| module.path = lines_of());
+    let nameless = nameless(first);
     let mut stacks = StacksBuilder::default();
     let nodes = [1, 2].map(|function| stacks.stack(&[StackFrame::method(function, None)], false));
-    first.events =
-        vec![events(), exceptions(nodes), calls(), samples(&mut stacks), collections(nodes), allocations(nodes)];
+    first.events = vec![
+        events(),
+        exceptions(nodes),
+        calls(),
+        samples(&mut stacks, nameless),
+        collections(nodes),
+        allocations(nodes),
+    ];
     let types =
         ["", "Zoo.Point", "byte[]"].map(|name| ObjectType { name: name.into(), module: u32::from(name == "byte[]") });
     first.types = types.to_vec();
@@ -265,7 +287,19 @@ fn everything() -> Recording {
     // Nothing is known of the other module's method there.
     second.coverage_plans.truncate(1);
     recording.processes.push(second);
+    name_native_code(&mut recording);
     recording.run.duration_ns = 100;
+    recording
+}
+
+/// The samples of the same recording.
+fn samples_alone() -> Recording {
+    let mut recording = everything();
+    for process in &mut recording.processes {
+        process.calls = None;
+        process.threads.iter_mut().for_each(|thread| thread.tree = TreeSource::default());
+        process.events.retain(|events| events.instrument == "cpu");
+    }
     recording
 }
 
@@ -333,6 +367,7 @@ fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> 
         Flag::Output => request.files = true,
         Flag::Verbose => request.verbose = true,
         Flag::JustMyCode => query.just_my_code = true,
+        Flag::NativeCode => query.native_code = Some(NativeCode::Places),
         Flag::Source => request.source = true,
         Flag::Lines => request.lines = true,
         Flag::Snapshot => request.snapshot = Some(2),
@@ -344,12 +379,16 @@ fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> 
 
 #[test]
 fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
-    let recording = everything();
+    let everything = everything();
+    let samples = samples_alone();
     let mut without_effect = Vec::new();
     for view in VIEWS {
-        let all = json(view, &recording, &plain(view)).expect("an answer");
         for (name, flag) in Flag::ALL {
-            let requests = with(flag, view, &recording);
+            // Only samples have native code.
+            let is_of_samples = flag == Flag::NativeCode && view.why_not(flag).is_none();
+            let recording = if is_of_samples { &samples } else { &everything };
+            let all = json(view, recording, &plain(view)).expect("an answer");
+            let requests = with(flag, view, recording);
             let case = format!("{} {name}", view.name);
             assert!(requests.iter().all(|request| flag.is_in(request)), "{case}");
             if let Some(why) = view.why_not(flag) {
@@ -365,7 +404,7 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
                     assert!(is_log && flag == Flag::PerThread, "{case}: {refusal}");
                     return true;
                 }
-                match (flag, json(view, &recording, request)) {
+                match (flag, json(view, recording, request)) {
                     // Whether a part of the time can be had depends on the metric, which is one of sums here.
                     // The same goes for own code alone, and for types.
                     (
@@ -380,7 +419,7 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
                     (Flag::Verbose, Ok(_)) => {
                         let text = |request: &Request| {
                             let mut out = Vec::new();
-                            let report = view.open(&recording, request).expect("an answer");
+                            let report = view.open(recording, request).expect("an answer");
                             report.write(Format::Text, 100, &mut out).expect("memory takes all");
                             out
                         };
@@ -661,6 +700,7 @@ fn request_of(options: &[serde_json::Value]) -> Request {
     request.columns = after("--columns").map(|all| all.split(',').map(str::to_owned).collect());
     request.query.per_thread = has("--per-thread");
     request.query.metric = after("--metric").and_then(clrscope_analysis::Metric::parse);
+    request.query.native_code = after("--native-code").and_then(NativeCode::parse);
     request
 }
 

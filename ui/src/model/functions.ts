@@ -13,7 +13,7 @@ export class Functions {
   /** Numbers of the functions that the rows of a section are about. */
   of(section: Section): Int32Array {
     const all = new Int32Array(section.rows).fill(-1);
-    const [name, signature, module, code, nameless] = ["name", "signature", "module", "code", "nameless"].map((key) => section.column(key));
+    const [name, signature, module, code, foldedInto] = ["name", "signature", "module", "code", "folded_into"].map((key) => section.column(key));
     if (!name || !signature || !module || name.kind !== "function") return all;
     const known = new Map<string, number>();
     for (let row = 0; row < section.rows; row++) {
@@ -28,13 +28,14 @@ export class Functions {
           module: oneLine(String(module.value(row) ?? "")),
           code: "unknown",
         });
-        // Not every view says whose code a function is, and whether it has a name.
+        // Not every view says whose code a function is, and what it is folded into if it has no name.
         const one = this.list[func];
         const said = code?.value(row);
         if (said !== undefined && one.code === "unknown") one.code = String(said);
-        if (nameless?.value(row) === true && one.library === undefined) {
-          const whole = `[${one.module || "unknown library"}]`;
-          one.library = this.add([whole, one.code, one.module], { label: whole, signature: "functions without names", module: one.module, code: one.code });
+        const library = foldedInto?.value(row);
+        if (typeof library === "string" && one.library === undefined) {
+          // What tables of folded functions have as a function of the library, too.
+          one.library = this.add([library, library, module.value(row)], { label: oneLine(library), signature: "functions without names", module: one.module, code: one.code });
         }
         known.set(places, func);
       }

@@ -1,57 +1,116 @@
 //! Folding: frames that are not wanted leave their samples to whoever called them.
 //!
 //! Hooks are left out of functions that filters exclude, so that their time is the caller's. Samples have all frames, and
-//! here those are left out that the filters of the recording, or own code alone, leave out.
+//! here those are left out that the filters of the recording, or own code alone, leave out. Native code without names is folded
+//! behind that: see [`Nameless`].
+
+use std::sync::Arc;
 
 use clrscope_recording::model::{FunctionKind, Process, Recording};
 
+use super::nameless::Nameless;
 use crate::function::{FunctionRef, is_own};
-use crate::query::Query;
+use crate::metric::Metric;
+use crate::query::{NativeCode, Query};
 
 /// Functions of a process that are folded into their callers.
 pub(crate) struct Folded {
+    left_out: Option<LeftOut>,
+    nameless: Option<Arc<Nameless>>,
+}
+
+/// Functions that are left out, whoever called them.
+struct LeftOut {
     /// By function index.
-    is_folded: Vec<bool>,
+    is_left_out: Vec<bool>,
     /// Whether it is a method, by function index.
     is_method: Vec<bool>,
 }
 
-impl Folded {
+impl LeftOut {
     /// The functions that a query, or the filters of the recording, leave out; `None` where those are none.
-    pub(crate) fn of(recording: &Recording, process: &Process, query: &Query) -> Option<Self> {
+    fn of(recording: &Recording, process: &Process, query: &Query) -> Option<Self> {
         let asked = recording.run.filled.request();
         let just_my_code = query.just_my_code || asked.just_my_code;
         let filter = &asked.filter;
         if !just_my_code && filter.include.is_empty() && filter.exclude.is_empty() {
             return None;
         }
-        let is_folded = process.functions.iter().map(|function| {
+        let is_left_out = process.functions.iter().map(|function| {
             let named = FunctionRef::of(process, Some(function));
             let passes = filter.passes(named.module(), &function.name, &function.signature);
             !passes || (just_my_code && !is_own(&named))
         });
         let is_method = process.functions.iter().map(|function| function.kind == FunctionKind::Managed);
-        Some(Self { is_folded: is_folded.collect(), is_method: is_method.collect() })
+        Some(Self { is_left_out: is_left_out.collect(), is_method: is_method.collect() })
+    }
+}
+
+/// Caller of the outermost frames.
+pub(crate) const NO_CALLER: u32 = 0;
+
+impl Folded {
+    /// The functions that a query, or the filters of the recording, fold; `None` where those are none.
+    pub(crate) fn of(recording: &Recording, process: &Process, query: &Query, metric: &Metric) -> Option<Self> {
+        // What filters leave out was no part of what else was recorded.
+        let left_out = metric.is_sampled().then(|| LeftOut::of(recording, process, query)).flatten();
+        let nameless = (query.native_code() == NativeCode::Libraries).then(|| Nameless::of(process)).flatten();
+        (left_out.is_some() || nameless.is_some()).then_some(Self { left_out, nameless })
     }
 
-    /// Whether the function is folded into its callers.
-    pub(crate) fn leaves_out(&self, function: u32) -> bool {
-        self.is_folded.get(function as usize) != Some(&false)
+    /// Name of what is folded, for what is made of it: the filters of a recording are the same in every question.
+    pub(crate) fn name(query: &Query) -> &'static str {
+        match (query.just_my_code, query.native_code()) {
+            (true, NativeCode::Libraries) => ", own code, libraries",
+            (true, NativeCode::Places) => ", own code, places",
+            (false, NativeCode::Libraries) => ", libraries",
+            (false, NativeCode::Places) => ", places",
+        }
+    }
+
+    /// The function that a frame of `function` is shown as below one that is shown as `caller`; `None` where the frame is folded
+    /// into that one.
+    #[inline]
+    pub(crate) fn frame(&self, caller: u32, function: u32) -> Option<u32> {
+        if self.leaves_out(function) {
+            return None;
+        }
+        match self.nameless.as_ref().and_then(|nameless| nameless.library_of(function)) {
+            Some(library) => (library != caller).then_some(library),
+            None => Some(function),
+        }
+    }
+
+    /// Whether the function is left out, whoever called it.
+    fn leaves_out(&self, function: u32) -> bool {
+        self.left_out.as_ref().is_some_and(|left| left.is_left_out.get(function as usize) != Some(&false))
     }
 
     /// Whether the function is a method.
     pub(crate) fn is_method(&self, function: u32) -> bool {
-        self.is_method.get(function as usize) == Some(&true)
+        self.left_out.as_ref().is_some_and(|left| left.is_method.get(function as usize) == Some(&true))
     }
 
-    /// Leaves the folded functions out of a path, innermost first. Where nothing would be left, the outermost method stays, or
-    /// the outermost function where no method is there: it says whose thread it was, and stands for all of the stack.
+    /// The function that a frame is shown as which stands for a whole stack.
+    pub(crate) fn alone(&self, function: u32) -> u32 {
+        self.nameless.as_ref().and_then(|nameless| nameless.library_of(function)).unwrap_or(function)
+    }
+
+    /// Folds a path, innermost first. Where nothing would be left, the outermost method stays, or the outermost function where
+    /// no method is there: it says whose thread it was, and stands for all of the stack.
     pub(crate) fn fold(&self, path: &mut Vec<u32>) {
         let is_method = |function: &&u32| self.is_method(**function);
         let outermost = path.iter().rev().find(is_method).or(path.last()).copied();
-        path.retain(|&function| !self.leaves_out(function));
+        path.reverse();
+        let mut caller = NO_CALLER;
+        path.retain_mut(|function| {
+            let shown = self.frame(caller, *function);
+            (caller, *function) = shown.map_or((caller, *function), |shown| (shown, shown));
+            shown.is_some()
+        });
+        path.reverse();
         if path.is_empty() {
-            path.extend(outermost);
+            path.extend(outermost.map(|outermost| self.alone(outermost)));
         }
     }
 }

@@ -3,9 +3,10 @@
 mod folding;
 mod kinds;
 mod metric;
+mod nameless;
 mod taken;
 
-pub(crate) use folding::Folded;
+pub(crate) use folding::{Folded, NO_CALLER};
 pub(crate) use kinds::{EventKinds, Kinds};
 pub use kinds::{SampleKind, kind_of_code};
 pub use metric::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES};

@@ -14,6 +14,7 @@ use clrscope_recording::parallel::fold;
 use super::amounts::{StackSum, SummedStacks};
 use super::children::Children;
 use crate::catalog::{Catalog, Slot};
+use crate::samples::NO_CALLER;
 
 /// Stacks that a worker takes at once.
 const TOGETHER: usize = 1 << 12;
@@ -236,13 +237,21 @@ impl<'w, A: Along> Walker<'w, A> {
             Some(StackFrame::Method { function, tier, .. }) => (function, Some(tier)),
             _ => (0, None),
         };
-        let frame = Frame { function, slot: self.catalog.slot(function), tier };
         let (above, method, caller) = match self.path.last() {
             Some(last) => (last.kept, last.outermost_method, last.here),
             None => (0, NO_METHOD, self.what.outside()),
         };
         let folded = self.stacks.folded.as_ref();
-        let is_kept = folded.is_none_or(|folded| !folded.leaves_out(function));
+        let shown = match folded {
+            Some(folded) => {
+                let caller = above.checked_sub(1).map_or(NO_CALLER, |at| self.path[at].frame.function);
+                folded.frame(caller, function)
+            }
+            None => Some(function),
+        };
+        let is_kept = shown.is_some();
+        let shown = shown.unwrap_or(function);
+        let frame = Frame { function: shown, slot: self.catalog.slot(shown), tier };
         let here = if is_kept { self.what.enter(&mut self.found, caller, &frame) } else { caller };
         let is_method = || folded.is_some_and(|folded| folded.is_method(function));
         let outermost_method = if method == NO_METHOD && is_method() { function } else { method };
@@ -265,6 +274,7 @@ impl<'w, A: Along> Walker<'w, A> {
 
     /// A stack that is a single frame of a function; no frame that is entered is kept.
     fn alone(&mut self, function: u32, stack: u32, sum: StackSum) {
+        let function = self.stacks.folded.as_ref().map_or(function, |folded| folded.alone(function));
         let frame = Frame { function, slot: self.catalog.slot(function), tier: None };
         let here = self.what.enter(&mut self.found, self.what.outside(), &frame);
         self.what.stack(&mut self.found, here, &frame, stack, sum);

@@ -123,7 +123,7 @@ impl SummedStacks {
     /// The stacks of a process; `None` where the metric is not made of events.
     pub(crate) fn of(recording: &Recording, process: &Process, query: &Query, metric: &'static Metric) -> Option<Self> {
         let measured = Measured::of(process, metric)?;
-        let folded = metric.is_sampled().then(|| Folded::of(recording, process, query)).flatten();
+        let folded = Folded::of(recording, process, query, metric);
         let cells = cells(&measured, &Wanted::new(process, query));
         Some(Self { measured, folded, cells })
     }

@@ -9,7 +9,7 @@ use clrscope_recording::parallel::fold;
 use super::children::Children;
 use crate::measured::{Measured, name_of};
 use crate::metric::Metric;
-use crate::samples::Folded;
+use crate::samples::{Folded, NO_CALLER};
 
 /// Nodes in depth-first preorder; the first stands for the threads themselves. Stacks are in the order of the nodes at which
 /// they end, so that those of a subtree stand together.
@@ -25,16 +25,14 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The paths of the events of a process, without the functions that are folded into their callers: those that are not
-    /// own code, too, where that is so.
+    /// The paths of the events of a process, without the frames that are folded into their callers; `folds` says which in a word.
     pub(crate) fn of(
         process: &Process,
         metric: &'static Metric,
         measured: &Measured,
         folded: Option<&Folded>,
-        just_my_code: bool,
+        folds: &'static str,
     ) -> Arc<Self> {
-        let folds = if just_my_code { ", own code" } else { "" };
         process.derived.get(&format!("{}{folds}", name_of(metric)), || Self::made(measured, folded, BRANCHINGS))
     }
 
@@ -213,7 +211,7 @@ impl<'m> Making<'m> {
             of_node.extend(self.members.drain(first..));
             loop {
                 let node = self.begin(function, parent);
-                self.gather(&mut of_node, &mut called);
+                self.gather(function, &mut of_node, &mut called);
                 let &[(only, frame)] = called.as_slice() else {
                     self.plan(node, branchings, &mut called);
                     break;
@@ -243,8 +241,9 @@ impl<'m> Making<'m> {
         node
     }
 
-    /// Notes the stacks that end at some frames, and those below these that are left out, and finds the frames they called.
-    fn gather(&mut self, frames: &mut Vec<u32>, called: &mut Vec<(u32, u32)>) {
+    /// Notes the stacks that end at some frames of a node, and those below these that are folded into it, and finds the frames they
+    /// called.
+    fn gather(&mut self, node: u32, frames: &mut Vec<u32>, called: &mut Vec<(u32, u32)>) {
         let alone = self.children.len() as u32;
         let mut at = 0;
         while let Some(&frame) = frames.get(at) {
@@ -255,10 +254,9 @@ impl<'m> Making<'m> {
             }
             self.shape.stacks.extend(self.measured.stack_at(frame - 1));
             for child in self.children.of_frame(frame) {
-                let function = self.function(child);
-                match self.folded {
-                    Some(folded) if folded.leaves_out(function) => frames.push(child),
-                    _ => called.push((function, child)),
+                match self.shown(node, self.function(child)) {
+                    Some(shown) => called.push((shown, child)),
+                    None => frames.push(child),
                 }
             }
         }
@@ -274,8 +272,8 @@ impl<'m> Making<'m> {
         while let Some(above) = left.pop() {
             for child in self.children.of_frame(above.id) {
                 let function = self.function(child);
-                match self.folded {
-                    Some(folded) if folded.leaves_out(function) => {
+                match (self.folded, self.shown(NO_CALLER, function)) {
+                    (Some(folded), None) => {
                         let method = folded.is_method(function).then_some(function);
                         let here = Left {
                             id: child,
@@ -284,11 +282,11 @@ impl<'m> Making<'m> {
                         };
                         if let Some(stack) = self.measured.stack_at(child - 1) {
                             let kept = here.outermost_method.or(here.outermost).unwrap_or(function);
-                            called.push((kept, alone + stack));
+                            called.push((folded.alone(kept), alone + stack));
                         }
                         left.push(here);
                     }
-                    _ => called.push((function, child)),
+                    (_, shown) => called.push((shown.unwrap_or(function), child)),
                 }
             }
         }
@@ -311,6 +309,12 @@ impl<'m> Making<'m> {
             self.members.extend(node.iter().map(|(_, frame)| *frame));
         }
         called.clear();
+    }
+
+    /// The function that a frame is shown as below a node; `None` where it is folded into that.
+    #[inline]
+    fn shown(&self, node: u32, function: u32) -> Option<u32> {
+        self.folded.map_or(Some(function), |folded| folded.frame(node, function))
     }
 
     #[inline]

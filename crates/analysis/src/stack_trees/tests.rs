@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{
-    EventArena, EventChunk, Function, Module, Process, Recording, Sample, StackFrame, StacksBuilder, Thread,
-    ThreadState, Tier,
+    EventArena, EventChunk, Function, FunctionKind, Module, Process, Recording, Sample, StackFrame, StacksBuilder,
+    Thread, ThreadState, Tier,
 };
 use clrscope_recording::testing::synthetic::Numbers;
 
@@ -16,12 +16,14 @@ use crate::edges::edges;
 use crate::measured::{Block, Event};
 use crate::owners::{OwnerSums, Owners};
 use crate::paths::{self, PathTree, Paths, StackPaths, ThreadPaths};
-use crate::query::{Query, ThreadSelector};
-use crate::samples::SAMPLED_CPU;
+use crate::query::{NativeCode, Query, ThreadSelector};
+use crate::samples::{Folded, NO_CALLER, SAMPLED_CPU};
 use crate::tiers::TierSums;
 
-/// Functions of which every third is of the framework.
-const FUNCTIONS: u32 = 9;
+/// Functions of which every third is of the framework. The last but one and the one before are native code without names, and the
+/// last stands for their library.
+const FUNCTIONS: u32 = 12;
+const NAMELESS: std::ops::Range<u32> = 9..11;
 
 fn recording(seed: u64) -> Recording {
     let mut numbers = Numbers::new(seed);
@@ -32,9 +34,13 @@ fn recording(seed: u64) -> Recording {
         let frame = |function: usize, offset: usize| StackFrame::Method {
             function: 1 + function as u32,
             il_offset: Some(offset as u32),
-            tier: if offset == 0 { Tier::Tier0 } else { Tier::Tier1 },
+            tier: match offset {
+                _ if NAMELESS.contains(&(1 + function as u32)) => Tier::Unknown,
+                0 => Tier::Tier0,
+                _ => Tier::Tier1,
+            },
         };
-        let mut frames: Vec<_> = (0..1 + below(7)).map(|_| frame(below(FUNCTIONS as usize - 1), below(2))).collect();
+        let mut frames: Vec<_> = (0..1 + below(7)).map(|_| frame(below(NAMELESS.end as usize - 1), below(2))).collect();
         if below(6) == 0 {
             frames.push(StackFrame::Unknown);
         }
@@ -56,15 +62,20 @@ fn recording(seed: u64) -> Recording {
     }
     let module =
         |name: &str, framework| Module { name: name.into(), path: name.into(), framework, ..Module::default() };
-    let function = |index: u32| Function {
-        name: format!("N.T::F{index}"),
-        module: 1 + u32::from(index.is_multiple_of(3)),
-        ..Function::default()
+    let native = |name: String| Function { name, module: 3, kind: FunctionKind::Native, ..Function::default() };
+    let function = |index: u32| match index {
+        index if NAMELESS.contains(&index) => native(format!("libx.so+{index:#x}")),
+        11 => native("[libx.so]".to_owned()),
+        _ => Function {
+            name: format!("N.T::F{index}"),
+            module: 1 + u32::from(index.is_multiple_of(3)),
+            ..Function::default()
+        },
     };
     let process = Process {
         pid: 7,
         functions: (0..FUNCTIONS).map(function).collect(),
-        modules: vec![Module::default(), module("App", false), module("Lib", true)],
+        modules: vec![Module::default(), module("App", false), module("Lib", true), module("libx.so", false)],
         threads: (1..=3).map(|id| Thread { id, os_id: id, ..Thread::default() }).collect(),
         stacks: std::sync::Arc::new(table.finish()),
         events: vec![EventArena { instrument: instrument::CPU.into(), chunks }],
@@ -116,6 +127,7 @@ fn queries() -> Vec<Query> {
     vec![
         Query::default(),
         Query { just_my_code: true, ..Query::default() },
+        Query { native_code: Some(NativeCode::Places), ..Query::default() },
         some(200, 600),
         some(2_000, 3_000),
         Query { threads: vec![ThreadSelector::Id(2)], ..some(100, 900) },
@@ -130,7 +142,7 @@ fn trees_of_stacks_have_what_each_event_says_of_its_path() {
         let expected = sums_of_events(&recording, &query);
         let stacks = SummedStacks::of(&recording, process, &query, &SAMPLED_CPU).expect("samples");
         let SummedStacks { measured, folded, .. } = &stacks;
-        let shape = Shape::of(process, &SAMPLED_CPU, measured, folded.as_ref(), query.just_my_code);
+        let shape = Shape::of(process, &SAMPLED_CPU, measured, folded.as_ref(), Folded::name(&query));
         let wanted = Wanted::new(process, &query);
         let tree = StackTree { amounts: Amounts::new(&stacks, &shape), shape: Arc::clone(&shape) };
         let mut merged: BTreeMap<Vec<u32>, StackSum> = BTreeMap::new();
@@ -249,7 +261,7 @@ fn a_frame_with_many_callees_and_a_path_of_as_many_frames_are_entered_once() {
     let summed = SummedStacks::of(&recording, process, &query, &SAMPLED_CPU).expect("samples");
     let (entered, _) = summed.along(&Catalog::new(process), &Counted);
     assert!(entered <= process.stacks.len() + 2, "{entered} of {}", process.stacks.len());
-    let shape = Shape::of(process, &SAMPLED_CPU, &summed.measured, None, false);
+    let shape = Shape::of(process, &SAMPLED_CPU, &summed.measured, None, "");
     assert!(shape.len() as usize <= process.stacks.len() + 1, "{}", shape.len());
 }
 
@@ -259,12 +271,19 @@ fn tiers_of_events(recording: &Recording, query: &Query) -> BTreeMap<(u32, Tier)
     let stacks = SummedStacks::of(recording, process, query, &SAMPLED_CPU).expect("samples");
     let mut all: BTreeMap<(u32, Tier), (u64, u64)> = BTreeMap::new();
     for (number, sum) in stacks.by_number() {
-        let is_kept = |function: u32| !stacks.folded.as_ref().is_some_and(|folded| folded.leaves_out(function));
         let frames = process.stacks.frames(number).map(|frame| match frame {
             StackFrame::Method { function, tier, .. } => (function, Some(tier)),
             _ => (0, None),
         });
-        let frames: Vec<_> = frames.filter(|(function, _)| is_kept(*function)).collect();
+        let frames: Vec<_> = frames.collect();
+        let mut caller = NO_CALLER;
+        let kept = frames.into_iter().rev().filter_map(|(function, tier)| {
+            caller = stacks.folded.as_ref().map_or(Some(function), |folded| folded.frame(caller, function))?;
+            Some((caller, tier))
+        });
+        let mut frames: Vec<_> = kept.collect();
+        frames.reverse();
+        frames.iter_mut().for_each(|(_, tier)| *tier = tier.filter(|tier| *tier != Tier::Unknown));
         if let Some(&(function, Some(tier))) = frames.first() {
             all.entry((function, tier)).or_default().0 += sum.samples;
         }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args, Command};
-use clrscope_analysis::{METRICS, Metric, Query, Sort, ThreadSelector};
+use clrscope_analysis::{METRICS, Metric, NativeCode, Query, Sort, ThreadSelector};
 use clrscope_contract::instruments::calls;
 use clrscope_contract::request::{Glob, PATTERN_HELP, Pattern, RequestError, parse_duration};
 use clrscope_report::{Flag, VIEWS, View};
@@ -65,6 +65,9 @@ pub(super) struct Filters {
     #[arg(long)]
     just_my_code: bool,
 
+    #[arg(long, value_name = "AS", value_parser = native_code(), hide_possible_values = true, help = native_code_help())]
+    native_code: Option<NativeCode>,
+
     /// Times as measured, without subtracting the profiler's own overhead
     #[arg(long)]
     raw: bool,
@@ -103,10 +106,22 @@ impl Filters {
             per_thread: false,
             raw: self.raw,
             just_my_code: self.just_my_code,
+            native_code: self.native_code,
             types: self.types.iter().map(|text| Glob::new(text)).collect(),
             metric: None,
         })
     }
+}
+
+/// Choices of how native code without names is shown.
+fn native_code() -> impl TypedValueParser<Value = NativeCode> {
+    let names = NativeCode::ALL.map(|(name, about, _)| PossibleValue::new(name).help(about));
+    PossibleValuesParser::new(names).try_map(|name| NativeCode::parse(&name).ok_or("there is no such choice"))
+}
+
+fn native_code_help() -> String {
+    let choices = NativeCode::ALL.map(|(name, about, _)| format!("{name} ({about})")).join(", or ");
+    format!("Samples: native functions without names as {choices} [default: libraries; places in exports for viewers]")
 }
 
 /// A metric by its name.

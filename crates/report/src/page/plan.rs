@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use clrscope_analysis::{CPU, Column, Forest, METRICS, Metric, Query, Source, Unit};
+use clrscope_analysis::{CPU, Column, Forest, METRICS, Metric, NativeCode, Query, Source, Unit};
 use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
 
@@ -162,12 +162,17 @@ fn by_metric(
     let mut options: Vec<String> =
         metrics.first().iter().flat_map(|m| ["--metric".to_owned(), m.name.to_owned()]).collect();
     options.extend(request.source.then(|| "--source".to_owned()));
+    // A page folds native code itself, so that it can be asked not to.
+    if view.why_not(Flag::NativeCode).is_none() {
+        request.query.native_code = Some(NativeCode::Places);
+        options.extend(["--native-code", "places"].map(str::to_owned));
+    }
     let measures_of_rows = measures.iter().map(Measure::to_json).collect();
     if view.name != "tree" {
         return limited(Planned { view, request, measures: measures_of_rows, options }, budget);
     }
     request.query.per_thread = true;
-    let names = ["name", "signature", "module", "kind", "code", "nameless", "thread", "pid"].map(str::to_owned);
+    let names = ["name", "signature", "module", "kind", "code", "folded_into", "thread", "pid"].map(str::to_owned);
     let keys = measures.iter().flat_map(|measure| [Some(measure.own), measure.total]).flatten().map(str::to_owned);
     let columns: Vec<String> = names.into_iter().chain(keys).collect();
     options.extend(["--per-thread".to_owned(), "--columns".to_owned(), columns.join(",")]);

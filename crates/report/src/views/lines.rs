@@ -26,6 +26,7 @@ pub(super) static VIEW: View = View {
         NO_HEAP,
         (&[Flag::Lines], "its rows are lines anyway"),
         (&[Flag::Raw], "samples in the profiler's own code are on no line"),
+        (&[Flag::NativeCode], "native code is on no line"),
         (&[Flag::JustMyCode], "code without a source is counted for the line that led to it anyway"),
     ],
     sorts: &[Sort::Own, Sort::Total, Sort::Name],

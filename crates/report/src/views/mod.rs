@@ -79,8 +79,12 @@ pub(crate) const LOG_FLAGS: (&[Flag], &str) = (
     &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Name, Flag::Each, Flag::Interleave, Flag::Output],
     "its rows are sums, not single calls or events",
 );
-/// Own code alone, where rows are not made of samples.
-pub(crate) const NO_FOLDING: (&[Flag], &str) = (&[Flag::JustMyCode], "its rows are not made of samples");
+/// Own code alone, and native code, where rows are not made of samples.
+pub(crate) const NO_FOLDING: (&[Flag], &str) =
+    (&[Flag::JustMyCode, Flag::NativeCode], "its rows are not made of samples");
+/// Native code without names, where rows are not functions.
+const NO_NATIVE_CODE: (&[Flag], &str) =
+    (&[Flag::NativeCode], "its rows are sums over all functions of what they are about");
 /// Lines of sources, which only lines have.
 pub(crate) const NO_SOURCE: (&[Flag], &str) = (&[Flag::Source, Flag::Lines], "its rows are no lines");
 /// Snapshots of the heap, where rows are not of one.

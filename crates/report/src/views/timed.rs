@@ -189,8 +189,10 @@ where
             Cell::text(row.function().map_or("runtime", |function| kind_of_code(&function)))
         })
         .on_request(),
-        Column::new("nameless", "nameless", Kind::Flag, |row: &K::Row<'_>| {
-            if row.function().is_some_and(|function| function.is_nameless()) { Cell::Flag(true) } else { Cell::Absent }
+        // Whoever folds rows that are shown place by place is told what to call that.
+        Column::new("folded_into", "folded into", Kind::Text, |row: &K::Row<'_>| {
+            let frame = row.function().and_then(|function| function.folded_into());
+            frame.map_or(Cell::Absent, |frame| Cell::Text(frame.into()))
         })
         .on_request(),
     ]

@@ -1,0 +1,44 @@
+//! Nameless code: functions of native libraries of which only places are known, `libcoreclr.so+0x1234`. Those of a library that
+//! call one another are one frame, `[libcoreclr.so]`, as nobody can tell them apart.
+
+use std::sync::Arc;
+
+use clrscope_recording::model::Process;
+use rustc_hash::FxHashMap;
+
+use crate::function::FunctionRef;
+
+/// The functions of a process that are nameless code.
+pub(crate) struct Nameless {
+    /// The function that stands for all nameless code of its library, by function index; 0 for functions that have names.
+    libraries: Vec<u32>,
+}
+
+impl Nameless {
+    /// The nameless code of a process; `None` where there is none.
+    pub(crate) fn of(process: &Process) -> Option<Arc<Self>> {
+        let found = process.derived.get("nameless code", || Self::find(process));
+        (!found.libraries.is_empty()).then_some(found)
+    }
+
+    fn find(process: &Process) -> Self {
+        let functions = || (0..).zip(&process.functions).skip(1);
+        let named = |function| FunctionRef::of(process, Some(function));
+        let standing = functions().filter(|(_, function)| named(function).is_library());
+        let by_module: FxHashMap<u32, u32> = standing.map(|(index, function)| (function.module, index)).collect();
+        if by_module.is_empty() {
+            return Self { libraries: Vec::new() };
+        }
+        let mut libraries = vec![0; process.functions.len()];
+        for (index, function) in functions().filter(|(_, function)| named(function).is_nameless()) {
+            libraries[index as usize] = by_module.get(&function.module).copied().unwrap_or(0);
+        }
+        Self { libraries }
+    }
+
+    /// The function that stands for the library of a nameless one; `None` for functions that have names.
+    #[inline]
+    pub(crate) fn library_of(&self, function: u32) -> Option<u32> {
+        self.libraries.get(function as usize).copied().filter(|library| *library != 0)
+    }
+}
