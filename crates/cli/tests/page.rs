@@ -368,6 +368,7 @@ fn browsers_show_pages_as_they_should() {
         export(&place, name, "chrome", "trace.json");
         export(&place, name, "pprof", "pprof");
     }
+    export(&place, "sampled", "firefox", "firefox.json");
     export(&place, "memory", "heapsnapshot", "heapsnapshot");
     export(&place, "nameless", "collapsed", "folded");
     export(&place, "nameless", "collapsed --native-code places", "places");
