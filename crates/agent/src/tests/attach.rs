@@ -1,6 +1,7 @@
 //! The agent is attached to a program that runs, and leaves it again.
 
 use std::fs;
+use std::time::Duration;
 
 use clr_profiler::HResult;
 use clr_profiler::fake::{Event::*, FakeRuntime, Running, on};
@@ -99,6 +100,10 @@ fn a_duration_ends_the_recording_and_the_agent_leaves() {
     let before = left_over(&session).1;
     let _writer = launcher(&session);
     let mut program = attach(&session, FakeRuntime::new(), "events:threads;duration=30ms").expect("is attached");
+    // It begins when what comes first is done.
+    testkit::pause(Duration::from_millis(60));
+    assert_eq!(standing(&session.out()), Some(Standing::Recording));
+    program.play(&[on(0, ProfilerAttachComplete())]);
     end(&mut program);
     assert_eq!(left_over(&session), (0, before));
 }
