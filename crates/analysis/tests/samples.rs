@@ -553,3 +553,36 @@ fn nodes_know_when_they_had_their_amounts() {
     // What is left out is that of the node above.
     assert_eq!(of(20, &TreeOptions { max_depth: Some(1), ..options }), [(0, 0, 50), (0, 1, 50)]);
 }
+
+/// One walk answers for the whole run; what asks for less, or for other code, must not get its answer.
+#[test]
+fn sums_of_the_whole_run_are_kept_apart_from_those_of_threads_times_and_own_code() {
+    let recording = program().recording();
+    let questions = [
+        Query { threads: vec![ThreadSelector::Number(2)], ..Query::default() },
+        Query { since_ns: Some(36 * STEP_NS), until_ns: Some(45 * STEP_NS), ..Query::default() },
+        Query { just_my_code: true, ..Query::default() },
+        Query { metric: Some(&SAMPLES), ..Query::default() },
+        Query::default(),
+    ];
+    let answered = |recording: &Recording, query: &Query| {
+        let view = functions(recording, query).expect("rows");
+        let row = |row: &FunctionRow<'_>| format!("{} {:?} {:?}", row.function.name(), row.amount, row.tiers);
+        let unmeasured = Query { metric: None, ..query.clone() };
+        let of_threads = threads(recording, &unmeasured).expect("rows");
+        let own = of_threads.rows.iter().map(|row| row.amount.own).collect::<Vec<_>>();
+        let of_modules = modules(recording, &unmeasured).expect("rows").rows.len();
+        (view.rows.iter().map(row).collect::<Vec<_>>(), own, of_modules)
+    };
+    // A copy knows nothing of what was asked before.
+    let alone: Vec<_> = questions.iter().map(|query| answered(&recording.clone(), query)).collect();
+    for (first, before) in questions.iter().enumerate() {
+        let asked = recording.clone();
+        summary(&asked, &Query { metric: None, ..before.clone() }).expect("a summary");
+        for (query, expected) in questions.iter().zip(&alone) {
+            assert_eq!(&answered(&asked, query), expected, "after question {first}");
+        }
+    }
+    let distinct: std::collections::HashSet<_> = alone.iter().map(|found| format!("{:?}", found.0)).collect();
+    assert_eq!(distinct.len(), questions.len(), "the questions have different answers");
+}

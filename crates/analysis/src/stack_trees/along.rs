@@ -70,6 +70,38 @@ impl Along for () {
     fn join(&self, (): &mut (), (): ()) {}
 }
 
+impl<A: Along> Along for &A {
+    type Found = A::Found;
+    type Here = A::Here;
+
+    fn begin(&self) -> Self::Found {
+        A::begin(self)
+    }
+
+    fn outside(&self) -> Self::Here {
+        A::outside(self)
+    }
+
+    #[inline(always)]
+    fn enter(&self, found: &mut Self::Found, caller: Self::Here, frame: &Frame) -> Self::Here {
+        A::enter(self, found, caller, frame)
+    }
+
+    #[inline(always)]
+    fn stack(&self, found: &mut Self::Found, here: Self::Here, frame: &Frame, stack: u32, sum: StackSum) {
+        A::stack(self, found, here, frame, stack, sum);
+    }
+
+    #[inline(always)]
+    fn leave(&self, found: &mut Self::Found, here: Self::Here, frame: &Frame, sum: StackSum) {
+        A::leave(self, found, here, frame, sum);
+    }
+
+    fn join(&self, all: &mut Self::Found, part: Self::Found) {
+        A::join(self, all, part);
+    }
+}
+
 impl<A: Along, B: Along> Along for (A, B) {
     type Found = (A::Found, B::Found);
     type Here = (A::Here, B::Here);

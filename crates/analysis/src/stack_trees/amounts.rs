@@ -8,7 +8,7 @@ use clrscope_recording::parallel::{each_mut, fold};
 
 use super::shape::Shape;
 use crate::allocations::is_wanted;
-use crate::measured::{Block, Event, Measured};
+use crate::measured::{Block, Event, Measured, name_of};
 use crate::metric::{Metric, StackEvent};
 use crate::query::Query;
 use crate::samples::Folded;
@@ -45,6 +45,13 @@ impl<'q> Wanted<'q> {
         let known = process.threads.iter().map(|thread| query.wants_thread(thread));
         let threads: Vec<bool> = known.chain([query.wants_thread_if_known(None)]).collect();
         Self { process, query, all_threads: threads.iter().all(|wanted| *wanted), threads }
+    }
+
+    /// Whether no event of the process is left out.
+    pub(crate) fn is_everything(&self) -> bool {
+        let Query { since_ns, until_ns, threads, types, .. } = self.query;
+        let asks_for_all = since_ns.is_none() && until_ns.is_none() && threads.is_empty() && types.is_empty();
+        asks_for_all && self.all_threads && self.process.shown.is_none()
     }
 
     /// Hands the wanted events of a block over, each with the part of it that is wanted.
@@ -116,7 +123,7 @@ pub(crate) struct SummedStacks {
     /// Functions that are folded into their callers.
     pub(crate) folded: Option<Folded>,
     /// By number of the stack among those of the events.
-    cells: Vec<Cell>,
+    cells: Arc<Vec<Cell>>,
 }
 
 impl SummedStacks {
@@ -124,7 +131,12 @@ impl SummedStacks {
     pub(crate) fn of(recording: &Recording, process: &Process, query: &Query, metric: &'static Metric) -> Option<Self> {
         let measured = Measured::of(process, metric)?;
         let folded = Folded::of(recording, process, query, metric);
-        let cells = cells(&measured, &Wanted::new(process, query));
+        let wanted = Wanted::new(process, query);
+        let sum = || cells(&measured, &wanted);
+        let cells = match wanted.is_everything() {
+            true => process.derived.get(&format!("{}, sums of stacks", name_of(metric)), sum),
+            false => Arc::new(sum()),
+        };
         Some(Self { measured, folded, cells })
     }
 
@@ -143,7 +155,7 @@ impl SummedStacks {
 
     /// The stacks that wanted events have, by their numbers in the table, with their sums, in ascending order.
     pub(crate) fn by_number(&self) -> impl Iterator<Item = (u32, StackSum)> {
-        let there = (0..).zip(&self.cells).filter(|(_, cell)| cell.is_there);
+        let there = (0..).zip(&*self.cells).filter(|(_, cell)| cell.is_there);
         there.map(|(stack, cell)| (self.measured.number_in_table(stack), cell.sum))
     }
 }

@@ -1,5 +1,7 @@
 //! Sums of one process, function by function and thread by thread: what most views start from.
 
+use std::sync::Arc;
+
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, SourceKind, Thread};
 use clrscope_recording::parallel::fold;
@@ -9,11 +11,13 @@ use super::rows::{FunctionRow, ThreadOwn, ThreadRow, thread_row};
 use crate::beside::{Allocated, AllocationPaths, Beside};
 use crate::catalog::{Catalog, Role, Slot};
 use crate::columns::Columns;
+use crate::measured::name_of;
 use crate::metric::{Amount, Metric, SampleCount};
 use crate::owners::{OwnerSums, Owners};
-use crate::paths::{Paths, ThreadPaths, UNKNOWN};
+use crate::paths::{self, Paths, ThreadPaths, UNKNOWN};
 use crate::query::Query;
-use crate::stack_trees::{FunctionSum, FunctionSums, StackSum, ThreadSum, Wanted};
+use crate::samples::Folded;
+use crate::stack_trees::{Along, FunctionSum, FunctionSums, StackSum, ThreadSum, Wanted};
 use crate::sums::{ByFunction, Summed, Summer};
 use crate::tiers::{OfTier, TierSums, Tiers, tiers_of_functions};
 use crate::times::{Times, Totals};
@@ -32,6 +36,43 @@ impl Merged {
         self.max_recursion = self.max_recursion.max(other.max_recursion);
         self.threads = self.threads.saturating_add(other.threads);
     }
+}
+
+/// What one walk along the stacks of a metric finds for the views that start from sums of a process.
+struct Walked {
+    functions: FunctionSums,
+    /// Samples by tier, of the metrics whose stacks know tiers.
+    tiers: Vec<OfTier>,
+}
+
+impl Walked {
+    /// The finds, with those of `more` where this walked for them. Questions about the whole run share one walk, which is kept
+    /// beside the process: whoever asks after another finds what that one found, and nothing of `more`.
+    fn of<A: Along>(
+        paths: &Paths<'_>,
+        merged: &paths::Merged<'_>,
+        query: &Query,
+        catalog: &Catalog<'_>,
+        more: A,
+    ) -> (Arc<Self>, Option<A::Found>) {
+        let wanted = Wanted::new(paths.process, query);
+        let mut found = None;
+        let walk = || {
+            let what = (tier_sums(paths), more);
+            let (functions, (tiers, more)) = FunctionSums::new(&merged.stacks, &wanted, catalog, what);
+            found = Some(more);
+            Self { functions, tiers: tier_sums(paths).of_functions(&tiers) }
+        };
+        let walked = match wanted.is_everything() {
+            true => paths.process.derived.get(&name_of_walk(paths.metric, query), walk),
+            false => Arc::new(walk()),
+        };
+        (walked, found)
+    }
+}
+
+fn name_of_walk(metric: &'static Metric, query: &Query) -> String {
+    format!("{}{}, sums by function", name_of(metric), Folded::name(query))
 }
 
 /// The sums of one process.
@@ -58,9 +99,8 @@ impl<'a> ProcessSums<'a> {
         let catalog = Catalog::new(paths.process);
         match paths.merged() {
             Some(merged) => {
-                let wanted = Wanted::new(paths.process, query);
-                let (sums, ()) = FunctionSums::new(&merged.stacks, &wanted, &catalog, ());
-                Self::of_stacks(paths, query, catalog, &sums)
+                let (walked, _) = Walked::of(paths, merged, query, &catalog, ());
+                Self::of_stacks(paths, query, catalog, &walked.functions)
             }
             None => Self::of_trees(paths, query, catalog),
         }
@@ -75,11 +115,11 @@ impl<'a> ProcessSums<'a> {
             sums.put_tiers(recording, paths.process, query);
             return (sums, owners);
         };
-        let what = (tier_sums(paths), OwnerSums::new(paths, &catalog));
-        let wanted = Wanted::new(paths.process, query);
-        let (sums, (tiers, owners)) = FunctionSums::new(&merged.stacks, &wanted, &catalog, what);
-        let mut sums = Self::of_stacks(paths, query, catalog, &sums);
-        sums.add_tiers(tier_sums(paths).of_functions(&tiers));
+        let owners = OwnerSums::new(paths, &catalog);
+        let (walked, found) = Walked::of(paths, merged, query, &catalog, &owners);
+        let owners = found.unwrap_or_else(|| merged.stacks.along(&catalog, &owners));
+        let mut sums = Self::of_stacks(paths, query, catalog, &walked.functions);
+        sums.add_tiers(&walked.tiers);
         (sums, owners)
     }
 
@@ -91,10 +131,9 @@ impl<'a> ProcessSums<'a> {
             sums.put_tiers(recording, paths.process, query);
             return sums;
         };
-        let wanted = Wanted::new(paths.process, query);
-        let (sums, tiers) = FunctionSums::new(&merged.stacks, &wanted, &catalog, tier_sums(paths));
-        let mut sums = Self::of_stacks(paths, query, catalog, &sums);
-        sums.add_tiers(tier_sums(paths).of_functions(&tiers));
+        let (walked, _) = Walked::of(paths, merged, query, &catalog, ());
+        let mut sums = Self::of_stacks(paths, query, catalog, &walked.functions);
+        sums.add_tiers(&walked.tiers);
         sums
     }
 
@@ -194,11 +233,11 @@ impl<'a> ProcessSums<'a> {
     /// Puts to the functions in which tiers of their code samples met them.
     fn put_tiers(&mut self, recording: &Recording, process: &Process, query: &Query) {
         let tiers = tiers_of_functions(recording, process, query, self.metric, &self.catalog);
-        self.add_tiers(tiers);
+        self.add_tiers(&tiers);
     }
 
-    fn add_tiers(&mut self, all: Vec<OfTier>) {
-        for (function, tier, samples) in all {
+    fn add_tiers(&mut self, all: &[OfTier]) {
+        for &(function, tier, samples) in all {
             self.tiers.entry(self.catalog.slot(function)).or_default().add(tier, samples);
         }
     }
