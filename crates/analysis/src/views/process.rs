@@ -38,7 +38,7 @@ impl Merged {
     }
 }
 
-/// What one walk along the stacks of a metric finds for the views that start from sums of a process.
+/// Finds of one walk along the stacks of a metric, for the views that start from sums of a process.
 struct Walked {
     functions: FunctionSums,
     /// Samples by tier, of the metrics whose stacks know tiers.
