@@ -8,12 +8,13 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use clrscope_recording::model::{CallTree, Process, Recording, StackFrame, Thread, TreeSource};
 
+use crate::catalog::Catalog;
 use crate::measured::Measured;
 use crate::metric::Metric;
 use crate::query::{Query, QueryProblem};
 use crate::samples::Folded;
 use crate::select::{self, Selected};
-use crate::stack_trees::{Amounts, Shape, StackSum, StackTree, SummedStacks, Wanted};
+use crate::stack_trees::{Amounts, Shape, StackSum, StackTree, SummedStacks, Wanted, peaks};
 
 /// A tree of paths: of one thread, or of all that a query means.
 #[derive(Clone)]
@@ -53,6 +54,11 @@ impl Merged<'_> {
             Arc::new(StackTree { amounts: Amounts::new(&self.stacks, &shape), shape })
         })
     }
+
+    /// Whether the tree is there, or made of what is.
+    pub(crate) fn is_made(&self) -> bool {
+        self.tree.get().is_some() || Shape::is_made(self.process, self.metric, self.folds)
+    }
 }
 
 impl ThreadPaths<'_> {
@@ -74,13 +80,23 @@ pub(crate) struct Paths<'a> {
     pub(crate) metric: &'static Metric,
 }
 
-impl Paths<'_> {
+impl<'a> Paths<'a> {
     /// The stacks of all threads together, where those are what there is.
-    pub(crate) fn merged(&self) -> Option<&Merged<'_>> {
+    pub(crate) fn merged(&self) -> Option<&Merged<'a>> {
         match self.threads.as_slice() {
             [ThreadPaths { tree: PathTree::Merged(merged), .. }] => Some(merged),
             _ => None,
         }
+    }
+
+    /// The large paths alone, where the whole tree is still to be made of stacks: each that has the share of everything, with all
+    /// callees, of which smaller ones have nothing below.
+    pub(crate) fn peaks(&self, least_share: f64) -> Option<Paths<'a>> {
+        let merged = self.merged().filter(|merged| !merged.is_made())?;
+        let catalog = Catalog::new(self.process);
+        let tree = Arc::new(peaks(&merged.stacks, least_share, |function| catalog.slot(function))?);
+        let threads = vec![ThreadPaths { thread: None, tree: PathTree::Stacks(tree) }];
+        Some(Paths { process: self.process, threads, metric: self.metric })
     }
 
     /// Sum of everything, where it is made of stacks.

@@ -62,6 +62,44 @@ pub fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl Fn(&mu
     })
 }
 
+/// The results of two pieces of work that are done at once, `beside` on another thread, where there are processors for both.
+///
+/// # Panics
+/// When one of them panics, with what it panicked with.
+pub fn both<A: Send, B>(beside: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
+    if processors() < 2 {
+        return (beside(), here());
+    }
+    let (count, beside) = (PROCESSORS.get(), Mutex::new(Some(beside)));
+    // Whoever takes the work does it: where memory for a thread is not to be had, that is the thread here.
+    let take = || beside.lock().unwrap_or_else(PoisonError::into_inner).take();
+    thread::scope(|scope| {
+        let work = || {
+            PROCESSORS.set(count);
+            take().map(|beside| beside())
+        };
+        let other = thread::Builder::new().spawn_scoped(scope, work).ok();
+        let there = here();
+        let beside = match other {
+            Some(other) => other.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            None => take().map(|beside| beside()),
+        };
+        (beside.expect("the work was taken once"), there)
+    })
+}
+
+/// Items of a vector that one worker writes at a time.
+const TOGETHER: usize = 1 << 18;
+
+/// A vector of so many zeros, of which all pages are there: of a large one half the time that it is worked on would go to pages that
+/// come one by one, each twice where it is read before it is written.
+#[must_use]
+pub fn zeros<T: Copy + Default + Send>(count: usize) -> Vec<T> {
+    let mut all = vec![T::default(); count];
+    each_mut(&mut all.chunks_mut(TOGETHER).collect::<Vec<_>>(), |part| part.fill(T::default()));
+    all
+}
+
 /// Calls `step` for every item.
 ///
 /// # Panics
@@ -103,6 +141,27 @@ mod tests {
                 all.sort_unstable();
                 assert_eq!(all, (0..count).collect::<Vec<_>>(), "{processors} {count}");
             }
+        }
+    }
+
+    #[test]
+    fn two_pieces_of_work_are_done_at_once_where_there_are_processors() {
+        let meet = Barrier::new(2);
+        let met = on(2, || both(|| meet.wait().is_leader(), || meet.wait().is_leader()));
+        assert!(met.0 != met.1);
+        assert_eq!(on(2, || both(processors, || 7)), (2, 7), "the other thread may use as many");
+        assert_eq!(on(1, || both(|| thread::current().id(), || thread::current().id())), {
+            let here = thread::current().id();
+            (here, here)
+        });
+        let panics = || both(|| panic!("beside"), || ());
+        assert_eq!(catch_unwind(panics).expect_err("a panic").downcast_ref(), Some(&"beside"));
+    }
+
+    #[test]
+    fn a_vector_of_zeros_is_whole() {
+        for count in [0, 1, TOGETHER, 2 * TOGETHER + 1] {
+            assert_eq!(zeros::<[u32; 3]>(count), vec![[0; 3]; count]);
         }
     }
 

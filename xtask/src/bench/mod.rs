@@ -7,6 +7,7 @@
 //! | [`attached`] | programs that are attached to |
 //! | [`heap`] | snapshots of large heaps, and their analysis |
 //! | [`web`] | a web service under load |
+//! | [`view`] | served pages of a large recording |
 //! | [`suite`] | tests with coverage, beside other collectors |
 //! | [`programs`] | the programs and what they run under |
 //! | [`source`] | text for the compiler |
@@ -24,6 +25,7 @@ mod report;
 mod series;
 mod source;
 mod suite;
+mod view;
 pub(crate) mod web;
 
 use absolute::Line;
@@ -39,9 +41,10 @@ const USAGE: &str = "usage: cargo xtask bench [--only P1,P2,...] [--pairs N] [--
 /// A measurement that is no ratio of [`GOALS`]: what it is asked for by, and the lines of the report that it makes.
 type Absolute = (&'static str, fn(&Bench, &Plan) -> Result<Vec<Line>, String>);
 
-const ABSOLUTE: [Absolute; 11] = [
+const ABSOLUTE: [Absolute; 12] = [
     ("P9", |bench, plan| Ok(vec![absolute::flow(bench, plan.pairs)?])),
     ("P10", |_, _| Ok(vec![absolute::open()?])),
+    ("P14", |_, plan| view::of_a_large_recording(plan.pairs)),
     ("P7", |_, plan| Ok(vec![heap::analysis(plan.pairs)?])),
     ("P7", |bench, _| heap::snapshots(bench)),
     ("memory", |bench, plan| Ok(vec![absolute::threads(bench, plan.pairs)?])),

@@ -201,8 +201,7 @@ impl<'a> Forest<'a> {
         mut visit: impl FnMut(&TreeNode<'a>) -> Result<(), E>,
     ) -> Result<Pruned, E> {
         let mut pruned = Pruned::default();
-        let kept = self.kept.get_or_init(|| (0..self.paths.len()).map(|at| self.keep(at)).collect());
-        for (paths, kept) in self.paths.iter().zip(kept) {
+        for (paths, kept) in self.paths.iter().zip(self.kept()) {
             if below.is_some_and(|place| place.pid != paths.process.pid) {
                 continue;
             }
@@ -216,6 +215,28 @@ impl<'a> Forest<'a> {
             }
         }
         Ok(pruned)
+    }
+
+    /// The large paths alone, where the trees are still to be made of stacks and that takes long: for walks of the whole that
+    /// leave out what has less than a share, which show the same either way.
+    #[must_use]
+    pub fn peaks(&self, least_share: f64) -> Option<Self> {
+        let is_whole = !self.query.filters_functions() && self.allocations.is_empty();
+        if !is_whole || self.sort != Sort::Total || self.kept.get().is_some() {
+            return None;
+        }
+        let paths = self.paths.iter().map(|paths| paths.peaks(least_share)).collect::<Option<Vec<_>>>()?;
+        let (query, conditions) = (self.query.clone(), self.conditions.clone());
+        Some(Self { paths, allocations: Vec::new(), query, sort: self.sort, conditions, kept: OnceLock::new() })
+    }
+
+    /// Makes the trees that [`walk_again`](Self::walk_again) keeps: the first walk does so too.
+    pub fn make_trees(&self) {
+        self.kept();
+    }
+
+    fn kept(&self) -> &[Kept<'a>] {
+        self.kept.get_or_init(|| (0..self.paths.len()).map(|at| self.keep(at)).collect())
     }
 
     fn keep(&self, at: usize) -> Kept<'a> {

@@ -146,6 +146,12 @@ impl SummedStacks {
         self.cells.get(stack as usize).filter(|cell| cell.is_there).map(|cell| cell.sum)
     }
 
+    /// Sum of a stack, by its number among those of the events; nothing where no wanted event has it.
+    #[inline]
+    pub(super) fn of_stack(&self, stack: u32) -> StackSum {
+        self.sum_of(stack).unwrap_or_default()
+    }
+
     /// Sum of everything.
     pub(crate) fn whole(&self) -> StackSum {
         let mut all = StackSum::default();
@@ -194,11 +200,19 @@ pub(crate) struct Amounts {
 impl Amounts {
     /// Sums of all wanted events.
     pub(crate) fn new(stacks: &SummedStacks, shape: &Shape) -> Self {
+        Self::with(stacks, shape, &[])
+    }
+
+    /// As [`new`](Self::new), for a shape that has stacks of its own behind all others, with these sums.
+    pub(super) fn with(stacks: &SummedStacks, shape: &Shape, more: &[StackSum]) -> Self {
         let cells = &stacks.cells;
-        let is_whole = shape.stacks.iter().all(|&stack| cells[stack as usize].is_there);
-        let places = (0..).zip(&shape.stacks).map(|(place, &stack)| (place, cells[stack as usize]));
-        let there = places.filter(|(_, cell)| cell.is_there).map(|(place, cell)| (place, cell.sum));
-        let mut found = Self::of(there);
+        let of_stack = |stack: u32| match cells.get(stack as usize) {
+            Some(cell) => cell.is_there.then_some(cell.sum),
+            None => more.get(stack as usize - cells.len()).copied(),
+        };
+        let is_whole = shape.stacks.iter().all(|&stack| of_stack(stack).is_some());
+        let places = (0..).zip(&shape.stacks);
+        let mut found = Self::of(places.filter_map(|(place, &stack)| Some((place, of_stack(stack)?))));
         if is_whole {
             found.there = None;
         }

@@ -1,5 +1,7 @@
 //! A stack table from the outside in: the frames that each frame called.
 
+use clrscope_recording::parallel::zeros;
+
 use crate::measured::Measured;
 
 /// Frames with a stack of events at them or below them, by their callers. They are named by their places in the table, from 1; 0
@@ -13,14 +15,21 @@ pub(super) struct Children {
 
 impl Children {
     pub(super) fn of(measured: &Measured) -> Self {
+        Self::with(measured, |_, _, _| {})
+    }
+
+    /// As [`of`](Self::of). `visit` is told of each frame, its stack of events and its caller, frames before their callers.
+    pub(super) fn with(measured: &Measured, mut visit: impl FnMut(usize, Option<u32>, usize)) -> Self {
         let frames = measured.table.len();
-        let (mut first, mut next) = (vec![0; frames + 1], vec![0; frames + 1]);
+        let [mut first, mut next] = [zeros(frames + 1), zeros(frames + 1)];
         for place in (0..frames).rev() {
             let id = place + 1;
-            if first[id] == 0 && measured.stack_at(place as u32).is_none() {
+            let stack = measured.stack_at(place as u32);
+            if first[id] == 0 && stack.is_none() {
                 continue;
             }
             let caller = measured.table.caller_of(place).map_or(0, |caller| caller + 1);
+            visit(id, stack, caller);
             next[id] = std::mem::replace(&mut first[caller], id as u32);
         }
         Self { first, next }

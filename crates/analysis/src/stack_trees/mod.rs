@@ -11,6 +11,8 @@ mod along;
 mod amounts;
 mod children;
 mod functions;
+mod joined;
+mod peaks;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -22,6 +24,7 @@ use clrscope_recording::model::{CallTree, CallTreeBuilder, Node, NodeFlags, Node
 pub(crate) use along::{Along, Frame};
 pub(crate) use amounts::{Amounts, StackSum, SummedStacks, Wanted, wanted_part};
 pub(crate) use functions::{FunctionSum, FunctionSums, ThreadSum};
+pub(crate) use peaks::peaks;
 pub(crate) use shape::Shape;
 
 /// The paths of a process with what a question found along them.

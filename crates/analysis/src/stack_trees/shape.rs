@@ -7,19 +7,20 @@ use clrscope_recording::model::{Process, StackFrame};
 use clrscope_recording::parallel::fold;
 
 use super::children::Children;
+use super::joined::{Branch, Cut, joined};
 use crate::measured::{Measured, name_of};
 use crate::metric::Metric;
 use crate::samples::{Folded, NO_CALLER};
 
 /// Nodes in depth-first preorder; the first stands for the threads themselves. Stacks are in the order of the nodes at which
 /// they end, so that those of a subtree stand together.
-#[derive(PartialEq)]
+#[derive(Default, PartialEq)]
 pub(crate) struct Shape {
-    functions: Vec<u32>,
+    pub(super) functions: Vec<u32>,
     /// One past the last node of each subtree.
-    ends: Vec<u32>,
+    pub(super) ends: Vec<u32>,
     /// Place of the first stack that ends at each node or behind it; one more entry than nodes.
-    first: Vec<u32>,
+    pub(super) first: Vec<u32>,
     /// Numbers of the stacks among those of the events.
     pub(super) stacks: Vec<u32>,
 }
@@ -33,7 +34,17 @@ impl Shape {
         folded: Option<&Folded>,
         folds: &'static str,
     ) -> Arc<Self> {
-        process.derived.get(&format!("{}{folds}", name_of(metric)), || Self::made(measured, folded, BRANCHINGS))
+        process.derived.get(&Self::name(metric, folds), || Self::made(measured, folded, BRANCHINGS))
+    }
+
+    /// Name of the paths among what is derived of a process.
+    fn name(metric: &Metric, folds: &str) -> String {
+        format!("{}{folds}", name_of(metric))
+    }
+
+    /// Whether the paths of the events of a process are there.
+    pub(crate) fn is_made(process: &Process, metric: &Metric, folds: &str) -> bool {
+        process.derived.has::<Self>(&Self::name(metric, folds))
     }
 
     /// The paths, of which the parts behind so many branchings are made on all processors.
@@ -54,59 +65,7 @@ impl Shape {
             grown.into_iter().map(|(making, branches)| (making.shape, branches)).collect();
         let trunk = trunk.shape;
         drop(children);
-        trunk.joined(&cuts, &shapes)
-    }
-
-    /// A trunk with the branches that were made at its cuts, each in one of the shapes.
-    fn joined(self, cuts: &[Cut], shapes: &[(Self, Vec<(usize, Branch)>)]) -> Self {
-        let mut of_cuts: Vec<Option<(&Self, &Branch)>> = vec![None; cuts.len()];
-        for (shape, branches) in shapes {
-            branches.iter().for_each(|(at, branch)| of_cuts[*at] = Some((shape, branch)));
-        }
-        // Nodes of branches as far as each cut.
-        let mut inserted = 0;
-        let mut nodes_until = Vec::with_capacity(cuts.len());
-        for (cut, branch) in cuts.iter().zip(&of_cuts) {
-            inserted += branch.map_or(0, |(_, branch)| branch.nodes.len() as u32);
-            nodes_until.push((cut.node as u32, inserted));
-        }
-        // A cut behind a subtree's last node is one below that node.
-        let end_in_trunk = |end: u32| {
-            let cuts = nodes_until.partition_point(|(node, _)| *node <= end);
-            end + cuts.checked_sub(1).map_or(0, |last| nodes_until[last].1)
-        };
-        let stacks: usize = of_cuts.iter().flatten().map(|(_, branch)| branch.stacks.len()).sum();
-        let mut all = Self::with_capacity(self.functions.len() + inserted as usize, self.stacks.len() + stacks);
-        let (mut node, mut stack) = (0, 0);
-        for (cut, branch) in cuts.iter().zip(&of_cuts) {
-            all.append(&self, node..cut.node, stack..cut.stack, end_in_trunk);
-            (node, stack) = (cut.node, cut.stack);
-            if let Some((shape, branch)) = branch {
-                let (from, to) = (branch.nodes.start as u32, all.functions.len() as u32);
-                all.append(shape, branch.nodes.clone(), branch.stacks.clone(), |end| end - from + to);
-            }
-        }
-        all.append(&self, node..self.functions.len(), stack..self.stacks.len(), end_in_trunk);
-        all.first.push(all.stacks.len() as u32);
-        all
-    }
-
-    /// Takes over nodes and stacks of another shape that stand together in it; `end` says where a subtree ends here.
-    fn append(&mut self, other: &Self, nodes: Range<usize>, stacks: Range<usize>, end: impl Fn(u32) -> u32) {
-        let (from, to) = (stacks.start as u32, self.stacks.len() as u32);
-        self.functions.extend_from_slice(&other.functions[nodes.clone()]);
-        self.ends.extend(other.ends[nodes.clone()].iter().map(|&there| end(there)));
-        self.first.extend(other.first[nodes].iter().map(|&first| first - from + to));
-        self.stacks.extend_from_slice(&other.stacks[stacks]);
-    }
-
-    fn with_capacity(nodes: usize, stacks: usize) -> Self {
-        Self {
-            functions: Vec::with_capacity(nodes),
-            ends: Vec::with_capacity(nodes),
-            first: Vec::with_capacity(nodes + 1),
-            stacks: Vec::with_capacity(stacks),
-        }
+        joined(&trunk, &cuts, &shapes)
     }
 
     /// Number of nodes.
@@ -145,20 +104,6 @@ const BRANCHINGS: usize = 5;
 /// Cuts at most.
 const MOST_CUTS: usize = 1 << 14;
 
-/// Place in a trunk at which a branch is to be put: before a node, the caller being the one before, and before a stack.
-struct Cut {
-    node: usize,
-    stack: usize,
-    /// The frames that were called, with their functions.
-    called: Vec<(u32, u32)>,
-}
-
-/// Nodes and stacks of a branch in the shape that it was made in.
-struct Branch {
-    nodes: Range<usize>,
-    stacks: Range<usize>,
-}
-
 /// A node whose members are at the end of the list of all, from `first` on.
 struct Pending {
     function: u32,
@@ -177,7 +122,7 @@ struct Left {
 
 /// A shape in the making. Frames are named by their places in the stack table, from 1; 0 is the root, and behind all places come
 /// numbers of stacks that stand alone.
-struct Making<'m> {
+pub(super) struct Making<'m> {
     measured: &'m Measured,
     folded: Option<&'m Folded>,
     children: &'m Children,
@@ -189,12 +134,12 @@ struct Making<'m> {
     members: Vec<u32>,
     /// Nodes above, the innermost last.
     open: Vec<u32>,
-    shape: Shape,
+    pub(super) shape: Shape,
 }
 
 impl<'m> Making<'m> {
-    fn new(measured: &'m Measured, folded: Option<&'m Folded>, children: &'m Children, most: usize) -> Self {
-        let shape = Shape::with_capacity(0, 0);
+    pub(super) fn new(measured: &'m Measured, folded: Option<&'m Folded>, children: &'m Children, most: usize) -> Self {
+        let shape = Shape::default();
         let (cuts, pending, members, open) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { measured, folded, children, most, cuts, pending, members, open, shape }
     }
@@ -223,13 +168,18 @@ impl<'m> Making<'m> {
                 (function, parent) = (only, node);
             }
         }
+        self.end();
+    }
+
+    /// No node comes any more below those that are open.
+    pub(super) fn end(&mut self) {
         while let Some(node) = self.open.pop() {
             self.shape.ends[node as usize] = self.shape.len();
         }
     }
 
     /// Adds a node.
-    fn begin(&mut self, function: u32, parent: u32) -> u32 {
+    pub(super) fn begin(&mut self, function: u32, parent: u32) -> u32 {
         let node = self.shape.len();
         while let Some(last) = self.open.pop_if(|last| *last != parent) {
             self.shape.ends[last as usize] = node;
@@ -243,7 +193,7 @@ impl<'m> Making<'m> {
 
     /// Notes the stacks that end at some frames of a node, and those below these that are folded into it, and finds the frames they
     /// called.
-    fn gather(&mut self, node: u32, frames: &mut Vec<u32>, called: &mut Vec<(u32, u32)>) {
+    pub(super) fn gather(&mut self, node: u32, frames: &mut Vec<u32>, called: &mut Vec<(u32, u32)>) {
         let alone = self.children.len() as u32;
         let mut at = 0;
         while let Some(&frame) = frames.get(at) {
@@ -263,7 +213,7 @@ impl<'m> Making<'m> {
     }
 
     /// Finds the outermost frames. A stack of which nothing would be left keeps one frame.
-    fn gather_outermost(&mut self, called: &mut Vec<(u32, u32)>) {
+    pub(super) fn gather_outermost(&mut self, called: &mut Vec<(u32, u32)>) {
         let alone = self.children.len() as u32;
         if self.measured.has_unknown {
             called.push((0, alone));

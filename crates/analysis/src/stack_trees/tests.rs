@@ -13,7 +13,9 @@ use super::*;
 use crate::catalog::Catalog;
 use crate::columns::Columns;
 use crate::edges::edges;
+use crate::forest::{Forest, Pruned, TreeNode, TreeOptions};
 use crate::measured::{Block, Event};
+use crate::metric::Amount;
 use crate::owners::{OwnerSums, Owners};
 use crate::paths::{self, PathTree, Paths, StackPaths, ThreadPaths};
 use crate::query::{NativeCode, Query, ThreadSelector};
@@ -160,6 +162,47 @@ fn trees_of_stacks_have_what_each_event_says_of_its_path() {
         let (sums, ()) = FunctionSums::new(&stacks, &wanted, &Catalog::new(process), ());
         compare_functions(&expected, &sums, process);
     }
+}
+
+/// Nodes of a walk that leaves out what is small, each with what it shows, and what was left out.
+fn shown(forest: &Forest<'_>, min_share: f64) -> (Vec<(u32, u32, u32, Amount)>, Pruned) {
+    let mut nodes = Vec::new();
+    let options = TreeOptions { min_share, ..TreeOptions::default() };
+    let visit = |node: &TreeNode<'_>| -> Result<(), std::convert::Infallible> {
+        nodes.push((node.depth, node.children, node.slot, node.amount));
+        Ok(())
+    };
+    let Ok(pruned) = forest.walk_again(None, &options, visit);
+    (nodes, pruned)
+}
+
+#[test]
+fn large_paths_alone_are_shown_as_in_the_whole_tree() {
+    let mut smaller = 0;
+    for (seed, query) in (0..20).flat_map(|seed| queries().into_iter().map(move |query| (seed, query))) {
+        let mut recording = recording(seed);
+        if seed % 2 == 0 {
+            // Two functions that are shown as one.
+            recording.processes[0].functions[2] = recording.processes[0].functions[4].clone();
+        }
+        for min_share in [0.3, 0.1, 0.03] {
+            // What is derived of a recording is not copied: each has the tree still to be made.
+            let recording = recording.clone();
+            let forest = Forest::open(&recording, &query).expect("samples");
+            let peaks = forest.peaks(min_share).expect("the tree is not made yet");
+            let (mut peak_nodes, mut all) = (0, 0);
+            let of_peaks = shown(&peaks, min_share);
+            assert_eq!(of_peaks, shown(&forest, min_share), "{seed} {min_share} {query:?}");
+            assert!(
+                forest.peaks(min_share).is_none() && Forest::open(&recording, &query).unwrap().peaks(0.1).is_none()
+            );
+            for (forest, nodes) in [(&peaks, &mut peak_nodes), (&forest, &mut all)] {
+                *nodes = shown(forest, 0.0).0.len();
+            }
+            smaller += usize::from(peak_nodes < all);
+        }
+    }
+    assert!(smaller > 100, "small paths were followed: {smaller}");
 }
 
 /// Sums of functions, which have the numbers of their slots here, against those of paths.

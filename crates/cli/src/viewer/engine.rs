@@ -153,13 +153,17 @@ impl Reading<'_> {
     }
 }
 
-/// Makes all documents of a recording that have not been asked for, one after another.
+/// Makes all documents of a recording that have not been asked for, one after another. Behind the first, which is looked at, comes
+/// what clicks there ask for.
 fn make_ahead(served: &Served<'_>, kept: &Mutex<Kept>, is_over: &AtomicBool) {
-    for key in served.keys() {
+    for (at, key) in served.keys().into_iter().enumerate() {
         if is_over.load(Ordering::Relaxed) {
             return;
         }
         document(served, Wanted { key, ..Wanted::default() }, kept);
+        if at == 0 {
+            served.make_trees();
+        }
     }
 }
 

@@ -24,6 +24,12 @@ impl Derived {
         let value = Arc::clone(slot.get_or_init(|| Arc::new(make())));
         value.downcast().expect("the type is part of the name")
     }
+
+    /// Whether the value of a name is there: to ask for it takes no time.
+    pub fn has<T: Any + Send + Sync>(&self, name: &str) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&(name.to_owned(), TypeId::of::<T>())).is_some_and(|slot| slot.get().is_some())
+    }
 }
 
 impl Clone for Derived {
@@ -50,6 +56,7 @@ mod tests {
             *of.get("half", || value / 2) * 2
         }
         assert_eq!((asked(&derived, 6), asked(&derived, 8)), (6, 6));
+        assert!(derived.has::<u32>("length") && !derived.has::<u64>("length") && !derived.clone().has::<u32>("length"));
         assert_eq!(asked(&derived.clone(), 8), 8);
         assert_eq!(*derived.get("half", || "text"), "text", "another type is another value");
     }

@@ -154,8 +154,12 @@ impl<'a> Served<'a> {
 
     /// Name of the view that the page opens at.
     fn opens_at(&self) -> &'static str {
+        if self.has_many_frames() { "tree" } else { "summary" }
+    }
+
+    fn has_many_frames(&self) -> bool {
         let frames: usize = self.recording.processes.iter().map(|process| process.stacks.len()).sum();
-        if frames > self.many_frames { "tree" } else { "summary" }
+        frames > self.many_frames
     }
 
     /// Documents of what was recorded.
@@ -216,7 +220,10 @@ impl<'a> Served<'a> {
             }
             match self.forest(&request.query) {
                 Ok(forest) => {
-                    request.min_share = if is_small(&forest, wanted) { 0.0 } else { LEAST_SHARE };
+                    let peaks = self.peaks(&forest, wanted);
+                    let is_small = peaks.is_none() && is_small(&forest, wanted);
+                    request.min_share = if is_small { 0.0 } else { LEAST_SHARE };
+                    let forest = peaks.unwrap_or(forest);
                     Report::new(view, recording, answer_again(&forest, recording, &request), &request)
                 }
                 Err(problem) => return Ok(Err(problem)),
@@ -232,6 +239,23 @@ impl<'a> Served<'a> {
         report.render(&mut packed)?;
         let members = packed.members(view.name);
         Ok(Ok(format!("{members},\"values\":{}", pool.to_json())))
+    }
+
+    /// What is wide enough to be seen, while the trees of many frames are still to be made.
+    fn peaks(&self, forest: &Forest<'a>, wanted: &Wanted) -> Option<Arc<Forest<'a>>> {
+        let is_first = wanted.below.is_none() && self.has_many_frames();
+        is_first.then(|| forest.peaks(LEAST_SHARE).map(Arc::new)).flatten()
+    }
+
+    /// Makes what the first click on a path of many frames would have to wait for.
+    pub fn make_trees(&self) {
+        let all = if self.has_many_frames() { self.recorded() } else { Vec::new() };
+        for planned in all.iter().filter(|planned| planned.view.name == "tree") {
+            let query = Query { per_thread: false, ..planned.request.query.clone() };
+            if let Ok(forest) = self.forest(&query) {
+                forest.make_trees();
+            }
+        }
     }
 
     fn forest(&self, query: &Query) -> Result<Arc<Forest<'a>>, QueryProblem> {
@@ -282,6 +306,24 @@ mod tests {
         assert_eq!(opens(&served), ("summary".to_owned(), "summary".to_owned()));
         served.many_frames = 1;
         assert_eq!(opens(&served), ("tree".to_owned(), "tree.cpu".to_owned()));
+    }
+
+    #[test]
+    fn the_first_picture_of_many_stacks_is_that_of_the_whole_tree() {
+        let mut sampled = HandSampled::default();
+        let main = sampled.thread("main", ThreadRole::Main);
+        for (time, path) in [(1, "App::Main > App::Work > App::Sort"), (2, "App::Main > App::Work"), (3, "App::Other")]
+        {
+            sampled.cpu(main, time, path);
+        }
+        let recording = sampled.recording();
+        let mut served = Served::new(&recording, Request::default());
+        served.many_frames = 1;
+        let wanted = Wanted { key: "tree.cpu".to_owned(), ..Wanted::default() };
+        let first = served.document(&wanted).expect("a document");
+        served.make_trees();
+        assert!(first.contains("App::Sort"), "{first}");
+        assert_eq!(first, served.document(&wanted).expect("a document"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::model::{
     Problem, Process, Recording, Remark, RemarkKind, Run, Sampler, Thread, TreeSource,
 };
 use crate::packed::Source;
+use crate::parallel::both;
 use crate::payload::PayloadReader;
 use crate::records::{Arena, InFile, MatchedPatterns};
 
@@ -29,14 +30,16 @@ pub(crate) fn read(source: Arc<Source>) -> Recording {
     for what in found.problems {
         assembly.problem("file", what);
     }
-    let mut sections = found.sections.as_slice();
-    while !sections.is_empty() {
-        let (together, rest) = sections.split_at(batch::length(sections));
-        let source = Arc::clone(&assembly.source);
-        for (section, body) in together.iter().zip(batch::examined(together, |section| Body::of(&source, section))) {
-            assembly.take(section, body);
-        }
-        sections = rest;
+    let source = Arc::clone(&assembly.source);
+    let read = |sections: &[Section]| batch::examined(sections, |section| Body::of(&source, section));
+    let (mut together, mut rest) = batch::first(&found.sections);
+    let mut bodies = read(together);
+    while !together.is_empty() {
+        // What comes next is read while what is here is put together.
+        let (next, behind) = batch::first(rest);
+        let take = || together.iter().zip(bodies).for_each(|(section, body)| assembly.take(section, body));
+        bodies = both(|| read(next), take).0;
+        (together, rest) = (next, behind);
     }
     assembly.finish()
 }

@@ -3,13 +3,18 @@
 use super::index::Section;
 use crate::parallel::each;
 
-/// Bytes of content that are in memory at a time, unless a single section has more.
-const MOST: u64 = 32 << 20;
+/// Bytes of content that are read at a time, unless a single section has more: while they are used, as many of the next are read.
+const MOST: u64 = 16 << 20;
 /// Fewer bytes are not worth another thread.
 const LEAST: u64 = 1 << 20;
 
+/// The first sections, which are read together, and those behind them.
+pub(super) fn first(sections: &[Section]) -> (&[Section], &[Section]) {
+    sections.split_at(length(sections))
+}
+
 /// Number of the first sections that are read together: at least one, of those that are there.
-pub(super) fn length(sections: &[Section]) -> usize {
+fn length(sections: &[Section]) -> usize {
     let mut all = 0_u64;
     let fits = |section: &&Section| {
         all = all.saturating_add(section.head.plain.max(section.head.stored));

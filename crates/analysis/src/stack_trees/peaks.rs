@@ -1,0 +1,143 @@
+//! The large paths alone, for a first picture: of tens of millions of frames a few thousand are wide enough to be seen.
+//!
+//! The whole tree takes a visit to each frame in an order that memory is not read in. Here each frame's total is found on one
+//! pass along the table, and only what is large is followed; what is small is a node without anything below it.
+
+use clrscope_recording::parallel::zeros;
+
+use super::amounts::{Amounts, StackSum, SummedStacks};
+use super::children::Children;
+use super::shape::Making;
+use super::{Arc, StackTree};
+use crate::catalog::Slot;
+
+/// Sums of frames with all that they called, by the number of the frame.
+struct Totals<'s> {
+    stacks: &'s SummedStacks,
+    /// Amounts, and numbers of samples.
+    of_frames: Vec<Packed>,
+}
+
+/// An amount in its two halves, and a number of samples: twelve bytes of each of many frames.
+type Packed = [u32; 3];
+
+fn unpacked([low, high, samples]: Packed) -> StackSum {
+    StackSum { amount: u64::from(high) << 32 | u64::from(low), samples: samples.into() }
+}
+
+/// `None` where there are more samples than have room.
+fn packed(sum: StackSum) -> Option<Packed> {
+    Some([sum.amount as u32, (sum.amount >> 32) as u32, u32::try_from(sum.samples).ok()?])
+}
+
+impl<'s> Totals<'s> {
+    /// The totals, and the frames that each frame called; `None` where there are too many samples for a total.
+    fn of(stacks: &'s SummedStacks) -> Option<(Self, Children)> {
+        packed(stacks.whole())?;
+        let measured = &stacks.measured;
+        let mut of_frames: Vec<Packed> = zeros(measured.table.len() + 1);
+        let mut add = |frame: usize, sum: StackSum| {
+            let mut all = unpacked(of_frames[frame]);
+            all.add(sum);
+            // No part is more than the whole, which has room.
+            of_frames[frame] = packed(all).unwrap_or_default();
+            all
+        };
+        let children = Children::with(measured, |frame, stack, caller| {
+            let total = add(frame, stack.map_or_else(StackSum::default, |stack| stacks.of_stack(stack)));
+            if total != StackSum::default() {
+                add(caller, total);
+            }
+        });
+        Some((Self { stacks, of_frames }, children))
+    }
+
+    /// Total of a frame, or of a stack that stands alone: those have numbers behind all frames.
+    fn total(&self, frame: u32) -> StackSum {
+        match self.of_frames.get(frame as usize) {
+            Some(total) => unpacked(*total),
+            None => self.stacks.of_stack(frame - self.of_frames.len() as u32),
+        }
+    }
+}
+
+/// A frame that is to be part of a node: the slot of its function, the function, and its number.
+type Member = (Slot, u32, u32);
+
+/// A node to come, whose members are at the end of the list of all, from `first` on.
+struct Pending {
+    parent: u32,
+    first: usize,
+    total: StackSum,
+}
+
+/// The tree of some stacks, with every node that has `least_share` of everything, and of each of these all callees: smaller ones
+/// without anything below. Callees of one node that have one slot are one node. `None` where there are too many samples.
+pub(crate) fn peaks(stacks: &SummedStacks, least_share: f64, slot: impl Fn(u32) -> Slot) -> Option<StackTree> {
+    let (totals, children) = Totals::of(stacks)?;
+    // Whoever shows the nodes rounds shares in another way: no node that may be shown is cut.
+    let least = (stacks.whole().amount as f64 * least_share / 2.0) as u64;
+    let making = Making::new(&stacks.measured, stacks.folded.as_ref(), &children, usize::MAX);
+    let (pending, members, lumps) = (Vec::new(), Vec::new(), Vec::new());
+    let mut climbing = Climbing { totals, slot, making, pending, members, lumps };
+    climbing.climb(least);
+    let Climbing { making, lumps, .. } = climbing;
+    let mut shape = making.shape;
+    shape.first.push(shape.stacks.len() as u32);
+    let amounts = Amounts::with(stacks, &shape, &lumps);
+    Some(StackTree { shape: Arc::new(shape), amounts })
+}
+
+/// A tree of large paths in the making.
+struct Climbing<'s, S> {
+    totals: Totals<'s>,
+    slot: S,
+    making: Making<'s>,
+    /// Nodes to come, the next one last, and the frames that each is made of.
+    pending: Vec<Pending>,
+    members: Vec<Member>,
+    /// Sums of small nodes, each of which has a stack of its own behind those of events.
+    lumps: Vec<StackSum>,
+}
+
+impl<S: Fn(u32) -> Slot> Climbing<'_, S> {
+    /// Makes the nodes; those with an amount of less than `least` are small.
+    fn climb(&mut self, least: u64) {
+        let mut called = Vec::new();
+        let root = self.making.begin(0, 0);
+        self.making.gather_outermost(&mut called);
+        self.plan(root, &mut called);
+        while let Some(Pending { parent, first, total }) = self.pending.pop() {
+            let of_node: Vec<Member> = self.members.drain(first..).collect();
+            let node = self.making.begin(of_node[0].1, parent);
+            if total.amount < least {
+                let stack = self.totals.stacks.measured.stacks() + self.lumps.len();
+                self.making.shape.stacks.push(stack as u32);
+                self.lumps.push(total);
+                continue;
+            }
+            for of_function in of_node.chunk_by(|a, b| a.1 == b.1) {
+                let mut frames: Vec<u32> = of_function.iter().map(|member| member.2).collect();
+                self.making.gather(of_function[0].1, &mut frames, &mut called);
+            }
+            self.plan(node, &mut called);
+        }
+        self.making.end();
+    }
+
+    /// Puts the nodes that frames make below a node before all others that are to come. Empties the list of frames.
+    fn plan(&mut self, parent: u32, called: &mut Vec<(u32, u32)>) {
+        let member = |(function, frame)| ((self.slot)(function), function, frame);
+        let mut found: Vec<Member> = called.drain(..).map(member).collect();
+        found.sort_unstable();
+        // The last is taken first.
+        for node in found.chunk_by(|a, b| a.0 == b.0).rev() {
+            let mut total = StackSum::default();
+            node.iter().for_each(|(.., frame)| total.add(self.totals.total(*frame)));
+            if total != StackSum::default() {
+                self.pending.push(Pending { parent, first: self.members.len(), total });
+                self.members.extend_from_slice(node);
+            }
+        }
+    }
+}
