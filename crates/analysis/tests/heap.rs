@@ -226,6 +226,27 @@ fn growth_between_snapshots_is_found_with_what_holds_it() {
 }
 
 #[test]
+fn the_second_leak_is_named_too() {
+    let mut heap = HandmadeHeap::default();
+    let objects = heap.array("object[]", 8, &[""]);
+    let pixels = heap.array("byte[]", 1, &[""]);
+    let statics = heap.object(objects, 4);
+    heap.root(RootKind::PinnedHandle, statics, 0, 0);
+    let fields = [("Shop.Program.Cache", 5_000), ("Shop.PriceFeed.Changed", 4_000), ("Shop.Program.Small", 500)];
+    for (slot, (name, size)) in (0..).zip(fields) {
+        heap.static_field(statics, slot, name, 0);
+        let held = heap.object(pixels, size);
+        heap.refer(statics, slot, held);
+    }
+    let recording = recording(|process| _ = heap.add_to(process));
+    let summary = heap_summary(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
+    let texts: Vec<&str> = summary.findings.iter().map(|finding| finding.text.as_str()).collect();
+    let [first, second] = texts.as_slice() else { panic!("{texts:?}") };
+    assert!(first.starts_with("static field Shop.Program.Cache keeps 5.02 kB, 52.2 % of the heap"), "{first}");
+    assert!(second.starts_with("static field Shop.PriceFeed.Changed keeps 4.02 kB, 41.8 % of the heap"), "{second}");
+}
+
+#[test]
 fn snapshots_of_sets_have_medians_and_what_runs_differ_by_is_no_change() {
     let run = |orders: u64| recording(|process| _ = shop(orders).heap.add_to(process));
     let changes = |before: &[Recording], after: &[Recording]| {

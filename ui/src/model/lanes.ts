@@ -9,8 +9,6 @@ export interface Lane {
   label: string;
   /** Amounts by piece and kind: piece times number of kinds, plus kind. */
   amounts: Float64Array;
-  /** The amounts of all pieces together. */
-  sum: number;
 }
 
 export interface Marker {
@@ -57,15 +55,14 @@ export function lanesOf(document: Document, firstPid: number): Lanes {
     let lane = lanes.get(key);
     if (!lane) {
       const label = oneLine(`${found?.id ?? 0} ${found?.name || found?.role || "unknown"}`);
-      lane = { key, label, amounts: new Float64Array(pieces * kinds.length), sum: 0 };
+      lane = { key, label, amounts: new Float64Array(pieces * kinds.length) };
       lanes.set(key, lane);
     }
     const at = Math.floor(begin.number(row) / piece);
     lane.amounts[at * kinds.length + kinds.indexOf(String(kind.value(row)))] += amount.number(row);
-    lane.sum += amount.number(row);
   }
-  const all = [...lanes.values()].sort((a, b) => b.sum - a.sum);
-  return { kinds, pieces, piece, lanes: all, title: (document.sections.find((section) => section.packed.key === "threads")?.packed.title ?? "time").replace(/ of threads.*/, "") };
+  // Those that were busy most come first.
+  return { kinds, pieces, piece, lanes: [...lanes.values()], title: (document.sections.find((section) => section.packed.key === "threads")?.packed.title ?? "time").replace(/ of threads.*/, "") };
 }
 
 /** What happened, of all documents that know moments. */

@@ -150,6 +150,9 @@ interface Look {
   dark: boolean;
 }
 
+/** The name of a type, and of those that it is made of, without their namespaces: `Dictionary<int, Order>.Entry[]`. */
+const withoutNamespaces = (name: string): string => name.replace(/(^|[<,\s(])(?:\w+\.)+(?=\w)/g, "$1");
+
 function drawn(context: CanvasRenderingContext2D, box: Box, tree: Dominated, { selected, hovered, is, dark }: Look): void {
   const { x, y, width, height, node, depth } = box;
   const name = tree.name(node);
@@ -165,7 +168,7 @@ function drawn(context: CanvasRenderingContext2D, box: Box, tree: Dominated, { s
     context.rect(x + 2, y, width - 4, HEAD);
     context.clip();
     context.fillStyle = "#101010";
-    context.fillText(`${name.split(".").pop()} ${bytes(tree.size(node))}`, x + 4, y + HEAD / 2 + 1);
+    context.fillText(`${withoutNamespaces(name)} ${bytes(tree.size(node))}`, x + 4, y + HEAD / 2 + 1);
     context.restore();
   }
   context.globalAlpha = 1;

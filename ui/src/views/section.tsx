@@ -64,6 +64,8 @@ function OneSection({ section, title, search, range, sort, onSort, functions }: 
   const functionAt = (row: number) => about?.[row] ?? -1;
   const lead = (row: number) => (functionAt(row) < 0 ? undefined : () => functions?.open(functionAt(row)));
   const heading = title && <h2>{oneLine(title)}</h2>;
+  // What text shows nothing of has no words where there is nothing.
+  if (section.rows === 0 && textColumns(section).length === 0) return null;
   if (section.rows === 0) return <section>{heading}<p class="nothing">{nothing}</p></section>;
   if (style === "notes") return <section>{heading}<Notes section={section} /></section>;
   if (style === "facts") return <section>{heading}<Facts section={section} /></section>;

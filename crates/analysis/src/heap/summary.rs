@@ -62,13 +62,13 @@ pub fn heap_summary<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapSumm
         rows.truncate(query.query.limit.map_or(TOP_TYPES, |limit| limit.min(TOP_TYPES)));
         let history = history(process, snapshot);
         let grown = findings::most_grown(&history);
-        let hold = most_held(&heap);
+        let holds = most_held(&heap);
         let names = rows.iter().map(|row| &row.type_name).chain(grown.map(|grown| &grown.type_name));
         let names: Vec<Arc<str>> = names.cloned().collect();
         let ways = ways_to(&heap, |class| names.contains(&loaded.classes().name(class)));
         let way = |name: &str| ways.iter().filter(|way| way.type_name() == name).max_by_key(|way| way.bytes).cloned();
         summary.findings.extend(grown.map(|grown| findings::growth(grown, way(&grown.type_name).as_ref())));
-        summary.findings.extend(hold.map(|hold| findings::hold(&hold, loaded.bytes())));
+        summary.findings.extend(holds.iter().map(|hold| findings::hold(hold, loaded.bytes())));
         summary.types.extend(rows.into_iter().map(|row| Retainer { way: way(&row.type_name), row }));
     }
     summary.types.sort_by_key(|retainer| Reverse((retainer.row.retained_bytes, retainer.row.bytes)));
@@ -76,8 +76,12 @@ pub fn heap_summary<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapSumm
     Ok(summary)
 }
 
-/// The root that alone keeps most bytes alive, and what most of these are.
-fn most_held<'a>(heap: &OpenHeap<'a>) -> Option<RootHold<'a>> {
+/// Roots that are worth a sentence at most, and the part of the heap that each but the first keeps alive at least.
+const MOST_ROOTS: usize = 3;
+const MUCH: f64 = 0.1;
+
+/// The root that alone keeps most bytes alive, and others that keep much of the heap; each with what most of that is.
+fn most_held<'a>(heap: &OpenHeap<'a>) -> Vec<RootHold<'a>> {
     let (loaded, retained) = (&heap.loaded, heap.retained());
     // Of several roots of an object the first says most.
     let mut root_of: FxHashMap<u32, u32> = FxHashMap::default();
@@ -91,7 +95,16 @@ fn most_held<'a>(heap: &OpenHeap<'a>) -> Option<RootHold<'a>> {
         }
     }
     let named = sums.into_iter().filter(|(root, _)| !loaded.roots[*root as usize].name.is_empty());
-    let (root, (bytes, numbers)) = named.max_by_key(|(root, (bytes, _))| (*bytes, Reverse(*root)))?;
+    let mut named: Vec<_> = named.map(|(root, (bytes, numbers))| (bytes, root, numbers)).collect();
+    named.sort_unstable_by_key(|(bytes, root, _)| (Reverse(*bytes), *root));
+    let is_much = |bytes: u64| bytes as f64 >= MUCH * loaded.bytes() as f64;
+    let worth = named.into_iter().enumerate().take(MOST_ROOTS).filter(|(at, (bytes, ..))| *at == 0 || is_much(*bytes));
+    worth.filter_map(|(_, (bytes, root, numbers))| hold_of(heap, root, bytes, numbers)).collect()
+}
+
+/// A root that keeps so many bytes alive: those of and below these numbers in the tree of dominators.
+fn hold_of<'a>(heap: &OpenHeap<'a>, root: u32, bytes: u64, numbers: Vec<u32>) -> Option<RootHold<'a>> {
+    let (loaded, retained) = (&heap.loaded, heap.retained());
     // Everything below these in the tree of dominators.
     let mut below = vec![false; loaded.len()];
     let mut open = numbers;

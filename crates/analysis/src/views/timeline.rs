@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use clrscope_recording::model::{Process, Recording, Sample, Thread};
+use clrscope_recording::model::{Process, Recording, Sample, Thread, ThreadState};
 use clrscope_recording::parallel::fold;
 use rustc_hash::FxHashMap;
 
@@ -45,7 +45,10 @@ pub struct Lane<'a> {
     pub thread: &'a Thread,
     /// Time of all pieces, nanoseconds.
     pub amount_ns: u64,
-    /// Time of each piece, nanoseconds.
+    /// Time of all pieces in which the thread was busy, nanoseconds: it ran, was ready to, or was kept from it by a lock or the
+    /// runtime. CPU time is busy time.
+    pub busy_ns: u64,
+    /// Busy time of each piece, nanoseconds.
     pub pieces: Vec<u64>,
 }
 
@@ -56,7 +59,7 @@ pub struct Timeline<'a> {
     pub rows: Vec<TimelineRow<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// Threads with samples, those with most time first.
+    /// Threads with samples, those that were busy most first.
     pub lanes: Vec<Lane<'a>>,
     /// Duration of a piece, nanoseconds.
     pub piece_ns: u64,
@@ -103,8 +106,7 @@ pub fn timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timeline<
         }
         found.extend(by_thread.into_iter().map(|(index, pieces)| (process, &process.threads[index as usize], pieces)));
     }
-    let sum = |pieces: &Pieces| pieces.values().fold(0_u64, |sum, amount| sum.saturating_add(*amount));
-    found.sort_by_key(|(process, thread, pieces)| (Reverse(sum(pieces)), process.pid, thread.id));
+    found.sort_by_key(|(process, thread, pieces)| (Reverse((busy(pieces), sum(pieces))), process.pid, thread.id));
     let mut rows: Vec<TimelineRow<'a>> = found.iter().flat_map(|one| rows_of(one, piece_ns)).collect();
     let left_out = query.cut(&mut rows);
     let lanes = found.iter().map(|(process, thread, pieces)| lane(process.pid, thread, pieces)).collect();
@@ -140,14 +142,29 @@ fn rows_of<'a, 'f>(
     })
 }
 
+/// States of threads in which they are not busy.
+const AT_REST: [ThreadState; 4] = [ThreadState::Sleeping, ThreadState::Io, ThreadState::Waiting, ThreadState::Idle];
+
+fn is_busy(kind: &str) -> bool {
+    AT_REST.iter().all(|state| state.name() != kind)
+}
+
+fn sum(pieces: &Pieces) -> u64 {
+    pieces.values().fold(0, |sum, amount| sum.saturating_add(*amount))
+}
+
+fn busy(pieces: &Pieces) -> u64 {
+    let busy = pieces.iter().filter(|((_, kind), _)| is_busy(kind));
+    busy.fold(0, |sum, (_, amount)| sum.saturating_add(*amount))
+}
+
 fn lane<'a>(pid: u32, thread: &'a Thread, found: &Pieces) -> Lane<'a> {
     let mut pieces = vec![0_u64; PIECES as usize + 1];
-    for (&(piece, _), amount) in found {
+    for (&(piece, _), amount) in found.iter().filter(|((_, kind), _)| is_busy(kind)) {
         let sum = &mut pieces[piece.min(PIECES) as usize];
         *sum = sum.saturating_add(*amount);
     }
-    let amount_ns = pieces.iter().fold(0_u64, |sum, amount| sum.saturating_add(*amount));
-    Lane { pid, thread, amount_ns, pieces }
+    Lane { pid, thread, amount_ns: sum(found), busy_ns: busy(found), pieces }
 }
 
 #[cfg(test)]
@@ -167,6 +184,14 @@ mod tests {
         let amounts: Vec<u64> = pieces.values().copied().collect();
         assert_eq!(amounts, [50, 100, 100, 100, 100, 100, 100, 100, 100, 100, 50]);
         assert_eq!(pieces.keys().next(), Some(&(1, "waiting")));
+    }
+
+    #[test]
+    fn threads_that_wait_are_not_busy() {
+        let thread = Thread::default();
+        let pieces: Pieces = [((0, "running"), 3), ((0, "idle"), 70), ((1, "lock"), 5), ((2, "waiting"), 100)].into();
+        let lane = lane(7, &thread, &pieces);
+        assert_eq!((lane.amount_ns, lane.busy_ns, &lane.pieces[..3]), (178, 8, &[3, 5, 0][..]));
     }
 
     #[test]

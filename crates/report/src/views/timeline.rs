@@ -98,6 +98,7 @@ impl LaneEntry<'_> {
 fn lanes<'c>(processes: bool) -> Sheet<'c, Lanes> {
     Sheet::new([
         Column::new("amount_ns", "time", Kind::Time, |row: &LaneEntry<'_>| Cell::Time(row.lane.amount_ns)),
+        Column::new("busy_ns", "busy", Kind::Time, |row: &LaneEntry<'_>| Cell::Time(row.lane.busy_ns)),
         Column::new("thread", "thread", Kind::Thread, |row: &LaneEntry<'_>| Cell::Thread(row.lane.thread)),
         Column::new("pid", "process", Kind::Number, |row: &LaneEntry<'_>| Cell::Number(row.lane.pid.into()))
             .only_if(processes),
@@ -126,8 +127,12 @@ impl Answer for Opened<'_> {
         })?;
         let sheet = lanes(self.processes);
         let mut text = vec![("amount_ns", 0), ("thread", 0), ("strip", 0)];
+        // CPU time is busy time.
+        if all.iter().any(|lane| lane.busy_ns < lane.amount_ns) {
+            text.insert(0, ("busy_ns", 0));
+        }
         if self.processes {
-            text.insert(1, ("pid", 1));
+            text.insert(text.len() - 2, ("pid", 1));
         }
         let section = Section {
             title: Title::Bold(format!("{} of threads over the run", capital(conditions.metric.title))),
@@ -142,7 +147,8 @@ impl Answer for Opened<'_> {
             let together = all.first().map_or(1, |lane| lane.pieces.len().div_ceil(STRIP).max(1)) as u64;
             let span = time(piece_ns.saturating_mul(together));
             let note = format!(
-                "Each character is {span} of the run; a full one is one processor, or for wall time all of it."
+                "Each character is {span} of the run; a full one is one processor, or for wall time all of it. Busy threads \
+                 run, are ready to, or are kept from it by a lock or the runtime; what waits otherwise is left out."
             );
             Ok(Tail { left_out: all.len().saturating_sub(limit) as u64, note: (!all.is_empty()).then_some(note) })
         })
