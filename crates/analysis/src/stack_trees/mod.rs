@@ -12,6 +12,7 @@ mod amounts;
 mod children;
 mod functions;
 mod joined;
+mod making;
 mod peaks;
 mod shape;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use clrscope_recording::parallel::zeros;
 
 use super::amounts::{Amounts, StackSum, SummedStacks};
 use super::children::Children;
-use super::shape::Making;
+use super::making::Making;
 use super::{Arc, StackTree};
 use crate::catalog::Slot;
 

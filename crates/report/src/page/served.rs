@@ -241,7 +241,7 @@ impl<'a> Served<'a> {
         Ok(Ok(format!("{members},\"values\":{}", pool.to_json())))
     }
 
-    /// What is wide enough to be seen, while the trees of many frames are still to be made.
+    /// Paths that are wide enough to be seen, while the trees of many frames are still to be made.
     fn peaks(&self, forest: &Forest<'a>, wanted: &Wanted) -> Option<Arc<Forest<'a>>> {
         let is_first = wanted.below.is_none() && self.has_many_frames();
         is_first.then(|| forest.peaks(LEAST_SHARE).map(Arc::new)).flatten()
