@@ -20,7 +20,7 @@ use super::types::Types;
 /// Addresses that are handed over when a call begins: those of the first parameters, `this` among them.
 pub(crate) const MOST_PARAMETERS: usize = 16;
 /// Addresses that are handed over when a call ends, beside that of the result.
-pub(crate) const MOST_AGAIN: usize = 4;
+pub(crate) const MOST_AGAIN: usize = 8;
 
 /// Way in which a method hands a parameter over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,8 +24,10 @@ const OBJECT: u8 = 0x1C;
 /// A managed pointer to bytes.
 const POINTER: [u8; 2] = [0x10, 0x05];
 
-/// Addresses that one of the two functions for arguments takes: what fits in registers.
+/// Addresses that the first of the two functions for arguments takes, and the first of those for results beside that of the result: what
+/// fits in registers.
 const FEW_PARAMETERS: usize = 4;
+const FEW_AGAIN: usize = 3;
 
 /// Tokens of signatures in a module: of what a call is handed over to.
 #[derive(Clone, Copy)]
@@ -34,7 +36,8 @@ pub(in crate::instruments::probes) struct EachSignatures {
     enter_few: Token,
     enter_many: Token,
     leave: Token,
-    leave_values: Token,
+    leave_few: Token,
+    leave_many: Token,
 }
 
 impl EachSignatures {
@@ -51,7 +54,8 @@ impl EachSignatures {
             enter_few: token(&[I8], &[UINT], FEW_PARAMETERS)?,
             enter_many: token(&[I8], &[UINT], MOST_PARAMETERS)?,
             leave: token(&[VOID], &[UINT, I8], 0)?,
-            leave_values: token(&[VOID], &[UINT, I8], 1 + MOST_AGAIN)?,
+            leave_few: token(&[VOID], &[UINT, I8], 1 + FEW_AGAIN)?,
+            leave_many: token(&[VOID], &[UINT, I8], 1 + MOST_AGAIN)?,
         })
     }
 }
@@ -105,8 +109,15 @@ unsafe extern "C" fn leave(method: *const WatchedMethod, began: u64) {
     ended(unsafe { &*method }, began, probe_calls::RETURN, None);
 }
 
-/// A watched method returns, with the address of the result and of what it was given by reference.
-unsafe extern "C" fn leave_values(
+/// A watched method returns, with the address of the result and of up to three things that it was given by reference.
+unsafe extern "C" fn leave_few(method: *const WatchedMethod, began: u64, result: usize, a: usize, b: usize, c: usize) {
+    // SAFETY: as in `enter`.
+    ended(unsafe { &*method }, began, probe_calls::RETURN, Some((result, &[a, b, c])));
+}
+
+/// A watched method returns, with the address of the result and of up to eight things that it was given by reference.
+#[expect(clippy::too_many_arguments, reason = "as many as are handed over")]
+unsafe extern "C" fn leave_many(
     method: *const WatchedMethod,
     began: u64,
     result: usize,
@@ -114,9 +125,13 @@ unsafe extern "C" fn leave_values(
     b: usize,
     c: usize,
     d: usize,
+    e: usize,
+    f: usize,
+    g: usize,
+    h: usize,
 ) {
     // SAFETY: as in `enter`.
-    ended(unsafe { &*method }, began, probe_calls::RETURN, Some((result, &[a, b, c, d])));
+    ended(unsafe { &*method }, began, probe_calls::RETURN, Some((result, &[a, b, c, d, e, f, g, h])));
 }
 
 /// An exception leaves a watched method.
@@ -169,7 +184,7 @@ pub(in crate::instruments::probes) fn edits(
     let handing = watched.handing.get_or_init(|| handing(watched, method));
     let mut edits = Edits::new();
     let time = edits.new_local(&[I8]);
-    let this = Code::new().address(std::ptr::from_ref(watched).expose_provenance() as u64);
+    let this = Code::new().address(watched_address(watched));
     let end = |function: *const ()| {
         let call = this.clone().load(time).address(address(function));
         call.call(Opcode::Calli, signatures.leave.as_raw(), 3, 0)
@@ -191,12 +206,11 @@ pub(in crate::instruments::probes) fn edits(
             _ => nothing(code),
         }
     };
-    let few = handing.parameters.len() <= FEW_PARAMETERS;
-    let (most, function, signature) = match few {
+    let keep = copy.map_or_else(Code::new, |copy| Code::new().plain(Opcode::Ldarg0).store(copy));
+    let (most, function, signature) = match handing.parameters.len() <= FEW_PARAMETERS {
         true => (FEW_PARAMETERS, enter_few as *const (), signatures.enter_few),
         false => (MOST_PARAMETERS, enter_many as *const (), signatures.enter_many),
     };
-    let keep = copy.map_or_else(Code::new, |copy| Code::new().plain(Opcode::Ldarg0).store(copy));
     let begin = (0..most).fold(keep.address(watched_address(watched)), hand_over).address(address(function));
     edits.at_entry(begin.call(Opcode::Calli, signature.as_raw(), most as u16 + 2, 1).store(time));
     let result = this.load(time);
@@ -205,9 +219,12 @@ pub(in crate::instruments::probes) fn edits(
         Some(number) => hand_over(code, *number),
         None => nothing(code),
     };
-    let end = (0..MOST_AGAIN).fold(result, again).address(address(leave_values as *const ()));
-    let takes = MOST_AGAIN as u16 + 4;
-    edits.at_results(end.call(Opcode::Calli, signatures.leave_values.as_raw(), takes, 0));
+    let (most, function, signature) = match handing.again.len() <= FEW_AGAIN {
+        true => (FEW_AGAIN, leave_few as *const (), signatures.leave_few),
+        false => (MOST_AGAIN, leave_many as *const (), signatures.leave_many),
+    };
+    let end = (0..most).fold(result, again).address(address(function));
+    edits.at_results(end.call(Opcode::Calli, signature.as_raw(), most as u16 + 4, 0));
     edits
 }
 
