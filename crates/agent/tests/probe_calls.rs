@@ -120,8 +120,8 @@ fn check(request: &str, environment: &[(&str, &str)]) {
             }
             assert_eq!(found.returns.len(), returns.len(), "{place}: {name} {found:#?}");
             for (truth, (_, result, left)) in returns.iter().zip(&found.returns) {
-                let is_right = agrees(&truth.returns, result, &mut is_unknown)
-                    && agrees(&truth.args, left, &mut is_unknown);
+                let is_right =
+                    agrees(&truth.returns, result, &mut is_unknown) && agrees(&truth.args, left, &mut is_unknown);
                 assert!(is_right, "{place}:\n said {truth:?}\nfound {result:?} {left:?}");
                 compared += 1;
             }
@@ -205,7 +205,8 @@ fn collections_do_not_wait_for_calls_nor_calls_see_them() {
         visit(&run.recording, |call| {
             let before = last.insert(call.thread.map(|thread| thread.id), call.time_ns);
             assert!(before.is_none_or(|before| before <= call.time_ns), "{place}: in the order of time");
-            let given = call.arguments.as_ref().map(|captured| captured.arguments.iter().map(argument).collect::<Vec<_>>());
+            let given =
+                call.arguments.as_ref().map(|captured| captured.arguments.iter().map(argument).collect::<Vec<_>>());
             if call.method.name.ends_with("Leaf") && given.is_some() {
                 assert_eq!(given, Some(vec![("number".to_owned(), json!(1))]), "{place}");
                 leaves += 1;

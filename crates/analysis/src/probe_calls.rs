@@ -125,8 +125,10 @@ impl<'a> Calls<'a> {
         for (chunk, of) in (0..).zip(&self.chunks) {
             threads.entry(of.thread).or_default().take(chunk, &of.bytes.load());
         }
-        let mut all: Vec<_> =
-            threads.into_iter().flat_map(|(thread, calls)| calls.found.into_iter().map(move |one| (thread, one))).collect();
+        let mut all: Vec<_> = threads
+            .into_iter()
+            .flat_map(|(thread, calls)| calls.found.into_iter().map(move |one| (thread, one)))
+            .collect();
         all.sort_by_key(|(thread, call)| (call.began, *thread));
         all
     }
@@ -169,7 +171,8 @@ impl OpenCalls {
     fn take(&mut self, chunk: u32, bytes: &[u8]) {
         for (at, record) in ProbeCallRecord::all_with_places(bytes) {
             let place = Some((chunk, at as u32));
-            let (method, ended, has_failed) = (record.method, Some(record.ticks), record.end.is_some_and(|end| end.has_failed));
+            let (method, ended, has_failed) =
+                (record.method, Some(record.ticks), record.end.is_some_and(|end| end.has_failed));
             let Some(end) = record.end else {
                 self.open.push(self.found.len());
                 let (began, ended, end) = (record.ticks, None, None);

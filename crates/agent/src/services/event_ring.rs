@@ -276,7 +276,8 @@ mod tests {
     fn while_the_runtime_stops_the_threads_there_is_a_chunk_for_each_without_a_wait() {
         let folder = tempfile::tempdir().expect("a folder");
         let process = ProcessRecord { pid: 7, mono_ns: 1, ..Default::default() };
-        let writer = ProcessWriter::create(&folder.path().join("x.clrs.d"), &process).expect("a folder for the process");
+        let writer =
+            ProcessWriter::create(&folder.path().join("x.clrs.d"), &process).expect("a folder for the process");
         let limit = 256 << 20;
         let store = writer.create_events(instrument::FLOW, limit, Keep::Last).expect("a file").with_reserve(RESERVE);
         store.keep_ahead_at_least(4 << 20).expect("space");

@@ -45,16 +45,24 @@ fn check(call: &Value, place: &str) {
             let text = first(call)["value"].as_str().expect("a text").to_owned();
             match (text.strip_prefix("request "), call["failed"].as_bool()) {
                 (_, None) => assert_eq!(call["duration_ns"], Value::Null, "{place}: {call:#}"),
-                (None, failed) => assert_eq!((failed, &call["returns"]), (Some(true), &Value::Null), "{place}: {call:#}"),
+                (None, failed) => {
+                    assert_eq!((failed, &call["returns"]), (Some(true), &Value::Null), "{place}: {call:#}")
+                }
                 (Some(number), failed) => {
                     let number: i64 = number.parse().expect("a number");
                     let returned = (failed, &call["returns"]);
-                    assert_eq!(returned, (Some(false), &json!({ "type": "int", "value": number })), "{place}: {call:#}");
+                    assert_eq!(
+                        returned,
+                        (Some(false), &json!({ "type": "int", "value": number })),
+                        "{place}: {call:#}"
+                    );
                 }
             }
         }
         // The one that takes a span of characters.
-        "System.Int32::Parse" if call["signature"].as_str().is_some_and(|signature| signature.contains("Span<char>")) => {
+        "System.Int32::Parse"
+            if call["signature"].as_str().is_some_and(|signature| signature.contains("Span<char>")) =>
+        {
             let items = first(call)["value"]["items"].as_array().expect("characters");
             let number: String = items.iter().map(|unit| unit.as_str().expect("a character")).collect();
             let number: i64 = number.parse().expect("a number");

@@ -222,12 +222,8 @@ mod tests {
     fn calls_come_back_and_a_cut_one_is_none() {
         let end = |has_failed| Some(ProbeCallEnd { began: 7, has_failed });
         let record = |end, values| ProbeCallRecord { method: 3, ticks: u64::MAX, end, values };
-        let all: [ProbeCallRecord<'_>; 4] = [
-            record(None, &[1; 17]),
-            record(end(false), &[]),
-            record(end(true), &[]),
-            record(end(false), &[9; 16]),
-        ];
+        let all: [ProbeCallRecord<'_>; 4] =
+            [record(None, &[1; 17]), record(end(false), &[]), record(end(true), &[]), record(end(false), &[9; 16])];
         let bytes: Vec<u8> = all.iter().flat_map(ProbeCallRecord::to_bytes).collect();
         assert_eq!(bytes.len(), 48 + 32 + 32 + 48);
         assert_eq!(ProbeCallRecord::all(&bytes).collect::<Vec<_>>(), all);

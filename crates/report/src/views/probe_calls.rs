@@ -67,13 +67,9 @@ pub(super) fn sheet<'c>(processes: bool) -> Sheet<'c, Calls> {
             Cell::or_null(row.call.duration_ns, Cell::Time)
         }),
         Column::new("name", "method", Kind::Text, |row: &CallEntry<'_>| Cell::text(&row.call.method.name)),
-        Column::new("signature", "signature", Kind::Text, |row: &CallEntry<'_>| {
-            Cell::text(&row.call.method.signature)
-        }),
+        Column::new("signature", "signature", Kind::Text, |row: &CallEntry<'_>| Cell::text(&row.call.method.signature)),
         Column::new("module", "module", Kind::Text, |row: &CallEntry<'_>| Cell::text(row.call.module)),
-        Column::new("failed", "failed", Kind::Flag, |row: &CallEntry<'_>| {
-            Cell::or_null(row.call.failed, Cell::Flag)
-        }),
+        Column::new("failed", "failed", Kind::Flag, |row: &CallEntry<'_>| Cell::or_null(row.call.failed, Cell::Flag)),
         Column::new("this", "this", Kind::Nested, move |row: &CallEntry<'_>| {
             taken(row.call.arguments.as_ref(), values::this)
         }),

@@ -103,6 +103,7 @@ impl Calls {
 
     /// The recording is over: what a call may still be about to write goes to memory of the process's own.
     pub(in crate::instruments::probes) fn outlive_recording(&self) {
+        CALLS.withdraw();
         // SAFETY: nobody takes chunks any more, since recording has stopped, and nobody reads here.
         unsafe { self.ring.store().segment().outlive_recording() };
     }
