@@ -79,7 +79,6 @@ unsafe extern "C" fn enter_few(method: *const WatchedMethod, a: usize, b: usize,
 }
 
 /// A watched method is called, with the addresses of up to sixteen parameters.
-#[expect(clippy::too_many_arguments, reason = "as many as are handed over")]
 unsafe extern "C" fn enter_many(
     method: *const WatchedMethod,
     a: usize,
@@ -116,7 +115,6 @@ unsafe extern "C" fn leave_few(method: *const WatchedMethod, began: u64, result:
 }
 
 /// A watched method returns, with the address of the result and of up to eight things that it was given by reference.
-#[expect(clippy::too_many_arguments, reason = "as many as are handed over")]
 unsafe extern "C" fn leave_many(
     method: *const WatchedMethod,
     began: u64,
@@ -230,7 +228,7 @@ pub(in crate::instruments::probes) fn edits(
 
 /// What the method hands over, where values are wanted.
 fn handing(watched: &WatchedMethod, method: &MethodToWrite<'_>) -> Option<Handing> {
-    let Some(body) = watched.takes_values.then_some(method.body) else { return None };
+    let body = watched.takes_values.then_some(method.body)?;
     Handing::of(method.metadata, method.token, body)
 }
 
