@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use clrscope_analysis::{EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Query};
+use clrscope_analysis::{EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, ProbeLog, Query};
 use clrscope_recording::events::{Encoder, EntityRef, Field, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, value};
 use clrscope_recording::model::{
-    EventArena, EventChunk, Function, Process, Recording, StackFrame, Stacks, StacksBuilder, Thread, TickClock,
+    EventArena, EventChunk, Function, ProbeCallEnd, ProbeCallRecord, ProbedMethod, Process, Recording, StackFrame,
+    Stacks, StacksBuilder, Thread, TickClock,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -67,6 +68,13 @@ fn all_views(recording: &Recording) -> String {
         });
         let Ok((functions, _)) = walked;
         text += &format!("{} functions\n", functions.len());
+    }
+    if let Ok(log) = ProbeLog::open(recording, &Query::default()) {
+        let Ok(_) = log.walk(|call| -> Result<(), std::convert::Infallible> {
+            let values = (&call.arguments, &call.results);
+            text += &format!("{} {:?} {:?} {values:?}\n", call.time_ns, call.duration_ns, call.failed);
+            Ok(())
+        });
     }
     text
 }
@@ -139,9 +147,26 @@ fn calls() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// Begins and ends of calls of probed methods in any order, with any values.
+fn probe_calls() -> impl Strategy<Value = Vec<u8>> {
+    let end = proptest::option::of((0..5_u64, any::<bool>()));
+    vec((0..5_u32, 0..9_u64, end, vec(any::<u8>(), 0..20)), 0..30).prop_map(|all| {
+        let record = |(method, ticks, end, values): &(u32, u64, Option<(u64, bool)>, Vec<u8>)| {
+            let end = end.map(|(began, has_failed)| ProbeCallEnd { began, has_failed });
+            ProbeCallRecord { method: *method, ticks: *ticks, end, values }.to_bytes()
+        };
+        all.iter().flat_map(record).collect()
+    })
+}
+
+/// Probed methods, of modules that are not there.
+fn probed() -> Vec<u8> {
+    (1..4).flat_map(|number| ProbedMethod { token: 7, number, ..ProbedMethod::default() }.to_empty_bytes(1)).collect()
+}
+
 /// The dictionary of types: right at the beginning of each record, anything behind.
 fn types() -> impl Strategy<Value = Vec<u8>> {
-    let kind = prop_oneof![Just(value::CLASS), Just(value::FUNCTION), any::<u32>()];
+    let kind = prop_oneof![Just(value::CLASS), Just(value::FUNCTION), Just(value::PROBED), any::<u32>()];
     vec((kind, 0..FUNCTIONS, vec(0..6_u32, 0..24)), 0..20).prop_map(|all| {
         let mut chunk = Vec::new();
         for (kind, index, words) in all {
@@ -156,7 +181,7 @@ fn types() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn any_bytes_are_survived(bytes in vec(any::<u8>(), 0..600)) {
-        let arenas = ["events", "exceptions", "flow", "flow-types"].map(|name| (name, bytes.clone()));
+        let arenas = ["events", "exceptions", "flow", "flow-types", "probes", "probe-calls"].map(|name| (name, bytes.clone()));
         check(&recording(arenas.into()))?;
     }
 
@@ -173,5 +198,10 @@ proptest! {
     #[test]
     fn calls_and_values_in_any_order_are_survived(calls in calls(), types in types()) {
         check(&recording(vec![("flow", calls), ("flow-types", types)]))?;
+    }
+
+    #[test]
+    fn calls_of_probed_methods_in_any_order_are_survived(calls in probe_calls(), types in types()) {
+        check(&recording(vec![("probes", probed()), ("probe-calls", calls), ("flow-types", types)]))?;
     }
 }

@@ -173,7 +173,14 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
         QueryProblem::NoProcess { .. } => nothing(why, "leave --pid and --process out, or name one of these"),
         QueryProblem::NoThread { .. } => nothing(why, "'clrscope report REC --view threads' lists the threads"),
         QueryProblem::NotRecorded { view, instrument } => {
-            let hint = format!("record it: clrscope run -i {instrument} -- PROGRAM");
+            // Methods must be named, and arguments of calls are an option beside that of calls.
+            let hint = match *instrument {
+                "probes" => "record it: clrscope run --probe 'Shop.Cart::*' -- PROGRAM".to_owned(),
+                "probes:each" => "record each call: clrscope run --probe 'Shop.Cart::*' -i probes:each -- PROGRAM, or with arguments and results: \
+                                  -i probes:args"
+                    .to_owned(),
+                _ => format!("record it: clrscope run -i {instrument} -- PROGRAM"),
+            };
             Failure::new(format!("cannot show the view '{view}'"), why, hint)
         }
         QueryProblem::MetricNotRecorded { metric } => {

@@ -19,6 +19,7 @@ struct Plan<'e> {
     targets: HashMap<usize, BTreeMap<usize, Vec<&'e Code>>>,
     /// In the order in which they run: the last author's first.
     returns: Vec<&'e Code>,
+    results: Vec<&'e Code>,
     exits: Vec<&'e Code>,
     failures: Vec<&'e Code>,
     deepest: u16,
@@ -72,6 +73,7 @@ impl Body {
             match *place {
                 Place::Entry => plan.entry.push(code),
                 Place::Returns => plan.returns.insert(0, code),
+                Place::Results => plan.results.insert(0, code),
                 Place::Exits => plan.exits.insert(0, code),
                 Place::Failures => plan.failures.insert(0, code),
                 Place::Before(label) => {
@@ -154,6 +156,7 @@ impl Body {
     fn insert(&mut self, plan: &Plan<'_>, result: Option<ResultPlace>) -> Result<()> {
         let wraps = plan.wraps();
         let result = match (wraps, result) {
+            (false, _) if !plan.results.is_empty() => return Err(Error::ResultUnknown),
             (false, _) => None,
             (true, None) => return Err(Error::ResultUnknown),
             (true, Some(place)) => Some(place),
@@ -178,7 +181,7 @@ impl Body {
             let goes_on = instruction.opcode.flow().goes_on();
             let branch = inner.len();
             match (result, instruction.opcode) {
-                (Some(place), Opcode::Ret) => self.leave(label, place, epilogue, &mut inner),
+                (Some(place), Opcode::Ret) => self.leave(label, place, &plan.results, epilogue, &mut inner)?,
                 _ => inner.push(instruction),
             }
             for code in plan.after.get(&number).into_iter().flatten() {
@@ -241,14 +244,31 @@ impl Body {
         std::mem::swap(&mut self.instructions, instructions);
     }
 
-    /// In place of a `ret`: keeps the result and leaves the protected block.
-    fn leave(&mut self, label: Label, place: ResultPlace, epilogue: Label, to: &mut Vec<Instruction>) {
-        let mut label = label;
-        if let ResultPlace::Local(local) = place {
-            to.push(Instruction { label, opcode: Opcode::Stloc, operand: Operand::Word(local) });
-            label = self.new_label();
+    /// In place of a `ret`: keeps the result, runs code and leaves the protected block.
+    fn leave(
+        &mut self,
+        label: Label,
+        place: ResultPlace,
+        codes: &[&Code],
+        epilogue: Label,
+        to: &mut Vec<Instruction>,
+    ) -> Result<()> {
+        let (opcode, operand) = match place {
+            ResultPlace::Local(local) => (Opcode::Stloc, Operand::Word(local)),
+            ResultPlace::None if codes.is_empty() => {
+                to.push(Instruction { label, opcode: Opcode::LeaveS, operand: Operand::Target(epilogue) });
+                return Ok(());
+            }
+            // So that who came to the `ret` comes to the code.
+            ResultPlace::None => (Opcode::Nop, Operand::None),
+        };
+        to.push(Instruction { label, opcode, operand });
+        for code in codes {
+            self.emit(code, to)?;
         }
+        let label = self.new_label();
         to.push(Instruction { label, opcode: Opcode::LeaveS, operand: Operand::Target(epilogue) });
+        Ok(())
     }
 
     /// Makes everything from `first` on a protected block, and adds its handlers, that of failures within that of all exits, and

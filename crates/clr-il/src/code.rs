@@ -10,8 +10,19 @@ pub(crate) struct Piece {
     pub(crate) operand: Operand,
     /// Values that the instruction takes and gives, where the table does not say it.
     call: Option<(u16, u16)>,
-    /// Whether the operand counts the [new local variables](NewLocal), not those of the method.
-    is_new_local: bool,
+    /// Meaning of the operand of an instruction that names a local variable.
+    local: LocalOperand,
+}
+
+/// Local variable that an operand means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum LocalOperand {
+    /// None, or one of the method's, by its number.
+    Settled,
+    /// One of the [new local variables](NewLocal), by its number among these.
+    New,
+    /// That of the method's result.
+    Result,
 }
 
 /// A local variable that inserted code gets for itself, see [`Edits::new_local`](crate::Edits::new_local).
@@ -65,7 +76,7 @@ impl Code {
     /// An instruction with an operand. Whether it fits shows when the code is inserted.
     #[must_use]
     pub fn with(mut self, opcode: Opcode, operand: Operand) -> Self {
-        self.pieces.push(Piece { opcode, operand, call: None, is_new_local: false });
+        self.pieces.push(Piece { opcode, operand, call: None, local: LocalOperand::Settled });
         self
     }
 
@@ -91,7 +102,7 @@ impl Code {
     #[must_use]
     pub fn call(mut self, opcode: Opcode, token: u32, takes: u16, gives: u16) -> Self {
         let call = Some((takes, gives));
-        self.pieces.push(Piece { opcode, operand: Operand::Token(token), call, is_new_local: false });
+        self.pieces.push(Piece { opcode, operand: Operand::Token(token), call, local: LocalOperand::Settled });
         self
     }
 
@@ -107,14 +118,29 @@ impl Code {
         self.new_local(Opcode::Stloc, local)
     }
 
+    /// Puts the address of a new local variable on the stack.
+    #[must_use]
+    pub fn address_of(self, local: NewLocal) -> Self {
+        self.new_local(Opcode::Ldloca, local)
+    }
+
+    /// Puts the address of the method's result on the stack: in code [at results](crate::Edits::at_results) of a method that
+    /// returns something.
+    #[must_use]
+    pub fn address_of_result(mut self) -> Self {
+        let (opcode, operand) = (Opcode::Ldloca, Operand::Word(0));
+        self.pieces.push(Piece { opcode, operand, call: None, local: LocalOperand::Result });
+        self
+    }
+
     fn new_local(mut self, opcode: Opcode, local: NewLocal) -> Self {
-        self.pieces.push(Piece { opcode, operand: Operand::Word(local.0), call: None, is_new_local: true });
+        self.pieces.push(Piece { opcode, operand: Operand::Word(local.0), call: None, local: LocalOperand::New });
         self
     }
 
     /// New local variables have numbers that are `by` higher: those of another author come first.
     pub(crate) fn move_locals(&mut self, by: u16) {
-        for piece in self.pieces.iter_mut().filter(|piece| piece.is_new_local) {
+        for piece in self.pieces.iter_mut().filter(|piece| piece.local == LocalOperand::New) {
             if let Operand::Word(number) = &mut piece.operand {
                 *number = number.saturating_add(by);
             }
@@ -124,7 +150,20 @@ impl Code {
     /// New local variables are local variables of the method from `first` on.
     pub(crate) fn settle_locals(&mut self, first: u16) {
         self.move_locals(first);
-        self.pieces.iter_mut().for_each(|piece| piece.is_new_local = false);
+        self.settle(LocalOperand::New);
+    }
+
+    /// The method's result lies in the local variable with this number.
+    pub(crate) fn settle_result(&mut self, local: u16) {
+        for piece in self.pieces.iter_mut().filter(|piece| piece.local == LocalOperand::Result) {
+            piece.operand = Operand::Word(local);
+        }
+        self.settle(LocalOperand::Result);
+    }
+
+    fn settle(&mut self, which: LocalOperand) {
+        let settled = self.pieces.iter_mut().filter(|piece| piece.local == which);
+        settled.for_each(|piece| piece.local = LocalOperand::Settled);
     }
 
     /// A place for [`branch`](Self::branch), which is put somewhere by [`mark`](Self::mark).
@@ -171,7 +210,7 @@ impl Code {
     ///
     /// # Errors
     /// Why it can't be inserted: [`Error::Unbalanced`], [`Error::Leaves`], [`Error::WrongOperand`], [`Error::NoSuchMark`],
-    /// [`Error::LocalsUnknown`].
+    /// [`Error::LocalsUnknown`], [`Error::ResultUnknown`].
     pub fn deepest_stack(&self) -> Result<u16> {
         let end = self.pieces.len() as u32;
         let mut depths = Depths(vec![None; self.pieces.len() + 1]);
@@ -227,8 +266,10 @@ impl Piece {
         if !self.operand.is_of(self.opcode.operand()) {
             return Err(Error::WrongOperand(self.opcode));
         }
-        if self.is_new_local {
-            return Err(Error::LocalsUnknown);
+        match self.local {
+            LocalOperand::New => return Err(Error::LocalsUnknown),
+            LocalOperand::Result => return Err(Error::ResultUnknown),
+            LocalOperand::Settled => {}
         }
         let told = self.opcode.pops().zip(self.opcode.pushes()).map(|(pops, pushes)| (pops.into(), pushes.into()));
         told.or(self.call).ok_or(Error::Unbalanced)

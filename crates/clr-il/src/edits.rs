@@ -11,6 +11,7 @@ pub(crate) enum Place {
     /// On the way to a target of a branch, by its number.
     Target(Label, usize),
     Returns,
+    Results,
     Exits,
     Failures,
 }
@@ -81,6 +82,12 @@ impl Edits {
         self.wishes.push((Place::Returns, code));
     }
 
+    /// Runs code before each return of a method that has code [at exits](Self::at_exits) or [at failures](Self::at_failures), once the
+    /// result lies where [`set_result`](Self::set_result) says: [`Code::address_of_result`].
+    pub fn at_results(&mut self, code: Code) {
+        self.wishes.push((Place::Results, code));
+    }
+
     /// Runs code at each exit, by return or by exception: the method becomes a protected block with a `finally`, and each
     /// return a jump out of it. [`set_result`](Self::set_result) says where the result lies meanwhile.
     ///
@@ -120,6 +127,10 @@ impl Edits {
     /// Says where the method's result lies while code runs [at exits](Self::at_exits) or [at failures](Self::at_failures).
     pub fn set_result(&mut self, place: ResultPlace) {
         self.result = Some(place);
+        if let ResultPlace::Local(local) = place {
+            let at_results = self.wishes.iter_mut().filter(|(place, _)| *place == Place::Results);
+            at_results.for_each(|(_, code)| code.settle_result(local));
+        }
     }
 
     /// Gives each branch its form with a distance of four bytes, needed or not: for tests of what is made of bodies.

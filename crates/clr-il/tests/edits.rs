@@ -326,6 +326,38 @@ fn failures_are_a_fault_within_what_runs_at_all_exits() {
 }
 
 #[test]
+fn code_at_results_has_the_result_where_it_was_put() {
+    // 0: ldc.i4.1, 1: ret
+    let mut body = tiny(&[0x17, 0x2a]);
+    let mut edits = Edits::new();
+    edits.at_results(Code::new().address_of_result().plain(Opcode::Pop));
+    edits.at_failures(constant(Opcode::LdcI4_3));
+    edits.set_result(ResultPlace::Local(5));
+    let unwrapped = {
+        let mut edits = Edits::new();
+        edits.at_results(constant(Opcode::LdcI4_2));
+        body.apply(&edits)
+    };
+    assert_eq!(unwrapped, Err(Error::ResultUnknown), "nothing keeps the result");
+    body.apply(&edits).expect("the method can be wrapped");
+    let wanted =
+        ["IL_0000: ldc.i4.1", "IL_0001: stloc 5", "IL_0005: ldloca 5", "IL_0009: pop", "IL_000a: leave.s IL_0010"];
+    assert_eq!(lines(&body)[..5], wanted);
+
+    // 0: ldarg.0, 1: brtrue.s 3, 3: ret: who branches to the return runs the code, too.
+    let mut nothing = tiny(&[0x02, 0x2d, 0x00, 0x2a]);
+    let mut edits = Edits::new();
+    edits.at_results(constant(Opcode::LdcI4_2));
+    edits.at_failures(constant(Opcode::LdcI4_3));
+    edits.set_result(ResultPlace::None);
+    nothing.apply(&edits).expect("the method can be wrapped");
+    let wanted = ["IL_0000: ldarg.0", "IL_0001: brtrue.s IL_0003", "IL_0003: nop", "IL_0004: ldc.i4.2", "IL_0005: pop"];
+    assert_eq!(lines(&nothing)[..5], wanted);
+    edits.at_results(Code::new().address_of_result().plain(Opcode::Pop));
+    assert_eq!(tiny(&[0x2a]).apply(&edits), Err(Error::ResultUnknown), "there is none");
+}
+
+#[test]
 fn each_author_has_its_own_new_local_variables() {
     let author = |opcode: Opcode, ty: u8| {
         let mut edits = Edits::new();

@@ -139,6 +139,10 @@ fn recordings_say_the_canonical_form() {
         ("exceptions", "exceptions:frames=64,stacks=frames,max=1073741824"),
         ("alloc", "alloc:frames=64,max=1073741824"),
         ("alloc:live,exact=on,frames=0", "alloc:exact,live,frames=0,max=1073741824"),
+        ("probes", "probes"),
+        ("probes:each", "probes:each,last=1073741824"),
+        ("probes:args", "probes:args=values,depth=1,last=1073741824"),
+        ("probes:args=types,each,last=2MiB", "probes:each,args=types,last=2097152"),
         ("exceptions:args,frames=9", "exceptions:args,frames=9,stacks=frames,max=1073741824"),
     ] {
         assert_eq!(parse(given).map(|checked| checked.to_string()), Ok(canonical.to_owned()), "{given}");
@@ -167,7 +171,7 @@ fn a_switch_is_taken_bare_and_with_on_and_off_everywhere() {
             assert_eq!((is_on(""), is_on("=on"), is_on("=off")), (true, true, false), "{}:{name}", spec.name);
         }
     }
-    assert_eq!(switches, 14);
+    assert_eq!(switches, 16);
 }
 
 #[test]
@@ -196,6 +200,9 @@ fn refusals_name_what_is_known() {
     assert!(refusal("exceptions:depth=9").hint.contains("its options: args, frames, stacks, max"));
     assert!(refusal("exceptions:frames=1000").hint.contains("0 to 256"));
     assert_eq!(refusal("exceptions:args=all").hint, "write args[=on|off]");
+    assert_eq!(refusal("probes:last=2MiB").why, "option 'last' of 'probes' needs probes:each or probes:args");
+    assert_eq!(refusal("probes:last=2MiB").hint, "write probes:each,last=SIZE");
+    assert_eq!(refusal("probes:each,depth=2").hint, "write probes:args,depth=N");
     assert_eq!(refusal("exceptions:stacks=none").hint, "write stacks=frames|snapshot|check");
 }
 
@@ -315,6 +322,9 @@ fn specifications_are_sound() {
             match rule {
                 Rule::Either(options) => assert!(options.iter().all(|option| has(option)), "{place}"),
                 Rule::Needs { option, other, .. } => assert!(has(option) && has(other), "{place}"),
+                Rule::NeedsOneOf { option, others } => {
+                    assert!(has(option) && others.iter().all(|other| has(other)), "{place}");
+                }
             }
         }
         for option in spec.options {

@@ -109,6 +109,8 @@ pub mod instrument {
     pub const COVERAGE: &str = "coverage";
     /// [Counters and times](super::probes) of chosen methods.
     pub const PROBES: &str = "probes";
+    /// [Each call](super::probe_calls) of these methods.
+    pub const PROBE_CALLS: &str = "probe-calls";
 }
 
 /// A block of five edges.
@@ -289,6 +291,9 @@ pub mod value {
     /// The method that an address of code stands for, which delegates hold: `u64` address, `u32` index of the function. It may
     /// stand behind values with that address: methods are compiled after delegates of them are made.
     pub const METHOD: u32 = 3;
+    /// A probed method: [its number](super::probes::NUMBER), then all as of [`FUNCTION`], and no registers. It stands for all
+    /// instantiations: what depends on type arguments has its parameter's name as its type.
+    pub const PROBED: u32 = 4;
 }
 
 /// The samples of `cpu` and `wall`: rows of [`sample::BYTES`] bytes, in chunks of no thread. Each names its own.
@@ -421,6 +426,42 @@ pub mod coverage {
     }
 }
 
+/// The calls of methods with probes, where each is recorded: a record for the begin of a call and one for its end, in chunks of the
+/// thread that called.
+///
+/// A record is a head of [`probe_calls::HEAD`] bytes, at an end [`probe_calls::BEGAN`] as well, then values (module
+/// [`value`](value)), and the next stands at the next multiple of [`probe_calls::HEAD`]. The end that belongs to a begin is the one
+/// of the same method and thread with its time. Chunks may be used again, so a begin or an end may stand alone.
+pub mod probe_calls {
+    /// Bytes of a head, and what everything is a multiple of.
+    pub const HEAD: usize = 16;
+    /// `u64`: ticks of the process's clock at that moment.
+    pub const TICKS: usize = 0;
+    /// `u32`: the upper two bits say what happened, the others the [number](super::probes::NUMBER) of the method.
+    pub const WHAT: usize = 8;
+    /// `u32`: bytes of values that follow; those of all parameters but `out` at the begin, at the end those of `ref` and `out` and then
+    /// the result. None where no values were taken.
+    pub const VALUES: usize = 12;
+    /// The bits of `WHAT` that say what happened.
+    pub const KIND: u32 = 3 << 30;
+    /// The bits of `WHAT` that say which method.
+    pub const METHOD: u32 = !KIND;
+    /// A call began.
+    pub const BEGIN: u32 = 0;
+    /// A call returned.
+    pub const RETURN: u32 = 1 << 30;
+    /// An exception ended a call.
+    pub const FAIL: u32 = 2 << 30;
+    /// At an end, `u64`: ticks when the call began; eight zeros follow.
+    pub const BEGAN: usize = HEAD;
+
+    /// Bytes of a record before its values.
+    #[must_use]
+    pub const fn before_values(what: u32) -> usize {
+        if what & KIND == BEGIN { HEAD } else { BEGAN + HEAD }
+    }
+}
+
 /// Records of `probes`: one for each method that has probes, in chunks of no thread. The counters grow while the program runs.
 ///
 /// A record is a head of [`probes::HEAD`] bytes, lanes of [`probes::LANE`] bytes, then the method's name and signature, with zeros
@@ -443,6 +484,8 @@ pub mod probes {
     pub const SIGNATURE: usize = 20;
     /// `u32`: 1 once the method's probes were taken away while the recording goes on, 0 while they are there.
     pub const REMOVED: usize = 24;
+    /// `u32`: number of the method among those of the process whose [calls](super::probe_calls) are recorded, from 1; 0 where they are not.
+    pub const NUMBER: usize = 28;
 
     /// Bytes of a lane.
     pub const LANE: usize = BUCKETS + BUCKET_COUNT * 8;

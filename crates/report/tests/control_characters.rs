@@ -8,7 +8,7 @@ use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, value};
 use clrscope_recording::model::{
     CoveragePlan, CoverageSource, EventArena, EventChunk, Function, Loss, LossReason, MethodHits, Module,
-    PlannedMethod, PlannedPoint, ProbedMethod, Process, Recording, Remark, RemarkKind, RootKind,
+    PlannedMethod, PlannedPoint, ProbeCallRecord, ProbedMethod, Process, Recording, Remark, RemarkKind, RootKind,
 };
 use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::testing::ascii_trees::recording;
@@ -114,6 +114,26 @@ fn calls() -> [EventArena; 2] {
     [arena("flow", bytes), arena("flow-types", types)]
 }
 
+/// A call of the probed method, and its parameter.
+fn probe_calls() -> [EventArena; 2] {
+    let mut values = vec![value::STRING];
+    let text: Vec<u16> = planted("GIVEN").encode_utf16().collect();
+    values.extend((text.len() as u32).to_le_bytes());
+    values.extend((text.len() as u16).to_le_bytes());
+    values.extend(text.iter().flat_map(|unit| unit.to_le_bytes()));
+    let bytes = ProbeCallRecord { method: 1, ticks: 1_500, end: None, values: &values }.to_bytes();
+    let mut method = PayloadWriter::default();
+    method.u32(value::PROBED).u32(1).u32(1);
+    method.text(&planted("GIVEN-NAME")).text(&planted("GIVEN-TYPE")).u32(0).text("").u32(0);
+    let mut types = (method.bytes().len() as u32).to_le_bytes().to_vec();
+    types.extend_from_slice(method.bytes());
+    let arena = |instrument: &str, bytes: Vec<u8>| EventArena {
+        instrument: instrument.into(),
+        chunks: vec![EventChunk { thread: 0, sequence: 1, bytes: bytes.into() }],
+    };
+    [arena("probe-calls", bytes), arena("flow-types", types)]
+}
+
 /// An array of static fields that holds an object.
 fn heap() -> HandmadeHeap {
     let mut heap = HandmadeHeap::default();
@@ -149,7 +169,9 @@ fn coverage(process: &mut Process) -> EventArena {
 /// A probed method.
 fn probed() -> EventArena {
     let [name, signature] = ["PROBED-TYPE::PROBED-METHOD", "PROBED-SIGNATURE()"].map(planted);
-    let bytes = ProbedMethod { module: 0, token: 9, name, signature, ..ProbedMethod::default() }.to_empty_bytes(1);
+    let number = 1;
+    let bytes =
+        ProbedMethod { module: 0, token: 9, number, name, signature, ..ProbedMethod::default() }.to_empty_bytes(1);
     let chunk = EventChunk { thread: u32::MAX, sequence: 1, bytes: bytes.into() };
     EventArena { instrument: "probes".into(), chunks: vec![chunk] }
 }
@@ -184,6 +206,7 @@ fn everything() -> Recording {
     let allocations = EventArena { instrument: "alloc".into(), chunks: Vec::new() };
     let coverage = coverage(first);
     first.events = vec![events(), exceptions(), calls, types, samples, collections(), allocations, coverage, probed()];
+    first.events.extend(probe_calls());
     first.ticks.ns_per_tick = 1.0;
     (0..2).for_each(|_| _ = heap().add_to(first));
     let second = Process { pid: 8, ..first.clone() };

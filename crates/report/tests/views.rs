@@ -10,12 +10,13 @@ use clrscope_analysis::{
 };
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::events::{EntityRef, Group, Kind, Tag, Value};
-use clrscope_recording::layout::{flow, probes};
+use clrscope_recording::layout::{flow, probes, value};
 use clrscope_recording::model::{
     Allocation, CoveragePlan, CoverageSource, EventArena, EventChunk, Function, FunctionKind, HeapType, HookCost, Loss,
-    LossReason, MethodHits, Module, ModuleKind, ObjectType, PlannedBranch, PlannedMethod, PlannedPoint, ProbedMethod,
-    Process, Recording, RootKind, Sample, StackFrame, StacksBuilder, TreeSource,
+    LossReason, MethodHits, Module, ModuleKind, ObjectType, PlannedBranch, PlannedMethod, PlannedPoint, ProbeCallEnd,
+    ProbeCallRecord, ProbedMethod, Process, Recording, RootKind, Sample, StackFrame, StacksBuilder, TreeSource,
 };
+use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::testing::ascii_trees::recording_with;
 use clrscope_recording::testing::chunk::HandmadeChunk;
 use clrscope_recording::testing::heap::HandmadeHeap;
@@ -221,7 +222,8 @@ fn coverage(process: &mut Process, modules: [u32; 2]) {
 /// Two probed methods of a module: one whose calls ended, but for one, and one that was called more often.
 fn probed(module: u32) -> EventArena {
     let (name, signature) = ("Zoo.Cage::Open".to_owned(), "Zoo.Cage.Open()".to_owned());
-    let mut bytes = ProbedMethod { module, token: 7, name, signature, ..ProbedMethod::default() }.to_empty_bytes(1);
+    let mut bytes =
+        ProbedMethod { module, token: 7, number: 1, name, signature, ..ProbedMethod::default() }.to_empty_bytes(1);
     let counters = [
         (probes::CALLS, 3),
         (probes::FAILED, 1),
@@ -237,6 +239,67 @@ fn probed(module: u32) -> EventArena {
     bytes.extend(more);
     let chunk = EventChunk { thread: u32::MAX, sequence: 1, bytes: bytes.into() };
     EventArena { instrument: "probes".into(), chunks: vec![chunk] }
+}
+
+/// Calls of the first of these methods: one that returned, one that failed within it, one that goes on.
+fn probe_calls() -> [EventArena; 2] {
+    let number = |number: u8| [value::INT, number, 0, 0, 0, 0, 0, 0, 0];
+    let (given, returned) = (number(5), number(6));
+    let begin = |ticks, values| ProbeCallRecord { method: 1, ticks, end: None, values };
+    let end = |began, ticks, has_failed, values| {
+        let end = Some(ProbeCallEnd { began, has_failed });
+        ProbeCallRecord { method: 1, ticks, end, values }
+    };
+    let records = [
+        begin(10, &given[..]),
+        begin(12, &given),
+        end(12, 15, true, &[]),
+        end(10, 20, false, &returned),
+        begin(30, &given),
+    ];
+    let mut method = PayloadWriter::default();
+    method.u32(value::PROBED).u32(1).u32(1).text("width").text("int").u32(0).text("int").u32(0);
+    let mut types = (method.bytes().len() as u32).to_le_bytes().to_vec();
+    types.extend_from_slice(method.bytes());
+    let arena = |instrument: &str, bytes: Vec<u8>| {
+        let chunks = vec![EventChunk { thread: 1, sequence: 1, bytes: bytes.into() }];
+        EventArena { instrument: instrument.into(), chunks }
+    };
+    let calls = records.iter().flat_map(ProbeCallRecord::to_bytes).collect();
+    [arena("probe-calls", calls), arena("flow-types", types)]
+}
+
+#[test]
+fn calls_of_probed_methods_have_their_values_and_say_how_they_ended() {
+    let recording = everything();
+    let probes = view("probes").expect("the view");
+    let request = Request { each: true, ..plain(probes) };
+    let report = |format| {
+        let mut out = Vec::new();
+        probes.open(&recording, &request).expect("calls").write(format, 100, &mut out).expect("memory takes all");
+        String::from_utf8(out).expect("UTF-8")
+    };
+    let document: serde_json::Value = serde_json::from_str(&report(Format::Json)).expect("JSON");
+    let rows = document["rows"].as_array().expect("rows");
+    let first: Vec<_> = rows.iter().filter(|row| row["pid"] == rows[0]["pid"]).collect();
+    let shown =
+        |row: &serde_json::Value| [&row["duration_ns"], &row["failed"], &row["returns"]["value"]].map(Clone::clone);
+    use serde_json::json;
+    let wanted = [
+        [json!(10), json!(false), json!(6)],
+        [json!(3), json!(true), json!(null)],
+        [json!(null), json!(null), json!(null)],
+    ];
+    assert_eq!(first.iter().map(|row| shown(row)).collect::<Vec<_>>(), wanted, "{document:#}");
+    assert!(
+        first.iter().all(|row| row["args"] == json!([{ "name": "width", "type": "int", "value": 5 }])),
+        "{document:#}"
+    );
+    let text = report(Format::Text);
+    for words in ["Zoo.Cage::Open(int width: 5) = int 6", "by an exception", "no end"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert_eq!(report(Format::Csv).lines().count(), rows.len() + 1);
 }
 
 /// Adds a library with two functions that have no names.
@@ -281,6 +344,7 @@ fn everything() -> Recording {
     [2, 5, 9].into_iter().for_each(|orders| snapshot(first, lib, orders));
     coverage(first, [1, lib]);
     first.events.push(probed(1));
+    first.events.extend(probe_calls());
     first.ticks.ns_per_tick = 1.0;
     first.losses = vec![Loss::new(LossReason::PanicCaught, 2, 10, 20), Loss::new(LossReason::AbruptEnd, 1, 80, 90)];
     let mut second = Process { pid: 8, command: vec!["dotnet".into(), "/app/Other.dll".into()], ..first.clone() };

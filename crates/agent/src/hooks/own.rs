@@ -52,6 +52,10 @@ areas! {
     FLOW_CHUNK: 8, at 208;
     /// `u32`: bytes of events the chunk has room for, 0 where there is no chunk.
     FLOW_ROOM: 4, at 216;
+    /// `u32`: bytes of calls of probed methods that the thread's chunk has room for, 0 where there is no chunk.
+    PROBE_ROOM: 4, at 220;
+    /// `u64`: address of the chunk that the thread's calls of probed methods go to.
+    PROBE_CHUNK: 8, at 240;
 }
 
 /// Bytes for the filters under way.

@@ -3,6 +3,7 @@
 
 pub(crate) mod flow;
 pub(crate) mod known;
+pub(crate) mod said;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -39,6 +39,8 @@ struct FunctionTypes {
 pub(crate) struct Types {
     classes: FxHashMap<u32, ClassTypes>,
     functions: FxHashMap<u32, FunctionTypes>,
+    /// Probed methods by their numbers.
+    probed: FxHashMap<u32, FunctionTypes>,
     /// Functions by the addresses that delegates call.
     methods: FxHashMap<u64, u32>,
     /// Names of these functions, as reports show them.
@@ -77,12 +79,13 @@ impl Types {
                 let size = p.u32();
                 self.classes.insert(index, ClassTypes { name, fields, types, size, constants });
             }
-            value::FUNCTION => {
+            kind @ (value::FUNCTION | value::PROBED) => {
                 let (index, count) = (p.u32(), p.u32().min(1024));
                 let parameters: Vec<_> = (0..count).map(|_| (p.text(), p.text(), passing(p.u32()))).collect();
                 let returns = p.text();
                 let codes = if p.u32() == 1 { (0..=parameters.len()).map(|_| p.u32()).collect() } else { Vec::new() };
-                self.functions.insert(index, FunctionTypes { parameters, returns, codes });
+                let of = if kind == value::FUNCTION { &mut self.functions } else { &mut self.probed };
+                of.insert(index, FunctionTypes { parameters, returns, codes });
             }
             value::METHOD => {
                 let address = p.u64();
@@ -94,7 +97,26 @@ impl Types {
 
     /// The values at the begin of a call of `function`, where it is one whose values are taken.
     pub(crate) fn at_enter(&self, function: u32, bytes: &[u8], registers: &[u8]) -> Option<Captured<'_>> {
-        let types = self.functions.get(&function)?;
+        Some(self.entered(self.functions.get(&function)?, bytes, registers))
+    }
+
+    /// The values at the begin of a call of the probed method with this number; `None` where none were taken.
+    pub(crate) fn at_begin(&self, number: u32, bytes: &[u8]) -> Option<Captured<'_>> {
+        let types = self.probed.get(&number)?;
+        let has_values = types.parameters.iter().any(|(_, _, passing)| *passing != Passing::Out);
+        (!has_values || !bytes.is_empty()).then(|| self.entered(types, bytes, &[]))
+    }
+
+    /// What a call of the probed method with this number left; `None` where that was not taken.
+    pub(crate) fn at_return(&self, number: u32, bytes: &[u8]) -> Option<Captured<'_>> {
+        let types = self.probed.get(&number)?;
+        let by_reference = |passing: &Passing| matches!(passing, Passing::Ref | Passing::Out);
+        let has_values =
+            !types.returns.is_empty() || types.parameters.iter().any(|(_, _, passing)| by_reference(passing));
+        (!has_values || !bytes.is_empty()).then(|| self.left(types, bytes, &[], &[]))
+    }
+
+    fn entered<'t>(&'t self, types: &'t FunctionTypes, bytes: &[u8], registers: &[u8]) -> Captured<'t> {
         let mut reader = Reader { bytes, types: self };
         let mut found = Captured::default();
         for (at, (name, type_name, passing)) in types.parameters.iter().enumerate() {
@@ -109,7 +131,7 @@ impl Types {
                 found.arguments.push(argument);
             }
         }
-        Some(found)
+        found
     }
 
     /// Decodes what was taken of a call at its end.
@@ -120,7 +142,10 @@ impl Types {
         registers: &[u8],
         result: &[u8],
     ) -> Option<Captured<'_>> {
-        let types = self.functions.get(&function)?;
+        Some(self.left(self.functions.get(&function)?, bytes, registers, result))
+    }
+
+    fn left<'t>(&'t self, types: &'t FunctionTypes, bytes: &[u8], registers: &[u8], result: &[u8]) -> Captured<'t> {
         let mut reader = Reader { bytes, types: self };
         let mut found = Captured::default();
         let again = types.parameters.iter().filter(|p| matches!(p.2, Passing::Ref | Passing::Out));
@@ -136,7 +161,7 @@ impl Types {
             },
         };
         found.returns = (!types.returns.is_empty()).then(|| (types.returns.as_str(), returned()));
-        Some(found)
+        found
     }
 
     fn class(&self, index: u32) -> Option<&ClassTypes> {

@@ -209,6 +209,9 @@ impl Rule {
                 };
                 needs && !checked.has(other, word)
             }
+            Self::NeedsOneOf { option, others } => {
+                given.contains(&option) && !others.iter().any(|other| checked.is_on(other))
+            }
         }
     }
 
@@ -231,6 +234,14 @@ impl Rule {
                 Refusal {
                     why: format!("option '{option}' of '{name}' needs {name}:{needed}"),
                     hint: format!("write {name}:{needed},{needing}"),
+                }
+            }
+            Self::NeedsOneOf { option, others } => {
+                let all: Vec<_> = others.iter().map(|other| format!("{name}:{other}")).collect();
+                let needing = spec.option(option).map_or_else(|| option.to_owned(), OptionSpec::spelled);
+                Refusal {
+                    why: format!("option '{option}' of '{name}' needs {}", all.join(" or ")),
+                    hint: format!("write {},{needing}", all.first().map_or(name, String::as_str)),
                 }
             }
         }

@@ -164,7 +164,10 @@ impl Checked {
             Rule::Needs { option: needing, value: None, other, word } if *needing == option.name => {
                 self.has(other, word)
             }
-            Rule::Either(_) | Rule::Needs { .. } => true,
+            Rule::NeedsOneOf { option: needing, others } if *needing == option.name => {
+                others.iter().any(|other| self.is_on(other))
+            }
+            Rule::Either(_) | Rule::Needs { .. } | Rule::NeedsOneOf { .. } => true,
         })
     }
 

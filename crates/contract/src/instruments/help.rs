@@ -15,6 +15,9 @@ impl Spec {
             Rule::Needs { option: needing, other, word, .. } if *needing == option.name => {
                 Some(format!("needs {}", self.option(other)?.shortest(word)))
             }
+            Rule::NeedsOneOf { option: needing, others } if *needing == option.name => {
+                Some(format!("needs {}", others.join(" or ")))
+            }
             _ => None,
         });
         let notes: Vec<_> = option.bounds().into_iter().chain(needed).collect();

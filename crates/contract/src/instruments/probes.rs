@@ -1,13 +1,49 @@
 //! The specification of `probes`.
 
-use super::spec::{Attach, Conflict, Spec, With};
+use super::LIMIT;
+use super::flow::{TYPES, VALUES};
+use super::spec::{Attach, Conflict, OptionSpec, Rule, Spec, Value, With};
+
+/// Each call is recorded, not counted alone.
+pub const EACH: &str = "each";
+/// Each call, with arguments and results: [`VALUES`] or [`TYPES`].
+pub const ARGS: &str = "args";
+/// Depth to which objects among arguments are opened.
+pub const DEPTH: &str = "depth";
+/// Bytes for the last calls.
+pub const LAST: &str = "last";
 
 /// The specification.
 pub const SPEC: &Spec = &Spec {
     name: "probes",
-    about: "calls of chosen methods: how many, how many failed, and how long they took, with percentiles",
-    options: &[],
-    rules: &[],
+    about: "calls of chosen methods: how many, how many failed, and how long they took, with percentiles; each with arguments and results if wanted",
+    options: &[
+        OptionSpec {
+            name: EACH,
+            value: Value::Extra { words: &[] },
+            about: "record each call as well: when, on which thread, how long, whether it failed",
+        },
+        OptionSpec {
+            name: ARGS,
+            value: Value::Extra { words: &[VALUES, TYPES] },
+            about: "each call with arguments, this, fields and result, or their types",
+        },
+        OptionSpec {
+            name: DEPTH,
+            // The values of an event have two kilobytes.
+            value: Value::Count { least: 0, most: 5, default: 1 },
+            about: "how deep objects among them are expanded; 0 shows addresses",
+        },
+        OptionSpec {
+            name: LAST,
+            value: Value::Size { least: 1 << 20, most: None, default: LIMIT },
+            about: "memory for the last calls",
+        },
+    ],
+    rules: &[
+        Rule::Needs { option: DEPTH, value: None, other: ARGS, word: VALUES },
+        Rule::NeedsOneOf { option: LAST, others: &[EACH, ARGS] },
+    ],
     conflicts: &[
         Conflict {
             option: None,
@@ -20,6 +56,12 @@ pub const SPEC: &Spec = &Spec {
             with: With::Instrument("coverage"),
             why: "'probes' and 'coverage' both give methods other code, and the code of one is not made of the other's",
             hint: "run the program once with each",
+        },
+        Conflict {
+            option: Some(ARGS),
+            with: With::Instrument("flow"),
+            why: "probes:args and flow both take values of calls, each to a depth of its own",
+            hint: "record flow:args, which shows arguments of every call, or leave flow out",
         },
     ],
     attach: Attach::Without(&[]),

@@ -137,6 +137,13 @@ pub enum Rule {
         /// The word or the member that the other one must have.
         word: &'static str,
     },
+    /// An option means nothing where none of these is on.
+    NeedsOneOf {
+        /// The option.
+        option: &'static str,
+        /// Switches and extras.
+        others: &'static [&'static str],
+    },
 }
 
 /// Whether an instrument can be attached to a program that runs.

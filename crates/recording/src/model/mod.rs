@@ -35,7 +35,7 @@ pub use heap::{HeapGeneration, HeapPlace, HeapSnapshot, HeapType, RootKind, Snap
 pub use object_types::ObjectType;
 pub use own_memory::OwnMemory;
 pub use parts::{BoundaryKind, Part, PartBoundary, PartTrees};
-pub use probes::ProbedMethod;
+pub use probes::{ProbeCallEnd, ProbeCallRecord, ProbedMethod};
 pub use process::{
     CallsInfo, Clock, EventArena, EventChunk, Function, FunctionFlags, FunctionKind, GC_NAME, HookCost, JIT_NAME,
     Module, ModuleKind, NearName, PairCost, Process, SampleSteps, SourceKind, TRUNCATED_NAME, Thread, ThreadRole,

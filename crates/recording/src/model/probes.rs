@@ -1,6 +1,6 @@
 //! Counters and times of chosen methods, which `probes` records.
 
-use crate::layout::{probes, u32_at, u64_at};
+use crate::layout::{probe_calls, probes, u32_at, u64_at};
 
 /// One method with what its probes counted; see [`layout::probes`](crate::layout::probes) for its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -15,6 +15,8 @@ pub struct ProbedMethod {
     pub signature: String,
     /// Whether its probes were taken away while the recording went on.
     pub is_removed: bool,
+    /// Number of the method in [`ProbeCallRecord`]; 0 where its calls are not recorded.
+    pub number: u32,
     /// Calls that began.
     pub calls: u64,
     /// Calls that an exception ended.
@@ -41,6 +43,7 @@ impl ProbedMethod {
             (probes::LANES, lanes),
             (probes::NAME, self.name.len() as u32),
             (probes::SIGNATURE, self.signature.len() as u32),
+            (probes::NUMBER, self.number),
         ];
         for (at, word) in words {
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
@@ -78,6 +81,7 @@ impl ProbedMethod {
             module: u32_at(record, probes::MODULE),
             token: u32_at(record, probes::TOKEN),
             is_removed: u32_at(record, probes::REMOVED) != 0,
+            number: u32_at(record, probes::NUMBER),
             name: text(names_at, name),
             signature: text(names_at + name, signature),
             buckets: vec![0; probes::BUCKET_COUNT],
@@ -97,6 +101,84 @@ impl ProbedMethod {
         for (sum, bytes) in self.buckets.iter_mut().zip(lane[probes::BUCKETS..].chunks_exact(8)) {
             *sum = sum.saturating_add(u64_at(bytes, 0));
         }
+    }
+}
+
+/// Begin or end of a call of a probed method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProbeCallRecord<'b> {
+    /// Number of the method, as [`ProbedMethod::number`].
+    pub method: u32,
+    /// Ticks of the process's clock at that moment.
+    pub ticks: u64,
+    /// At the end of a call how that was.
+    pub end: Option<ProbeCallEnd>,
+    /// Values of arguments at the begin, of results at the end.
+    pub values: &'b [u8],
+}
+
+/// End of a call of a probed method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProbeCallEnd {
+    /// Ticks when the call began.
+    pub began: u64,
+    /// Whether an exception ended it.
+    pub has_failed: bool,
+}
+
+impl<'b> ProbeCallRecord<'b> {
+    /// The records in a chunk's bytes; nothing follows one that is cut off.
+    pub fn all(chunk: &'b [u8]) -> impl Iterator<Item = Self> {
+        Self::all_with_places(chunk).map(|(_, record)| record)
+    }
+
+    /// As [`all`](Self::all), each with where its bytes begin.
+    pub fn all_with_places(chunk: &'b [u8]) -> impl Iterator<Item = (usize, Self)> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let (found, bytes) = Self::first(chunk.get(at..)?)?;
+            let place = at;
+            at += bytes;
+            Some((place, found))
+        })
+    }
+
+    /// The first of several, and its bytes.
+    fn first(bytes: &'b [u8]) -> Option<(Self, usize)> {
+        let head = bytes.get(..probe_calls::HEAD)?;
+        let what = u32_at(head, probe_calls::WHAT);
+        let before = probe_calls::before_values(what);
+        let end = before.checked_add(u32_at(head, probe_calls::VALUES) as usize)?;
+        let values = bytes.get(before..end)?;
+        let is_end = what & probe_calls::KIND != probe_calls::BEGIN;
+        let has_failed = what & probe_calls::KIND == probe_calls::FAIL;
+        let found = Self {
+            method: what & probe_calls::METHOD,
+            ticks: u64_at(head, probe_calls::TICKS),
+            end: is_end.then(|| ProbeCallEnd { began: u64_at(bytes, probe_calls::BEGAN), has_failed }),
+            values,
+        };
+        Some((found, end.next_multiple_of(probe_calls::HEAD)))
+    }
+
+    /// The bytes of the record.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let kind = match self.end {
+            None => probe_calls::BEGIN,
+            Some(ProbeCallEnd { has_failed: false, .. }) => probe_calls::RETURN,
+            Some(ProbeCallEnd { has_failed: true, .. }) => probe_calls::FAIL,
+        };
+        let mut bytes = self.ticks.to_le_bytes().to_vec();
+        bytes.extend((kind | self.method & probe_calls::METHOD).to_le_bytes());
+        bytes.extend((self.values.len() as u32).to_le_bytes());
+        if let Some(end) = self.end {
+            bytes.extend(end.began.to_le_bytes());
+            bytes.extend([0; 8]);
+        }
+        bytes.extend(self.values);
+        bytes.resize(bytes.len().next_multiple_of(probe_calls::HEAD), 0);
+        bytes
     }
 }
 
@@ -134,6 +216,19 @@ mod tests {
         assert_eq!(found, [first, all[2].clone()]);
         bytes.pop();
         assert_eq!(ProbedMethod::all(&bytes).count(), 1);
+    }
+
+    #[test]
+    fn calls_come_back_and_a_cut_one_is_none() {
+        let end = |has_failed| Some(ProbeCallEnd { began: 7, has_failed });
+        let record = |end, values| ProbeCallRecord { method: 3, ticks: u64::MAX, end, values };
+        let all: [ProbeCallRecord<'_>; 4] =
+            [record(None, &[1; 17]), record(end(false), &[]), record(end(true), &[]), record(end(false), &[9; 16])];
+        let bytes: Vec<u8> = all.iter().flat_map(ProbeCallRecord::to_bytes).collect();
+        assert_eq!(bytes.len(), 48 + 32 + 32 + 48);
+        assert_eq!(ProbeCallRecord::all(&bytes).collect::<Vec<_>>(), all);
+        assert_eq!(ProbeCallRecord::all(&bytes[..bytes.len() - 1]).count(), 3);
+        assert_eq!(ProbeCallRecord::all(&[0xff; 64]).count(), 0, "values that would not fit");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::events::{Encoder, EntityRef, Kind, Tag};
 use crate::layout::{self, chunk, flow, function, instrument, value};
 use crate::model::{
     Activity, Allocation, AllocationKind, AllocationSampling, CounterSums, MethodHits, ObjectHeap, ObjectType,
-    OwnMemory, Sample, StackFrame, ThreadState,
+    OwnMemory, ProbeCallEnd, ProbeCallRecord, Sample, StackFrame, ThreadState,
 };
 use crate::payload::PayloadWriter;
 use crate::writer::{Keep, ProcessWriter, monotonic_ns};
@@ -29,6 +29,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
         (instrument::CPU, vec![samples.clone()]),
         (instrument::COVERAGE, vec![(0..20).flat_map(method_hits).collect()]),
         (instrument::WALL, vec![samples]),
+        (instrument::PROBE_CALLS, vec![(0..20).flat_map(probe_call).collect()]),
     ];
     for (instrument, chunks) in all {
         let store = writer.create_events(instrument, 64 << 10, Keep::First)?;
@@ -72,6 +73,14 @@ fn method_hits(number: u32) -> Vec<u8> {
     }
     let sums = (0..points + branches).map(|at| (0..at % 3).collect::<Vec<_>>());
     method.to_bytes_with(&CounterSums::new(2, sums))
+}
+
+/// The begin or the end of a call of a probed method, with values or without.
+fn probe_call(number: u8) -> Vec<u8> {
+    let end = ProbeCallEnd { began: u64::from(number) << 33, has_failed: number.is_multiple_of(3) };
+    let values = &[0xff; 40][..usize::from(number) * 2];
+    let end = (number % 2 == 1).then_some(end);
+    ProbeCallRecord { method: 1 + u32::from(number % 4), ticks: u64::MAX >> number, end, values }.to_bytes()
 }
 
 /// A record of allocations, of a type and a stack that may be none.

@@ -15,6 +15,7 @@ mod lines;
 mod losses;
 mod modules;
 mod neighbours;
+mod probe_calls;
 mod probes;
 mod sampled;
 mod sources;

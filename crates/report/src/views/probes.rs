@@ -2,10 +2,11 @@
 
 use std::io;
 
-use clrscope_analysis::{Conditions, ProbeRow, Sort, conditions, probes};
+use clrscope_analysis::{Conditions, ProbeLog, ProbeRow, Sort, conditions, probes};
 use clrscope_recording::model::Recording;
 
-use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, RAW, THREADS_APART, TIMES, nothing};
+use super::probe_calls::{self, TEXT_ROWS};
+use super::{NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, RAW, THREADS_APART, TIMES, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -15,9 +16,12 @@ use crate::view::{Answer, View};
 /// The view `probes`.
 pub(super) static VIEW: View = View {
     name: "probes",
-    about: "Calls of chosen methods: how many, how many failed, how long they took, with percentiles",
+    about: "Calls of chosen methods: how many, how many failed, how long they took, with percentiles; with --each every call",
     refuses: &[
-        LOG_FLAGS,
+        (
+            &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Name, Flag::Interleave, Flag::Output],
+            "it shows methods or calls, not single events",
+        ),
         RAW,
         NO_METRIC,
         NO_FOLDING,
@@ -31,13 +35,17 @@ pub(super) static VIEW: View = View {
         (&[Flag::Part], "calls are counted over the whole run"),
     ],
     sorts: &[Sort::Total, Sort::Calls, Sort::Name, Sort::Module],
-    text_rows: |_| Some(30),
+    text_rows: |request| Some(if request.each { TEXT_ROWS } else { 30 }),
     has_head: true,
     layout: Layout::Rows,
-    columns: |_| sheet().infos(),
+    columns: |request| if request.each { probe_calls::sheet(true).infos() } else { sheet().infos() },
     open: |recording, request, _| {
-        let (rows, left_out) = probes(recording, &request.query)?;
-        Ok(Box::new(Opened { rows, left_out, request: request.clone(), recording }))
+        let (request, query) = (request.clone(), &request.query);
+        if request.each {
+            return Ok(Box::new(OpenedCalls { log: ProbeLog::open(recording, query)?, request, recording }));
+        }
+        let (rows, left_out) = probes(recording, query)?;
+        Ok(Box::new(Opened { rows, left_out, request, recording }))
     },
 };
 
@@ -98,6 +106,22 @@ struct Opened<'a> {
     left_out: usize,
     request: Request,
     recording: &'a Recording,
+}
+
+struct OpenedCalls<'a> {
+    log: ProbeLog<'a>,
+    request: Request,
+    recording: &'a Recording,
+}
+
+impl Answer for OpenedCalls<'_> {
+    fn conditions(&self) -> Option<Conditions<'_>> {
+        conditions(self.recording, &self.request.query).ok()
+    }
+
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        probe_calls::write(&self.log, &self.request, self.recording.processes.len() > 1, renderer)
+    }
 }
 
 impl Answer for Opened<'_> {

@@ -5,7 +5,7 @@
 //! | [`arch`] | the fast paths in assembly, alone and together with `calls`, for each processor |
 //! | [`hooks`] | the sets of them |
 //! | [`slow`] | what they do out of line |
-//! | [`ring`] | the chunks that events go to |
+//! | [`ring`] | the ring that events go to, and how they are written |
 //! | [`values`] | arguments and results |
 //! | [`by_reference`] | what is passed by reference, until the call ends |
 //! | [`results`] | results of `async` methods |
@@ -20,16 +20,16 @@ mod slow;
 pub(crate) mod values;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use clr_profiler::callback_args::{Inlining, SuspendReason};
 use clr_profiler::{Callbacks, Events, FunctionId, InfoHooks, ObjectId, ProfilerInfo};
 use clrscope_recording::layout::{flow, instrument};
 use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord};
 
-use crate::hooks::{HookParts, HookSet, own, stopped_flag};
+use crate::hooks::{HookParts, HookSet};
 use crate::instrument::Instrument;
 use crate::services::context::Context;
+use crate::services::event_ring::{self, EventRing};
 use crate::services::faults::{OddCallback, odd_callback};
 use crate::services::functions::Functions;
 use crate::services::helper::Task;
@@ -40,19 +40,18 @@ use crate::services::values::{arguments, overhead_advice::AdviseOverhead, plans,
 
 pub(crate) use options::FlowOptions;
 use options::{Args, Kept};
-use ring::Ring;
 
 /// Address space for everything: a mapping can't grow.
 const ALL_BYTES: u64 = 128 << 30;
 /// Chunks of values, two gigabytes and some seconds' worth, from which on a remark says whose they are.
-const COSTLY_CHUNKS: u64 = (2 << 30) / ring::CHUNK as u64;
+const COSTLY_CHUNKS: u64 = (2 << 30) / event_ring::CHUNK as u64;
 
 /// The running instrument.
 pub(crate) struct Flow {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
     functions: Arc<Functions>,
-    ring: &'static Ring,
+    ring: &'static EventRing,
     /// Types of the program, where arguments are wanted.
     types: Option<&'static Types>,
     check: Option<Arc<Check>>,
@@ -69,11 +68,11 @@ impl Flow {
         let store = writer
             .create_events(instrument::FLOW, limit.unwrap_or(ALL_BYTES), keep)
             .map_err(|error| format!("no memory for events: {error}"))?
-            .with_reserve(ring::RESERVE);
+            .with_reserve(event_ring::RESERVE);
         // At once, as the start of a program makes more events than any other millisecond. A refusal is
         // counted where an event finds no place.
-        let _ = store.keep_ahead_at_least(ring::AHEAD);
-        let ring = Ring::publish(writer, store, context.helper.clone(), limit);
+        let _ = store.keep_ahead_at_least(event_ring::AHEAD);
+        let ring = ring::publish(writer, store, context.helper.clone(), limit);
         let types = match options.args {
             Args::Nothing => None,
             taken => {
@@ -123,9 +122,8 @@ impl Instrument for Flow {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        let keeper = Keeper { ring: self.ring, writer: self.writer, stalled_ns: 0, naps_in_suspensions: 0, stop_rounds: 0 };
         let advise_overhead = AdviseOverhead::new(self.writer, "flow:args", COSTLY_CHUNKS);
-        let mut tasks: Vec<Box<dyn Task>> = vec![Box::new(keeper), Box::new(advise_overhead)];
+        let mut tasks: Vec<Box<dyn Task>> = vec![self.ring.task("flow", by_reference::forget_all), Box::new(advise_overhead)];
         if self.types.is_some() {
             tasks.push(Box::new(ReportUnread::new(self.writer)));
         }
@@ -142,7 +140,7 @@ impl Instrument for Flow {
     }
 
     fn thread_begins(&self, record: ThreadRecord) -> bool {
-        Ring::begin(record);
+        self.ring.begin(record);
         true
     }
 
@@ -209,61 +207,5 @@ impl Callbacks for Flow {
 
     fn exception_catcher_enter(&self, _function: FunctionId, _exception: ObjectId<'_>) {
         self.block(flow::BLOCK, OddCallback::Catch);
-    }
-}
-
-/// The helper thread's part: memory ahead of need, and a word where that was not enough.
-struct Keeper {
-    ring: &'static Ring,
-    writer: &'static ProcessWriter,
-    stalled_ns: u64,
-    naps_in_suspensions: u64,
-    stop_rounds: u32,
-}
-
-impl Task for Keeper {
-    fn tick(&mut self, now: u64) {
-        // A refusal is counted where an event finds no place.
-        let _ = self.ring.store().keep_ahead_at_least(ring::AHEAD);
-        self.report_stalls(now);
-    }
-
-    fn write_out(&mut self) {
-        // Tried again at the next round.
-        let _ = self.ring.store().segment().write_out();
-    }
-
-    fn stop(&mut self) -> bool {
-        // A hook that was under way may still take a chunk: repeat until none is.
-        stopped_flag().store(1, Ordering::SeqCst);
-        let threads = self.writer.threads();
-        for record in (0..threads.len()).filter_map(|index| threads.record(index)) {
-            record.u32(own::FLOW_ROOM).store(0, Ordering::SeqCst);
-        }
-        self.stop_rounds += 1;
-        self.stop_rounds > 10
-    }
-
-    /// Threads take new chunks by themselves; what they kept of calls that have ended unseen must go.
-    fn start_again(&mut self, _now: u64) {
-        self.stop_rounds = 0;
-        by_reference::forget_all();
-    }
-}
-
-impl Keeper {
-    /// Says how long writers waited, and how often the runtime waited for them, each time that it has doubled.
-    fn report_stalls(&mut self, now: u64) {
-        let (stalls, stalled_ns) = self.ring.stalls();
-        let naps = self.ring.naps_in_suspensions();
-        if stalled_ns > self.stalled_ns.saturating_mul(2) || naps > self.naps_in_suspensions.saturating_mul(2) {
-            (self.stalled_ns, self.naps_in_suspensions) = (stalled_ns, naps);
-            let ms = stalled_ns as f64 / 1e6;
-            let mut text = format!("flow waited for memory {stalls} times, {ms:.1} ms altogether");
-            if naps > 0 {
-                text += &format!("; {naps} naps kept the runtime from stopping the threads");
-            }
-            self.writer.note(now, &text);
-        }
     }
 }

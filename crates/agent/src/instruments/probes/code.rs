@@ -37,7 +37,7 @@ pub(super) struct Signatures {
 }
 
 /// Time of a call that began while nothing was recorded: its end is not counted either.
-const NOT_COUNTED: u64 = 0;
+pub(super) const NOT_COUNTED: u64 = 0;
 
 /// A probed method is called.
 unsafe extern "C" fn enter(lanes: *mut u8, count: u32) -> u64 {

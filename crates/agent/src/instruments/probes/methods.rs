@@ -9,6 +9,7 @@ use clrscope_contract::request::Pattern;
 use clrscope_recording::writer::MethodLanes;
 
 use super::code::{self, Signatures};
+use super::each::{self, EachSignatures, WatchedMethod};
 
 /// A method of a module.
 pub(super) type Method = (ModuleId, Token);
@@ -34,6 +35,8 @@ pub(super) struct Probed {
     pub(super) name: ProbedName,
     pub(super) lanes: MethodLanes,
     pub(super) signatures: Signatures,
+    /// Recording of each call, where that is wanted.
+    pub(super) each: Option<(&'static WatchedMethod, EachSignatures)>,
     /// The method's code with the probes, once it is made.
     pub(super) body: Option<Arc<WrittenBody>>,
     pub(super) standing: Standing,
@@ -145,6 +148,11 @@ impl Methods {
         body
     }
 
+    /// A method each call of which is recorded.
+    pub(super) fn watched(&self, method: Method) -> Option<&'static WatchedMethod> {
+        self.lock().probed.get(&method)?.each.map(|(watched, _)| watched)
+    }
+
     /// The recording is over: all methods that were compiled anew.
     pub(super) fn end(&self) -> Vec<Method> {
         let mut table = self.lock();
@@ -176,7 +184,11 @@ impl BodyWriter for Methods {
     fn edits(&self, method: &MethodToWrite<'_>) -> clr_profiler::Result<Edits> {
         let table = self.lock();
         let probed = table.probed.get(&(method.module, method.token));
-        Ok(probed.map_or_else(Edits::new, |probed| code::edits(probed.lanes, probed.signatures)))
+        Ok(match probed {
+            None => Edits::new(),
+            Some(Probed { each: Some((watched, signatures)), .. }) => each::edits(watched, *signatures, method),
+            Some(probed) => code::edits(probed.lanes, probed.signatures),
+        })
     }
 }
 
@@ -218,7 +230,7 @@ mod tests {
             let body = Some(Arc::new(WrittenBody::default()));
             let signature = format!("{}()", name.replace("::", "."));
             let name = ProbedName { assembly: "Shop".into(), name: name.to_owned(), signature };
-            let probed = Probed { name, lanes, signatures, body, standing: Standing::Probed };
+            let probed = Probed { name, lanes, signatures, each: None, body, standing: Standing::Probed };
             methods.lock().probed.insert((module, Token::new(0x0600_0001 + at as u32)), probed);
         }
         let tokens = |mut found: Vec<Method>| {

@@ -8,6 +8,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`code`] | the code that is put into methods, and the functions that it calls |
+//! | [`each`] | recording of each call, with arguments and results |
 //! | [`prober`] | which methods are chosen, and how they get probes and lose them |
 //! | [`commands`] | commands from outside to give more methods probes, or to take them away |
 //! | [`methods`] | which methods have probes, and which others were compiled anew because of them |
@@ -16,6 +17,7 @@
 
 mod code;
 mod commands;
+mod each;
 mod methods;
 mod options;
 mod prober;
@@ -24,31 +26,47 @@ mod undo;
 
 use std::sync::Arc;
 
-use clr_profiler::callback_args::FunctionControl;
-use clr_profiler::{AssemblyId, Callbacks, Events, FunctionId, ModuleId, Token};
+use clr_profiler::callback_args::{FunctionControl, SuspendReason};
+use clr_profiler::{AssemblyId, Callbacks, Events, FunctionId, ModuleId, ReJitId, Token};
+use clrscope_recording::writer::{ProcessWriter, ThreadRecord};
 
 use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};
 use crate::services::helper::Task;
+use crate::services::values::types;
+use crate::services::values::unread::ReportUnread;
 
 use commands::Commands;
+use each::{EachCall, LookIntoTypes};
 use prober::Prober;
 use undo::Undo;
 
 pub(crate) use options::ProbesOptions;
 
 /// The running instrument.
-pub(crate) struct Probes(Arc<Prober>);
+pub(crate) struct Probes {
+    prober: Arc<Prober>,
+    writer: &'static ProcessWriter,
+}
+
+impl Probes {
+    /// Notes whether the runtime stops the threads: none may wait in a call that is being recorded.
+    fn suspends(&self, is_suspending: bool) {
+        if let Some(each) = &self.prober.each {
+            each.calls.ring().suspends(is_suspending);
+        }
+    }
+}
 
 impl Callbacks for Probes {
     /// Modules that are there already; one that comes meanwhile may be told of twice.
     fn profiler_attach_complete(&self) {
-        self.0.probe_all();
+        self.prober.probe_all();
     }
 
     /// Before this the assembly has no name, and after this its methods are compiled.
     fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
-        self.0.probe(module);
+        self.prober.probe(module);
     }
 
     fn get_rejit_parameters(
@@ -58,55 +76,107 @@ impl Callbacks for Probes {
         control: &FunctionControl<'_>,
     ) -> clr_profiler::Result<()> {
         // A method that had taken in a probed one is compiled anew as it is.
-        let Some(body) = self.0.methods.body_of((module, method)) else { return Ok(()) };
+        let Some(body) = self.prober.methods.body_of((module, method)) else { return Ok(()) };
         // SAFETY: the body is the method's own with calls of functions as their signatures say, at its beginning and at its
         // ends, which use a local variable of their own and leave the stack as it was.
         unsafe { control.set_il_function_body(&body.bytes)? };
         control.set_il_map(&body.moves)
     }
 
+    /// What is needed to read the values of the method's calls is found out here: where the runtime may load types.
+    fn rejit_compilation_started(&self, function: FunctionId, _rejit: ReJitId, _is_safe_to_block: bool) {
+        self.prober.compiles(function);
+    }
+
+    fn runtime_suspend_started(&self, _reason: SuspendReason) {
+        self.suspends(true);
+    }
+
+    fn runtime_suspend_finished(&self) {
+        self.suspends(false);
+    }
+
+    fn runtime_suspend_aborted(&self) {
+        self.suspends(false);
+    }
+
     fn rejit_error(&self, module: ModuleId, method: Token, _function: FunctionId, status: clr_profiler::Result<()>) {
         if let Err(error) = status {
-            self.0.not_compiled((module, method), &error);
+            self.prober.not_compiled((module, method), &error);
         }
     }
 
     /// The records stay: they say how often the methods were called.
     fn module_unload_started(&self, module: ModuleId) {
-        self.0.methods.module_goes(module);
+        self.prober.methods.module_goes(module);
     }
 }
 
 impl Instrument for Probes {
     type Options = ProbesOptions;
 
-    fn start(_options: &ProbesOptions, context: &Context) -> Result<Self, String> {
-        let prober = Prober::new(context)?;
+    fn start(options: &ProbesOptions, context: &Context) -> Result<Self, String> {
+        let prober = Prober::new(options, context)?;
         if context.beginning == Beginning::Attach {
             prober.check_choice()?;
         }
-        Ok(Self(Arc::new(prober)))
+        Ok(Self { prober: Arc::new(prober), writer: context.writer })
     }
 
     fn events(&self) -> Events {
-        Events::MODULE_LOADS | Events::ENABLE_REJIT
+        let always = Events::MODULE_LOADS | Events::ENABLE_REJIT;
+        match &self.prober.each {
+            None => always,
+            Some(EachCall { types: None, .. }) => always | Events::SUSPENSIONS,
+            Some(EachCall { types: Some(_), .. }) => always | Events::SUSPENSIONS | types::EVENTS,
+        }
     }
 
-    /// Room is asked for when a module is loaded.
+    /// Room for counters is asked for when a module is loaded; that for calls must be there when they come.
     fn needs_frequent_help(&self) -> bool {
-        false
+        self.prober.each.is_some()
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        vec![self.0.store.task(), Box::new(Commands::new(&self.0)), Box::new(Undo::new(&self.0.info, &self.0.methods))]
+        let prober = &self.prober;
+        let undo = Undo::new(&prober.info, &prober.methods);
+        let mut tasks: Vec<Box<dyn Task>> =
+            vec![prober.store.task(), Box::new(Commands::new(prober)), Box::new(undo)];
+        if let Some(each) = &prober.each {
+            tasks.push(each.calls.task());
+            if let Some(types) = each.types {
+                tasks.push(Box::new(LookIntoTypes::new(&prober.info, types)));
+                tasks.push(Box::new(ReportUnread::new(self.writer)));
+            }
+        }
+        tasks
+    }
+
+    fn thread_begins(&self, record: ThreadRecord) -> bool {
+        if let Some(each) = &self.prober.each {
+            each.calls.ring().begin(record);
+        }
+        true
+    }
+
+    fn thread_ends(&self, record: ThreadRecord) {
+        if let Some(each) = &self.prober.each {
+            each.calls.ring().finish(record);
+        }
     }
 
     fn outlive_recording(&self) {
-        self.0.store.outlive_recording();
-        self.0.methods.forget();
+        self.prober.store.outlive_recording();
+        if let Some(each) = &self.prober.each {
+            each.calls.outlive_recording();
+        }
+        self.prober.methods.forget();
     }
 
     fn detach_in_child(&self) {
-        self.0.store.detach_in_child();
+        self.prober.store.detach_in_child();
+        if let Some(each) = &self.prober.each {
+            each.calls.detach_in_child();
+        }
     }
 }

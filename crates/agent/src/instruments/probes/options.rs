@@ -1,18 +1,66 @@
-//! Options of `probes`: there are none; the methods are the request's.
+//! Options of `probes`; the methods are the request's.
 
-use clrscope_contract::instruments::probes::SPEC;
+use clrscope_contract::instruments::flow::TYPES;
+use clrscope_contract::instruments::probes::{ARGS, DEPTH, EACH, LAST, SPEC};
 use clrscope_contract::instruments::{Checked, Spec};
 
 use crate::instrument::InstrumentOptions;
 
 /// Options that were asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProbesOptions;
+pub(crate) struct ProbesOptions {
+    /// Recording of each call; `None` where calls are counted alone.
+    pub(super) each: Option<Each>,
+}
+
+/// Part of each call that is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Each {
+    /// Arguments and results.
+    pub(super) values: Option<Values>,
+    /// Depth to which objects among them are opened.
+    pub(super) depth: u32,
+    /// Bytes for the last calls.
+    pub(super) last: u64,
+}
+
+/// Part of arguments and results that is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Values {
+    /// Only types, no values.
+    pub(super) types_only: bool,
+}
 
 impl InstrumentOptions for ProbesOptions {
     const SPEC: &'static Spec = SPEC;
 
-    fn of(_request: &Checked) -> Self {
-        Self
+    fn of(request: &Checked) -> Self {
+        let values = request.word(ARGS).map(|word| Values { types_only: word == TYPES });
+        let is_wanted = values.is_some() || request.is_on(EACH);
+        let each = Each { values, depth: request.number(DEPTH) as u32, last: request.number(LAST) };
+        Self { each: is_wanted.then_some(each) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instrument::tests::checked;
+
+    #[test]
+    fn every_option_arrives() {
+        let each = |values: Option<bool>, depth, last| {
+            let values = values.map(|types_only| Values { types_only });
+            Some(Each { values, depth, last })
+        };
+        for (text, wanted) in [
+            ("probes", None),
+            ("probes:each", each(None, 1, 1 << 30)),
+            ("probes:args", each(Some(false), 1, 1 << 30)),
+            ("probes:each,args=types", each(Some(true), 1, 1 << 30)),
+            ("probes:args,depth=0,last=4MiB", each(Some(false), 0, 4 << 20)),
+        ] {
+            assert_eq!(ProbesOptions::of(&checked(text)).each, wanted, "{text}");
+        }
     }
 }

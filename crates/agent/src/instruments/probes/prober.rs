@@ -1,16 +1,19 @@
 //! Choice of methods, and their change: the methods that patterns mean get probes and lose them.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::il::Body;
-use clr_profiler::{BodyWriter, BodyWriters, FunctionName, ModuleId, ProfilerInfo, Token};
+use clr_profiler::{BodyWriter, BodyWriters, FunctionId, FunctionName, ModuleId, ProfilerInfo, Token};
 use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{LossReason, ProbedMethod};
 use clrscope_recording::writer::{Answer, ProcessWriter, monotonic_ns};
 
 use super::code::{self, Signatures};
+use super::each::{EachCall, EachSignatures};
 use super::methods::{Method, Methods, Probed, Standing};
+use super::options::ProbesOptions;
 use super::store::ProbeStore;
 use super::undo;
 use crate::services::context::Context;
@@ -34,6 +37,10 @@ pub(super) struct Prober {
     pub(super) store: &'static ProbeStore,
     writers: BodyWriters,
     pub(super) methods: Arc<Methods>,
+    /// Recording of each call, where that is wanted.
+    pub(super) each: Option<EachCall>,
+    /// Number of the next method whose calls are recorded.
+    next_number: AtomicU32,
 }
 
 impl Prober {
@@ -41,7 +48,7 @@ impl Prober {
     ///
     /// # Errors
     /// A sentence for the user, where there is no room for numbers.
-    pub(super) fn new(context: &Context) -> Result<Self, String> {
+    pub(super) fn new(options: &ProbesOptions, context: &Context) -> Result<Self, String> {
         let methods = Arc::<Methods>::default();
         Ok(Self {
             info: context.info.clone(),
@@ -51,7 +58,18 @@ impl Prober {
             store: Box::leak(Box::new(ProbeStore::create(context)?)),
             writers: BodyWriters::new(&context.info).with(Arc::clone(&methods) as Arc<dyn BodyWriter>),
             methods,
+            each: options.each.map(|each| EachCall::start(&each, context)).transpose()?,
+            next_number: AtomicU32::new(1),
         })
+    }
+
+    /// A function is about to be compiled anew.
+    pub(super) fn compiles(&self, function: FunctionId) {
+        let Some(types) = self.each.as_ref().and_then(|each| each.types) else { return };
+        let Ok(about) = self.info.function_info(function) else { return };
+        if let Some(watched) = self.methods.watched((about.module, about.token)) {
+            watched.compiles(types, function);
+        }
     }
 
     /// Gives the methods that a pattern means probes, those of modules that come later included. In a thread that the runtime
@@ -210,7 +228,12 @@ impl Prober {
             enter: self.info.signature_token(module, code::ENTER)?,
             leave: self.info.signature_token(module, code::LEAVE)?,
         };
+        let each = match &self.each {
+            Some(each) => Some((each, EachSignatures::make(&self.info, module)?)),
+            None => None,
+        };
         let index = self.functions.module_index(module);
+        let number = || each.map_or(0, |_| self.next_number.fetch_add(1, Ordering::Relaxed));
         let records: Vec<_> = chosen
             .iter()
             .map(|name| ProbedMethod {
@@ -218,16 +241,19 @@ impl Prober {
                 token: name.token.as_raw(),
                 name: name.name.clone(),
                 signature: name.signature.clone(),
+                number: number(),
                 ..ProbedMethod::default()
             })
             .collect();
         let mut tokens = Vec::with_capacity(chosen.len());
-        for (name, lanes) in chosen.into_iter().zip(self.store.take(&records)) {
+        for ((name, record), lanes) in chosen.into_iter().zip(&records).zip(self.store.take(&records)) {
             match lanes {
                 Some(lanes) => {
                     let method = (module, name.token);
                     tokens.push(name.token);
-                    let probed = Probed { name: name.into(), lanes, signatures, body: None, standing: Standing::Probed };
+                    let each = each.map(|(each, signatures)| (each.method(record.number, lanes), signatures));
+                    let (name, standing) = (name.into(), Standing::Probed);
+                    let probed = Probed { name, lanes, signatures, each, body: None, standing };
                     self.methods.lock().probed.insert(method, probed);
                 }
                 None => refused.push((name.signature, "there is no room for its numbers".to_owned())),

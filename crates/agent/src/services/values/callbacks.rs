@@ -7,13 +7,13 @@ use super::types::Types;
 use super::{collections, delegates, known_pages};
 
 impl Callbacks for Types {
+    /// Modules that are there already; one that comes meanwhile may be told of twice.
+    fn profiler_attach_complete(&self) {
+        self.info().modules().unwrap_or_default().into_iter().for_each(|module| module_is_there(self, module));
+    }
+
     fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
-        self.module_loaded(module);
-        let info = self.info().module_info(module);
-        let stays = |flags: ModuleFlags| !flags.is_collectible() && !flags.is_dynamic() && !flags.is_flat();
-        if let Some(info) = info.ok().filter(|info| stays(info.flags)) {
-            known_pages::image_stays(info.base_address);
-        }
+        module_is_there(self, module);
     }
 
     fn class_load_finished(&self, class: ClassId, status: Result<()>) {
@@ -64,6 +64,15 @@ impl Callbacks for Types {
             self.name_delegates();
         }
         look_at_grown_heap(self.info());
+    }
+}
+
+fn module_is_there(types: &Types, module: ModuleId) {
+    types.module_loaded(module);
+    let info = types.info().module_info(module);
+    let stays = |flags: ModuleFlags| !flags.is_collectible() && !flags.is_dynamic() && !flags.is_flat();
+    if let Some(info) = info.ok().filter(|info| stays(info.flags)) {
+        known_pages::image_stays(info.base_address);
     }
 }
 

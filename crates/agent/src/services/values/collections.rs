@@ -7,6 +7,13 @@ static BEGUN: AtomicU32 = AtomicU32::new(0);
 /// Collections that are under way: more than none where hooks run means that one sweeps beside the program.
 static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
 
+/// A recording begins: collections may have come and gone unseen, and one that was under way when an earlier recording of the process
+/// ended is over, or will not be told of.
+pub(crate) fn begin_anew() {
+    BEGUN.fetch_add(1, Ordering::AcqRel);
+    UNDER_WAY.store(0, Ordering::Release);
+}
+
 /// A collection begins. Every thread that runs managed code stands still.
 pub(crate) fn started() {
     UNDER_WAY.fetch_add(1, Ordering::AcqRel);

@@ -30,6 +30,8 @@ const COMPILATIONS_PER_LOOK: u32 = 64;
 
 /// Makes room for addresses. Called before any hook.
 pub(super) fn prepare() {
+    // An earlier recording of the process has its own names of what it met.
+    forget();
     lock().reserve(MOST_PENDING);
 }
 

@@ -6,9 +6,11 @@
 //! | [`types`] | from the runtime's types to kinds, asked when a function is compiled |
 //! | [`completion`] | how async methods come by their results |
 //! | [`state_machine`] | async methods and iterators, which are shown by their source arguments |
+//! | [`bindings`] | what type parameters stand for in code |
 //! | [`plan`] | where a function's arguments and result lie |
 //! | [`arch`] | which registers and which words of the stack hold them |
 //! | [`plans`] | the plan of each function |
+//! | [`probed`] | the values of calls of probed methods, whose IL hands them over by address |
 //! | [`overhead_advice`] | advice where reading values makes a program slow |
 //! | [`callbacks`] | what the types learn from the runtime |
 //! | [`arguments`] | taking the arguments, in a hook |
@@ -29,6 +31,7 @@
 
 mod arch;
 pub(crate) mod arguments;
+mod bindings;
 mod callbacks;
 pub(crate) mod check;
 pub(crate) mod collections;
@@ -41,6 +44,7 @@ pub(crate) mod object_size;
 pub(crate) mod overhead_advice;
 pub(crate) mod plan;
 pub(crate) mod plans;
+pub(crate) mod probed;
 pub(crate) mod proof;
 pub(crate) mod read;
 mod source_names;

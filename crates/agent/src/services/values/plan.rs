@@ -9,6 +9,7 @@ use clrscope_recording::payload::PayloadWriter;
 
 pub(crate) use super::arch::ArgumentLocation;
 use super::arch::Walk;
+use super::bindings::Bindings;
 use super::completion::{Awaited, Completion};
 use super::kinds::Kind;
 use super::proof::Proof;
@@ -91,8 +92,30 @@ impl Plan {
     }
 }
 
-/// Makes the plan of a function and describes it in the recording.
-pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
+/// Code that a plan is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Planned {
+    /// The code of one function, by its index.
+    Function(u32),
+    /// The IL of a probed method, by its number: the code of all its instantiations.
+    Probed(u32),
+}
+
+impl Planned {
+    /// Beginning of the description in the recording, of code with so many parameters.
+    fn described(self, parameters: usize) -> PayloadWriter {
+        let (kind, number) = match self {
+            Self::Function(index) => (value::FUNCTION, index),
+            Self::Probed(number) => (value::PROBED, number),
+        };
+        let mut described = PayloadWriter::default();
+        described.u32(kind).u32(number).u32(parameters as u32);
+        described
+    }
+}
+
+/// Makes a plan and describes it in the recording. `id` is the function, or any of those of the probed method.
+pub(super) fn make(types: &Types, id: FunctionId, of: Planned) -> Option<Plan> {
     types.know_primitives();
     let info = types.info();
     let function = info.function_info(id).ok()?;
@@ -102,40 +125,35 @@ pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     if signature.convention != 0 || signature.explicit_this {
         return None;
     }
-    let class = types.class_of_function(id, &function, method.class);
+    let bind = if matches!(of, Planned::Function(_)) { Bindings::of_function } else { Bindings::of_il };
+    let bindings = bind(types, id, &function, &metadata, method.class);
+    let class = bindings.class;
     if let Some(machine) = class.and_then(|class| StateMachine::of(types, class, &metadata, &method)) {
-        return Some(of_state_machine(types, index, machine, &signature.return_type));
+        return Some(of_state_machine(types, of, machine, &signature.return_type));
     }
-    let of_class = class.and_then(|class| info.class_info(class).ok());
-    let type_arguments = of_class.as_ref().map(|class| class.type_arguments.clone()).unwrap_or_default();
-    let type_parameters = match class {
-        Some(_) => types.parameter_names(&metadata, method.class, &type_arguments),
-        None => types.parameter_names(&metadata, method.class, &[ClassId::NULL]),
-    };
-    let method_parameters = types.parameter_names(&metadata, function.token, &function.type_arguments);
-    let scope = Scope {
-        module: function.module,
-        metadata: &metadata,
-        type_arguments: &type_arguments,
-        method_arguments: &function.type_arguments,
-        type_parameters: &type_parameters,
-        method_parameters: &method_parameters,
-    };
+    if matches!(of, Planned::Probed(_)) && class.is_none() && StateMachine::is_code(&metadata, &method) {
+        // Where its arguments lie differs between instantiations.
+        return None;
+    }
+    let scope = bindings.scope(function.module, &metadata);
     let is_value = match class {
         Some(class) => matches!(types.kind_of(class), Kind::Struct(_)),
         None => is_declared_value(&metadata, method.class),
     };
-    let mut making = Making::new(types, &scope, index, &signature);
+    let mut making = Making::new(types, &scope, of, &signature);
     if signature.has_this {
-        making.this(class, is_value, method.name == ".ctor");
+        let text = match class {
+            Some(class) => Some(types.name_of(class)),
+            None if matches!(of, Planned::Probed(_)) => bindings.declared_text(&metadata, method.class),
+            None => None,
+        };
+        making.this(class, text.as_deref().unwrap_or("?"), is_value, method.name == ".ctor");
     }
     let returned_kind = making.result_kind(&signature.return_type);
-    let method_shared = signature.generic_arity > 0 && function.type_arguments.iter().any(|id| types.is_shared(*id));
-    // Nothing but shared code has no class.
-    let class_shared = of_class.is_none() || type_arguments.iter().any(|id| types.is_shared(*id));
+    let method_shared = signature.generic_arity > 0 && bindings.method_arguments.iter().any(|id| types.is_shared(*id));
     let is_of_interface = metadata.type_def(method.class).is_ok_and(|declared| declared.is_interface());
     let has_exact_class = signature.has_this && !is_value && !is_of_interface;
-    if has_hidden_argument(signature.generic_arity > 0, method_shared || class_shared, has_exact_class) {
+    if has_hidden_argument(signature.generic_arity > 0, method_shared || bindings.is_class_shared, has_exact_class) {
         making.walk.general();
     }
     let tokens = metadata.params(function.token).unwrap_or_default();
@@ -175,34 +193,32 @@ fn gives_hidden(types: &Types, method: &str) -> bool {
 struct Making<'m> {
     types: &'m Types,
     scope: &'m Scope<'m>,
+    of: Planned,
     walk: Walk,
     arguments: Vec<Argument>,
     described: PayloadWriter,
 }
 
 impl<'m> Making<'m> {
-    fn new(types: &'m Types, scope: &'m Scope<'m>, index: u32, signature: &signature::MethodSignature) -> Self {
-        let mut described = PayloadWriter::default();
-        let count = u32::from(signature.has_this) + signature.parameters.len() as u32;
-        described.u32(value::FUNCTION).u32(index).u32(count);
-        Self { types, scope, walk: Walk::new(types.convention()), arguments: Vec::new(), described }
+    fn new(types: &'m Types, scope: &'m Scope<'m>, of: Planned, signature: &signature::MethodSignature) -> Self {
+        let described = of.described(usize::from(signature.has_this) + signature.parameters.len());
+        Self { types, scope, of, walk: Walk::new(types.convention()), arguments: Vec::new(), described }
     }
 
     /// `this`, which of a value type is the value's address; there is no value before its constructor has ended.
-    fn this(&mut self, class: Option<ClassId>, is_value: bool, is_constructor: bool) {
+    fn this(&mut self, class: Option<ClassId>, text: &str, is_value: bool, is_constructor: bool) {
         let kind = match class {
             _ if self.types.hides("this") => Kind::Redacted,
             Some(class) => self.types.kind_of(class),
             None if is_value => Kind::Opaque(0),
             None => Kind::Reference(None),
         };
-        let text = class.map_or_else(|| "?".to_owned(), |class| self.types.name_of(class));
         let (passing, shown) = match (is_value, is_constructor) {
             (true, true) => (Passing::Out, Passing::Out),
             (true, false) => (Passing::In, Passing::Value),
             (false, _) => (Passing::Value, Passing::Value),
         };
-        self.described.text("this").text(&text).u32(shown as u32);
+        self.described.text("this").text(text).u32(shown as u32);
         self.arguments.push(Argument { location: self.walk.general(), kind, passing });
     }
 
@@ -238,7 +254,8 @@ impl<'m> Making<'m> {
         let by_reference = arguments.iter().any(|a| matches!(a.passing, Passing::Ref | Passing::Out));
         let given = arguments.get(1).map(|argument| (argument.location, argument.kind));
         let completes = by_exception.and_then(|by_exception| Completion::new(by_exception, given));
-        let is_plain = self.types.takes_values() && completes.is_none();
+        let is_of_hooks = matches!(self.of, Planned::Function(_));
+        let is_plain = is_of_hooks && self.types.takes_values() && completes.is_none();
         let registers = registers(&arguments, returned).filter(|_| is_plain);
         described.u32(u32::from(registers.is_some()));
         if registers.is_some() {
@@ -263,9 +280,8 @@ impl<'m> Making<'m> {
 }
 
 /// The plan of code that is shown as the method it was written as: its arguments are fields of `this`.
-fn of_state_machine(types: &Types, index: u32, machine: StateMachine, return_type: &Type) -> Plan {
-    let mut described = PayloadWriter::default();
-    described.u32(value::FUNCTION).u32(index).u32(machine.arguments.len() as u32);
+fn of_state_machine(types: &Types, of: Planned, machine: StateMachine, return_type: &Type) -> Plan {
+    let mut described = of.described(machine.arguments.len());
     let mut arguments = Vec::new();
     for member in machine.arguments {
         described.text(&member.name).text(&member.type_name).u32(Passing::Value as u32);
@@ -366,7 +382,7 @@ fn passing_of(attributes: u32) -> Passing {
 }
 
 /// Whether metadata declares a type as one whose values lie where they are used.
-fn is_declared_value(metadata: &MetadataImport, declared: Token) -> bool {
+pub(super) fn is_declared_value(metadata: &MetadataImport, declared: Token) -> bool {
     let base = metadata.type_def(declared).ok().map(|declared| declared.extends);
     let name = base.and_then(|base| match base.table() {
         Token::TYPE_DEF => Some(metadata.type_def(base).ok()?.name),

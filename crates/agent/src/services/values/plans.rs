@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use clr_profiler::{FunctionId, NameCache};
 
 use super::completion::Completion;
-use super::plan::{Plan, make};
+use super::plan::{Plan, Planned as Of, make};
 use super::types::Types;
 
 /// In pages that never move.
@@ -84,7 +84,7 @@ fn publish(function: u32, plan: Plan, pattern: String) {
 /// The plan of a function, made if there is none yet. Not for hooks.
 pub(crate) fn prepare(types: &Types, names: &NameCache, id: FunctionId, index: u32) -> Option<&'static Plan> {
     if plan_of(index).is_none() {
-        let plan = make(types, id, index)?;
+        let plan = make(types, id, Of::Function(index))?;
         let name = names.function(types.info(), id);
         publish(index, plan, format!("[{}]{}", name.module, name.name));
     }
@@ -94,7 +94,7 @@ pub(crate) fn prepare(types: &Types, names: &NameCache, id: FunctionId, index: u
 /// The plan of a function that is looked at only because its calls end `async` methods.
 pub(crate) fn prepare_completion(types: &Types, id: FunctionId, index: u32) -> Option<&'static Plan> {
     if plan_of(index).is_none() {
-        let mut plan = make(types, id, index)?;
+        let mut plan = make(types, id, Of::Function(index))?;
         plan.completes = plan.completes.map(|completes| Completion { is_silent: true, ..completes });
         publish(index, plan, String::new());
     }

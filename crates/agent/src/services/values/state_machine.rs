@@ -22,12 +22,17 @@ pub(super) struct StateMachine {
 }
 
 impl StateMachine {
+    /// Whether a method is the code of a machine.
+    pub(super) fn is_code(metadata: &MetadataImport, method: &MethodDef) -> bool {
+        method.name == "MoveNext" && metadata.type_def(method.class).is_ok_and(|declared| is_machine(&declared.name))
+    }
+
     /// The machine whose code `method` is, if it is one's. `class` is the type of the machine.
     pub(super) fn of(types: &Types, class: ClassId, metadata: &MetadataImport, method: &MethodDef) -> Option<Self> {
-        let declared = metadata.type_def(method.class).ok()?.name;
-        if method.name != "MoveNext" || !is_machine(&declared) {
+        if !Self::is_code(metadata, method) {
             return None;
         }
+        let declared = metadata.type_def(method.class).ok()?.name;
         let members = types.members(class)?;
         let builder = members.iter().find(|member| matches!(&*member.name, "<>t__builder" | "$Builder"));
         let task = builder.and_then(|builder| task_of(types, builder));

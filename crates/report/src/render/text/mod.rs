@@ -10,6 +10,7 @@ pub(crate) mod grid;
 mod head;
 mod names;
 mod notes;
+pub(crate) mod probes;
 mod sampling;
 mod table;
 pub(crate) mod units;

@@ -37,7 +37,7 @@ use crate::services::patterns::Redaction;
 
 use super::arch::Convention;
 use super::kinds::{Class, Form, Kind, Shape};
-use super::{delegates, source_names};
+use super::{collections, delegates, source_names};
 use builders::Completions;
 use layout::Base;
 use primitives::{CORE_TYPES, core_kind, primitive_kind};
@@ -97,6 +97,8 @@ impl Types {
         redact: Arc<Redaction>,
         takes_values: bool,
     ) -> &'static Self {
+        // Collections of the time before nobody has told of.
+        collections::begin_anew();
         table::prepare();
         delegates::prepare();
         Box::leak(Box::new(Self {
@@ -234,6 +236,11 @@ impl Types {
         table::forget_recent();
         self.declared_arrays().retain(|(of, _), _| *of != module);
         self.instantiations.module_unloaded(module);
+    }
+
+    /// Whether hooks have met what nobody has looked into yet.
+    pub(crate) fn has_pending(&self) -> bool {
+        table::has_pending() || delegates::is_time()
     }
 
     /// Looks into the classes that hooks have met and did not know: values that were written name them by number.

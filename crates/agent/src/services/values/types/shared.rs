@@ -114,7 +114,8 @@ impl Types {
         self.info.class_from_token_and_type_args(about.module, about.token, &arguments?).ok()
     }
 
-    fn any_class(&self) -> Option<ClassId> {
+    /// Stand-in for every class.
+    pub(in crate::services::values) fn any_class(&self) -> Option<ClassId> {
         let core = *self.core.get()?;
         let token = self.metadata(core).ok()?.find_type_def("System.__Canon", None).ok()??;
         self.info.class_from_token(core, token).ok().and_then(ClassId::non_null)

@@ -49,7 +49,12 @@ const PARENT: usize = 16;
 pub(in crate::services::values) fn prepare() {
     *TABLE.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
     *ANNOUNCED.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
-    lock_pending().reserve(MOST_PENDING);
+    let mut pending = lock_pending();
+    pending.clear();
+    pending.reserve(MOST_PENDING);
+    drop(pending);
+    // What was known to an earlier recording of the process has its numbers.
+    forget_recent();
 }
 
 /// Number in the recording for a class that is new.
@@ -140,6 +145,11 @@ fn lock_pending() -> MutexGuard<'static, Vec<Met>> {
 /// Classes that hooks have met and that are still to be looked into.
 pub(super) fn pending() -> Vec<usize> {
     lock_pending().iter().map(|met| met.id).collect()
+}
+
+/// Whether there are such classes.
+pub(super) fn has_pending() -> bool {
+    !lock_pending().is_empty()
 }
 
 /// Forgets that hooks have met a class: it was looked into, or can't be.

@@ -1,0 +1,246 @@
+//! Code that hands each call of a method over, and what it calls.
+//!
+//! The functions are called as those of [`code`](super::super::code) are, and the same holds for them; like the hooks of
+//! `flow` they write a record, and what is called reads values while the thread is where no collection begins. Arguments come by
+//! address: of the parameter, of a copy of `this`, or the address that is passed by reference itself. As parameters of the call
+//! these are managed pointers, so that a collection between two instructions before it moves them with what they point to.
+
+use clr_profiler::il::{Code, Edits, Opcode, Operand};
+use clr_profiler::{MethodToWrite, ModuleId, ProfilerInfo, Token};
+use clrscope_recording::layout::probe_calls;
+
+use super::super::code::NOT_COUNTED;
+use super::WatchedMethod;
+use crate::boundary::guard;
+use crate::hooks::is_stopped;
+use crate::services::clock::ticks;
+use crate::services::values::probed::{HandedOver, Handing, MOST_AGAIN, MOST_PARAMETERS, Way};
+
+/// Types of what is handed over, as signatures have them.
+const VOID: u8 = 0x01;
+const I8: u8 = 0x0A;
+const UINT: u8 = 0x19;
+const OBJECT: u8 = 0x1C;
+/// A managed pointer to bytes.
+const POINTER: [u8; 2] = [0x10, 0x05];
+
+/// Addresses that the first of the two functions for arguments takes, and the first of those for results beside that of the result: what
+/// fits in registers.
+const FEW_PARAMETERS: usize = 4;
+const FEW_AGAIN: usize = 3;
+
+/// Tokens of signatures in a module: of what a call is handed over to.
+#[derive(Clone, Copy)]
+pub(in crate::instruments::probes) struct EachSignatures {
+    enter: Token,
+    enter_few: Token,
+    enter_many: Token,
+    leave: Token,
+    leave_few: Token,
+    leave_many: Token,
+}
+
+impl EachSignatures {
+    /// Makes the signatures in a module.
+    ///
+    /// # Errors
+    /// The runtime's error.
+    pub(in crate::instruments::probes) fn make(info: &ProfilerInfo, module: ModuleId) -> clr_profiler::Result<Self> {
+        let token = |given: &[u8], takes: &[u8], addresses| {
+            info.signature_token(module, &signature(given, takes, addresses))
+        };
+        Ok(Self {
+            enter: token(&[I8], &[UINT], 0)?,
+            enter_few: token(&[I8], &[UINT], FEW_PARAMETERS)?,
+            enter_many: token(&[I8], &[UINT], MOST_PARAMETERS)?,
+            leave: token(&[VOID], &[UINT, I8], 0)?,
+            leave_few: token(&[VOID], &[UINT, I8], 1 + FEW_AGAIN)?,
+            leave_many: token(&[VOID], &[UINT, I8], 1 + MOST_AGAIN)?,
+        })
+    }
+}
+
+/// A signature of managed code that takes so many addresses behind other things.
+fn signature(given: &[u8], takes: &[u8], addresses: usize) -> Vec<u8> {
+    let head = [0, (takes.len() + addresses) as u8];
+    [&head, given, takes, &POINTER.repeat(addresses)].concat()
+}
+
+/// A watched method is called.
+unsafe extern "C" fn enter(method: *const WatchedMethod) -> u64 {
+    // SAFETY: the address that `edits` put into the code.
+    began(unsafe { &*method }, &[])
+}
+
+/// A watched method is called, with the addresses of up to four parameters.
+unsafe extern "C" fn enter_few(method: *const WatchedMethod, a: usize, b: usize, c: usize, d: usize) -> u64 {
+    // SAFETY: as in `enter`.
+    began(unsafe { &*method }, &[a, b, c, d])
+}
+
+/// A watched method is called, with the addresses of up to sixteen parameters.
+unsafe extern "C" fn enter_many(
+    method: *const WatchedMethod,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+    g: usize,
+    h: usize,
+    i: usize,
+    j: usize,
+    k: usize,
+    l: usize,
+    m: usize,
+    n: usize,
+    o: usize,
+    p: usize,
+) -> u64 {
+    // SAFETY: as in `enter`.
+    began(unsafe { &*method }, &[a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p])
+}
+
+/// A watched method returns.
+unsafe extern "C" fn leave(method: *const WatchedMethod, began: u64) {
+    // SAFETY: as in `enter`.
+    ended(unsafe { &*method }, began, probe_calls::RETURN, None);
+}
+
+/// A watched method returns, with the address of the result and of up to three things that it was given by reference.
+unsafe extern "C" fn leave_few(method: *const WatchedMethod, began: u64, result: usize, a: usize, b: usize, c: usize) {
+    // SAFETY: as in `enter`.
+    ended(unsafe { &*method }, began, probe_calls::RETURN, Some((result, &[a, b, c])));
+}
+
+/// A watched method returns, with the address of the result and of up to eight things that it was given by reference.
+unsafe extern "C" fn leave_many(
+    method: *const WatchedMethod,
+    began: u64,
+    result: usize,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+    g: usize,
+    h: usize,
+) {
+    // SAFETY: as in `enter`.
+    ended(unsafe { &*method }, began, probe_calls::RETURN, Some((result, &[a, b, c, d, e, f, g, h])));
+}
+
+/// An exception leaves a watched method.
+unsafe extern "C" fn fail(method: *const WatchedMethod, began: u64) {
+    // SAFETY: as in `enter`.
+    ended(unsafe { &*method }, began, probe_calls::FAIL, None);
+}
+
+/// Counts and records a call that begins; when.
+fn began(method: &WatchedMethod, addresses: &[usize]) -> u64 {
+    if is_stopped() {
+        return NOT_COUNTED;
+    }
+    method.lanes.begin();
+    let mut recorded = None;
+    guard(|| {
+        let fill = method.values().map(|(handing, plan)| {
+            let handed = HandedOver { handing, addresses };
+            // SAFETY: the method's own code has handed them over just now.
+            move |buffer: &mut [u8]| unsafe { handed.write_arguments(plan, buffer, method.calls.types_only) }
+        });
+        recorded = method.calls.begin(method.number, fill);
+    });
+    recorded.unwrap_or_else(ticks).max(NOT_COUNTED + 1)
+}
+
+/// Counts and records the end of a call; `left` are the addresses of the result and of what was given by reference.
+fn ended(method: &WatchedMethod, began: u64, kind: u32, left: Option<(usize, &[usize])>) {
+    if began == NOT_COUNTED || is_stopped() {
+        return;
+    }
+    let now = ticks();
+    method.lanes.end(now.saturating_sub(began), kind == probe_calls::FAIL);
+    guard(|| {
+        let fill = left.zip(method.values()).map(|((result, addresses), (handing, plan))| {
+            let handed = HandedOver { handing, addresses };
+            // SAFETY: as in `began`.
+            move |buffer: &mut [u8]| unsafe { handed.write_results(plan, result, buffer, method.calls.types_only) }
+        });
+        method.calls.end(kind | method.number, now, began, fill);
+    });
+}
+
+/// The edits that hand a method's calls over.
+pub(in crate::instruments::probes) fn edits(
+    watched: &'static WatchedMethod,
+    signatures: EachSignatures,
+    method: &MethodToWrite<'_>,
+) -> Edits {
+    let handing = watched.handing.get_or_init(|| handing(watched, method));
+    let mut edits = Edits::new();
+    let time = edits.new_local(&[I8]);
+    let this = Code::new().address(watched_address(watched));
+    let end = |function: *const ()| {
+        let call = this.clone().load(time).address(address(function));
+        call.call(Opcode::Calli, signatures.leave.as_raw(), 3, 0)
+    };
+    edits.at_failures(end(fail as *const ()));
+    let Some(handing) = handing else {
+        let call = this.clone().address(address(enter as *const ()));
+        edits.at_entry(call.call(Opcode::Calli, signatures.enter.as_raw(), 2, 1).store(time));
+        edits.at_results(end(leave as *const ()));
+        return edits;
+    };
+    let copy = handing.parameters.contains(&Way::Copy).then(|| edits.new_local(&[OBJECT]));
+    let hand_over = |code: Code, number: usize| {
+        let parameter = Operand::Word(number as u16);
+        match (handing.parameters.get(number), copy) {
+            (Some(Way::Copy), Some(copy)) => code.address_of(copy),
+            (Some(Way::Itself), _) => code.with(Opcode::Ldarg, parameter),
+            (Some(Way::Place), _) => code.with(Opcode::Ldarga, parameter),
+            _ => nothing(code),
+        }
+    };
+    let keep = copy.map_or_else(Code::new, |copy| Code::new().plain(Opcode::Ldarg0).store(copy));
+    let (most, function, signature) = match handing.parameters.len() <= FEW_PARAMETERS {
+        true => (FEW_PARAMETERS, enter_few as *const (), signatures.enter_few),
+        false => (MOST_PARAMETERS, enter_many as *const (), signatures.enter_many),
+    };
+    let begin = (0..most).fold(keep.address(watched_address(watched)), hand_over).address(address(function));
+    edits.at_entry(begin.call(Opcode::Calli, signature.as_raw(), most as u16 + 2, 1).store(time));
+    let result = this.load(time);
+    let result = if handing.has_result { result.address_of_result() } else { nothing(result) };
+    let again = |code, at: usize| match handing.again.get(at) {
+        Some(number) => hand_over(code, *number),
+        None => nothing(code),
+    };
+    let (most, function, signature) = match handing.again.len() <= FEW_AGAIN {
+        true => (FEW_AGAIN, leave_few as *const (), signatures.leave_few),
+        false => (MOST_AGAIN, leave_many as *const (), signatures.leave_many),
+    };
+    let end = (0..most).fold(result, again).address(address(function));
+    edits.at_results(end.call(Opcode::Calli, signature.as_raw(), most as u16 + 4, 0));
+    edits
+}
+
+/// What the method hands over, where values are wanted.
+fn handing(watched: &WatchedMethod, method: &MethodToWrite<'_>) -> Option<Handing> {
+    let body = watched.takes_values.then_some(method.body)?;
+    Handing::of(method.metadata, method.token, body)
+}
+
+fn watched_address(watched: &'static WatchedMethod) -> u64 {
+    std::ptr::from_ref(watched).expose_provenance() as u64
+}
+
+fn address(function: *const ()) -> u64 {
+    function.expose_provenance() as u64
+}
+
+/// No address.
+fn nothing(code: Code) -> Code {
+    code.plain(Opcode::LdcI4_0).plain(Opcode::ConvU)
+}

@@ -1,0 +1,83 @@
+//! Each call of probed methods, with arguments and results where they are wanted.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`code`] | the code that hands a call over, and the functions that it calls |
+//! | [`calls`] | the ring of calls, and how they are written |
+//! | [`pending`] | types that calls have met, looked into while the program runs |
+
+mod calls;
+mod code;
+mod pending;
+
+use std::sync::OnceLock;
+
+use clr_profiler::FunctionId;
+use clrscope_recording::writer::MethodLanes;
+
+use crate::instruments::probes::options::Each;
+use crate::services::context::Context;
+use crate::services::values::arguments;
+use crate::services::values::plan::Plan;
+use crate::services::values::probed::{self, Handing};
+use crate::services::values::types::Types;
+
+pub(super) use calls::Calls;
+pub(super) use code::{EachSignatures, edits};
+pub(super) use pending::LookIntoTypes;
+
+/// Recording of each call. Made once, never freed.
+pub(super) struct EachCall {
+    pub(super) calls: &'static Calls,
+    /// Types of the program, where values are wanted.
+    pub(super) types: Option<&'static Types>,
+}
+
+impl EachCall {
+    /// Makes the ring, and the dictionary of types where values are wanted.
+    ///
+    /// # Errors
+    /// A sentence for the user, when a file could not be made.
+    pub(super) fn start(each: &Each, context: &Context) -> Result<Self, String> {
+        let types = match each.values {
+            None => None,
+            Some(values) => {
+                arguments::open_objects(each.depth);
+                Some(context.types(!values.types_only)?)
+            }
+        };
+        let types_only = each.values.is_some_and(|values| values.types_only);
+        Ok(Self { calls: Calls::publish(context, each.last, types_only)?, types })
+    }
+
+    /// A method whose calls are recorded under this number.
+    pub(super) fn method(&self, number: u32, lanes: MethodLanes) -> &'static WatchedMethod {
+        let (takes_values, handing, plan) = (self.types.is_some(), OnceLock::new(), OnceLock::new());
+        // The method's code has its address, and may be called for ever.
+        Box::leak(Box::new(WatchedMethod { number, lanes, calls: self.calls, takes_values, handing, plan }))
+    }
+}
+
+/// A method each call of which is recorded. Code has the address, so it is made once and never freed.
+pub(super) struct WatchedMethod {
+    number: u32,
+    lanes: MethodLanes,
+    calls: &'static Calls,
+    takes_values: bool,
+    /// What the code hands over, once it is made.
+    handing: OnceLock<Option<Handing>>,
+    /// The plan of its values, from when one of its functions is compiled. Before that there are no calls.
+    plan: OnceLock<Option<Plan>>,
+}
+
+impl WatchedMethod {
+    /// A function of the method is about to be compiled.
+    pub(super) fn compiles(&self, types: &Types, function: FunctionId) {
+        self.plan.get_or_init(|| probed::prepare(types, function, self.number));
+    }
+
+    /// What is handed over and how it is read, where both are known. For hooks.
+    fn values(&self) -> Option<(&Handing, &Plan)> {
+        Some((self.handing.get()?.as_ref()?, self.plan.get()?.as_ref()?))
+    }
+}

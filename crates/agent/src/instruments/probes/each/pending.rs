@@ -1,0 +1,64 @@
+//! Types that calls have met and nobody has looked into yet.
+//!
+//! Where the program compiles methods all the time that is done then. A program that was attached to may compile none for hours, so
+//! here a thread that the runtime knows does it.
+
+use clr_profiler::ProfilerInfo;
+use clrscope_recording::writer::Answer;
+
+use crate::services::errand::Errand;
+use crate::services::helper::Task;
+use crate::services::values::types::Types;
+
+/// Rounds of the helper thread between two looks: about half a second.
+const ROUNDS: u32 = 25;
+
+/// The helper thread's part.
+pub(in crate::instruments::probes) struct LookIntoTypes {
+    info: ProfilerInfo,
+    types: &'static Types,
+    rounds: u32,
+    errand: Option<Errand>,
+    /// Whether the last look, after the recording, was begun.
+    is_last: bool,
+}
+
+impl LookIntoTypes {
+    pub(in crate::instruments::probes) fn new(info: &ProfilerInfo, types: &'static Types) -> Self {
+        Self { info: info.clone(), types, rounds: 0, errand: None, is_last: false }
+    }
+
+    fn begin(&mut self) {
+        let types = self.types;
+        self.errand = Some(Errand::begin(&self.info, "clrscope-types", move || {
+            types.look_into_pending();
+            types.name_delegates();
+            Answer::Done
+        }));
+    }
+
+    fn is_idle(&self) -> bool {
+        self.errand.as_ref().is_none_or(|errand| errand.answer().is_some())
+    }
+}
+
+impl Task for LookIntoTypes {
+    fn slow_tick(&mut self, _now_ns: u64) {
+        self.rounds += 1;
+        if self.rounds.is_multiple_of(ROUNDS) && self.is_idle() && self.types.has_pending() {
+            self.begin();
+        }
+    }
+
+    /// Values that name classes that were met last are readable to the end.
+    fn undo(&mut self) -> bool {
+        if !self.is_idle() {
+            return false;
+        }
+        if !self.is_last {
+            self.is_last = true;
+            self.begin();
+        }
+        self.is_idle()
+    }
+}

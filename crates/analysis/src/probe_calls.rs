@@ -1,0 +1,224 @@
+//! Each call of probed methods, in the order in which they began.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{EventChunk, ProbeCallRecord, ProbedMethod, Process, Recording, Thread};
+
+use crate::flow::Captured;
+use crate::flow::dictionary::Types;
+use crate::limit::{LeftOut, Limit};
+use crate::query::{Query, QueryProblem};
+use crate::select;
+
+/// A call of a probed method.
+#[derive(Debug, Clone)]
+pub struct ProbeCall<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// The method: its name, signature and module.
+    pub method: &'a ProbedMethod,
+    /// The assembly that declares the method.
+    pub module: &'a str,
+    /// The thread; `None` where the recording does not have it.
+    pub thread: Option<&'a Thread>,
+    /// Nanoseconds since the start of the run when the call began.
+    pub time_ns: u64,
+    /// Duration of a call that ended, callees included.
+    pub duration_ns: Option<u64>,
+    /// Whether an exception ended it; `None` where it had not ended, or its end was not recorded.
+    pub failed: Option<bool>,
+    /// The object and the arguments, as they were when the call began; `None` where they were not recorded.
+    pub arguments: Option<Captured<'a>>,
+    /// What a call that returned left: result, and arguments by reference; `None` where that was not recorded.
+    pub results: Option<Captured<'a>>,
+}
+
+/// Place of a record: a chunk, and where in its bytes.
+type Place = (u32, u32);
+
+/// A call, of which the records are read when it is shown. There may be as many as the recording has room for.
+struct Found {
+    began: u64,
+    ended: Option<u64>,
+    begin: Option<Place>,
+    end: Option<Place>,
+    method: u32,
+    has_failed: bool,
+}
+
+/// A process with calls.
+struct Calls<'a> {
+    process: &'a Process,
+    types: Types,
+    methods: HashMap<u32, ProbedMethod>,
+    chunks: Vec<&'a EventChunk>,
+}
+
+/// The calls of the processes that a query selects.
+pub struct ProbeLog<'a> {
+    processes: Vec<Calls<'a>>,
+    query: Query,
+}
+
+impl<'a> ProbeLog<'a> {
+    /// Chooses what is meant.
+    ///
+    /// # Errors
+    /// When no process is meant, or each call was not recorded.
+    pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
+        query.without_metric("probes")?;
+        if query.sort.is_some() {
+            let why = "with --each its rows are in order of time";
+            return Err(QueryProblem::NotAvailable { option: "--sort", view: "probes", why });
+        }
+        let processes: Vec<_> = select::processes(recording, query)?.into_iter().filter_map(Calls::of).collect();
+        if processes.is_empty() {
+            return Err(QueryProblem::NotRecorded { view: "probes", instrument: EACH });
+        }
+        Ok(Self { processes, query: query.clone() })
+    }
+
+    /// Visits the calls, process after process in the order in which they began; gives how many the limit left out. Stops at the
+    /// first error of `visit`.
+    ///
+    /// # Errors
+    /// Errors of `visit`.
+    pub fn walk<E>(&self, mut visit: impl FnMut(&ProbeCall<'_>) -> Result<(), E>) -> Result<LeftOut, E> {
+        let mut limit = Limit::new(self.query.limit);
+        for calls in &self.processes {
+            let mut kept = Kept::default();
+            for (thread, found) in calls.in_order() {
+                let Some(method) = calls.methods.get(&found.method) else { continue };
+                let module = calls.process.modules.get(method.module as usize).map_or("", |module| &*module.name);
+                if !self.query.modules.is_empty() && !self.query.modules.iter().any(|glob| glob.matches(module)) {
+                    continue;
+                }
+                if limit.take() {
+                    kept.load(&calls.chunks, &found);
+                    visit(&calls.call(thread, &found, (method, module), &kept))?;
+                }
+            }
+        }
+        Ok(limit.left_out())
+    }
+}
+
+/// Instrument with the option that records what this shows.
+const EACH: &str = "probes:each";
+
+impl<'a> Calls<'a> {
+    /// The calls of a process; `None` where they were not recorded.
+    fn of(process: &'a Process) -> Option<Self> {
+        let chunks: Vec<_> = process.arenas(instrument::PROBE_CALLS).flat_map(|arena| &arena.chunks).collect();
+        process.arenas(instrument::PROBE_CALLS).next()?;
+        let counted = process.arenas(instrument::PROBES).flat_map(|arena| &arena.chunks);
+        let methods = counted.flat_map(|chunk| ProbedMethod::all(&chunk.bytes.load()).collect::<Vec<_>>());
+        let methods = methods.filter(|method| method.number != 0).map(|method| (method.number, method)).collect();
+        Some(Self { process, types: Types::read(process), methods, chunks })
+    }
+
+    /// The calls of all threads, each with the index of its thread.
+    fn in_order(&self) -> Vec<(u32, Found)> {
+        let mut threads: HashMap<u32, OpenCalls> = HashMap::new();
+        for (chunk, of) in (0..).zip(&self.chunks) {
+            threads.entry(of.thread).or_default().take(chunk, &of.bytes.load());
+        }
+        let mut all: Vec<_> = threads
+            .into_iter()
+            .flat_map(|(thread, calls)| calls.found.into_iter().map(move |one| (thread, one)))
+            .collect();
+        all.sort_by_key(|(thread, call)| (call.began, *thread));
+        all
+    }
+
+    fn call<'c>(
+        &'c self,
+        thread: u32,
+        found: &Found,
+        (method, module): (&'c ProbedMethod, &'c str),
+        kept: &Kept<'_>,
+    ) -> ProbeCall<'c> {
+        let clock = &self.process.ticks;
+        let [began, ended] = [Some(found.began), found.ended].map(|ticks| ticks.map(|at| clock.ns_since_start(at)));
+        let values = |place: Option<Place>| place.and_then(|place| kept.record(place)).map(|record| record.values);
+        let arguments = values(found.begin).and_then(|values| self.types.at_begin(found.method, values));
+        let returned = found.end.filter(|_| !found.has_failed);
+        ProbeCall {
+            process: self.process,
+            method,
+            module,
+            thread: self.process.threads.get(thread as usize),
+            time_ns: self.process.started_ns.saturating_add(began.unwrap_or_default()),
+            duration_ns: ended.map(|ended| ended.saturating_sub(began.unwrap_or_default())),
+            failed: found.ended.map(|_| found.has_failed),
+            arguments,
+            results: values(returned).and_then(|values| self.types.at_return(found.method, values)),
+        }
+    }
+}
+
+/// Calls of a thread while its records are gone through.
+#[derive(Default)]
+struct OpenCalls {
+    found: Vec<Found>,
+    /// Places in `found` of those that have not ended, the innermost last.
+    open: Vec<usize>,
+}
+
+impl OpenCalls {
+    fn take(&mut self, chunk: u32, bytes: &[u8]) {
+        for (at, record) in ProbeCallRecord::all_with_places(bytes) {
+            let place = Some((chunk, at as u32));
+            let (method, ended, has_failed) =
+                (record.method, Some(record.ticks), record.end.is_some_and(|end| end.has_failed));
+            let Some(end) = record.end else {
+                self.open.push(self.found.len());
+                let (began, ended, end) = (record.ticks, None, None);
+                self.found.push(Found { began, ended, begin: place, end, method, has_failed });
+                continue;
+            };
+            let is_it = |at: &usize| self.found[*at].method == method && self.found[*at].began == end.began;
+            match self.open.iter().rposition(is_it) {
+                Some(position) => {
+                    let call = &mut self.found[self.open[position]];
+                    (call.ended, call.end, call.has_failed) = (ended, place, has_failed);
+                    // Ends of calls within that found no room.
+                    self.open.truncate(position);
+                }
+                None => self.found.push(Found { began: end.began, ended, begin: None, end: place, method, has_failed }),
+            }
+        }
+    }
+}
+
+/// Bytes of chunks that were read last: calls stand one behind the other, on some threads at a time.
+#[derive(Default)]
+struct Kept<'a>(Vec<(u32, Cow<'a, [u8]>)>);
+
+/// Chunks that are kept.
+const MOST_KEPT: usize = 64;
+
+impl<'a> Kept<'a> {
+    /// Reads what the records of a call lie in.
+    fn load(&mut self, chunks: &[&'a EventChunk], call: &Found) {
+        for (chunk, _) in call.begin.into_iter().chain(call.end) {
+            match self.0.iter().position(|(kept, _)| *kept == chunk) {
+                Some(at) => self.0[at..].rotate_left(1),
+                None => {
+                    let Some(of) = chunks.get(chunk as usize) else { continue };
+                    if self.0.len() == MOST_KEPT {
+                        self.0.remove(0);
+                    }
+                    self.0.push((chunk, of.bytes.load()));
+                }
+            }
+        }
+    }
+
+    fn record(&self, (chunk, at): Place) -> Option<ProbeCallRecord<'_>> {
+        let (_, bytes) = self.0.iter().find(|(kept, _)| *kept == chunk)?;
+        ProbeCallRecord::all(bytes.get(at as usize..)?).next()
+    }
+}
