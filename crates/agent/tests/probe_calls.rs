@@ -163,7 +163,7 @@ fn counted(recording: &Recording) -> BTreeMap<String, [u64; 3]> {
     counted
 }
 
-/// What is counted of the methods, in the same form.
+/// Counters of the methods, in the form of [`counted`].
 fn counters(recording: &Recording) -> BTreeMap<String, [u64; 3]> {
     let mut counted: BTreeMap<String, [u64; 3]> = BTreeMap::new();
     for row in probes(recording, &Query::default()).expect("probes were recorded").0 {

@@ -21,7 +21,7 @@ enum LocalOperand {
     Settled,
     /// One of the [new local variables](NewLocal), by its number among these.
     New,
-    /// That of the method's result.
+    /// Local variable of the method's result.
     Result,
 }
 

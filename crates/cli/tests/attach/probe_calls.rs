@@ -28,7 +28,7 @@ fn attached(place: &TestFolder, server: &Server, instrument: &str, name: &str) -
     calls
 }
 
-/// What a call was given as its first argument.
+/// First argument of a call.
 fn first(call: &Value) -> &Value {
     &call["args"][0]
 }

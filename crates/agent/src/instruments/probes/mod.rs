@@ -83,7 +83,7 @@ impl Callbacks for Probes {
         control.set_il_map(&body.moves)
     }
 
-    /// What is needed to read the values of the method's calls is found out here: where the runtime may load types.
+    /// Finds out what is needed to read the values of the method's calls: here the runtime may load types.
     fn rejit_compilation_started(&self, function: FunctionId, _rejit: ReJitId, _is_safe_to_block: bool) {
         self.prober.compiles(function);
     }

@@ -21,7 +21,7 @@ pub(super) struct Bindings {
 }
 
 impl Bindings {
-    /// Those of the code of one function. `declared` is the type that the method stands in.
+    /// Bindings of the code of one function. `declared` is the type that the method stands in.
     pub(super) fn of_function(
         types: &Types,
         id: FunctionId,
@@ -43,7 +43,7 @@ impl Bindings {
         Self { class, is_class_shared, method_arguments, type_arguments, type_parameters, method_parameters }
     }
 
-    /// Those of a method's IL, which is that of all its instantiations: of a type argument nothing is known but that some are
+    /// Bindings of a method's IL, which is that of all its instantiations: of a type argument nothing is known but that some are
     /// classes. `id` is any of the method's functions.
     pub(super) fn of_il(
         types: &Types,

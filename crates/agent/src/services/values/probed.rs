@@ -35,7 +35,7 @@ pub(crate) enum Way {
     Place,
 }
 
-/// What a method hands over.
+/// Values that a method hands over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Handing {
     /// The parameters, `this` first where there is one.
@@ -47,7 +47,7 @@ pub(crate) struct Handing {
 }
 
 impl Handing {
-    /// What a method can hand over; nothing of one with a variable number of arguments, or whose signature can't be read.
+    /// Handing of a method; none of one with a variable number of arguments, or whose signature can't be read.
     pub(crate) fn of(metadata: &MetadataImport, method: Token, body: &Body) -> Option<Self> {
         let about = metadata.method(method).ok()?;
         let signature = signature::method(&about.signature).ok()?;
@@ -106,7 +106,7 @@ pub(crate) fn prepare(types: &Types, id: FunctionId, number: u32) -> Option<Plan
 /// The addresses that a call has handed over, and what they are of.
 pub(crate) struct HandedOver<'h> {
     pub(crate) handing: &'h Handing,
-    /// When the call begins, of the first parameters; when it ends, of those that are handed over again.
+    /// Addresses of the first parameters when the call begins; when it ends, of those that are handed over again.
     pub(crate) addresses: &'h [usize],
 }
 
@@ -217,7 +217,7 @@ fn alive_or_unknown(writer: &mut Writer<'_>, kind: Kind, at: Option<At>) {
     }
 }
 
-/// What an address refers to that may be anything.
+/// Writes the target of an address that may be anything.
 fn by_reference(writer: &mut Writer<'_>, kind: Kind, address: Option<usize>) {
     match (kind, address) {
         (Kind::Redacted, _) => writer.word(value::REDACTED),

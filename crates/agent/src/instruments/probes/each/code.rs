@@ -226,7 +226,7 @@ pub(in crate::instruments::probes) fn edits(
     edits
 }
 
-/// What the method hands over, where values are wanted.
+/// Handing of the method, where values are wanted.
 fn handing(watched: &WatchedMethod, method: &MethodToWrite<'_>) -> Option<Handing> {
     let body = watched.takes_values.then_some(method.body)?;
     Handing::of(method.metadata, method.token, body)

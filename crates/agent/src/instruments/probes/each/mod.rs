@@ -64,7 +64,7 @@ pub(super) struct WatchedMethod {
     lanes: MethodLanes,
     calls: &'static Calls,
     takes_values: bool,
-    /// What the code hands over, once it is made.
+    /// Handing of the code, once that is made.
     handing: OnceLock<Option<Handing>>,
     /// The plan of its values, from when one of its functions is compiled. Before that there are no calls.
     plan: OnceLock<Option<Plan>>,
@@ -76,7 +76,7 @@ impl WatchedMethod {
         self.plan.get_or_init(|| probed::prepare(types, function, self.number));
     }
 
-    /// What is handed over and how it is read, where both are known. For hooks.
+    /// Handing of the code and the plan by which values are read, where both are known. For hooks.
     fn values(&self) -> Option<(&Handing, &Plan)> {
         Some((self.handing.get()?.as_ref()?, self.plan.get()?.as_ref()?))
     }
