@@ -1,10 +1,11 @@
-//! The view `probes`: calls of chosen methods, and how long they took.
+//! The view `probes`: calls of chosen methods, and how long they took; how often chosen lines were reached.
 
 use std::io;
 
-use clrscope_analysis::{Conditions, ProbeRow, Sort, conditions, probes};
+use clrscope_analysis::{Conditions, ProbeRow, ProbedPlace, Sort, conditions, probes};
 use clrscope_recording::model::Recording;
 
+use super::sources::file_name;
 use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, RAW, THREADS_APART, TIMES, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
@@ -15,7 +16,7 @@ use crate::view::{Answer, View};
 /// The view `probes`.
 pub(super) static VIEW: View = View {
     name: "probes",
-    about: "Calls of chosen methods: how many, how many failed, how long they took, with percentiles",
+    about: "Calls of chosen methods: how many, how many failed, how long they took, with percentiles; how often chosen lines were reached",
     refuses: &[
         LOG_FLAGS,
         RAW,
@@ -27,7 +28,7 @@ pub(super) static VIEW: View = View {
         TIMES,
         THREADS_APART,
         (&[Flag::Thread], "calls are counted for all threads together"),
-        (&[Flag::Function], "its methods were chosen by --probe"),
+        (&[Flag::Function], "its methods were chosen by --probe and --probe-at"),
         (&[Flag::Part], "calls are counted over the whole run"),
     ],
     sorts: &[Sort::Total, Sort::Calls, Sort::Name, Sort::Module],
@@ -61,16 +62,32 @@ fn sheet<'c>() -> Sheet<'c, Probes> {
         Column::new("signature", "signature", Kind::Text, |row: &ProbeRow| Cell::text(&row.signature)),
         Column::new("module", "module", Kind::Text, |row: &ProbeRow| Cell::text(&row.module)),
         count("calls", "calls", |row| row.calls),
-        count("failed", "failed", |row| row.failed),
-        time("total_ns", "total", |row| Some(row.total_ns)),
+        Column::new("failed", "failed", Kind::Count, |row: &ProbeRow| of_calls(row, Cell::Count(row.failed))),
+        time("total_ns", "total", |row| row.place.is_none().then_some(row.total_ns)),
         time("mean_ns", "mean", ProbeRow::mean_ns),
         time("p50_ns", "50 %", |row| row.percentile_ns(50)),
         time("p90_ns", "90 %", |row| row.percentile_ns(90)),
         time("p99_ns", "99 %", |row| row.percentile_ns(99)),
         time("max_ns", "longest", |row| row.mean_ns().map(|_| row.max_ns)),
-        count("active", "active", ProbeRow::active),
+        Column::new("active", "active", Kind::Count, |row: &ProbeRow| of_calls(row, Cell::Count(row.active()))),
         Column::new("removed", "removed", Kind::Flag, |row: &ProbeRow| Cell::Flag(row.is_removed)),
+        Column::new("file", "file", Kind::Text, |row: &ProbeRow| {
+            Cell::or_null(row.place.as_ref(), |place| Cell::text(&place.file))
+        }),
+        Column::new("line", "line", Kind::Number, |row: &ProbeRow| {
+            Cell::or_null(row.place.as_ref(), |place| Cell::Number(place.line.into()).said(place_in_words(place)))
+        }),
     ])
+}
+
+/// The cell, unless the row is about a line: that has no calls that end.
+fn of_calls<'a>(row: &ProbeRow, cell: Cell<'a>) -> Cell<'a> {
+    if row.place.is_none() { cell } else { Cell::Null }
+}
+
+/// A line as it was asked for.
+fn place_in_words(place: &ProbedPlace) -> String {
+    format!("{}:{}", file_name(&place.file), place.line)
 }
 
 /// The method, and that its probes were taken away.
@@ -80,7 +97,7 @@ fn in_words(row: &ProbeRow) -> String {
 }
 
 /// Columns of text, and in which order those go that find no room.
-const TEXT: [(&str, u8); 10] = [
+const TEXT: [(&str, u8); 11] = [
     ("calls", 0),
     ("failed", 1),
     ("total_ns", 0),
@@ -90,6 +107,7 @@ const TEXT: [(&str, u8); 10] = [
     ("p99_ns", 0),
     ("max_ns", 4),
     ("active", 5),
+    ("line", 0),
     ("name", 0),
 ];
 
@@ -107,13 +125,20 @@ impl Answer for Opened<'_> {
 
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let sheet = sheet();
-        let main = sheet.main(&self.request, "rows", Style::Table, &TEXT);
+        let has_lines = self.rows.iter().any(|row| row.place.is_some());
+        let text: Vec<_> = TEXT.into_iter().filter(|(key, _)| has_lines || *key != "line").collect();
+        let main = sheet.main(&self.request, "rows", Style::Table, &text);
         let section = Section { nothing: nothing("probed method"), what: "methods", ..main };
-        let note = "Times are wall time of calls that ended, with all that these called; async methods and iterators count \
-                    each time that they go on. 'active' are calls that had not ended.";
+        let mut note =
+            "Times are wall time of calls that ended, with all that these called; async methods and iterators count \
+                    each time that they go on. 'active' are calls that had not ended."
+                .to_owned();
+        if has_lines {
+            note.push_str(" Of a line 'calls' says how often it was reached in that method.");
+        }
         renderer.section(&section, &mut |visit| {
             self.rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
-            Ok(Tail { left_out: self.left_out as u64, note: (!self.rows.is_empty()).then(|| note.to_owned()) })
+            Ok(Tail { left_out: self.left_out as u64, note: (!self.rows.is_empty()).then(|| note.clone()) })
         })
     }
 }

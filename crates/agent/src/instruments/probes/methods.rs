@@ -9,6 +9,7 @@ use clrscope_contract::request::Pattern;
 use clrscope_recording::writer::MethodLanes;
 
 use super::code::{self, Signatures};
+use super::lined::Lined;
 
 /// A method of a module.
 pub(super) type Method = (ModuleId, Token);
@@ -21,6 +22,10 @@ pub(super) struct Methods(Mutex<Table>);
 #[derive(Default)]
 pub(super) struct Table {
     pub(super) probed: HashMap<Method, Probed>,
+    /// Methods with lines that are counted, or were.
+    pub(super) lined: HashMap<Method, Lined>,
+    /// Code with all probes that methods have, or had last.
+    pub(super) bodies: HashMap<Method, Arc<WrittenBody>>,
     /// Methods that had taken in a probed one.
     inliners: HashSet<Method>,
     /// Methods that were given probes or refused them: each is looked at once.
@@ -34,8 +39,8 @@ pub(super) struct Probed {
     pub(super) name: ProbedName,
     pub(super) lanes: MethodLanes,
     pub(super) signatures: Signatures,
-    /// The method's code with the probes, once it is made.
-    pub(super) body: Option<Arc<WrittenBody>>,
+    /// Whether the method's code with the probes is made.
+    pub(super) is_ready: bool,
     pub(super) standing: Standing,
 }
 
@@ -85,7 +90,7 @@ impl Methods {
     pub(super) fn put_back(&self, pattern: &Pattern) -> Vec<Method> {
         let mut table = self.lock();
         let is_over = table.is_over;
-        let is_without = |probed: &Probed| !is_over && probed.body.is_some() && probed.standing != Standing::Probed;
+        let is_without = |probed: &Probed| !is_over && probed.is_ready && probed.standing != Standing::Probed;
         let without = table.probed.iter_mut().filter(|(_, probed)| is_without(probed) && probed.name.is_meant(pattern));
         let put_back = |(method, probed): (&Method, &mut Probed)| {
             probed.standing = Standing::Probed;
@@ -110,11 +115,13 @@ impl Methods {
     /// All methods that were compiled anew, where none has probes any more: they are to be as they were.
     pub(super) fn all_unless_probed(&self) -> Option<Vec<Method>> {
         let mut table = self.lock();
-        if table.probed.values().any(|probed| probed.standing == Standing::Probed) {
+        let is_any_counted = table.lined.values().any(Lined::is_any_counted);
+        if is_any_counted || table.probed.values().any(|probed| probed.standing == Standing::Probed) {
             return None;
         }
         let changed = table.changed();
         table.probed.values_mut().for_each(|probed| probed.standing = Standing::Reverted);
+        table.lined.values_mut().for_each(Lined::revert);
         table.inliners.clear();
         Some(changed)
     }
@@ -130,6 +137,8 @@ impl Methods {
     pub(super) fn module_goes(&self, module: ModuleId) {
         let mut table = self.lock();
         table.probed.retain(|method, _| method.0 != module);
+        table.lined.retain(|method, _| method.0 != module);
+        table.bodies.retain(|method, _| method.0 != module);
         table.inliners.retain(|method| method.0 != module);
         table.claimed.retain(|method| method.0 != module);
     }
@@ -137,12 +146,30 @@ impl Methods {
     /// The code with probes of a method that is compiled anew. What has none is noted as one that had taken in another.
     pub(super) fn body_of(&self, method: Method) -> Option<Arc<WrittenBody>> {
         let mut table = self.lock();
-        let probed = table.probed.get(&method).filter(|probed| probed.standing == Standing::Probed);
-        let body = probed.and_then(|probed| probed.body.clone());
+        let body = table.has_probes(method).then(|| table.bodies.get(&method).cloned()).flatten();
         if body.is_none() {
             table.inliners.insert(method);
         }
         body
+    }
+
+    /// Notes the code with all probes of a method; `None` where it has none.
+    pub(super) fn set_body(&self, method: Method, body: Option<WrittenBody>) {
+        let mut table = self.lock();
+        match body {
+            Some(body) => _ = table.bodies.insert(method, Arc::new(body)),
+            None => _ = table.bodies.remove(&method),
+        }
+    }
+
+    /// Notes that the code with probes of methods whose calls are counted is made.
+    pub(super) fn are_ready(&self, methods: &[Method]) {
+        let mut table = self.lock();
+        for method in methods {
+            if let Some(probed) = table.probed.get_mut(method) {
+                probed.is_ready = true;
+            }
+        }
     }
 
     /// The recording is over: all methods that were compiled anew.
@@ -167,16 +194,33 @@ impl Table {
     /// The methods that were compiled anew.
     fn changed(&self) -> Vec<Method> {
         let probed = self.probed.iter().filter(|(_, probed)| probed.standing != Standing::Reverted).map(|(method, _)| method);
-        let inliners = self.inliners.iter().filter(|method| !self.probed.contains_key(*method));
-        probed.chain(inliners).copied().collect()
+        let lined = self.lined.iter().filter(|(_, lined)| lined.is_changed()).map(|(method, _)| method);
+        let all: HashSet<&Method> = probed.chain(lined).chain(&self.inliners).collect();
+        all.into_iter().copied().collect()
+    }
+
+    /// Whether a method's calls or any of its lines are counted.
+    fn has_probes(&self, method: Method) -> bool {
+        self.probed.get(&method).is_some_and(|probed| probed.standing == Standing::Probed)
+            || self.lined.get(&method).is_some_and(Lined::is_any_counted)
+    }
+
+    /// Whether the recording is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
     }
 }
 
 impl BodyWriter for Methods {
     fn edits(&self, method: &MethodToWrite<'_>) -> clr_profiler::Result<Edits> {
         let table = self.lock();
-        let probed = table.probed.get(&(method.module, method.token));
-        Ok(probed.map_or_else(Edits::new, |probed| code::edits(probed.lanes, probed.signatures)))
+        let method = (method.module, method.token);
+        let probed = table.probed.get(&method).filter(|probed| probed.standing == Standing::Probed);
+        let mut edits = probed.map_or_else(Edits::new, |probed| code::edits(probed.lanes, probed.signatures));
+        if let Some(lined) = table.lined.get(&method) {
+            edits.merge(lined.edits());
+        }
+        Ok(edits)
     }
 }
 
@@ -215,11 +259,12 @@ mod tests {
             let record = ProbedMethod { token: 1 + at as u32, name: name.to_owned(), ..ProbedMethod::default() };
             let lanes = chunk.append_probed(&record, 1, 1).expect("room");
             let signatures = Signatures { enter: Token::new(1), leave: Token::new(2) };
-            let body = Some(Arc::new(WrittenBody::default()));
             let signature = format!("{}()", name.replace("::", "."));
             let name = ProbedName { assembly: "Shop".into(), name: name.to_owned(), signature };
-            let probed = Probed { name, lanes, signatures, body, standing: Standing::Probed };
-            methods.lock().probed.insert((module, Token::new(0x0600_0001 + at as u32)), probed);
+            let probed = Probed { name, lanes, signatures, is_ready: true, standing: Standing::Probed };
+            let method = (module, Token::new(0x0600_0001 + at as u32));
+            methods.lock().probed.insert(method, probed);
+            methods.lock().bodies.insert(method, Arc::new(WrittenBody::default()));
         }
         let tokens = |mut found: Vec<Method>| {
             found.sort();

@@ -1,4 +1,5 @@
-//! `probes`: how often chosen methods are called, how long that takes, and how often an exception ends it.
+//! `probes`: how often chosen methods are called, how long that takes, and how often an exception ends it; and how often chosen lines
+//! are reached.
 //!
 //! When a module is loaded, the runtime is asked to compile the chosen methods anew (ReJIT), wherever they are called from:
 //! precompiled code stays in use for all others, and what had taken a chosen method in is compiled again without it. The methods'
@@ -9,6 +10,11 @@
 //! |---|---|
 //! | [`code`] | the code that is put into methods, and the functions that it calls |
 //! | [`prober`] | which methods are chosen, and how they get probes and lose them |
+//! | [`lines`] | which lines are counted, and how their methods get counters and lose them |
+//! | [`line_search`] | where lines are in the methods of an assembly, by its PDB |
+//! | [`line_code`] | the code that counts a line |
+//! | [`lined`] | which lines of which methods are counted |
+//! | [`line_store`] | room for the counters of lines in the recording |
 //! | [`commands`] | commands from outside to give more methods probes, or to take them away |
 //! | [`methods`] | which methods have probes, and which others were compiled anew because of them |
 //! | [`undo`] | the methods' own code comes back when the recording is over |
@@ -16,6 +22,11 @@
 
 mod code;
 mod commands;
+mod line_code;
+mod line_search;
+mod line_store;
+mod lined;
+mod lines;
 mod methods;
 mod options;
 mod prober;
@@ -60,7 +71,8 @@ impl Callbacks for Probes {
         // A method that had taken in a probed one is compiled anew as it is.
         let Some(body) = self.0.methods.body_of((module, method)) else { return Ok(()) };
         // SAFETY: the body is the method's own with calls of functions as their signatures say, at its beginning and at its
-        // ends, which use a local variable of their own and leave the stack as it was.
+        // ends, and with additions to memory that is mapped for ever, at places of lines. Both use local variables of their own and
+        // leave the stack as it was.
         unsafe { control.set_il_function_body(&body.bytes)? };
         control.set_il_map(&body.moves)
     }
@@ -98,15 +110,19 @@ impl Instrument for Probes {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        vec![self.0.store.task(), Box::new(Commands::new(&self.0)), Box::new(Undo::new(&self.0.info, &self.0.methods))]
+        let stores = [self.0.store.task(), self.0.lines.store.task()];
+        let others: [Box<dyn Task>; 2] = [Box::new(Commands::new(&self.0)), Box::new(Undo::new(&self.0.info, &self.0.methods))];
+        stores.into_iter().chain(others).collect()
     }
 
     fn outlive_recording(&self) {
         self.0.store.outlive_recording();
+        self.0.lines.store.outlive_recording();
         self.0.methods.forget();
     }
 
     fn detach_in_child(&self) {
         self.0.store.detach_in_child();
+        self.0.lines.store.detach_in_child();
     }
 }
