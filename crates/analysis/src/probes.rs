@@ -42,8 +42,8 @@ pub struct ProbedPlace {
     pub line: u32,
 }
 
-/// What makes probes of several processes one row: name, signature, assembly and line.
-type Key = (String, String, String, Option<ProbedPlace>);
+/// Key under which probes of several processes are one row: name, signature, assembly and line.
+pub(crate) type Key = (String, String, String, Option<ProbedPlace>);
 
 impl ProbeRow {
     /// Calls that ended, by a return or by an exception.
@@ -81,12 +81,17 @@ impl ProbeRow {
         found.map(|(ns, _)| (*ns).min(self.max_ns))
     }
 
-    fn add_line(&mut self, line: &ProbedLine) {
+    /// Key of the row among those of a recording.
+    pub(crate) fn key(&self) -> Key {
+        (self.name.clone(), self.signature.clone(), self.module.clone(), self.place.clone())
+    }
+
+    pub(crate) fn add_line(&mut self, line: &ProbedLine) {
         self.is_removed &= line.is_removed;
         self.calls = self.calls.saturating_add(line.hits);
     }
 
-    fn add(&mut self, process: &Process, method: &ProbedMethod) {
+    pub(crate) fn add(&mut self, process: &Process, method: &ProbedMethod) {
         let ns = |ticks: f64| (ticks * process.ticks.ns_per_tick) as u64;
         self.is_removed &= method.is_removed;
         self.calls = self.calls.saturating_add(method.calls);
@@ -111,7 +116,7 @@ pub fn probes(recording: &Recording, query: &Query) -> Result<(Vec<ProbeRow>, us
     let mut is_recorded = false;
     for process in select::processes(recording, query)? {
         is_recorded |= process.arenas(instrument::PROBES).next().is_some();
-        let module = |index: u32| process.modules.get(index as usize).map_or("", |module| module.name.as_str());
+        let module = |index: u32| module_name(process, index);
         let is_meant = |module: &str| query.modules.is_empty() || query.modules.iter().any(|glob| glob.matches(module));
         for chunk in process.arenas(instrument::PROBES).flat_map(|arena| &arena.chunks) {
             for method in ProbedMethod::all(&chunk.bytes.load()).filter(|method| is_meant(module(method.module))) {
@@ -135,6 +140,11 @@ pub fn probes(recording: &Recording, query: &Query) -> Result<(Vec<ProbeRow>, us
     order(&mut rows, query.sort);
     let left_out = query.cut(&mut rows);
     Ok((rows, left_out))
+}
+
+/// Name of the assembly with an index.
+pub(crate) fn module_name(process: &Process, index: u32) -> &str {
+    process.modules.get(index as usize).map_or("", |module| module.name.as_str())
 }
 
 /// A row to which nothing was added: its probes are there once those of one process are.

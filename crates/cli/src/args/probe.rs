@@ -18,6 +18,7 @@ Examples:
   clrscope probe 4711 remove Shop.Cart::Clear        and these no more
   clrscope probe 4711 add --at Cart.cs:42            how often this line is reached
   clrscope probe 4711 list --format json
+  clrscope probe 4711 list --watch                   each second, with that second's times
 
 Several may add and remove probes of one process at a time: the last word about a method counts, for
 modules that are loaded later as well. What was counted stays in the recording. All probes go when
@@ -46,6 +47,10 @@ pub(super) struct Probe {
     /// Text for people, or one JSON document, of list
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<TextOrJson>,
+
+    /// Show the list each second, with times of the last second's calls, until Ctrl-C or the end of the recording
+    #[arg(long, conflicts_with = "format")]
+    watch: bool,
 }
 
 /// The commands.
@@ -82,7 +87,12 @@ impl Probe {
             let what = format!("'probe PID {name}' takes no --format");
             return Err(Failure::usage(what, "the formats are of the list", "leave --format out"));
         }
+        if !is_list && self.watch {
+            let what = format!("'probe PID {name}' takes no --watch");
+            return Err(Failure::usage(what, "the list is what can be watched", "leave --watch out"));
+        }
         let wish = match self.command {
+            CommandName::List if self.watch => Wish::Watch,
             CommandName::List => Wish::List { json: self.format == Some(TextOrJson::Json) },
             CommandName::Add => changes(patterns, Command::Probe, lines, Command::ProbeLine),
             CommandName::Remove => changes(patterns, Command::Unprobe, lines, Command::UnprobeLine),

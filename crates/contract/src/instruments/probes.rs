@@ -5,15 +5,15 @@ use super::spec::{Attach, Conflict, Spec, With};
 /// The specification.
 pub const SPEC: &Spec = &Spec {
     name: "probes",
-    about: "calls of chosen methods: how many, how many failed, and how long they took, with percentiles",
+    about: "calls of chosen methods: how many, how many failed, and how long they took, with percentiles; how often chosen lines are reached",
     options: &[],
     rules: &[],
     conflicts: &[
         Conflict {
             option: None,
             with: With::NoProbe,
-            why: "'probes' changes the methods that are named, and none is",
-            hint: "name some: --probe 'Shop.Cart::*'",
+            why: "'probes' changes the methods that are named, or have a line that is, and none is",
+            hint: "name some: --probe 'Shop.Cart::*' or --probe-at Cart.cs:42",
         },
         Conflict {
             option: None,

@@ -1,5 +1,6 @@
 //! The view `probes`: calls of chosen methods, and how long they took; how often chosen lines were reached.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use clrscope_analysis::{Conditions, ProbeRow, ProbedPlace, Sort, conditions, probes};
@@ -126,19 +127,61 @@ impl Answer for Opened<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let sheet = sheet();
         let has_lines = self.rows.iter().any(|row| row.place.is_some());
-        let text: Vec<_> = TEXT.into_iter().filter(|(key, _)| has_lines || *key != "line").collect();
+        let has_methods = !self.rows.iter().all(|row| row.place.is_some()) || self.rows.is_empty();
+        let is_shown = |key| match key {
+            "line" => has_lines,
+            "calls" | "name" => true,
+            _ => has_methods,
+        };
+        let text: Vec<_> = TEXT.into_iter().filter(|(key, _)| is_shown(*key)).collect();
         let main = sheet.main(&self.request, "rows", Style::Table, &text);
         let section = Section { nothing: nothing("probed method"), what: "methods", ..main };
-        let mut note =
-            "Times are wall time of calls that ended, with all that these called; async methods and iterators count \
-                    each time that they go on. 'active' are calls that had not ended."
-                .to_owned();
-        if has_lines {
-            note.push_str(" Of a line 'calls' says how often it was reached in that method.");
-        }
+        let note = note(&self.rows);
         renderer.section(&section, &mut |visit| {
             self.rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
-            Ok(Tail { left_out: self.left_out as u64, note: (!self.rows.is_empty()).then(|| note.clone()) })
+            Ok(Tail { left_out: self.left_out as u64, note: note.clone() })
         })
+    }
+}
+
+/// Words below the rows; none where there are none.
+fn note(rows: &[ProbeRow]) -> Option<String> {
+    const TIMES: &str = "Times are wall time of calls that ended, with all that these called; async methods and iterators count \
+                         each time that they go on. 'active' are calls that had not ended.";
+    const LINES: &str = "Of a line 'calls' says how often it was reached in that method.";
+    let mut words = Vec::new();
+    if rows.iter().any(|row| row.place.is_none()) {
+        words.push(TIMES.to_owned());
+    }
+    let mut files: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for place in rows.iter().filter_map(|row| row.place.as_ref()) {
+        files.entry(place_in_words(place)).or_default().insert(&place.file);
+    }
+    if !files.is_empty() {
+        words.push(LINES.to_owned());
+    }
+    for (line, files) in files.iter().filter(|(_, files)| files.len() > 1) {
+        let files: Vec<&str> = files.iter().copied().collect();
+        words.push(format!("{line} is in {} files: {}.", files.len(), files.join(", ")));
+    }
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_name_are_told_apart() {
+        let row = |file: &str| {
+            let mut row = ProbeRow::default();
+            row.place = Some(ProbedPlace { file: file.to_owned(), line: 42 });
+            row
+        };
+        let said = |rows: &[ProbeRow]| note(rows).unwrap_or_default();
+        assert!(!said(&[row("/a/Cart.cs"), row("/a/Cart.cs")]).contains("files:"));
+        let both = said(&[row("/a/Cart.cs"), row("/b/Cart.cs")]);
+        assert!(both.ends_with(" Cart.cs:42 is in 2 files: /a/Cart.cs, /b/Cart.cs."), "{both}");
+        assert!(!said(&[ProbeRow::default()]).contains("reached") && note(&[]).is_none());
     }
 }

@@ -6,10 +6,10 @@
 
 use std::sync::atomic::AtomicU64;
 
+use clr_profiler::Token;
 use clr_profiler::il::{Code, Edits, Label, Opcode};
 use clrscope_recording::writer::LineLanes;
 
-use super::lined::PlacedLine;
 use crate::hooks::is_stopped;
 
 /// `native unsigned int`, as signatures have it.
@@ -19,6 +19,19 @@ pub(super) const COUNTER: &[u8] = &[0, 1, UINT, UINT];
 
 /// Number to which is added what nobody counts.
 static NOWHERE: AtomicU64 = AtomicU64::new(0);
+
+/// A line in a method.
+pub(super) struct PlacedLine {
+    /// Path of the source file.
+    pub(super) file: String,
+    pub(super) line: u32,
+    /// Offsets of the instructions that the place begins with, in the method's own code.
+    pub(super) offsets: Vec<u32>,
+    pub(super) lanes: LineLanes,
+    /// Token of [`COUNTER`] in the method's module.
+    pub(super) signature: Token,
+    pub(super) is_counted: bool,
+}
 
 /// A method with counted places is called; which counter of the lanes is the thread's. Called as functions of `code` are.
 unsafe extern "C" fn counter(lanes: *mut u8) -> *mut u8 {

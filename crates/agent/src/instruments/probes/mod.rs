@@ -10,10 +10,11 @@
 //! |---|---|
 //! | [`code`] | the code that is put into methods, and the functions that it calls |
 //! | [`prober`] | which methods are chosen, and how they get probes and lose them |
-//! | [`lines`] | which lines are counted, and how their methods get counters and lose them |
+//! | [`line_prober`] | how lines get counters and lose them |
+//! | [`lines`] | which lines are wanted |
 //! | [`line_search`] | where lines are in the methods of an assembly, by its PDB |
 //! | [`line_code`] | the code that counts a line |
-//! | [`lined`] | which lines of which methods are counted |
+//! | [`lined`], [`line_table`] | which lines of which methods are counted |
 //! | [`line_store`] | room for the counters of lines in the recording |
 //! | [`commands`] | commands from outside to give more methods probes, or to take them away |
 //! | [`methods`] | which methods have probes, and which others were compiled anew because of them |
@@ -23,8 +24,10 @@
 mod code;
 mod commands;
 mod line_code;
+mod line_prober;
 mod line_search;
 mod line_store;
+mod line_table;
 mod lined;
 mod lines;
 mod methods;
