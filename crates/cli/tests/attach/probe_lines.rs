@@ -135,7 +135,7 @@ fn lines_without_code_and_files_that_are_none_are_refused_with_what_is_near() {
     server.end();
 }
 
-/// What nobody watches at a terminal comes once a second all the same, and ends with the recording.
+/// Rows come once a second in pipes too, and end with the recording.
 #[test]
 fn the_watched_list_goes_on_until_the_recording_is_over() {
     let (place, server) = (TestFolder::new(), Server::start(some_runtime()));

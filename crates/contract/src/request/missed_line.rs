@@ -75,7 +75,7 @@ impl MissedLine {
         }
     }
 
-    /// What could be done instead, where that is known.
+    /// Cure: what could be meant instead, where that is known.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let lines: Vec<String> = self.of(|hint| match hint {

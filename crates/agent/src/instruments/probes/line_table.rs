@@ -70,7 +70,7 @@ impl Methods {
         table.lined.values().filter(|lined| lined.places.iter().any(is_meant)).count() as u32
     }
 
-    /// Those of some methods that have places which are counted, or were.
+    /// Methods among some that have places which are counted, or were.
     pub(super) fn lined_of(&self, methods: &[Method]) -> Vec<Method> {
         let table = self.lock();
         methods.iter().filter(|method| table.lined.contains_key(*method)).copied().collect()
