@@ -307,6 +307,7 @@ fn start_instruments(
         helper: helper.clone(),
         redact: Arc::new(Redaction::new(&request.redact, writer)),
         probes: ProbePatterns::new(&request.probes, writer),
+        probe_lines: request.probe_lines.clone(),
         stacks: SharedStackTable::default(),
         types: SharedTypes::default(),
         code: SharedCodeFeed::default(),

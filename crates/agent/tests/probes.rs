@@ -5,8 +5,8 @@ mod support;
 use std::collections::BTreeMap;
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{LossReason, ProbedMethod, Process};
-use clrscope_testkit::{Expectations, Runtime, each_runtime, fixture, run};
+use clrscope_recording::model::{LossReason, ProbedLine, ProbedMethod, Process};
+use clrscope_testkit::{Expectations, Runtime, each_runtime, fixture, run, workspace_root};
 use support::{Run, assert_unchanged, record};
 
 /// All methods of a process that have probes.
@@ -91,5 +91,69 @@ fn programs_with_probes_in_all_their_methods_do_what_they_did() {
             assert!(not_changed.is_none_or(is_named), "{place}: {refused:#?}");
             assert_eq!(not_changed.is_none(), refused.is_empty(), "{place}: {refused:#?}");
         }
+    });
+}
+
+/// Lines of a process that are counted.
+fn lines(process: &Process) -> Vec<ProbedLine> {
+    let chunks = process.arenas(instrument::PROBE_LINES).flat_map(|arena| &arena.chunks);
+    chunks.flat_map(|chunk| ProbedLine::all(&chunk.bytes.load()).collect::<Vec<_>>()).collect()
+}
+
+/// Source of a fixture.
+fn source(name: &str) -> String {
+    let path = workspace_root().join(format!("dotnet/fixtures/{name}/{name}.cs"));
+    std::fs::read_to_string(path).expect("the source")
+}
+
+/// Numbers of the lines that end with what a closure finds in them.
+fn numbered<T>(source: &str, of: impl Fn(&str) -> Option<T>) -> Vec<(u32, T)> {
+    (1..).zip(source.lines()).filter_map(|(number, line)| Some((number, of(line)?))).collect()
+}
+
+/// Every line of the fixture that says how often it runs, alone and in methods whose calls are counted as well: constructors, iterators,
+/// async methods, filters, loops that are compiled anew while they run.
+#[test]
+fn lines_are_counted_as_often_as_they_run_beside_calls_of_their_methods() {
+    let said =
+        numbered(&source("Counted"), |line| line.strip_suffix(" hits")?.rsplit_once("// ")?.1.parse::<u64>().ok());
+    let request: String = said.iter().map(|(line, _)| format!(";probe-at=Counted/Counted.cs:{line}")).collect();
+    each_runtime(|runtime| {
+        let bare = run(runtime.command(&fixture("Counted"))).expect_success();
+        for beside in ["", ";probe=[Counted]*"] {
+            let place = format!("{}{beside}", runtime.version);
+            let Run { finished, recording, .. } = record(runtime, "Counted", &format!("probes{request}{beside}"));
+            assert_unchanged(&finished, &bare, &place);
+            let process = &recording.processes[0];
+            assert!(process.losses.is_empty() && recording.problems.is_empty(), "{place}: {:?}", process.losses);
+            let mut seen: BTreeMap<u32, u64> = BTreeMap::new();
+            lines(process).iter().for_each(|line| *seen.entry(line.line).or_default() += line.hits);
+            assert_eq!(seen, said.iter().copied().collect(), "{place}");
+            let methods = methods(process);
+            let counted = calls(&methods).get("Counted.Program::Small").copied();
+            assert_eq!(counted, (!beside.is_empty()).then_some(800_000), "{place}");
+        }
+    });
+}
+
+/// Eight threads in loops around one line, two hundred that come and go at another: no hit is lost.
+#[test]
+fn threads_that_reach_a_line_at_the_same_time_lose_no_hit() {
+    let source = source("Threads");
+    let line = |text: &str| {
+        let found = numbered(&source, |line| line.trim_end().ends_with(text).then_some(()));
+        let [(line, ())] = found.as_slice() else { panic!("{text}: {found:?}") };
+        *line
+    };
+    let [called, short] =
+        [line(" Work(i, ref count, ref innerCount);"), line("=> Interlocked.Increment(ref shortLived);")];
+    each_runtime(|runtime| {
+        let request = format!("probes;probe-at=Threads.cs:{called};probe-at=Threads.cs:{short}");
+        let Run { finished, recording, .. } = record(runtime, "Threads", &request);
+        let calls = Expectations::parse(&finished.stdout_text()).calls;
+        let lines = lines(&recording.processes[0]);
+        let hits: BTreeMap<u32, u64> = lines.iter().map(|line| (line.line, line.hits)).collect();
+        let said = [(called, calls["Threads.Program::Work"]), (short, calls["Threads.Program::Short"])];
+        assert_eq!(hits, BTreeMap::from(said), "{}: {lines:?}", runtime.version);
     });
 }

@@ -2,11 +2,14 @@
 
 use std::fmt;
 
-use clrscope_contract::request::{Glob, Pattern};
+use clrscope_contract::request::{Glob, LineHint, MissedLine, Pattern};
 use clrscope_recording::model::{Process, Recording};
 
 /// The option of probes, as on the command line.
 const PROBE: &str = "--probe";
+
+/// The option of lines, as on the command line.
+const PROBE_AT: &str = "--probe-at";
 
 /// A pattern that matched nothing in any process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub struct UnmatchedPattern {
     pub pattern: String,
     /// The names of functions that are most like it, the nearest first.
     pub nearest: Vec<String>,
+    /// Line without code, where that was given.
+    pub line: Option<MissedLine>,
 }
 
 impl UnmatchedPattern {
@@ -24,13 +29,16 @@ impl UnmatchedPattern {
     /// for is known when they run.
     #[must_use]
     pub fn is_probe(&self) -> bool {
-        self.option == PROBE
+        self.option == PROBE || self.option == PROBE_AT
     }
 }
 
 impl fmt::Display for UnmatchedPattern {
     /// `--include '[App]*' matched nothing`, in words that say what it could have matched.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(missed) = &self.line {
+            return write!(f, "{} '{}': {missed}", self.option, self.pattern);
+        }
         let what = match self.option {
             "--redact" => "no argument or field that was recorded",
             PROBE => "no method of an assembly that was loaded",
@@ -56,14 +64,16 @@ pub fn unmatched_patterns(recording: &Recording) -> Vec<UnmatchedPattern> {
     let all = include.iter().map(|pattern| ("--include", pattern.as_str().to_owned()));
     let all = all.chain(exclude.iter().map(|pattern| ("--exclude", pattern.as_str().to_owned())));
     let all = all.chain(request.probes.iter().map(|pattern| (PROBE, pattern.as_str().to_owned())));
+    let all = all.chain(request.probe_lines.iter().map(|line| (PROBE_AT, line.to_string())));
     let all = all.chain(names.map(|name| ("--redact", name)));
     let has_matched = |(option, pattern): &(&'static str, String)| {
         let word = word(option, pattern);
         recorded.iter().any(|process| process.matched_patterns.contains(&word))
     };
     let unmatched = |(option, pattern): (&'static str, String)| {
-        let nearest = nearest(&recorded, option, &pattern);
-        UnmatchedPattern { option, pattern, nearest }
+        let line = (option == PROBE_AT).then(|| missed(&recorded, &pattern));
+        let nearest = if line.is_none() { nearest(&recorded, option, &pattern) } else { Vec::new() };
+        UnmatchedPattern { option, pattern, nearest, line }
     };
     all.filter(|one| !has_matched(one)).map(unmatched).collect()
 }
@@ -72,6 +82,19 @@ pub fn unmatched_patterns(recording: &Recording) -> Vec<UnmatchedPattern> {
 #[must_use]
 pub fn methods_like(recording: &Recording, pattern: &str) -> Vec<String> {
     nearest(&recording.processes.iter().collect::<Vec<_>>(), PROBE, pattern)
+}
+
+/// A line that was given while the recording went on and has no code, with what could have been meant.
+#[must_use]
+pub fn missed_line(recording: &Recording, line: &str) -> MissedLine {
+    missed(&recording.processes.iter().collect::<Vec<_>>(), line)
+}
+
+/// The line with the hints that the processes have noted.
+fn missed(processes: &[&Process], line: &str) -> MissedLine {
+    let word = word(PROBE_AT, line);
+    let noted = processes.iter().flat_map(|process| &process.near_names).filter(|noted| noted.pattern == word);
+    MissedLine::new(line, noted.filter_map(|noted| LineHint::parse(&noted.name)))
 }
 
 /// Pattern as processes note it.
@@ -94,6 +117,23 @@ mod tests {
     use clrscope_recording::model::{NearName, Run};
 
     use super::*;
+
+    #[test]
+    fn lines_without_code_are_named_with_those_near_them() {
+        let run = Run { filled: "probes;probe-at=Cart.cs:43;probe-at=Cart.cs:42".into(), ..Run::default() };
+        let near = |name: &str| NearName { pattern: "probe-at=Cart.cs:43".into(), name: name.into() };
+        let process = Process {
+            matched_patterns: ["probe-at=Cart.cs:42".to_owned()].into(),
+            near_names: vec![near("file /src/Card.cs"), near("line 42"), near("line 45"), near("of a later version")],
+            ..Process::default()
+        };
+        let recording = Recording { run, processes: vec![process], ..Recording::default() };
+        let found = unmatched_patterns(&recording);
+        let [one] = found.as_slice() else { panic!("{found:?}") };
+        assert!(one.is_probe());
+        assert_eq!(one.to_string(), "--probe-at 'Cart.cs:43': Cart.cs has no code at line 43; nearest: 42, 45");
+        assert_eq!(missed_line(&recording, "Cart.cs:43").hint().as_deref(), Some("nearest: 42, 45"));
+    }
 
     #[test]
     fn what_matched_in_no_process_is_named() {

@@ -1,14 +1,14 @@
-//! Probed methods: calls, failures and times, over the processes of a recording.
+//! Probed methods and lines: calls, failures and times, and how often lines were reached, over the processes of a recording.
 
 use std::collections::BTreeMap;
 
 use clrscope_recording::layout::{instrument, probes as layout};
-use clrscope_recording::model::{ProbedMethod, Process, Recording};
+use clrscope_recording::model::{ProbedLine, ProbedMethod, Process, Recording};
 
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select;
 
-/// A probed method, its instantiations and all processes together.
+/// A probed method, or a line in a method, its instantiations and all processes together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProbeRow {
     /// Name, as functions have it.
@@ -19,7 +19,9 @@ pub struct ProbeRow {
     pub module: String,
     /// Whether its probes were taken away while the recording went on, in all processes.
     pub is_removed: bool,
-    /// Calls that began.
+    /// The line, where not the method's calls are counted; then nothing is known but how often it was reached.
+    pub place: Option<ProbedPlace>,
+    /// Calls that began, or how often the line was reached.
     pub calls: u64,
     /// Calls that an exception ended.
     pub failed: u64,
@@ -30,6 +32,18 @@ pub struct ProbeRow {
     /// Calls that ended, by how many nanoseconds they took.
     durations: BTreeMap<u64, u64>,
 }
+
+/// A line of the source.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ProbedPlace {
+    /// Path of the file, as the compiler was given it.
+    pub file: String,
+    /// Number of the line, from 1.
+    pub line: u32,
+}
+
+/// Key under which probes of several processes are one row: name, signature, assembly and line.
+pub(crate) type Key = (String, String, String, Option<ProbedPlace>);
 
 impl ProbeRow {
     /// Calls that ended, by a return or by an exception.
@@ -67,7 +81,17 @@ impl ProbeRow {
         found.map(|(ns, _)| (*ns).min(self.max_ns))
     }
 
-    fn add(&mut self, process: &Process, method: &ProbedMethod) {
+    /// Key of the row among those of a recording.
+    pub(crate) fn key(&self) -> Key {
+        (self.name.clone(), self.signature.clone(), self.module.clone(), self.place.clone())
+    }
+
+    pub(crate) fn add_line(&mut self, line: &ProbedLine) {
+        self.is_removed &= line.is_removed;
+        self.calls = self.calls.saturating_add(line.hits);
+    }
+
+    pub(crate) fn add(&mut self, process: &Process, method: &ProbedMethod) {
         let ns = |ticks: f64| (ticks * process.ticks.ns_per_tick) as u64;
         self.is_removed &= method.is_removed;
         self.calls = self.calls.saturating_add(method.calls);
@@ -82,36 +106,50 @@ impl ProbeRow {
     }
 }
 
-/// The probed methods of the processes that a query selects, those with most time first, and how many rows the limit left out.
+/// The probed methods and lines of the processes that a query selects, those with most time first, and how many rows the limit left out.
 ///
 /// # Errors
 /// When no process is meant, or `probes` was not recorded.
 pub fn probes(recording: &Recording, query: &Query) -> Result<(Vec<ProbeRow>, usize), QueryProblem> {
     query.without_metric("probes")?;
-    let mut rows: BTreeMap<(String, String, String), ProbeRow> = BTreeMap::new();
+    let mut rows: BTreeMap<Key, ProbeRow> = BTreeMap::new();
     let mut is_recorded = false;
     for process in select::processes(recording, query)? {
         is_recorded |= process.arenas(instrument::PROBES).next().is_some();
+        let module = |index: u32| module_name(process, index);
+        let is_meant = |module: &str| query.modules.is_empty() || query.modules.iter().any(|glob| glob.matches(module));
         for chunk in process.arenas(instrument::PROBES).flat_map(|arena| &arena.chunks) {
-            for method in ProbedMethod::all(&chunk.bytes.load()) {
-                let module = process.modules.get(method.module as usize).map_or("", |module| module.name.as_str());
-                if !query.modules.is_empty() && !query.modules.iter().any(|glob| glob.matches(module)) {
-                    continue;
-                }
-                let key = (method.name.clone(), method.signature.clone(), module.to_owned());
-                let unseen = || ProbeRow { is_removed: true, ..ProbeRow::default() };
+            for method in ProbedMethod::all(&chunk.bytes.load()).filter(|method| is_meant(module(method.module))) {
+                let key = (method.name.clone(), method.signature.clone(), module(method.module).to_owned(), None);
                 rows.entry(key).or_insert_with(unseen).add(process, &method);
+            }
+        }
+        for chunk in process.arenas(instrument::PROBE_LINES).flat_map(|arena| &arena.chunks) {
+            for line in ProbedLine::all(&chunk.bytes.load()).filter(|line| is_meant(module(line.module))) {
+                let place = ProbedPlace { file: line.file.clone(), line: line.line };
+                let key = (line.name.clone(), line.signature.clone(), module(line.module).to_owned(), Some(place));
+                rows.entry(key).or_insert_with(unseen).add_line(&line);
             }
         }
     }
     if !is_recorded {
         return Err(QueryProblem::NotRecorded { view: "probes", instrument: instrument::PROBES });
     }
-    let named = |((name, signature, module), row)| ProbeRow { name, signature, module, ..row };
+    let named = |((name, signature, module, place), row)| ProbeRow { name, signature, module, place, ..row };
     let mut rows: Vec<ProbeRow> = rows.into_iter().map(named).collect();
     order(&mut rows, query.sort);
     let left_out = query.cut(&mut rows);
     Ok((rows, left_out))
+}
+
+/// Name of the assembly with an index.
+pub(crate) fn module_name(process: &Process, index: u32) -> &str {
+    process.modules.get(index as usize).map_or("", |module| module.name.as_str())
+}
+
+/// A row to which nothing was added: its probes are there once those of one process are.
+fn unseen() -> ProbeRow {
+    ProbeRow { is_removed: true, ..ProbeRow::default() }
 }
 
 /// The sort is stable: what is equal stays in the order of names.
@@ -120,12 +158,14 @@ fn order(rows: &mut [ProbeRow], sort: Option<Sort>) {
         Some(Sort::Name) => {}
         Some(Sort::Module) => rows.sort_by(|a, b| a.module.cmp(&b.module)),
         Some(Sort::Calls) => rows.sort_by_key(|row| std::cmp::Reverse(row.calls)),
-        _ => rows.sort_by_key(|row| std::cmp::Reverse(row.total_ns)),
+        // Lines have no time, and come behind all methods.
+        _ => rows.sort_by_key(|row| std::cmp::Reverse((row.total_ns, row.place.as_ref().map(|_| row.calls)))),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use clrscope_recording::layout::probe_lines as lines;
     use clrscope_recording::model::{EventArena, EventChunk, Module, TickClock};
 
     use super::*;
@@ -171,6 +211,28 @@ mod tests {
         };
         [50, 90, 99].into_iter().for_each(|percent| near(percent, 1_000));
         assert_eq!(row.percentile_ns(100), Some(500_000), "no call took longer than the longest");
+    }
+
+    #[test]
+    fn hits_of_a_line_are_added_up_and_stand_beside_the_calls_of_the_method() {
+        let line = |removed: u8, hits: u8| {
+            let (file, name) = ("/src/Cart.cs".to_owned(), "Shop.Cart::Add".to_owned());
+            let line = ProbedLine { module: 1, token: 7, line: 42, file, name, ..ProbedLine::default() };
+            let mut bytes = line.to_empty_bytes();
+            bytes[lines::REMOVED] = removed;
+            bytes[lines::HEAD + lines::LANE + lines::HITS] = hits;
+            let chunk = EventChunk { thread: u32::MAX, sequence: 0, bytes: bytes.into() };
+            EventArena { instrument: instrument::PROBE_LINES.into(), chunks: vec![chunk] }
+        };
+        let mut processes = vec![process(1.0, &[1_000]), process(1.0, &[])];
+        processes[0].events.push(line(1, 3));
+        processes[1].events.push(line(0, 4));
+        let recording = Recording { processes, ..Recording::default() };
+        let (rows, _) = probes(&recording, &Query::default()).expect("rows");
+        let place = ProbedPlace { file: "/src/Cart.cs".to_owned(), line: 42 };
+        let seen: Vec<_> = rows.iter().map(|row| (row.place.clone(), row.calls, row.is_removed)).collect();
+        assert_eq!(seen, [(None, 3, false), (Some(place), 7, false)]);
+        assert_eq!((rows[1].mean_ns(), rows[1].percentile_ns(50)), (None, None));
     }
 
     #[test]

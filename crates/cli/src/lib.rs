@@ -12,6 +12,7 @@ mod embedded;
 mod errors;
 mod growing;
 mod launch;
+mod live_probes;
 mod memory;
 mod native_symbols;
 mod output;

@@ -1,14 +1,16 @@
-//! Lines for people at a terminal: about a recording that goes on, rewritten each second, and about work that takes long.
+//! Lines for people at a terminal: about a recording that goes on, and its probes, rewritten each second, and about work that takes long.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use clrscope_analysis::Query;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::Process;
 
-use crate::terminal::{clear_status, messages_on_terminal, status};
+use crate::live_probes::LiveProbes;
+use crate::terminal::{Status, messages_on_terminal};
 
 /// Between two lines; work that takes no longer than this has none.
 pub(crate) const BETWEEN: Duration = Duration::from_secs(1);
@@ -23,13 +25,16 @@ pub(crate) struct Progress {
     next: Instant,
     /// Words about the end.
     ending: &'static str,
+    probes: LiveProbes,
+    status: Status,
 }
 
 impl Progress {
     /// The line, or nothing at all; `ending` says what ends the recording.
     pub(crate) fn new(is_shown: bool, ending: &'static str) -> Self {
         let now = Instant::now();
-        Self { is_shown, began: now, next: now + BETWEEN, ending }
+        let (probes, status) = Default::default();
+        Self { is_shown, began: now, next: now + BETWEEN, ending, probes, status }
     }
 
     /// Shows the line when it is due.
@@ -39,16 +44,19 @@ impl Progress {
             return;
         }
         if let Ok(recording) = clrscope_recording::open(folder) {
-            status(&line(self.began.elapsed(), &recording.processes, self.ending));
+            let mut lines = vec![line(self.began.elapsed(), &recording.processes, self.ending)];
+            // A recording without probes has no rows.
+            lines.extend(self.probes.lines(&recording, &Query::default()).unwrap_or_default());
+            self.status.show(&lines);
         }
         let took = now.elapsed();
         self.next = now + if took < LONG.0 { BETWEEN } else { took * LONG.1 };
     }
 
     /// Takes the line away.
-    pub(crate) fn end(&self) {
+    pub(crate) fn end(&mut self) {
         if self.is_shown {
-            clear_status();
+            self.status.clear();
         }
     }
 }
@@ -73,12 +81,12 @@ impl Shown {
     /// A line about work, once that has taken a second; nothing unless stderr is a terminal.
     pub(crate) fn work(what: &'static str) -> Self {
         Self::start(true, move |end| {
-            let began = Instant::now();
+            let (began, mut status) = (Instant::now(), Status::default());
             while goes_on(end, BETWEEN) {
-                status(&format!("clrscope: {what}, {} s", began.elapsed().as_secs()));
+                status.show(&[format!("clrscope: {what}, {} s", began.elapsed().as_secs())]);
             }
             if began.elapsed() >= BETWEEN {
-                clear_status();
+                status.clear();
             }
         })
     }

@@ -50,15 +50,37 @@ pub(crate) fn say(message: &str) {
     let _ = Guard::new(anstream::stderr()).write_all(format!("{message}\n").as_bytes());
 }
 
-/// A line on the terminal at stderr that the next one replaces.
-pub(crate) fn status(line: &str) {
-    let line: String = line.chars().filter(|c| !c.is_control()).take(message_width().saturating_sub(1)).collect();
-    let _ = write!(io::stderr(), "\r{line}\x1b[K");
+/// Lines on the terminal at stderr that the next ones replace.
+#[derive(Debug, Default)]
+pub(crate) struct Status {
+    /// Lines that stand there, below the first.
+    below: usize,
 }
 
-/// Takes the line of [`status`] away.
-pub(crate) fn clear_status() {
-    let _ = write!(io::stderr(), "\r\x1b[K");
+impl Status {
+    /// Shows lines in place of those before, as far as the terminal has room.
+    pub(crate) fn show(&mut self, lines: &[String]) {
+        let most = rustix::termios::tcgetwinsize(io::stderr()).map_or(usize::MAX, |size| usize::from(size.ws_row));
+        let lines = &lines[..lines.len().min(if most == 0 { usize::MAX } else { most })];
+        let columns = message_width().saturating_sub(1);
+        let fitting = |line: &String| line.chars().filter(|c| !c.is_control()).take(columns).collect::<String>();
+        let text: Vec<String> = lines.iter().map(|line| format!("\r{}\x1b[K", fitting(line))).collect();
+        let rest = if self.below > 0 { "\x1b[J" } else { "" };
+        let _ = write!(io::stderr(), "{}{rest}{}", self.up(), text.join("\n"));
+        self.below = lines.len().saturating_sub(1);
+    }
+
+    /// Takes them away.
+    pub(crate) fn clear(&mut self) {
+        let rest = if self.below > 0 { "\x1b[J" } else { "\x1b[K" };
+        let _ = write!(io::stderr(), "{}\r{rest}", self.up());
+        self.below = 0;
+    }
+
+    /// Back to the first line.
+    fn up(&self) -> String {
+        if self.below > 0 { format!("\x1b[{}A", self.below) } else { String::new() }
+    }
 }
 
 /// A result, on stdout; styles are left out where they are not wanted (`NO_COLOR`, pipes).

@@ -163,6 +163,29 @@ fn attaching_at_a_terminal_shows_a_line_that_each_second_replaces_until_ctrl_c()
 }
 
 #[test]
+fn attaching_with_probes_at_a_terminal_shows_rows_of_them_that_each_second_replaces() {
+    let (place, runtime) = (TestFolder::new(), clrscope_testkit::runtimes().last().expect("a runtime"));
+    let server = Service::start(runtime.command(&fixture("Server")));
+    let words = ["attach", &server.id().to_string(), "--probe", "Server.Program::*", "-o", "x.clrs"];
+    let words = words.map(OsString::from);
+    let (code, seen) = tool_at_a_terminal(&place, None, words, ("clrscope: 3 s, ", "clrscope: recorded"));
+    assert_eq!(code, Some(0), "{seen}");
+    let rows = |end: &str| seen.lines().map(|line| line.trim()).filter(|line| line.ends_with(end)).collect::<Vec<_>>();
+    let parsed = rows("  Server.Program.Parse(string)\u{1b}[K");
+    let calls: Vec<u64> = parsed
+        .iter()
+        .map(|row| row.split_whitespace().next().expect("calls").replace(',', "").parse().expect("a number"))
+        .collect();
+    assert!(calls.len() >= 2 && calls.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
+    assert!(parsed.iter().all(|row| row.contains(" ns  ") || row.contains(" µs  ")), "percentiles: {seen:?}");
+    assert!(!rows("99 %  method\u{1b}[K").is_empty(), "{seen:?}");
+    // All of it is gone before anything else is said: the cursor goes up to the first line.
+    let after = seen.rsplit("\u{1b}[K").next().expect("what came last");
+    assert!(after.contains("A\r\u{1b}[J"), "{seen:?}");
+    server.stop("TERM").expect_success();
+}
+
+#[test]
 fn a_line_while_the_program_runs_is_shown_where_it_is_asked_for() {
     let (place, runtime) = (TestFolder::new(), clrscope_testkit::runtimes().last().expect("a runtime"));
     let options = ["run", "--live", "-i", "exceptions", "-o", "x.clrs", "--"].map(OsString::from);

@@ -63,8 +63,14 @@ impl Code {
     /// counts, as an atomic addition would cost many times as much.
     #[must_use]
     pub fn add_one(address: u64) -> Self {
-        let head = Self::new().address(address).plain(Opcode::Dup).plain(Opcode::LdindI8);
-        head.plain(Opcode::LdcI4_1).plain(Opcode::ConvI8).plain(Opcode::Add).plain(Opcode::StindI8)
+        Self::new().address(address).add_one_there()
+    }
+
+    /// Adds one to the number of 8 bytes whose address is on the stack, and takes the address away; as [`add_one`](Self::add_one).
+    #[must_use]
+    pub fn add_one_there(self) -> Self {
+        let sum = self.plain(Opcode::Dup).plain(Opcode::LdindI8).plain(Opcode::LdcI4_1).plain(Opcode::ConvI8);
+        sum.plain(Opcode::Add).plain(Opcode::StindI8)
     }
 
     /// Sets the byte at an address of the process's memory to 1.

@@ -111,6 +111,8 @@ pub mod instrument {
     pub const PROBES: &str = "probes";
     /// [Each call](super::probe_calls) of these methods.
     pub const PROBE_CALLS: &str = "probe-calls";
+    /// [Counters](super::probe_lines) of lines that `probes` counts.
+    pub const PROBE_LINES: &str = "probe-lines";
 }
 
 /// A block of five edges.
@@ -462,6 +464,51 @@ pub mod probe_calls {
     }
 }
 
+/// Records of lines that `probes` counts: one for each method that has code at such a line, in chunks of no thread. The counters grow while
+/// the program runs.
+///
+/// A record is a head of [`probe_lines::HEAD`] bytes, [`probe_lines::LANES`] lanes of [`probe_lines::LANE`] bytes, then the path of
+/// the source file and the method's name and signature, with zeros up to a multiple of a lane. Threads add to a lane each, to the
+/// first those that find no other: a line's hits are the sums over its lanes.
+pub mod probe_lines {
+    /// Bytes before the lanes.
+    pub const HEAD: usize = 64;
+    /// `u32`: bytes of the record.
+    pub const BYTES: usize = 0;
+    /// `u32`: index of the module.
+    pub const MODULE: usize = 4;
+    /// `u32`: token of the method; 0 in a record that was taken back.
+    pub const TOKEN: usize = 8;
+    /// `u32`: number of the line, from 1.
+    pub const LINE: usize = 12;
+    /// `u32`: bytes of the file's path.
+    pub const FILE: usize = 16;
+    /// `u32`: bytes of the name.
+    pub const NAME: usize = 20;
+    /// `u32`: bytes of the signature.
+    pub const SIGNATURE: usize = 24;
+    /// `u32`: 1 once the probe was taken away while the recording goes on, 0 while it is there.
+    pub const REMOVED: usize = 28;
+
+    /// Number of lanes.
+    pub const LANES: usize = 64;
+    /// Bytes of a lane: none shares a line of the processor's cache with another.
+    pub const LANE: usize = 64;
+    /// In a lane, `u64`: the thread that it belongs to; 0 while it belongs to none. For the writer alone.
+    pub const OWNER: usize = 0;
+    /// In a lane, `u64`: hits.
+    pub const HITS: usize = 8;
+
+    /// Place of the texts.
+    pub const TEXTS: usize = HEAD + LANES * LANE;
+
+    /// Bytes of a record with texts of so many bytes together.
+    #[must_use]
+    pub const fn bytes(texts: usize) -> usize {
+        (TEXTS + texts).next_multiple_of(LANE)
+    }
+}
+
 /// Records of `probes`: one for each method that has probes, in chunks of no thread. The counters grow while the program runs.
 ///
 /// A record is a head of [`probes::HEAD`] bytes, lanes of [`probes::LANE`] bytes, then the method's name and signature, with zeros
@@ -698,11 +745,12 @@ pub mod state {
     pub const ANSWER_NUMBER: usize = 2060;
     /// `u32`: number of the last command from outside, one more than [`ANSWERED`]; written last.
     pub const COMMAND: usize = 2064;
-    /// `u32`: what is to be done: 1 start, 2 stop, 3 mark, 4 take a snapshot of the heap, 5 probe methods, 6 take their probes away.
+    /// `u32`: what is to be done: 1 start, 2 stop, 3 mark, 4 take a snapshot of the heap, 5 probe methods, 6 take their probes away,
+    /// 7 probe a line, 8 take its probes away.
     pub const COMMAND_KIND: usize = 2068;
-    /// `u32`: bytes of the name of the part that begins, 0 for none, or of the pattern of methods.
+    /// `u32`: bytes of the name of the part that begins, 0 for none, or of the pattern of methods, or of the line.
     pub const COMMAND_NAME_BYTES: usize = 2072;
-    /// The name or the pattern, UTF-8.
+    /// The name, the pattern or the line, UTF-8.
     pub const COMMAND_NAME: usize = 2080;
     /// Bytes of the longest of them.
     pub const COMMAND_NAME_MOST: usize = 1024;

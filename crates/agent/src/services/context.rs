@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use clr_profiler::ProfilerInfo;
+use clrscope_contract::request::SourceLine;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{EventStore, Keep, ProcessWriter};
 
@@ -45,6 +46,8 @@ pub(crate) struct Context {
     pub(crate) redact: Arc<Redaction>,
     /// Methods whose calls are to be looked at.
     pub(crate) probes: ProbePatterns,
+    /// Lines of the source that are to be counted.
+    pub(crate) probe_lines: Vec<SourceLine>,
     /// Parts of the work of hooks that all instruments need together.
     pub(crate) hooks: HookParts,
     pub(crate) types: SharedTypes,

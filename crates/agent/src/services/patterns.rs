@@ -154,6 +154,11 @@ impl ProbePatterns {
         Self::new(std::slice::from_ref(pattern), self.writer)
     }
 
+    /// Whether no method is wanted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
     /// Whether a method of an assembly can be meant.
     pub(crate) fn may_choose_in(&self, assembly: &str, is_framework: bool) -> bool {
         let is_about = |rule: &ProbeRule| rule.is_wanted && rule.pattern.is_about(assembly);

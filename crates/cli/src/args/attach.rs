@@ -14,6 +14,7 @@ Examples:
   clrscope attach 4711 -i exceptions --duration 30s
   clrscope attach 4711 -i 'events:gc,threads' -o slow.clrs
   clrscope attach 4711 --probe 'Shop.Cart::*' --duration 1m     calls of these methods
+  clrscope attach 4711 --probe-at Cart.cs:42                    how often this line is reached
 
 Ctrl-C, --duration, the end of the program and the end of clrscope itself end the recording. Then
 the agent leaves: no thread, no descriptor and no mapping stay, but the code of its library, which

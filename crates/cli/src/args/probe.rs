@@ -6,6 +6,7 @@ use clrscope_recording::writer::Command;
 
 use super::TextOrJson;
 use super::filters::whole;
+use super::recording::source_line;
 use crate::commands::probe::{ProbeOptions, Wish};
 use crate::errors::{Failure, quoted};
 
@@ -15,7 +16,9 @@ Examples:
   clrscope probe 4711 list                           calls and times so far
   clrscope probe 4711 add 'Shop.Till::Pay'           count and time these, too
   clrscope probe 4711 remove Shop.Cart::Clear        and these no more
+  clrscope probe 4711 add --at Cart.cs:42            how often this line is reached
   clrscope probe 4711 list --format json
+  clrscope probe 4711 list --watch                   each second, with that second's times
 
 Several may add and remove probes of one process at a time: the last word about a method counts, for
 modules that are loaded later as well. What was counted stays in the recording. All probes go when
@@ -37,17 +40,25 @@ pub(super) struct Probe {
     #[arg(value_name = "PATTERN")]
     patterns: Vec<String>,
 
+    /// Line of the source, of add and remove, in each method with code there; can be repeated
+    #[arg(long, value_name = "FILE:LINE")]
+    at: Vec<String>,
+
     /// Text for people, or one JSON document, of list
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<TextOrJson>,
+
+    /// Show the list each second, with times of the last second's calls, until Ctrl-C or the end of the recording
+    #[arg(long, conflicts_with = "format")]
+    watch: bool,
 }
 
 /// The commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CommandName {
-    /// Give methods probes
+    /// Give methods and lines probes
     Add,
-    /// Take the probes of methods away
+    /// Take the probes of methods and lines away
     Remove,
     /// Show what the probes have counted so far
     List,
@@ -56,31 +67,58 @@ enum CommandName {
 impl Probe {
     pub(super) fn into_options(self) -> Result<ProbeOptions, Failure> {
         let patterns = self.patterns.iter().map(|text| checked(text)).collect::<Result<Vec<_>, _>>()?;
+        let lines = self.at.iter().map(|text| checked_line(text)).collect::<Result<Vec<_>, _>>()?;
+        let names_none = patterns.is_empty() && lines.is_empty();
         let (is_list, name) = match self.command {
             CommandName::Add => (false, "add"),
             CommandName::Remove => (false, "remove"),
             CommandName::List => (true, "list"),
         };
-        if is_list && !patterns.is_empty() {
-            let why = "the list has all methods that have or had probes";
-            return Err(Failure::usage("'probe PID list' takes no pattern", why, "leave the pattern out"));
+        if is_list && !names_none {
+            let why = "the list has all methods and lines that have or had probes";
+            return Err(Failure::usage("'probe PID list' takes no pattern and no --at", why, "leave it out"));
         }
-        if !is_list && patterns.is_empty() {
+        if !is_list && names_none {
             let what = format!("'probe PID {name}' is missing an argument");
             let hint = format!("write clrscope probe {} {name} 'Shop.Cart::*'", self.pid);
-            return Err(Failure::usage(what, "PATTERN is required", hint));
+            return Err(Failure::usage(what, "PATTERN or --at FILE:LINE is required", hint));
         }
         if !is_list && self.format.is_some() {
             let what = format!("'probe PID {name}' takes no --format");
             return Err(Failure::usage(what, "the formats are of the list", "leave --format out"));
         }
+        if !is_list && self.watch {
+            let what = format!("'probe PID {name}' takes no --watch");
+            return Err(Failure::usage(what, "the list is what can be watched", "leave --watch out"));
+        }
         let wish = match self.command {
+            CommandName::List if self.watch => Wish::Watch,
             CommandName::List => Wish::List { json: self.format == Some(TextOrJson::Json) },
-            CommandName::Add => Wish::Change(patterns.into_iter().map(Command::Probe).collect()),
-            CommandName::Remove => Wish::Change(patterns.into_iter().map(Command::Unprobe).collect()),
+            CommandName::Add => changes(patterns, Command::Probe, lines, Command::ProbeLine),
+            CommandName::Remove => changes(patterns, Command::Unprobe, lines, Command::UnprobeLine),
         };
         Ok(ProbeOptions { pid: self.pid, wish })
     }
+}
+
+/// Commands about methods, then those about lines.
+fn changes(
+    patterns: Vec<String>,
+    of_methods: fn(String) -> Command,
+    lines: Vec<String>,
+    of_lines: fn(String) -> Command,
+) -> Wish {
+    Wish::Change(patterns.into_iter().map(of_methods).chain(lines.into_iter().map(of_lines)).collect())
+}
+
+/// A line that the agent will understand.
+fn checked_line(text: &str) -> Result<String, Failure> {
+    let line = source_line("--at", text)?.to_string();
+    if line.len() > Command::LONGEST_PATTERN {
+        let why = format!("it is longer than {} bytes", Command::LONGEST_PATTERN);
+        return Err(Failure::usage(format!("'--at' does not take {}", quoted(text)), why, "name fewer folders"));
+    }
+    Ok(line)
 }
 
 /// A pattern that the agent will understand.

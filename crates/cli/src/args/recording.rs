@@ -7,7 +7,8 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command};
 use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, Spec, check, check_all, find, probes, samples};
 use clrscope_contract::request::{
-    Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, parse_duration, parse_max_size,
+    Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, SourceLine, parse_duration,
+    parse_max_size,
 };
 
 use super::filters::patterns;
@@ -71,6 +72,10 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "PATTERN")]
     probe: Vec<String>,
 
+    /// Count how often a line of the source is reached, such as Cart.cs:42 or src/Cart.cs:42, in each method with code there, by the instrument probes; needs PDBs; can be repeated
+    #[arg(long, value_name = "FILE:LINE")]
+    probe_at: Vec<String>,
+
     /// Values that flow:args and exceptions:args do not record, such as '*password*': parameters, fields, properties and results of methods with such a name, in any case; can be repeated
     #[arg(long, value_name = "PATTERN")]
     redact: Vec<String>,
@@ -131,7 +136,7 @@ pub(super) struct ResultArgs {
 impl RecordingArgs {
     /// The instruments as the user gave them.
     pub(super) fn instruments_given(&self) -> String {
-        match self.probe.is_empty() {
+        match self.probe.is_empty() && self.probe_at.is_empty() {
             true => self.instruments.given(),
             false => with_probes(self.instruments.given_or(probes::SPEC)),
         }
@@ -148,6 +153,7 @@ impl RecordingArgs {
                 exclude: patterns("--exclude", &self.exclude)?,
             },
             probes: patterns("--probe", &self.probe)?,
+            probe_lines: self.probe_at.iter().map(|text| source_line("--probe-at", text)).collect::<Result<_, _>>()?,
             redact: self.redact,
             just_my_code: self.just_my_code,
             rate_hz: self.rate,
@@ -176,6 +182,7 @@ pub(super) fn coverage_request(include: Vec<String>, exclude: Vec<String>) -> Re
         include,
         exclude,
         probe: Vec::new(),
+        probe_at: Vec::new(),
         redact: Vec::new(),
         just_my_code: false,
         delay: None,
@@ -188,6 +195,16 @@ pub(super) fn coverage_request(include: Vec<String>, exclude: Vec<String>) -> Re
         trust_writable: false,
     };
     all.into_request()
+}
+
+/// A line of the source that an option names.
+///
+/// # Errors
+/// Where it is none.
+pub(super) fn source_line(option: &str, text: &str) -> Result<SourceLine, Failure> {
+    text.parse().map_err(|RequestError(why)| {
+        Failure::usage(format!("'{option}' does not take {}", quoted(text)), why, format!("write {option} Cart.cs:42"))
+    })
 }
 
 /// The instruments, and `probes` among them.

@@ -67,11 +67,12 @@ pub(super) struct Run {
 }
 
 /// Options without meaning where nothing is recorded.
-const OF_RECORDINGS: [&str; 18] = [
+const OF_RECORDINGS: [&str; 19] = [
     "instruments",
     "include",
     "exclude",
     "probe",
+    "probe_at",
     "redact",
     "just_my_code",
     "delay",

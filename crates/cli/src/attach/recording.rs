@@ -219,7 +219,7 @@ impl Session {
     /// Says which patterns of probes match no method of what the program has loaded: who misspelt one learns it now, not at the
     /// end of a long recording.
     fn say_unmatched_probes(&self, request: &Request) {
-        if request.probes.is_empty() {
+        if !request.has_probes() {
             return;
         }
         // What can't be read now is said at the end.

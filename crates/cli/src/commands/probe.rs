@@ -8,8 +8,13 @@ use clrscope_report::{Format, Request, view};
 
 use super::record::{self, RecordOptions};
 use super::report::{self, ReportOptions};
-use crate::errors::Failure;
+use crate::errors::{Failure, reason};
+use crate::growing::are_over;
+use crate::live_probes::LiveProbes;
+use crate::progress::BETWEEN;
 use crate::recorded_process::process_folder;
+use crate::recording_file::query_failure;
+use crate::terminal::{plain, results_on_terminal};
 
 /// Options of `probe`.
 #[derive(Debug)]
@@ -28,6 +33,8 @@ pub(crate) enum Wish {
         /// One JSON document instead of text.
         json: bool,
     },
+    /// Show each second what was counted, until the recording is over.
+    Watch,
     /// Give these commands, one after another.
     Change(Vec<Command>),
 }
@@ -41,6 +48,7 @@ pub(crate) fn perform(options: &ProbeOptions) -> Result<(), Failure> {
     let pid = options.pid;
     match &options.wish {
         Wish::List { json } => list(pid, *json),
+        Wish::Watch => watch(pid),
         Wish::Change(commands) => {
             commands.iter().try_for_each(|command| record::perform(&RecordOptions { pid, command: command.clone() }))
         }
@@ -58,4 +66,27 @@ fn list(pid: u32, json: bool) -> Result<(), Failure> {
         output: None,
         force: false,
     })
+}
+
+/// Shows calls so far, and times of the calls of the last second, until the recording is over, or nobody reads it.
+fn watch(pid: u32) -> Result<(), Failure> {
+    let folder = process_folder(pid, "cannot list the probes")?;
+    let query = Query { pid: Some(pid), ..Query::default() };
+    let mut probes = LiveProbes::default();
+    loop {
+        // It becomes a file when it is over.
+        let Some(recording) = folder.parent().and_then(|place| clrscope_recording::open(place).ok()) else {
+            return Ok(());
+        };
+        let lines = probes.lines(&recording, &query).map_err(|problem| query_failure(&problem))?;
+        let head = if results_on_terminal() { "\x1b[H\x1b[J" } else { "" };
+        let is_read = plain(|out| write!(out, "{head}{}\n\n", lines.join("\n")));
+        let is_read =
+            is_read.map_err(|error| Failure::new("cannot write the list", reason(&error), "see where it goes"))?;
+        if !is_read || are_over(&recording.processes) {
+            return Ok(());
+        }
+        #[expect(clippy::disallowed_methods, reason = "a growing recording is looked at each second")]
+        std::thread::sleep(BETWEEN);
+    }
 }

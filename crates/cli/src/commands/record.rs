@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use clrscope_analysis::methods_like;
+use clrscope_analysis::{methods_like, missed_line};
+use clrscope_contract::request::MissedLine;
 use clrscope_recording::writer::{Answer, Command, ControlError, command};
 
 use crate::errors::{Failure, quoted, reason, shown};
@@ -43,7 +44,8 @@ fn cannot(wanted: &Command) -> &'static str {
         Command::Mark(_) => "cannot mark the recording",
         Command::Snapshot(_) => "cannot take a snapshot",
         Command::Probe(_) => "cannot probe methods",
-        Command::Unprobe(_) => "cannot remove probes",
+        Command::ProbeLine(_) => "cannot probe a line",
+        Command::Unprobe(_) | Command::UnprobeLine(_) => "cannot remove probes",
     }
 }
 
@@ -99,38 +101,59 @@ pub(super) fn is_carried_out(options: &RecordOptions) -> Result<bool, Failure> {
 }
 
 fn is_of_probes(command: &Command) -> bool {
-    matches!(command, Command::Probe(_) | Command::Unprobe(_))
+    matches!(command, Command::Probe(_) | Command::Unprobe(_) | Command::ProbeLine(_) | Command::UnprobeLine(_))
 }
 
 /// Failure of a command, in words.
 fn not_done(command: &Command) -> &'static str {
     match command {
         Command::Probe(_) => "none of the methods that match could be given a probe",
-        Command::Unprobe(_) => "the runtime did not give the methods their own code back",
+        Command::ProbeLine(_) => "none of the methods with code at that line could be given a probe",
+        Command::Unprobe(_) | Command::UnprobeLine(_) => "the runtime did not give the methods their own code back",
         _ => "the snapshot could not be taken",
     }
 }
 
 /// Reason and hint where no method is meant.
 fn no_method(command: &Command, folder: &Path) -> (String, String) {
-    let (Command::Probe(pattern) | Command::Unprobe(pattern)) = command else { return Default::default() };
-    let list = || "'clrscope probe PID list' shows which methods have probes".to_owned();
-    if matches!(command, Command::Unprobe(_)) {
-        return (format!("no method that has a probe matches {}", quoted(pattern)), list());
+    let recording = || folder.parent().and_then(|recording| clrscope_recording::open(recording).ok());
+    let list = || "'clrscope probe PID list' shows what has probes".to_owned();
+    match command {
+        Command::Unprobe(pattern) => (format!("no method that has a probe matches {}", quoted(pattern)), list()),
+        Command::UnprobeLine(line) => (format!("no probe is at {}", quoted(line)), list()),
+        Command::Probe(pattern) => {
+            let near = recording().map(|recording| methods_like(&recording, pattern)).unwrap_or_default();
+            let names: Vec<String> = near.iter().map(|name| quoted(name)).collect();
+            let hint = match names.as_slice() {
+                [] => "'clrscope report --view functions' of a recording with calls shows names; assemblies of the framework must be named".to_owned(),
+                names => format!("did you mean {}?", names.join(" or ")),
+            };
+            (format!("no method of what it has loaded matches {}", quoted(pattern)), hint)
+        }
+        Command::ProbeLine(line) => {
+            let missed = recording().map(|recording| missed_line(&recording, line));
+            let missed = missed.unwrap_or_else(|| MissedLine::new(line.as_str(), []));
+            let hint = || {
+                "name a source file of an assembly that is loaded and has symbols, by the end of its path".to_owned()
+            };
+            (missed.why(), missed.hint().unwrap_or_else(hint))
+        }
+        _ => Default::default(),
     }
-    let recording = folder.parent().and_then(|recording| clrscope_recording::open(recording).ok());
-    let near = recording.map(|recording| methods_like(&recording, pattern)).unwrap_or_default();
-    let names: Vec<String> = near.iter().map(|name| quoted(name)).collect();
-    let hint = match names.as_slice() {
-        [] => "'clrscope report --view functions' of a recording with calls shows names; assemblies of the framework must be named".to_owned(),
-        names => format!("did you mean {}?", names.join(" or ")),
-    };
-    (format!("no method of what it has loaded matches {}", quoted(pattern)), hint)
 }
 
 /// Gives the command; a process that ended meanwhile gives no answer.
 fn give(pid: u32, folder: &Path, wanted: &Command, patience: Duration) -> Result<Answer, ControlError> {
     command(folder, wanted, patience, || Path::new(&format!("/proc/{pid}")).exists())
+}
+
+/// Number of methods that a command changed, in words.
+fn in_methods(answer: Answer) -> String {
+    match answer {
+        Answer::Changed(1) => "1 method".to_owned(),
+        Answer::Changed(methods) => format!("{methods} methods"),
+        _ => "its methods".to_owned(),
+    }
 }
 
 /// Outcome of a command to the agent that records into the folder of a process, in words.
@@ -151,5 +174,7 @@ fn done(command: &Command, answer: Answer, folder: &Path) -> String {
         }
         Command::Probe(pattern) => format!("probes in {methods} {}", quoted(pattern)),
         Command::Unprobe(pattern) => format!("no probes any more in {methods} {}", quoted(pattern)),
+        Command::ProbeLine(line) => format!("probes at {line} in {}", in_methods(answer)),
+        Command::UnprobeLine(line) => format!("no probes any more at {line} in {}", in_methods(answer)),
     }
 }

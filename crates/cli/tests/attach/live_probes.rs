@@ -202,7 +202,7 @@ fn what_can_not_be_done_about_probes_is_refused_with_a_reason() {
     let pid = server.pid;
     refused(&format!("{pid} list"), 1, &["it does not run under the agent", "attach to it first"]);
     refused("4000000 add X", 1, &["there is no such process", "clrscope ps"]);
-    refused(&format!("{pid} add"), 2, &["PATTERN is required", &format!("clrscope probe {pid} add")]);
+    refused(&format!("{pid} add"), 2, &["PATTERN or --at FILE:LINE is required", &format!("clrscope probe {pid} add")]);
     refused(&format!("{pid} list X"), 2, &["takes no pattern"]);
     refused(&format!("{pid} remove X --format json"), 2, &["takes no --format"]);
     refused(&format!("{pid} add [Shop"), 2, &["'[Shop' is not a pattern", "not closed"]);

@@ -6,6 +6,7 @@ mod ends;
 mod heap;
 mod live_probes;
 mod probe_calls;
+mod probe_lines;
 mod probes;
 mod refusals;
 mod server;

@@ -40,15 +40,15 @@ pub fn check_all(request: &Request) -> Result<Vec<Checked>, Refusal> {
             });
         }
     }
-    if !request.probes.is_empty() && checked.iter().all(|one| one.spec().name != probes::SPEC.name) {
+    if request.has_probes() && checked.iter().all(|one| one.spec().name != probes::SPEC.name) {
         return Err(Refusal {
-            why: "methods to be probed are named, and no instrument probes them".to_owned(),
+            why: "methods or lines to be probed are named, and no instrument probes them".to_owned(),
             hint: "name 'probes' among the instruments".to_owned(),
         });
     }
     let has = |with| match with {
         With::NoInclude => request.filter.include.is_empty(),
-        With::NoProbe => request.probes.is_empty(),
+        With::NoProbe => !request.has_probes(),
         With::Instrument(name) => checked.iter().any(|other| other.spec().name == name),
         With::Member(name, option, word) => {
             checked.iter().any(|other| other.spec().name == name && other.has(option, word))

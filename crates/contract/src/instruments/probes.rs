@@ -16,7 +16,7 @@ pub const LAST: &str = "last";
 /// The specification.
 pub const SPEC: &Spec = &Spec {
     name: "probes",
-    about: "calls of chosen methods: how many, how many failed, and how long they took, with percentiles; each with arguments and results if wanted",
+    about: "calls of chosen methods: how many, how many failed, and how long they took, with percentiles; each with arguments and results if wanted; how often chosen lines are reached",
     options: &[
         OptionSpec {
             name: EACH,
@@ -48,8 +48,8 @@ pub const SPEC: &Spec = &Spec {
         Conflict {
             option: None,
             with: With::NoProbe,
-            why: "'probes' changes the methods that are named, and none is",
-            hint: "name some: --probe 'Shop.Cart::*'",
+            why: "'probes' changes the methods that are named, or have a line that is, and none is",
+            hint: "name some: --probe 'Shop.Cart::*' or --probe-at Cart.cs:42",
         },
         Conflict {
             option: None,

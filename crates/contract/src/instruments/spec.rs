@@ -184,7 +184,7 @@ pub struct Conflict {
 pub enum With {
     /// No function is named by `--include`.
     NoInclude,
-    /// No method is named by `--probe`.
+    /// No method is named by `--probe`, and no line by `--probe-at`.
     NoProbe,
     /// The instrument of this name.
     Instrument(&'static str),

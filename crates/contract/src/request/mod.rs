@@ -8,24 +8,28 @@
 //! option     = KEY [ "=" VALUE ]
 //! ```
 //!
-//! Keys of the request itself are `out`, `include`, `exclude`, `probe`, `redact`, `rate`, `delay`, `duration`, `max-size`, `children`,
+//! Keys of the request itself are `out`, `include`, `exclude`, `probe`, `probe-at`, `redact`, `rate`, `delay`, `duration`, `max-size`, `children`,
 //! `only`, `only-from`, `log`, flags are `just-my-code`, `join` and `trust-writable`; anything else is an instrument. In values `;`,
 //! `,`, `%` and control characters are written `%XX`, so any path can be given.
 
 mod error;
 mod glob;
 mod marker;
+mod missed_line;
 mod pattern;
 mod programs;
 mod recorded;
+mod source_line;
 mod syntax;
 
 pub use error::RequestError;
 pub use glob::Glob;
 pub use marker::split_marker;
+pub use missed_line::{LineHint, MissedLine};
 pub use pattern::{Filter, PATTERN_HELP, Pattern, PatternError};
 pub use programs::Programs;
 pub use recorded::RecordedRequest;
+pub use source_line::{SourceLine, file_name};
 pub use syntax::{InstrumentRequest, MAX_SIZE, Request, parse_duration, parse_max_size, parse_size};
 
 /// The environment variable that carries a request to the agent.

@@ -6,6 +6,7 @@ use super::error::RequestError;
 use super::glob::Glob;
 use super::pattern::{Filter, Pattern};
 use super::programs::Programs;
+use super::source_line::SourceLine;
 
 /// A request: everything the agent gets from the launcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Request {
     pub filter: Filter,
     /// Methods whose calls `probes` looks at.
     pub probes: Vec<Pattern>,
+    /// Lines of source files that `probes` counts.
+    pub probe_lines: Vec<SourceLine>,
     /// Parameters and fields whose values are never recorded: names with `*` and `?`.
     pub redact: Vec<String>,
     /// Leave out everything that belongs to the framework.
@@ -49,6 +52,7 @@ impl Default for Request {
             instruments: Vec::new(),
             filter: Filter::default(),
             probes: Vec::new(),
+            probe_lines: Vec::new(),
             redact: Vec::new(),
             just_my_code: false,
             rate_hz: 1000,
@@ -122,6 +126,12 @@ impl fmt::Display for InstrumentRequest {
 }
 
 impl Request {
+    /// Whether methods or lines are named for `probes`.
+    #[must_use]
+    pub fn has_probes(&self) -> bool {
+        !self.probes.is_empty() || !self.probe_lines.is_empty()
+    }
+
     /// Reads the value of [`AGENT_VARIABLE`](super::AGENT_VARIABLE). Empty parts are passed over.
     ///
     /// # Errors
@@ -171,6 +181,7 @@ impl Request {
             "include" => self.filter.include.push(Pattern::parse(value)?),
             "exclude" => self.filter.exclude.push(Pattern::parse(value)?),
             "probe" => self.probes.push(Pattern::parse(value)?),
+            "probe-at" => self.probe_lines.push(value.parse()?),
             "redact" => self.redact.push(value.to_owned()),
             "rate" => self.rate_hz = parse_rate(value)?,
             "delay" => self.delay_ms = Some(parse_duration(value)?),
@@ -194,6 +205,7 @@ impl fmt::Display for Request {
         parts.extend(self.filter.include.iter().map(|p| format!("include={}", encode(p.as_str()))));
         parts.extend(self.filter.exclude.iter().map(|p| format!("exclude={}", encode(p.as_str()))));
         parts.extend(self.probes.iter().map(|p| format!("probe={}", encode(p.as_str()))));
+        parts.extend(self.probe_lines.iter().map(|line| format!("probe-at={}", encode(&line.to_string()))));
         parts.extend(self.redact.iter().map(|name| format!("redact={}", encode(name))));
         if self.just_my_code {
             parts.push("just-my-code".to_owned());
@@ -341,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_whole_request_comes_back_as_written() {
-        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;probe=Shop.*;just-my-code;rate=200;delay=2500ms;duration=1500ms;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;log=debug;join";
+        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;probe=Shop.*;probe-at=src/a%3Bb.cs:42;just-my-code;rate=200;delay=2500ms;duration=1500ms;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;log=debug;join";
         let request = Request::parse(text).expect("a request");
         assert_eq!(request.out.as_deref(), Some("/tmp/a;b.clrs.d"));
         assert_eq!(request.instruments[0].options[1], ("noinline".to_owned(), None));
@@ -365,6 +377,7 @@ mod tests {
             ("only=", "only"),
             ("out=%zz", "%zz"),
             ("include=[A", "[A"),
+            ("probe-at=Cart.cs", "Cart.cs"),
         ] {
             let error = Request::parse(bad).expect_err("not a request");
             assert!(error.0.contains(part), "{error}");

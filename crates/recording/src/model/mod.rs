@@ -16,6 +16,7 @@ mod heap;
 mod object_types;
 mod own_memory;
 mod parts;
+mod probe_lines;
 mod probes;
 mod process;
 mod remarks;
@@ -35,6 +36,7 @@ pub use heap::{HeapGeneration, HeapPlace, HeapSnapshot, HeapType, RootKind, Snap
 pub use object_types::ObjectType;
 pub use own_memory::OwnMemory;
 pub use parts::{BoundaryKind, Part, PartBoundary, PartTrees};
+pub use probe_lines::ProbedLine;
 pub use probes::{ProbeCallEnd, ProbeCallRecord, ProbedMethod};
 pub use process::{
     CallsInfo, Clock, EventArena, EventChunk, Function, FunctionFlags, FunctionKind, GC_NAME, HookCost, JIT_NAME,

@@ -30,12 +30,16 @@ pub enum Command {
     Probe(String),
     /// Take the probes of the methods that this pattern matches away.
     Unprobe(String),
+    /// Count how often this line of the source is reached, in modules that come later too.
+    ProbeLine(String),
+    /// Count this line no more.
+    UnprobeLine(String),
 }
 
 impl Command {
     /// Bytes of the longest name of a part.
     pub const LONGEST_NAME: usize = 128;
-    /// Bytes of the longest pattern.
+    /// Bytes of the longest pattern, and of the longest line.
     pub const LONGEST_PATTERN: usize = state::COMMAND_NAME_MOST;
 
     fn kind(&self) -> u32 {
@@ -46,14 +50,20 @@ impl Command {
             Self::Snapshot(_) => 4,
             Self::Probe(_) => 5,
             Self::Unprobe(_) => 6,
+            Self::ProbeLine(_) => 7,
+            Self::UnprobeLine(_) => 8,
         }
     }
 
     fn text(&self) -> &str {
         match self {
-            Self::Start(text) | Self::Mark(text) | Self::Snapshot(text) | Self::Probe(text) | Self::Unprobe(text) => {
-                text
-            }
+            Self::Start(text)
+            | Self::Mark(text)
+            | Self::Snapshot(text)
+            | Self::Probe(text)
+            | Self::Unprobe(text)
+            | Self::ProbeLine(text)
+            | Self::UnprobeLine(text) => text,
             Self::Stop => "",
         }
     }
@@ -67,6 +77,8 @@ impl Command {
             4 => Some(Self::Snapshot(text)),
             5 => Some(Self::Probe(text)),
             6 => Some(Self::Unprobe(text)),
+            7 => Some(Self::ProbeLine(text)),
+            8 => Some(Self::UnprobeLine(text)),
             _ => None,
         }
     }
@@ -246,8 +258,16 @@ mod tests {
         let long = |bytes| "x".repeat(bytes);
         let (mark, probe) =
             (Command::Mark(long(Command::LONGEST_NAME)), Command::Probe(long(Command::LONGEST_PATTERN)));
-        let given = [Command::Stop, Command::Start(String::new()), mark, probe, Command::Unprobe("*".to_owned())];
-        let answers = [Answer::Done, Answer::Recording, Answer::Stopped, Answer::Changed(70_000), Answer::NoMethod];
+        let given = [
+            Command::Stop,
+            Command::Start(String::new()),
+            mark,
+            probe,
+            Command::Unprobe("*".to_owned()),
+            Command::ProbeLine("a.cs:1".to_owned()),
+        ];
+        let answers =
+            [Answer::Done, Answer::Recording, Answer::Stopped, Answer::Changed(70_000), Answer::NoMethod, Answer::Done];
         assert!(matches!(command(folder.path(), &Command::Stop, patience(), || true), Err(ControlError::Deaf)));
         agent.listens();
         assert_eq!(agent.command(), None);

@@ -1,11 +1,13 @@
-//! The view `probes`: calls of chosen methods, and how long they took.
+//! The view `probes`: calls of chosen methods, and how long they took; how often chosen lines were reached.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use clrscope_analysis::{Conditions, ProbeLog, ProbeRow, Sort, conditions, probes};
+use clrscope_analysis::{Conditions, ProbeLog, ProbeRow, ProbedPlace, Sort, conditions, probes};
 use clrscope_recording::model::Recording;
 
 use super::probe_calls::{self, TEXT_ROWS};
+use super::sources::file_name;
 use super::{NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, RAW, THREADS_APART, TIMES, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
@@ -16,7 +18,7 @@ use crate::view::{Answer, View};
 /// The view `probes`.
 pub(super) static VIEW: View = View {
     name: "probes",
-    about: "Calls of chosen methods: how many, how many failed, how long they took, with percentiles; with --each every call",
+    about: "Calls of chosen methods: how many, how many failed, how long they took, with percentiles; with --each every call; how often chosen lines were reached",
     refuses: &[
         (
             &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Name, Flag::Interleave, Flag::Output],
@@ -31,7 +33,7 @@ pub(super) static VIEW: View = View {
         TIMES,
         THREADS_APART,
         (&[Flag::Thread], "calls are counted for all threads together"),
-        (&[Flag::Function], "its methods were chosen by --probe"),
+        (&[Flag::Function], "its methods were chosen by --probe and --probe-at"),
         (&[Flag::Part], "calls are counted over the whole run"),
     ],
     sorts: &[Sort::Total, Sort::Calls, Sort::Name, Sort::Module],
@@ -69,16 +71,32 @@ fn sheet<'c>() -> Sheet<'c, Probes> {
         Column::new("signature", "signature", Kind::Text, |row: &ProbeRow| Cell::text(&row.signature)),
         Column::new("module", "module", Kind::Text, |row: &ProbeRow| Cell::text(&row.module)),
         count("calls", "calls", |row| row.calls),
-        count("failed", "failed", |row| row.failed),
-        time("total_ns", "total", |row| Some(row.total_ns)),
+        Column::new("failed", "failed", Kind::Count, |row: &ProbeRow| of_calls(row, Cell::Count(row.failed))),
+        time("total_ns", "total", |row| row.place.is_none().then_some(row.total_ns)),
         time("mean_ns", "mean", ProbeRow::mean_ns),
         time("p50_ns", "50 %", |row| row.percentile_ns(50)),
         time("p90_ns", "90 %", |row| row.percentile_ns(90)),
         time("p99_ns", "99 %", |row| row.percentile_ns(99)),
         time("max_ns", "longest", |row| row.mean_ns().map(|_| row.max_ns)),
-        count("active", "active", ProbeRow::active),
+        Column::new("active", "active", Kind::Count, |row: &ProbeRow| of_calls(row, Cell::Count(row.active()))),
         Column::new("removed", "removed", Kind::Flag, |row: &ProbeRow| Cell::Flag(row.is_removed)),
+        Column::new("file", "file", Kind::Text, |row: &ProbeRow| {
+            Cell::or_null(row.place.as_ref(), |place| Cell::text(&place.file))
+        }),
+        Column::new("line", "line", Kind::Number, |row: &ProbeRow| {
+            Cell::or_null(row.place.as_ref(), |place| Cell::Number(place.line.into()).said(place_in_words(place)))
+        }),
     ])
+}
+
+/// The cell, unless the row is about a line: that has no calls that end.
+fn of_calls<'a>(row: &ProbeRow, cell: Cell<'a>) -> Cell<'a> {
+    if row.place.is_none() { cell } else { Cell::Null }
+}
+
+/// A line as it was asked for.
+fn place_in_words(place: &ProbedPlace) -> String {
+    format!("{}:{}", file_name(&place.file), place.line)
 }
 
 /// The method, and that its probes were taken away.
@@ -88,7 +106,7 @@ fn in_words(row: &ProbeRow) -> String {
 }
 
 /// Columns of text, and in which order those go that find no room.
-const TEXT: [(&str, u8); 10] = [
+const TEXT: [(&str, u8); 11] = [
     ("calls", 0),
     ("failed", 1),
     ("total_ns", 0),
@@ -98,6 +116,7 @@ const TEXT: [(&str, u8); 10] = [
     ("p99_ns", 0),
     ("max_ns", 4),
     ("active", 5),
+    ("line", 0),
     ("name", 0),
 ];
 
@@ -131,13 +150,62 @@ impl Answer for Opened<'_> {
 
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let sheet = sheet();
-        let main = sheet.main(&self.request, "rows", Style::Table, &TEXT);
+        let has_lines = self.rows.iter().any(|row| row.place.is_some());
+        let has_methods = !self.rows.iter().all(|row| row.place.is_some()) || self.rows.is_empty();
+        let is_shown = |key| match key {
+            "line" => has_lines,
+            "calls" | "name" => true,
+            _ => has_methods,
+        };
+        let text: Vec<_> = TEXT.into_iter().filter(|(key, _)| is_shown(*key)).collect();
+        let main = sheet.main(&self.request, "rows", Style::Table, &text);
         let section = Section { nothing: nothing("probed method"), what: "methods", ..main };
-        let note = "Times are wall time of calls that ended, with all that these called; async methods and iterators count \
-                    each time that they go on. 'active' are calls that had not ended.";
+        let note = note(&self.rows);
         renderer.section(&section, &mut |visit| {
             self.rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
-            Ok(Tail { left_out: self.left_out as u64, note: (!self.rows.is_empty()).then(|| note.to_owned()) })
+            Ok(Tail { left_out: self.left_out as u64, note: note.clone() })
         })
+    }
+}
+
+/// Words below the rows; none where there are none.
+fn note(rows: &[ProbeRow]) -> Option<String> {
+    const TIMES: &str = "Times are wall time of calls that ended, with all that these called; async methods and iterators count \
+                         each time that they go on. 'active' are calls that had not ended.";
+    const LINES: &str = "Of a line 'calls' says how often it was reached in that method.";
+    let mut words = Vec::new();
+    if rows.iter().any(|row| row.place.is_none()) {
+        words.push(TIMES.to_owned());
+    }
+    let mut files: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for place in rows.iter().filter_map(|row| row.place.as_ref()) {
+        files.entry(place_in_words(place)).or_default().insert(&place.file);
+    }
+    if !files.is_empty() {
+        words.push(LINES.to_owned());
+    }
+    for (line, files) in files.iter().filter(|(_, files)| files.len() > 1) {
+        let files: Vec<&str> = files.iter().copied().collect();
+        words.push(format!("{line} is in {} files: {}.", files.len(), files.join(", ")));
+    }
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_name_are_told_apart() {
+        let row = |file: &str| {
+            let mut row = ProbeRow::default();
+            row.place = Some(ProbedPlace { file: file.to_owned(), line: 42 });
+            row
+        };
+        let said = |rows: &[ProbeRow]| note(rows).unwrap_or_default();
+        assert!(!said(&[row("/a/Cart.cs"), row("/a/Cart.cs")]).contains("files:"));
+        let both = said(&[row("/a/Cart.cs"), row("/b/Cart.cs")]);
+        assert!(both.ends_with(" Cart.cs:42 is in 2 files: /a/Cart.cs, /b/Cart.cs."), "{both}");
+        assert!(!said(&[ProbeRow::default()]).contains("reached") && note(&[]).is_none());
     }
 }

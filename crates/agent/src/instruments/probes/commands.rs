@@ -1,4 +1,4 @@
-//! Commands from outside: more methods get probes, or lose them, while the recording goes on.
+//! Commands from outside: more methods and lines get probes, or lose them, while the recording goes on.
 
 use std::sync::Arc;
 
@@ -20,12 +20,11 @@ impl Commands {
         Self { prober: Arc::clone(prober), last: None }
     }
 
-    /// Begins on a thread that the runtime knows.
-    fn begin(&self, pattern: &str, change: fn(&Prober, &Pattern) -> Answer) -> Errand {
-        let (prober, pattern) = (Arc::clone(&self.prober), Pattern::parse(pattern));
+    /// Begins on a thread that the runtime knows. Whoever gives commands has looked at what they name before.
+    fn begin<T: Send + 'static>(&self, named: Option<T>, change: fn(&Prober, &T) -> Answer) -> Errand {
+        let prober = Arc::clone(&self.prober);
         Errand::begin(&self.prober.info, "clrscope-probe", move || {
-            // Whoever gives commands has looked at the pattern before.
-            pattern.map_or(Answer::Failed, |pattern| change(&prober, &pattern))
+            named.map_or(Answer::Failed, |named| change(&prober, &named))
         })
     }
 }
@@ -33,8 +32,10 @@ impl Commands {
 impl Task for Commands {
     fn begins(&mut self, command: &Command) -> bool {
         self.last = Some(match command {
-            Command::Probe(pattern) => self.begin(pattern, Prober::add),
-            Command::Unprobe(pattern) => self.begin(pattern, Prober::remove),
+            Command::Probe(pattern) => self.begin(Pattern::parse(pattern).ok(), Prober::add),
+            Command::Unprobe(pattern) => self.begin(Pattern::parse(pattern).ok(), Prober::remove),
+            Command::ProbeLine(line) => self.begin(line.parse().ok(), Prober::add_line),
+            Command::UnprobeLine(line) => self.begin(line.parse().ok(), Prober::remove_line),
             _ => return false,
         });
         true

@@ -10,6 +10,7 @@ use clrscope_recording::writer::MethodLanes;
 
 use super::code::{self, Signatures};
 use super::each::{self, EachSignatures, WatchedMethod};
+use super::lined::Lined;
 
 /// A method of a module.
 pub(super) type Method = (ModuleId, Token);
@@ -22,6 +23,10 @@ pub(super) struct Methods(Mutex<Table>);
 #[derive(Default)]
 pub(super) struct Table {
     pub(super) probed: HashMap<Method, Probed>,
+    /// Methods with lines that are counted, or were.
+    pub(super) lined: HashMap<Method, Lined>,
+    /// Code with all probes that methods have, or had last.
+    pub(super) bodies: HashMap<Method, Arc<WrittenBody>>,
     /// Methods that had taken in a probed one.
     inliners: HashSet<Method>,
     /// Methods that were given probes or refused them: each is looked at once.
@@ -37,8 +42,8 @@ pub(super) struct Probed {
     pub(super) signatures: Signatures,
     /// Recording of each call, where that is wanted.
     pub(super) each: Option<(&'static WatchedMethod, EachSignatures)>,
-    /// The method's code with the probes, once it is made.
-    pub(super) body: Option<Arc<WrittenBody>>,
+    /// Whether the method's code with the probes is made.
+    pub(super) is_ready: bool,
     pub(super) standing: Standing,
 }
 
@@ -88,7 +93,7 @@ impl Methods {
     pub(super) fn put_back(&self, pattern: &Pattern) -> Vec<Method> {
         let mut table = self.lock();
         let is_over = table.is_over;
-        let is_without = |probed: &Probed| !is_over && probed.body.is_some() && probed.standing != Standing::Probed;
+        let is_without = |probed: &Probed| !is_over && probed.is_ready && probed.standing != Standing::Probed;
         let without = table.probed.iter_mut().filter(|(_, probed)| is_without(probed) && probed.name.is_meant(pattern));
         let put_back = |(method, probed): (&Method, &mut Probed)| {
             probed.standing = Standing::Probed;
@@ -113,11 +118,13 @@ impl Methods {
     /// All methods that were compiled anew, where none has probes any more: they are to be as they were.
     pub(super) fn all_unless_probed(&self) -> Option<Vec<Method>> {
         let mut table = self.lock();
-        if table.probed.values().any(|probed| probed.standing == Standing::Probed) {
+        let is_any_counted = table.lined.values().any(Lined::is_any_counted);
+        if is_any_counted || table.probed.values().any(|probed| probed.standing == Standing::Probed) {
             return None;
         }
         let changed = table.changed();
         table.probed.values_mut().for_each(|probed| probed.standing = Standing::Reverted);
+        table.lined.values_mut().for_each(Lined::revert);
         table.inliners.clear();
         Some(changed)
     }
@@ -133,6 +140,8 @@ impl Methods {
     pub(super) fn module_goes(&self, module: ModuleId) {
         let mut table = self.lock();
         table.probed.retain(|method, _| method.0 != module);
+        table.lined.retain(|method, _| method.0 != module);
+        table.bodies.retain(|method, _| method.0 != module);
         table.inliners.retain(|method| method.0 != module);
         table.claimed.retain(|method| method.0 != module);
     }
@@ -140,8 +149,7 @@ impl Methods {
     /// The code with probes of a method that is compiled anew. What has none is noted as one that had taken in another.
     pub(super) fn body_of(&self, method: Method) -> Option<Arc<WrittenBody>> {
         let mut table = self.lock();
-        let probed = table.probed.get(&method).filter(|probed| probed.standing == Standing::Probed);
-        let body = probed.and_then(|probed| probed.body.clone());
+        let body = table.has_probes(method).then(|| table.bodies.get(&method).cloned()).flatten();
         if body.is_none() {
             table.inliners.insert(method);
         }
@@ -151,6 +159,25 @@ impl Methods {
     /// A method each call of which is recorded.
     pub(super) fn watched(&self, method: Method) -> Option<&'static WatchedMethod> {
         self.lock().probed.get(&method)?.each.map(|(watched, _)| watched)
+    }
+
+    /// Notes the code with all probes of a method; `None` where it has none.
+    pub(super) fn set_body(&self, method: Method, body: Option<WrittenBody>) {
+        let mut table = self.lock();
+        match body {
+            Some(body) => _ = table.bodies.insert(method, Arc::new(body)),
+            None => _ = table.bodies.remove(&method),
+        }
+    }
+
+    /// Notes that the code with probes of methods whose calls are counted is made.
+    pub(super) fn are_ready(&self, methods: &[Method]) {
+        let mut table = self.lock();
+        for method in methods {
+            if let Some(probed) = table.probed.get_mut(method) {
+                probed.is_ready = true;
+            }
+        }
     }
 
     /// The recording is over: all methods that were compiled anew.
@@ -175,20 +202,37 @@ impl Table {
     /// The methods that were compiled anew.
     fn changed(&self) -> Vec<Method> {
         let probed = self.probed.iter().filter(|(_, probed)| probed.standing != Standing::Reverted).map(|(method, _)| method);
-        let inliners = self.inliners.iter().filter(|method| !self.probed.contains_key(*method));
-        probed.chain(inliners).copied().collect()
+        let lined = self.lined.iter().filter(|(_, lined)| lined.is_changed()).map(|(method, _)| method);
+        let all: HashSet<&Method> = probed.chain(lined).chain(&self.inliners).collect();
+        all.into_iter().copied().collect()
+    }
+
+    /// Whether a method's calls or any of its lines are counted.
+    fn has_probes(&self, method: Method) -> bool {
+        self.probed.get(&method).is_some_and(|probed| probed.standing == Standing::Probed)
+            || self.lined.get(&method).is_some_and(Lined::is_any_counted)
+    }
+
+    /// Whether the recording is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
     }
 }
 
 impl BodyWriter for Methods {
     fn edits(&self, method: &MethodToWrite<'_>) -> clr_profiler::Result<Edits> {
         let table = self.lock();
-        let probed = table.probed.get(&(method.module, method.token));
-        Ok(match probed {
+        let key = (method.module, method.token);
+        let probed = table.probed.get(&key).filter(|probed| probed.standing == Standing::Probed);
+        let mut edits = match probed {
             None => Edits::new(),
             Some(Probed { each: Some((watched, signatures)), .. }) => each::edits(watched, *signatures, method),
             Some(probed) => code::edits(probed.lanes, probed.signatures),
-        })
+        };
+        if let Some(lined) = table.lined.get(&key) {
+            edits.merge(lined.edits());
+        }
+        Ok(edits)
     }
 }
 
@@ -227,11 +271,12 @@ mod tests {
             let record = ProbedMethod { token: 1 + at as u32, name: name.to_owned(), ..ProbedMethod::default() };
             let lanes = chunk.append_probed(&record, 1, 1).expect("room");
             let signatures = Signatures { enter: Token::new(1), leave: Token::new(2) };
-            let body = Some(Arc::new(WrittenBody::default()));
             let signature = format!("{}()", name.replace("::", "."));
             let name = ProbedName { assembly: "Shop".into(), name: name.to_owned(), signature };
-            let probed = Probed { name, lanes, signatures, each: None, body, standing: Standing::Probed };
-            methods.lock().probed.insert((module, Token::new(0x0600_0001 + at as u32)), probed);
+            let probed = Probed { name, lanes, signatures, each: None, is_ready: true, standing: Standing::Probed };
+            let method = (module, Token::new(0x0600_0001 + at as u32));
+            methods.lock().probed.insert(method, probed);
+            methods.lock().bodies.insert(method, Arc::new(WrittenBody::default()));
         }
         let tokens = |mut found: Vec<Method>| {
             found.sort();

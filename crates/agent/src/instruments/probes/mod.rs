@@ -1,4 +1,5 @@
-//! `probes`: how often chosen methods are called, how long that takes, and how often an exception ends it.
+//! `probes`: how often chosen methods are called, how long that takes, and how often an exception ends it; and how often chosen lines
+//! are reached.
 //!
 //! When a module is loaded, the runtime is asked to compile the chosen methods anew (ReJIT), wherever they are called from:
 //! precompiled code stays in use for all others, and what had taken a chosen method in is compiled again without it. The methods'
@@ -10,6 +11,12 @@
 //! | [`code`] | the code that is put into methods, and the functions that it calls |
 //! | [`each`] | recording of each call, with arguments and results |
 //! | [`prober`] | which methods are chosen, and how they get probes and lose them |
+//! | [`line_prober`] | how lines get counters and lose them |
+//! | [`lines`] | which lines are wanted |
+//! | [`line_search`] | where lines are in the methods of an assembly, by its PDB |
+//! | [`line_code`] | the code that counts a line |
+//! | [`lined`], [`line_table`] | which lines of which methods are counted |
+//! | [`line_store`] | room for the counters of lines in the recording |
 //! | [`commands`] | commands from outside to give more methods probes, or to take them away |
 //! | [`methods`] | which methods have probes, and which others were compiled anew because of them |
 //! | [`undo`] | the methods' own code comes back when the recording is over |
@@ -18,6 +25,13 @@
 mod code;
 mod commands;
 mod each;
+mod line_code;
+mod line_prober;
+mod line_search;
+mod line_store;
+mod line_table;
+mod lined;
+mod lines;
 mod methods;
 mod options;
 mod prober;
@@ -78,7 +92,8 @@ impl Callbacks for Probes {
         // A method that had taken in a probed one is compiled anew as it is.
         let Some(body) = self.prober.methods.body_of((module, method)) else { return Ok(()) };
         // SAFETY: the body is the method's own with calls of functions as their signatures say, at its beginning and at its
-        // ends, which use a local variable of their own and leave the stack as it was.
+        // ends, and with additions to memory that is mapped for ever, at places of lines. Both use local variables of their own and
+        // leave the stack as it was.
         unsafe { control.set_il_function_body(&body.bytes)? };
         control.set_il_map(&body.moves)
     }
@@ -141,7 +156,7 @@ impl Instrument for Probes {
         let prober = &self.prober;
         let undo = Undo::new(&prober.info, &prober.methods);
         let mut tasks: Vec<Box<dyn Task>> =
-            vec![prober.store.task(), Box::new(Commands::new(prober)), Box::new(undo)];
+            vec![prober.store.task(), prober.lines.store.task(), Box::new(Commands::new(prober)), Box::new(undo)];
         if let Some(each) = &prober.each {
             tasks.push(each.calls.task());
             if let Some(types) = each.types {
@@ -167,6 +182,7 @@ impl Instrument for Probes {
 
     fn outlive_recording(&self) {
         self.prober.store.outlive_recording();
+        self.prober.lines.store.outlive_recording();
         if let Some(each) = &self.prober.each {
             each.calls.outlive_recording();
         }
@@ -175,6 +191,7 @@ impl Instrument for Probes {
 
     fn detach_in_child(&self) {
         self.prober.store.detach_in_child();
+        self.prober.lines.store.detach_in_child();
         if let Some(each) = &self.prober.each {
             each.calls.detach_in_child();
         }

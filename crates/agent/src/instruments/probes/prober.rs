@@ -12,6 +12,7 @@ use clrscope_recording::writer::{Answer, ProcessWriter, monotonic_ns};
 
 use super::code::{self, Signatures};
 use super::each::{EachCall, EachSignatures};
+use super::lines::Lines;
 use super::methods::{Method, Methods, Probed, Standing};
 use super::options::ProbesOptions;
 use super::store::ProbeStore;
@@ -25,15 +26,23 @@ use crate::services::patterns::ProbePatterns;
 const MOST_NAMED: usize = 20;
 /// Token of the type `<Module>`, which has the methods outside of types and is in no list of types.
 const GLOBAL_TYPE: u32 = 0x0200_0001;
+/// Reason why methods of an assembly have no probes.
+pub(super) const COLLECTIBLE: &str = "its assembly can be unloaded, whose methods the runtime does not compile anew";
+/// Reason why a method has no probes.
+pub(super) const RUNTIME_HELPER: &str = "compiled code calls it by itself, where no other code may run";
 /// `miAggressiveOptimization`: no code without optimisation first.
 const AGGRESSIVE_OPTIMIZATION: u32 = 0x200;
+
+/// Methods without probes, and for each the reason.
+pub(super) type Refused = Vec<(String, String)>;
 
 /// Giver and taker of probes; callbacks and threads of the agent's own call it.
 pub(super) struct Prober {
     pub(super) info: ProfilerInfo,
     writer: &'static ProcessWriter,
-    functions: Arc<Functions>,
+    pub(super) functions: Arc<Functions>,
     patterns: Mutex<ProbePatterns>,
+    pub(super) lines: Lines,
     pub(super) store: &'static ProbeStore,
     writers: BodyWriters,
     pub(super) methods: Arc<Methods>,
@@ -55,6 +64,7 @@ impl Prober {
             writer: context.writer,
             functions: Arc::clone(&context.functions),
             patterns: Mutex::new(context.probes.clone()),
+            lines: Lines::new(&context.probe_lines, context.writer),
             store: Box::leak(Box::new(ProbeStore::create(context)?)),
             writers: BodyWriters::new(&context.info).with(Arc::clone(&methods) as Arc<dyn BodyWriter>),
             methods,
@@ -82,7 +92,7 @@ impl Prober {
         self.change_patterns(|patterns| patterns.and(pattern, true));
         self.probe_all();
         let again = self.methods.put_back(pattern);
-        if let Err(error) = self.compile_anew(&again) {
+        if let Err(error) = self.write_lined(&again).and_then(|()| self.compile_anew(&again)) {
             log(Level::Warn, || format!("probes: {} methods stay without: {error}", again.len()));
             self.methods.take_out(pattern);
             return Answer::Failed;
@@ -103,7 +113,7 @@ impl Prober {
         // Each is as it was once the last has no probes; until then it may have taken in another that still has.
         if let Some(all) = self.methods.all_unless_probed() {
             undo::revert(&self.info, &all);
-        } else if let Err(error) = self.compile_plain(&removed) {
+        } else if let Err(error) = self.write_lined(&removed).and_then(|()| self.compile_plain(&removed)) {
             log(Level::Warn, || format!("probes: {} methods keep theirs: {error}", removed.len()));
             self.methods.put_back(pattern);
             return Answer::Failed;
@@ -116,8 +126,14 @@ impl Prober {
         self.info.modules().unwrap_or_default().into_iter().for_each(|module| self.probe(module));
     }
 
-    /// Gives the chosen methods of a module probes, unless they were given some, or refused them, before.
+    /// Gives the chosen methods of a module probes, and those with lines that are wanted.
     pub(super) fn probe(&self, module: ModuleId) {
+        self.probe_methods(module);
+        self.probe_lines(module);
+    }
+
+    /// Gives the chosen methods of a module probes, unless they were given some, or refused them, before.
+    fn probe_methods(&self, module: ModuleId) {
         let Some((assembly, mut chosen)) = self.chosen_in(module, &self.patterns()) else { return };
         chosen.retain(|name| self.methods.claim((module, name.token)));
         if chosen.is_empty() {
@@ -125,8 +141,7 @@ impl Prober {
         }
         let Ok(about) = self.info.module_info(module) else { return };
         if about.flags.is_collectible() {
-            let why = "its assembly can be unloaded, whose methods the runtime does not compile anew";
-            let refused: Vec<_> = chosen.into_iter().map(|name| (name.signature, why.to_owned())).collect();
+            let refused: Vec<_> = chosen.into_iter().map(|name| (name.signature, COLLECTIBLE.to_owned())).collect();
             return self.refuse(&assembly, &refused);
         }
         let (chosen, mut refused) = self.with_code(module, chosen);
@@ -161,11 +176,16 @@ impl Prober {
         Some((assembly, chosen))
     }
 
-    /// Checks that there is a method in a running program that the patterns choose: after probes the runtime does not let the agent
+    /// Checks that there is a method in a running program that the patterns choose, or that has a line that is wanted: after probes the runtime does not let the agent
     /// go, so nothing is begun for one that is misspelt.
     pub(super) fn check_choice(&self) -> Result<(), String> {
-        let patterns = self.patterns();
-        if self.is_any_chosen(&patterns) { Ok(()) } else { Err(patterns.nothing_chosen()) }
+        let (patterns, missed) = (self.patterns(), self.missed_lines());
+        if self.is_any_chosen(&patterns) || (missed.is_empty() && !self.lines.is_empty()) {
+            return Ok(());
+        }
+        let methods = (!patterns.is_empty()).then(|| patterns.nothing_chosen());
+        let lines = missed.iter().map(|missed| format!("--probe-at {}: {missed}", missed.line));
+        Err(methods.into_iter().chain(lines).collect::<Vec<_>>().join("; "))
     }
 
     /// Whether there is a method in what is loaded that patterns choose.
@@ -191,7 +211,7 @@ impl Prober {
         let mut kept = Vec::with_capacity(chosen.len());
         for name in chosen {
             let why = if is_runtime_helper(&name) {
-                "compiled code calls it by itself, where no other code may run"
+                RUNTIME_HELPER
             } else if !has_code(name.token) {
                 "it has no code of its own: it is abstract, native, or made by the runtime"
             } else if self.relies_on_tail_calls(&name) {
@@ -245,39 +265,55 @@ impl Prober {
                 ..ProbedMethod::default()
             })
             .collect();
-        let mut tokens = Vec::with_capacity(chosen.len());
+        let mut methods = Vec::with_capacity(chosen.len());
         for ((name, record), lanes) in chosen.into_iter().zip(&records).zip(self.store.take(&records)) {
             match lanes {
                 Some(lanes) => {
                     let method = (module, name.token);
-                    tokens.push(name.token);
+                    methods.push(method);
                     let each = each.map(|(each, signatures)| (each.method(record.number, lanes), signatures));
                     let (name, standing) = (name.into(), Standing::Probed);
-                    let probed = Probed { name, lanes, signatures, each, body: None, standing };
+                    let probed = Probed { name, lanes, signatures, each, is_ready: false, standing };
                     self.methods.lock().probed.insert(method, probed);
                 }
                 None => refused.push((name.signature, "there is no room for its numbers".to_owned())),
             }
         }
-        let bodies = self.writers.written_bodies(module, &tokens)?;
-        let mut written = Vec::with_capacity(tokens.len());
-        for (token, body) in tokens.into_iter().zip(bodies) {
-            match body {
-                Ok(body) => {
-                    let body = body.map(Arc::new);
-                    if let Some(probed) = self.methods.lock().probed.get_mut(&(module, token)) {
-                        probed.body = body;
-                    }
-                    written.push((module, token));
+        let failed = self.write_bodies(&methods)?;
+        methods.retain(|method| !failed.iter().any(|(of, _)| of == method));
+        for (method, error) in failed {
+            refused.extend(self.withdraw_calls(method).map(|name| (name, error.to_string())));
+        }
+        self.methods.are_ready(&methods);
+        Ok(methods)
+    }
+
+    /// Writes the bodies of methods as what is to be counted in them is now. Those that could not be, with the reasons: they keep theirs.
+    pub(super) fn write_bodies(&self, methods: &[Method]) -> clr_profiler::Result<Vec<(Method, clr_profiler::Error)>> {
+        let mut failed = Vec::new();
+        for of_module in methods.chunk_by(|a, b| a.0 == b.0) {
+            let tokens: Vec<Token> = of_module.iter().map(|method| method.1).collect();
+            let bodies = self.writers.written_bodies(of_module[0].0, &tokens)?;
+            for (method, body) in of_module.iter().zip(bodies) {
+                match body {
+                    Ok(body) => self.methods.set_body(*method, body),
+                    Err(error) => failed.push((*method, error)),
                 }
-                Err(error) => refused.extend(self.withdraw((module, token)).map(|name| (name, error.to_string()))),
             }
         }
-        Ok(written)
+        Ok(failed)
+    }
+
+    /// Writes the bodies of those methods anew that have lines to be counted, or had: theirs change with what else is counted.
+    pub(super) fn write_lined(&self, methods: &[Method]) -> clr_profiler::Result<()> {
+        match self.write_bodies(&self.methods.lined_of(methods))?.into_iter().next() {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
     }
 
     /// Has the methods compiled anew, wherever they are called from.
-    fn compile_anew(&self, methods: &[Method]) -> clr_profiler::Result<()> {
+    pub(super) fn compile_anew(&self, methods: &[Method]) -> clr_profiler::Result<()> {
         if methods.is_empty() {
             return Ok(());
         }
@@ -290,7 +326,7 @@ impl Prober {
     }
 
     /// Has methods compiled anew from their own code, none of which takes in one that has probes.
-    fn compile_plain(&self, methods: &[Method]) -> clr_profiler::Result<()> {
+    pub(super) fn compile_plain(&self, methods: &[Method]) -> clr_profiler::Result<()> {
         self.info.request_rejit(methods)?;
         if self.methods.are_over() {
             undo::revert(&self.info, methods);
@@ -298,8 +334,8 @@ impl Prober {
         Ok(())
     }
 
-    /// Takes a method's record back, and gives the method's signature: its code has no probes.
-    fn withdraw(&self, method: Method) -> Option<String> {
+    /// Takes a method's record of calls back, and gives the method's signature: its code has no probes for them.
+    fn withdraw_calls(&self, method: Method) -> Option<String> {
         let probed = self.methods.lock().probed.remove(&method)?;
         probed.lanes.withdraw();
         Some(probed.name.signature)
@@ -307,7 +343,10 @@ impl Prober {
 
     /// The runtime could not compile a method anew.
     pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
-        if let Some(signature) = self.withdraw(method) {
+        let calls = self.withdraw_calls(method);
+        let lines = self.methods.withdraw_all_lines(method);
+        let name = || Some(self.functions.names().method(&self.info, method.0, method.1).ok()?.signature);
+        if let Some(signature) = calls.or_else(|| if lines { name() } else { None }) {
             let assembly = self.functions.names().assembly(&self.info, method.0).unwrap_or_default();
             self.refuse(&assembly, &[(signature, error.to_string())]);
         }
@@ -316,11 +355,11 @@ impl Prober {
     /// Takes the records of all methods of a module back, and gives their signatures.
     fn withdraw_module(&self, module: ModuleId) -> impl Iterator<Item = String> {
         let gone: Vec<Method> = self.methods.lock().probed.keys().filter(|method| method.0 == module).copied().collect();
-        gone.into_iter().filter_map(|method| self.withdraw(method))
+        gone.into_iter().filter_map(|method| self.withdraw_calls(method))
     }
 
     /// Notes methods of an assembly that have no probes, and about some of them why.
-    fn refuse(&self, assembly: &str, refused: &[(String, String)]) {
+    pub(super) fn refuse(&self, assembly: &str, refused: &[(String, String)]) {
         if refused.is_empty() {
             return;
         }

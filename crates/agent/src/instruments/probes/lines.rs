@@ -1,0 +1,113 @@
+//! Lines that are wanted, and where an assembly has them.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clrscope_contract::request::{LineHint, SourceLine};
+use clrscope_recording::writer::ProcessWriter;
+
+use super::line_search::{LinePlace, LineSearch};
+use super::line_store::LineStore;
+
+/// Lines that are wanted, and room for their counters.
+pub(super) struct Lines {
+    /// In the order in which they were given: the last word about a place counts.
+    rules: Mutex<Vec<LineRule>>,
+    search: LineSearch,
+    pub(super) store: &'static LineStore,
+    writer: &'static ProcessWriter,
+    /// Words about lines that the recording has already.
+    noted: Mutex<HashSet<(String, Option<LineHint>)>>,
+}
+
+/// Word about a line.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct LineRule {
+    line: SourceLine,
+    is_wanted: bool,
+}
+
+/// Finds in a module: places of lines, or hints at what could have been meant.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) places: Vec<LinePlace>,
+    pub(super) hints: Vec<(SourceLine, LineHint)>,
+}
+
+impl Lines {
+    pub(super) fn new(wanted: &[SourceLine], writer: &'static ProcessWriter) -> Self {
+        let rules = wanted.iter().map(|line| LineRule { line: line.clone(), is_wanted: true }).collect();
+        Self {
+            rules: Mutex::new(rules),
+            search: LineSearch::default(),
+            store: Box::leak(Box::new(LineStore::new(writer))),
+            writer,
+            noted: Mutex::default(),
+        }
+    }
+
+    /// Whether none was ever wanted.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rules().is_empty()
+    }
+
+    pub(super) fn rules(&self) -> MutexGuard<'_, Vec<LineRule>> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A last word about a line; what was said of it before is returned.
+    pub(super) fn say(&self, line: &SourceLine, is_wanted: bool) -> Vec<LineRule> {
+        let mut rules = self.rules();
+        let before = rules.clone();
+        rules.retain(|rule| rule.line != *line);
+        rules.push(LineRule { line: line.clone(), is_wanted });
+        before
+    }
+
+    /// The lines of which a word says that they are wanted.
+    pub(super) fn wanted(&self) -> Vec<SourceLine> {
+        self.rules().iter().filter(|rule| rule.is_wanted).map(|rule| rule.line.clone()).collect()
+    }
+
+    /// Whether the last word about a place says that it is wanted.
+    pub(super) fn wants(&self, place: &LinePlace) -> bool {
+        let rules = self.rules();
+        let last = rules.iter().rev().find(|rule| rule.line.is_meant(&place.file, place.line));
+        last.is_some_and(|rule| rule.is_wanted)
+    }
+
+    /// Places of lines in the assembly at a path.
+    pub(super) fn find(&self, path: &Path, lines: &[SourceLine]) -> Found {
+        let module = match self.search.open(path) {
+            Ok(module) => module,
+            Err(hint) => {
+                let hints = lines.iter().map(|line| (line.clone(), hint.clone())).collect();
+                return Found { hints, ..Found::default() };
+            }
+        };
+        let places = module.places(lines);
+        let is_missed = |line: &&SourceLine| !places.iter().any(|place| line.is_meant(&place.file, place.line));
+        let missed = lines.iter().filter(is_missed);
+        let hints = missed.flat_map(|line| module.hints(line).into_iter().map(|hint| (line.clone(), hint)));
+        Found { hints: hints.collect(), places }
+    }
+
+    /// Notes in the recording which lines have a place, and what could have been meant by the others, each once.
+    pub(super) fn note(&self, lines: &[SourceLine], found: &Found) {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let word = |line: &SourceLine| format!("probe-at={line}");
+        let has_place = |line: &&SourceLine| found.places.iter().any(|place| line.is_meant(&place.file, place.line));
+        for line in lines.iter().filter(has_place).map(word) {
+            if noted.insert((line.clone(), None)) {
+                self.writer.pattern_matched(&line);
+            }
+        }
+        for (line, hint) in &found.hints {
+            let line = word(line);
+            if noted.insert((line.clone(), Some(hint.clone()))) {
+                self.writer.near_name(&line, &hint.to_string());
+            }
+        }
+    }
+}

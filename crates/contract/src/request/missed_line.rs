@@ -1,0 +1,161 @@
+//! A line of a source file at which there is no code, and what could have been meant.
+
+use std::fmt;
+
+use super::source_line::SourceLine;
+
+/// Hint at what could have been meant by a line without code. Its text can be read again: recordings keep it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LineHint {
+    /// Number of a line near it that has code, in a file that was meant.
+    Line(u32),
+    /// A source file with a name like the one that was given.
+    File(String),
+    /// An assembly whose lines are not known, why, and the cure.
+    Unknown(String),
+}
+
+impl LineHint {
+    /// Reads what [`Display`](fmt::Display) wrote.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (kind, rest) = text.split_once(' ')?;
+        match kind {
+            "line" => rest.parse().ok().map(Self::Line),
+            "file" => Some(Self::File(rest.to_owned())),
+            "unknown" => Some(Self::Unknown(rest.to_owned())),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for LineHint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(f, "line {line}"),
+            Self::File(file) => write!(f, "file {file}"),
+            Self::Unknown(why) => write!(f, "unknown {why}"),
+        }
+    }
+}
+
+/// A line at which there is no code in any assembly that is loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissedLine {
+    /// Line that was asked for, as it was given.
+    pub line: String,
+    /// Hints, each once.
+    pub hints: Vec<LineHint>,
+}
+
+impl MissedLine {
+    /// Most hints of each kind that are worth saying.
+    pub const MOST_HINTS: usize = 3;
+
+    /// The line with some hints, of which the best kind there is will be said.
+    #[must_use]
+    pub fn new(line: impl Into<String>, hints: impl IntoIterator<Item = LineHint>) -> Self {
+        let mut hints: Vec<LineHint> = hints.into_iter().collect();
+        hints.sort();
+        hints.dedup();
+        Self { line: line.into(), hints }
+    }
+
+    /// Reason why nothing is counted there.
+    #[must_use]
+    pub fn why(&self) -> String {
+        match self.line.parse::<SourceLine>() {
+            Ok(SourceLine { file, line }) if self.has_file() => format!("{file} has no code at line {line}"),
+            Ok(SourceLine { file, .. }) => {
+                format!(
+                    "no source file of an assembly that was loaded, as far as they have symbols, ends with '{file}'"
+                )
+            }
+            Err(_) => format!("'{}' is no line", self.line),
+        }
+    }
+
+    /// Cure: what could be meant instead, where that is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let lines: Vec<String> = self.of(|hint| match hint {
+            LineHint::Line(line) => Some(line.to_string()),
+            _ => None,
+        });
+        if !lines.is_empty() {
+            let lines: Vec<_> = self.nearest(lines);
+            return Some(format!("nearest: {}", lines.join(", ")));
+        }
+        let files = self.of(|hint| match hint {
+            LineHint::File(file) => Some(format!("'{file}'")),
+            _ => None,
+        });
+        if !files.is_empty() {
+            return Some(format!("did you mean {}?", files.join(" or ")));
+        }
+        let unknown = self.of(|hint| match hint {
+            LineHint::Unknown(why) => Some(why.clone()),
+            _ => None,
+        });
+        (!unknown.is_empty()).then(|| format!("lines are not known of {}", unknown.join("; of ")))
+    }
+
+    fn has_file(&self) -> bool {
+        self.hints.iter().any(|hint| matches!(hint, LineHint::Line(_)))
+    }
+
+    fn of(&self, what: impl Fn(&LineHint) -> Option<String>) -> Vec<String> {
+        let most = if self.has_file() { usize::MAX } else { Self::MOST_HINTS };
+        self.hints.iter().filter_map(what).take(most).collect()
+    }
+
+    /// The lines on both sides that are nearest: files of the same name may have hinted at more.
+    fn nearest(&self, lines: Vec<String>) -> Vec<String> {
+        let wanted = self.line.parse::<SourceLine>().map_or(0, |line| line.line);
+        let mut lines: Vec<u32> = lines.iter().filter_map(|line| line.parse().ok()).collect();
+        lines.sort_by_key(|line| line.abs_diff(wanted));
+        lines.truncate(Self::MOST_HINTS);
+        lines.sort_unstable();
+        lines.iter().map(u32::to_string).collect()
+    }
+}
+
+impl fmt::Display for MissedLine {
+    /// Both in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why())?;
+        match self.hint() {
+            Some(hint) => write!(f, "; {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_hint_is_said() {
+        let said = |hints: &[LineHint]| MissedLine::new("Cart.cs:43", hints.to_vec()).to_string();
+        let file = || LineHint::File("/src/Card.cs".to_owned());
+        let unknown = || LineHint::Unknown("Shop: it was compiled without symbols. Build it anew.".to_owned());
+        let lines = [9, 45, 42, 70, 42].map(LineHint::Line);
+        assert_eq!(said(&[&lines[..], &[file()]].concat()), "Cart.cs has no code at line 43; nearest: 42, 45, 70");
+        let no_file = "no source file of an assembly that was loaded, as far as they have symbols, ends with 'Cart.cs'";
+        assert_eq!(said(&[unknown(), file()]), format!("{no_file}; did you mean '/src/Card.cs'?"));
+        assert_eq!(
+            said(&[unknown()]),
+            format!("{no_file}; lines are not known of Shop: it was compiled without symbols. Build it anew.")
+        );
+        assert_eq!(said(&[]), no_file);
+    }
+
+    #[test]
+    fn hints_come_back_from_their_texts() {
+        for hint in [LineHint::Line(7), LineHint::File("a b.cs".into()), LineHint::Unknown("Shop: no".into())] {
+            assert_eq!(LineHint::parse(&hint.to_string()), Some(hint));
+        }
+        assert_eq!((LineHint::parse("line x"), LineHint::parse("page 7"), LineHint::parse("")), (None, None, None));
+    }
+}

@@ -1,0 +1,139 @@
+//! Counters of lines of the source, to which the program's own code adds.
+//!
+//! Each thread has a lane to itself, so plain additions lose nothing; more threads than there are lanes share one.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::Chunk;
+use crate::layout::probe_lines as layout;
+use crate::model::ProbedLine;
+
+/// The lanes of one line in a chunk. The memory stays mapped for ever, so that compiled code may hold addresses of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineLanes {
+    first: *mut u8,
+}
+
+// SAFETY: all access goes through atomics.
+unsafe impl Send for LineLanes {}
+// SAFETY: as above.
+unsafe impl Sync for LineLanes {}
+
+impl LineLanes {
+    /// The lanes whose address compiled code handed over.
+    ///
+    /// # Safety
+    /// It must be the [`address`](Self::address) of lanes.
+    #[must_use]
+    #[inline]
+    pub unsafe fn at(first: *mut u8) -> Self {
+        Self { first }
+    }
+
+    /// Address of the first lane, for code that hands it back.
+    #[must_use]
+    pub fn address(self) -> u64 {
+        self.first.expose_provenance() as u64
+    }
+
+    /// Address of the counter for a thread, to which that thread alone adds, and the one that is shared where there are too many. `thread`
+    /// tells threads apart that are alive, and is not 0. A few instructions, no lock; in any thread.
+    #[must_use]
+    #[inline]
+    pub fn counter(self, thread: u64) -> *mut u8 {
+        const OWN: usize = layout::LANES - 1;
+        let begin = (thread.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
+        let own = (0..OWN).map(|more| 1 + begin.wrapping_add(more) % OWN).find(|lane| self.is_of(*lane, thread));
+        self.place(own.unwrap_or(0) * layout::LANE + layout::HITS)
+    }
+
+    /// Whether a lane is the thread's, or free and now the thread's.
+    #[inline]
+    fn is_of(self, lane: usize, thread: u64) -> bool {
+        let owner = self.place(lane * layout::LANE + layout::OWNER).cast::<u64>();
+        // SAFETY: `lane` is below the number of lanes: a word of the record, aligned, mapped for ever and only ever used as an atomic.
+        let owner = unsafe { AtomicU64::from_ptr(owner) };
+        match owner.load(Ordering::Relaxed) {
+            0 => owner.compare_exchange(0, thread, Ordering::Relaxed, Ordering::Relaxed).is_ok(),
+            other => other == thread,
+        }
+    }
+
+    /// Takes the record back: readers pass over it. For methods whose code has no probe after all.
+    pub fn withdraw(self) {
+        self.head(layout::TOKEN).store(0, Ordering::Relaxed);
+    }
+
+    /// Says whether the probe was taken away; what it counted stays.
+    pub fn set_removed(self, is_removed: bool) {
+        self.head(layout::REMOVED).store(u32::from(is_removed), Ordering::Relaxed);
+    }
+
+    /// A word of the record's head.
+    fn head<'a>(self, at: usize) -> &'a AtomicU32 {
+        let word = self.first.wrapping_sub(layout::HEAD - at).cast::<u32>();
+        // SAFETY: a word in the record's head, aligned, mapped for ever; only ever used as an atomic.
+        unsafe { AtomicU32::from_ptr(word) }
+    }
+
+    #[inline]
+    fn place(self, at: usize) -> *mut u8 {
+        self.first.wrapping_add(at)
+    }
+}
+
+impl Chunk {
+    /// Appends a line that was never reached, whatever it says itself, and publishes it; `None` where there is no room. Only for the
+    /// thread that took the chunk.
+    pub fn append_line(self, line: &ProbedLine, mono_ns: u64) -> Option<LineLanes> {
+        let at = self.used();
+        if !self.append(&line.to_empty_bytes(), mono_ns) {
+            return None;
+        }
+        // The record that was just written lies within the chunk. A chunk's bytes begin at a multiple of a lane's, and hold records of
+        // such multiples and nothing else.
+        Some(LineLanes { first: self.payload().wrapping_add(at + layout::HEAD) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writer::EventStore;
+
+    fn add(counter: *mut u8) {
+        // SAFETY: the address of a counter. As compiled code does it: two steps, between which others may add.
+        let counter = unsafe { AtomicU64::from_ptr(counter.cast()) };
+        counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn threads_that_add_in_two_steps_lose_nothing_while_each_has_a_lane() {
+        const HITS: u64 = 20_000;
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = EventStore::create_slow(&folder.path().join("lines.seg"), 1 << 20).expect("a store");
+        let chunk = store.take(0, 64 << 10, 1).expect("a chunk");
+        let line = |file: &str| ProbedLine { token: 7, line: 3, file: file.into(), ..ProbedLine::default() };
+        let lanes = chunk.append_line(&line("Cart.cs"), 2).expect("room");
+        let other = chunk.append_line(&line("Till.cs"), 2).expect("room");
+        assert_eq!(lanes.address() % layout::LANE as u64, 0);
+        std::thread::scope(|scope| {
+            for thread in 1..layout::LANES as u64 {
+                scope.spawn(move || (0..HITS).for_each(|_| add(lanes.counter(thread << 12))));
+            }
+        });
+        let late: Vec<_> = (100..110_u64).map(|thread| lanes.counter(thread << 12)).collect();
+        assert!(late.iter().all(|counter| *counter == lanes.place(layout::HITS)), "no lane is left: one is shared");
+        assert_eq!(lanes.counter(7 << 12), lanes.counter(7 << 12));
+        late.into_iter().for_each(add);
+        add(other.counter(1 << 12));
+        // SAFETY: what was published of a chunk that nobody writes to.
+        let bytes = unsafe { std::slice::from_raw_parts(chunk.payload(), chunk.used()) };
+        let hits = || ProbedLine::all(bytes).map(|line| (line.file, line.hits, line.is_removed)).collect::<Vec<_>>();
+        let all = (layout::LANES as u64 - 1) * HITS + 10;
+        assert_eq!(hits(), [("Cart.cs".to_owned(), all, false), ("Till.cs".to_owned(), 1, false)]);
+        lanes.withdraw();
+        other.set_removed(true);
+        assert_eq!(hits(), [("Till.cs".to_owned(), 1, true)]);
+    }
+}
