@@ -60,14 +60,15 @@ pub(super) struct NameOrder<'a> {
     /// Whether the query wants each function, by slot; `None` where it wants all.
     wanted: Option<Vec<bool>>,
     /// Place of each slot in the order of names.
-    ranks: Vec<u32>,
+    ranks: Arc<Vec<u32>>,
 }
 
 impl<'a> NameOrder<'a> {
     pub(super) fn new(paths: &Paths<'a>, query: &Query) -> Self {
         let catalog = Catalog::new(paths.process);
         let wanted = query.filters_functions().then(|| catalog.wanted(query));
-        let ranks = ranks(&catalog);
+        // The same for every question about the process.
+        let ranks = paths.process.derived.get("order of names", || ranks(&catalog));
         Self { catalog, wanted, ranks }
     }
 

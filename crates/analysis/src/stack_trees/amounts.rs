@@ -178,14 +178,25 @@ fn cells(measured: &Measured, wanted: &Wanted<'_>) -> Vec<Cell> {
             });
         },
     );
-    let joined = parts.into_iter().reduce(|mut all, part| {
-        for (cell, more) in all.iter_mut().zip(part) {
-            cell.sum.add(more.sum);
-            cell.is_there |= more.is_there;
+    joined(parts)
+}
+
+/// Cells that one worker joins at a time.
+const TOGETHER: usize = 1 << 16;
+
+/// Sums of what several workers have found.
+fn joined(mut parts: Vec<Vec<Cell>>) -> Vec<Cell> {
+    let mut all = parts.pop().unwrap_or_default();
+    let mut pieces: Vec<(usize, &mut [Cell])> = all.chunks_mut(TOGETHER).enumerate().collect();
+    each_mut(&mut pieces, |(at, cells)| {
+        for part in &parts {
+            for (cell, more) in cells.iter_mut().zip(&part[*at * TOGETHER..]) {
+                cell.sum.add(more.sum);
+                cell.is_there |= more.is_there;
+            }
         }
-        all
     });
-    joined.unwrap_or_default()
+    all
 }
 
 /// Sums of the stacks of a shape, in its order, as running sums.
@@ -245,7 +256,9 @@ impl Amounts {
     }
 
     fn of(sums: impl Iterator<Item = (u32, StackSum)>) -> Self {
-        let (mut there, mut before, mut all) = (Vec::new(), Vec::new(), StackSum::default());
+        let most = sums.size_hint().1.unwrap_or(0);
+        let (mut there, mut before) = (Vec::with_capacity(most), Vec::with_capacity(most + 1));
+        let mut all = StackSum::default();
         for (place, sum) in sums {
             there.push(place);
             before.push(all);

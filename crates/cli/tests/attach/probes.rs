@@ -69,6 +69,19 @@ impl Counter {
         (0..10).map(|_| self.batch()).min().expect("some")
     }
 
+    /// A batch as fast as code without probes is; with probes a batch takes ten times as long. It is waited for: on a busy
+    /// machine most are interrupted, and the runtime takes its time until it compiles for good.
+    pub(crate) fn as_fast_as(&mut self, bare: Duration, place: &str) -> Duration {
+        let mut shortest = Duration::MAX;
+        for _ in 0..500 {
+            shortest = shortest.min(self.batch());
+            if shortest < bare * 2 {
+                return shortest;
+            }
+        }
+        panic!("{place}: {bare:?} bare, {shortest:?} afterwards");
+    }
+
     fn left_over(&self) -> BTreeSet<String> {
         testkit::left_over(self.pid())
     }
@@ -137,8 +150,8 @@ fn probe_three_times(fixture: &'static str) {
             let place_of = format!("{fixture}, {name} on {}", runtime.version);
             let probed = count_and_compare(&place, &mut counter, name);
             counter.assert_asleep(&place_of);
-            let after = counter.shortest();
-            assert!(after < bare * 2 && probed > after * 2, "{place_of}: {bare:?}, {probed:?}, {after:?}");
+            let after = counter.as_fast_as(bare, &place_of);
+            assert!(probed > after * 2, "{place_of}: {bare:?}, {probed:?}, {after:?}");
         }
         counter.end();
     });
@@ -214,8 +227,7 @@ fn probes_go_when_the_launcher_is_killed() {
                 counter.left_over() == BTreeSet::from(["clrscope-sleeps\n".to_owned()]) && counter.socket().is_some()
             });
             let calls = counted(&place, &format!("{name}.d"));
-            let after = counter.shortest();
-            assert!(after < bare * 2, "{name} on {}: {bare:?} bare, {after:?} afterwards", runtime.version);
+            counter.as_fast_as(bare, &format!("{name} on {}", runtime.version));
             assert_eq!(counted(&place, &format!("{name}.d")), calls, "nothing is counted any more");
         }
         count_and_compare(&place, &mut counter, "third.clrs");

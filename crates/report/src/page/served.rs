@@ -23,8 +23,8 @@ const MOST_FORESTS: usize = 4;
 const SMALL: usize = 10_000;
 /// A page of a recording with more frames in its stacks opens at the flame graph: a summary of it takes seconds.
 const MANY_FRAMES: usize = 2_000_000;
-/// Nodes with a smaller share of what is shown are narrower than a pixel.
-const LEAST_SHARE: f64 = 1.0 / 3_000.0;
+/// Nodes with a smaller share of what is shown are narrower than a pixel on most screens.
+const LEAST_SHARE: f64 = 1.0 / 2_000.0;
 
 /// The content security policy that a served page has, for its header.
 #[must_use]

@@ -38,7 +38,12 @@ pub(crate) fn read(source: Arc<Source>) -> Recording {
         // What comes next is read while what is here is put together.
         let (next, behind) = batch::first(rest);
         let take = || together.iter().zip(bodies).for_each(|(section, body)| assembly.take(section, body));
-        bodies = both(|| read(next), take).0;
+        bodies = if batch::are_worth_a_thread(next) {
+            both(|| read(next), take).0
+        } else {
+            take();
+            read(next)
+        };
         (together, rest) = (next, behind);
     }
     assembly.finish()

@@ -23,10 +23,14 @@ fn length(sections: &[Section]) -> usize {
     sections.iter().take_while(fits).count().max(1).min(sections.len())
 }
 
+/// Whether there is enough to read for another thread: each takes memory, which may be scarce.
+pub(super) fn are_worth_a_thread(sections: &[Section]) -> bool {
+    sections.iter().fold(0_u64, |sum, section| sum.saturating_add(section.head.stored)) >= LEAST
+}
+
 /// The results of `examine` for each section, in their order.
 pub(super) fn examined<T: Send>(sections: &[Section], examine: impl Fn(&Section) -> T + Sync) -> Vec<T> {
-    let stored = sections.iter().fold(0_u64, |sum, section| sum.saturating_add(section.head.stored));
-    if stored < LEAST {
+    if !are_worth_a_thread(sections) {
         return sections.iter().map(examine).collect();
     }
     each(sections.len(), |at| examine(&sections[at]))
