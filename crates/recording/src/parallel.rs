@@ -4,8 +4,11 @@ use std::cell::Cell;
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
+
+use memmap2::MmapMut;
 
 /// Workers at most, however many processors there are: each may hold a decoded tree.
 const MAX_WORKERS: usize = 4;
@@ -27,6 +30,15 @@ pub fn with_processors<T>(count: NonZero<usize>, work: impl FnOnce() -> T) -> T 
     }
     let _restore = Restore(PROCESSORS.replace(Some(count)));
     work()
+}
+
+/// Address space that a thread takes at most to start.
+const ROOM: usize = 4 << 20;
+
+/// Whether there is memory for a thread. A thread that finds none while it starts ends the process, so nobody takes memory
+/// before it has started.
+fn has_room() -> bool {
+    MmapMut::map_anon(ROOM).is_ok()
 }
 
 fn processors() -> usize {
@@ -52,10 +64,23 @@ pub fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl Fn(&mu
         }
     };
     let workers = if count < 2 { 1 } else { processors().min(MAX_WORKERS).min(count) };
+    let (gate, (tell, started)) = (Mutex::new(()), channel());
+    let work_of_another = || {
+        let _ = tell.send(());
+        drop(gate.lock());
+        work()
+    };
     thread::scope(|scope| {
+        let closed = gate.lock();
         // Where memory for a thread is not to be had, those that are there do all of it.
-        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let spawn = |_| {
+            let other =
+                has_room().then(|| thread::Builder::new().spawn_scoped(scope, work_of_another).ok()).flatten()?;
+            let _ = started.recv();
+            Some(other)
+        };
         let others: Vec<ScopedJoinHandle<'_, S>> = (1..workers).filter_map(spawn).collect();
+        drop(closed);
         let mut states = vec![work()];
         states.extend(others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))));
         states
@@ -67,18 +92,22 @@ pub fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl Fn(&mu
 /// # Panics
 /// When one of them panics, with what it panicked with.
 pub fn both<A: Send, B>(beside: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
-    if processors() < 2 {
+    if processors() < 2 || !has_room() {
         return (beside(), here());
     }
-    let (count, beside) = (PROCESSORS.get(), Mutex::new(Some(beside)));
+    let (count, beside, (tell, started)) = (PROCESSORS.get(), Mutex::new(Some(beside)), channel());
     // Whoever takes the work does it: where memory for a thread is not to be had, that is the thread here.
     let take = || beside.lock().unwrap_or_else(PoisonError::into_inner).take();
     thread::scope(|scope| {
         let work = || {
+            let _ = tell.send(());
             PROCESSORS.set(count);
             take().map(|beside| beside())
         };
         let other = thread::Builder::new().spawn_scoped(scope, work).ok();
+        if other.is_some() {
+            let _ = started.recv();
+        }
         let there = here();
         let beside = match other {
             Some(other) => other.join().unwrap_or_else(|panic| resume_unwind(panic)),

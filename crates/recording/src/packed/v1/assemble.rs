@@ -32,13 +32,13 @@ pub(crate) fn read(source: Arc<Source>) -> Recording {
     }
     let source = Arc::clone(&assembly.source);
     let read = |sections: &[Section]| batch::examined(sections, |section| Body::of(&source, section));
+    let are_many = batch::are_many(&found.sections);
     let (mut together, mut rest) = batch::first(&found.sections);
     let mut bodies = read(together);
     while !together.is_empty() {
-        // What comes next is read while what is here is put together.
         let (next, behind) = batch::first(rest);
         let take = || together.iter().zip(bodies).for_each(|(section, body)| assembly.take(section, body));
-        bodies = if batch::are_worth_a_thread(next) {
+        bodies = if are_many {
             both(|| read(next), take).0
         } else {
             take();

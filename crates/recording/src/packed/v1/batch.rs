@@ -3,8 +3,10 @@
 use super::index::Section;
 use crate::parallel::each;
 
-/// Bytes of content that are read at a time, unless a single section has more: while they are used, as many of the next are read.
-const MOST: u64 = 16 << 20;
+/// Bytes of content that are read at a time, unless a single section has more.
+const MOST: u64 = 32 << 20;
+/// Bytes of a file that are much.
+const MUCH: u64 = 32 << 20;
 /// Fewer bytes are not worth another thread.
 const LEAST: u64 = 1 << 20;
 
@@ -23,14 +25,18 @@ fn length(sections: &[Section]) -> usize {
     sections.iter().take_while(fits).count().max(1).min(sections.len())
 }
 
-/// Whether there is enough to read for another thread: each takes memory, which may be scarce.
-pub(super) fn are_worth_a_thread(sections: &[Section]) -> bool {
-    sections.iter().fold(0_u64, |sum, section| sum.saturating_add(section.head.stored)) >= LEAST
+/// Whether there is so much that one batch is read while another is put together, which takes a thread more, and memory for two.
+pub(super) fn are_many(sections: &[Section]) -> bool {
+    stored(sections) >= MUCH
+}
+
+fn stored(sections: &[Section]) -> u64 {
+    sections.iter().fold(0, |sum, section| sum.saturating_add(section.head.stored))
 }
 
 /// The results of `examine` for each section, in their order.
 pub(super) fn examined<T: Send>(sections: &[Section], examine: impl Fn(&Section) -> T + Sync) -> Vec<T> {
-    if !are_worth_a_thread(sections) {
+    if stored(sections) < LEAST {
         return sections.iter().map(examine).collect();
     }
     each(sections.len(), |at| examine(&sections[at]))
