@@ -31,7 +31,7 @@ pub struct ProbeCall<'a> {
     pub failed: Option<bool>,
     /// The object and the arguments, as they were when the call began; `None` where they were not recorded.
     pub arguments: Option<Captured<'a>>,
-    /// What a call that returned left: result, and arguments by reference; `None` where that was not recorded.
+    /// Values that a call that returned left: result, and arguments by reference; `None` where that was not recorded.
     pub results: Option<Captured<'a>>,
 }
 

@@ -107,7 +107,7 @@ impl Types {
         (!has_values || !bytes.is_empty()).then(|| self.entered(types, bytes, &[]))
     }
 
-    /// What a call of the probed method with this number left; `None` where that was not taken.
+    /// Values that a call of the probed method with this number left; `None` where that was not taken.
     pub(crate) fn at_return(&self, number: u32, bytes: &[u8]) -> Option<Captured<'_>> {
         let types = self.probed.get(&number)?;
         let by_reference = |passing: &Passing| matches!(passing, Passing::Ref | Passing::Out);
