@@ -14,6 +14,7 @@ mod event_bytes;
 mod exit;
 mod heap;
 mod object_types;
+mod one_after_another;
 mod own_memory;
 mod parts;
 mod probe_lines;

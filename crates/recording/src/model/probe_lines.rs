@@ -1,5 +1,6 @@
 //! Counters of lines of the source, which `probes` records.
 
+use super::one_after_another::one_after_another;
 use crate::layout::{probe_lines as layout, u32_at, u64_at};
 
 /// One line in one method with how often it was reached; see [`layout::probe_lines`](crate::layout::probe_lines) for its bytes.
@@ -59,13 +60,7 @@ impl ProbedLine {
     /// The lines in a chunk's bytes. One that is cut off is none, nor is one that was taken back, and nothing follows one that can't
     /// be.
     pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
-        let mut rest = chunk;
-        let records = std::iter::from_fn(move || {
-            let (found, bytes) = Self::first(rest)?;
-            rest = &rest[bytes..];
-            Some(found)
-        });
-        records.filter(|line| line.token != 0)
+        one_after_another(chunk, Self::first).filter(|line| line.token != 0)
     }
 
     /// The first of several, and its bytes.

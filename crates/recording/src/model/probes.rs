@@ -1,5 +1,6 @@
 //! Counters and times of chosen methods, which `probes` records.
 
+use super::one_after_another::one_after_another;
 use crate::layout::{probe_calls, probes, u32_at, u64_at};
 
 /// One method with what its probes counted; see [`layout::probes`](crate::layout::probes) for its bytes.
@@ -56,13 +57,7 @@ impl ProbedMethod {
     /// The methods in a chunk's bytes. One that is cut off is none, nor is one that was taken back, and nothing follows one that
     /// can't be.
     pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
-        let mut rest = chunk;
-        let records = std::iter::from_fn(move || {
-            let (found, bytes) = Self::first(rest)?;
-            rest = &rest[bytes..];
-            Some(found)
-        });
-        records.filter(|method| method.token != 0)
+        one_after_another(chunk, Self::first).filter(|method| method.token != 0)
     }
 
     /// The first of several, and its bytes.
