@@ -432,7 +432,7 @@ pub mod coverage {
 /// thread that called.
 ///
 /// A record is a head of [`probe_calls::HEAD`] bytes, at an end [`probe_calls::BEGAN`] as well, then values (module
-/// [`value`](value)), and the next stands at the next multiple of [`probe_calls::HEAD`]. The end that belongs to a begin is the one
+/// [`value`]), and the next stands at the next multiple of [`probe_calls::HEAD`]. The end that belongs to a begin is the one
 /// of the same method and thread with its time. Chunks may be used again, so a begin or an end may stand alone.
 pub mod probe_calls {
     /// Bytes of a head, and what everything is a multiple of.
