@@ -613,6 +613,68 @@ test("logs are read from the left: what happened, indented by depth, then when, 
   await close();
 });
 
+test("names give up their namespaces before their ends where there is no room", async () => {
+  const { page, trouble, close } = await opened("recorded", { hash: "#tab=functions" });
+  const cells = async (width) => {
+    await page.setViewportSize({ width, height: 800 });
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 100))));
+    return page.$$eval(".table-body .table-row > :first-child", (all) =>
+      all.map((cell) => ({ whole: cell.title.split("\n")[0], text: cell.querySelector(".cell-text").textContent, fits: cell.scrollWidth <= cell.clientWidth })),
+    );
+  };
+  const isShort = ({ whole, text }) => text !== whole;
+  const wide = await cells(2000);
+  assert.ok(wide.length > 5 && !wide.some(isShort), JSON.stringify(wide));
+  const narrow = await cells(390);
+  assert.ok(narrow.every(({ whole, text }) => whole.endsWith(text)), JSON.stringify(narrow));
+  assert.ok(narrow.some(isShort), JSON.stringify(narrow));
+  // A namespace is there only where all of the name is.
+  assert.ok(narrow.every(({ whole, text, fits }) => fits || !/^\w+\./.test(text) || !whole.includes("::")), JSON.stringify(narrow));
+  assert.deepEqual(trouble, []);
+  await close();
+  const memory = await opened("memory", { hash: "#tab=heap", viewport: { width: 390, height: 800 } });
+  const list = memory.page.locator("[title='System.Collections.Generic.List<Shop.Order>']").first();
+  await list.waitFor();
+  assert.equal(await list.innerText(), "List<Shop.Order>");
+  assert.deepEqual(memory.trouble, []);
+  await memory.close();
+});
+
+test("a page of memory alone says nothing of functions, and its boxes have short names", async () => {
+  const { page, trouble, close } = await opened("held");
+  const text = await page.innerText("#panel");
+  assert.ok(/snapshot 1 of the heap/.test(text) && !/\bfunctions\b/.test(text), text);
+  // What is written on a canvas is seen where it is written.
+  await page.evaluate(() => {
+    window.written = [];
+    const { fillText } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+      window.written.push(text);
+      return fillText.call(this, text, ...rest);
+    };
+  });
+  await open(page, "dominators");
+  await page.waitForFunction(() => Number(document.querySelector(".boxes canvas")?.dataset.drawn) > 2);
+  const written = await page.evaluate(() => window.written);
+  assert.ok(written.some((text) => text.startsWith("List<Order> ")) && !written.some((text) => /Generic|Shop\.Order/.test(text)), written.join("; "));
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("calls of probed methods have their own rows, with values, and columns without a word are left out", async () => {
+  const { page, trouble, close } = await opened("probed", { hash: "#tab=probes" });
+  const tables = page.locator("#panel .table");
+  const heads = async (at) => (await tables.nth(at).locator("[role=columnheader]").allInnerTexts()).map((text) => text.replace(/[▾▴]/g, "").trim());
+  assert.deepEqual((await heads(0)).slice(0, 3), ["method", "calls", "failed"]);
+  assert.ok(!(await heads(0)).includes("line"), "no line was probed");
+  assert.match(await tables.nth(0).innerText(), /Counter\.Program\.Answer\(long\)/);
+  const each = await heads(1);
+  assert.ok(["time", "duration", "arguments", "method"].every((title) => each.includes(title)) && !each.includes("result") && !each.includes("this"), each.join());
+  assert.match(await tables.nth(1).innerText(), /batch = 7/);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
 test("a tree is never empty for a moment, whatever is opened in it", async () => {
   for (const name of ["nameless", "served-nameless", "million"]) {
     const { page, trouble, close } = await opened(name, { hash: "#tab=tree" });

@@ -289,6 +289,57 @@ fn the_summary_says_whose_code_the_time_went_to() {
     );
 }
 
+/// Two instantiations of one generic method used 47 % of the CPU time each, and only the first was said.
+#[test]
+fn instantiations_of_a_method_stand_out_together() {
+    let mut taken = HandSampled::default();
+    let main = taken.thread("", ThreadRole::Main);
+    for step in 0..100 {
+        let path = ["App.Repo::Spin", "App.Other::Spin", "App.Repo::Find"][[0, 1, 0, 1, 2][step % 5]];
+        taken.cpu(main, step as u64 + 1, &format!("App.P::Main > {path}"));
+    }
+    let mut recording = taken.recording();
+    for (function, arguments) in [("App.Repo::Spin", "int"), ("App.Other::Spin", "string")] {
+        let known =
+            recording.processes[0].functions.iter_mut().find(|known| known.name == function).expect("a function");
+        (known.name, known.signature) = ("App.Repo::Spin".into(), format!("App.Repo<{arguments}>.Spin()"));
+    }
+    let view = summary(&recording, &Query::default()).expect("a summary");
+    assert_eq!(view.own.len(), 3, "rows stay apart");
+    assert_eq!(
+        view.findings[0].text,
+        "App.Repo::Spin and the framework code that it calls used 80.0 % of the CPU time"
+    );
+}
+
+/// The compiler runs on threads that begin in a library: what stood out was that its own `Main` used 5.8 % of the CPU time.
+#[test]
+fn most_of_the_time_below_a_library_stands_out_where_own_code_has_less() {
+    let mut taken = HandSampled::default();
+    let (main, pool) = (taken.thread("", ThreadRole::Main), taken.thread(".NET TP Worker", ThreadRole::Pool));
+    let compile = "System.Pool::Run > Lib.Compiler::Types > Lib.Compiler::Methods";
+    let mut step = 0;
+    let mut take = |count: u64, thread, path: &str| {
+        for _ in 0..count {
+            step += 1;
+            taken.cpu(thread, step, path);
+        }
+    };
+    take(40, pool, &format!("{compile} > Lib.Binder::Bind"));
+    take(30, pool, &format!("{compile} > Lib.Emitter::Emit"));
+    take(5, pool, "System.Pool::Run > Lib.Compiler::Types");
+    take(25, main, "App.P::Main > Lib.Files::Write");
+    let recording = taken.recording();
+    let said = |query: &Query| -> Vec<String> {
+        summary(&recording, query).expect("a summary").findings.into_iter().map(|finding| finding.text).collect()
+    };
+    let all = said(&Query::default());
+    assert_eq!(all[0], "Lib.Compiler::Methods and what it calls used 70.0 % of the CPU time");
+    assert_eq!(all[1], "App.P::Main and the framework code that it calls used 25.0 % of the CPU time");
+    let of_main = said(&Query { threads: vec![ThreadSelector::Number(1)], ..Query::default() });
+    assert_eq!(of_main[0], "App.P::Main and the framework code that it calls used 100.0 % of the CPU time");
+}
+
 #[test]
 fn time_in_the_collector_proposes_the_instrument_that_knows_why() {
     let recording = program().recording();

@@ -121,6 +121,16 @@ fn memory() -> Recording {
     recording
 }
 
+/// The same memory, of a program of which nothing else was recorded.
+fn held() -> Recording {
+    let mut recording = memory();
+    recording.processes[0].samplers.clear();
+    recording.processes[0].events.retain(|arena| arena.instrument == "gc");
+    recording.run.given = "gc;heap".into();
+    recording.run.filled = "gc;heap".into();
+    recording
+}
+
 /// Coverage of two files, of which one is there: of its lines one was not run, and one on one of its two branches.
 fn covered(place: &TestFolder) -> Recording {
     let file = place.file("Cart.cs");
@@ -282,6 +292,18 @@ fn record_counter(place: &TestFolder, runtime: &testkit::Runtime) {
     assert!(command.stdout(Stdio::null()).status().expect("the tool starts").success());
 }
 
+/// Records a program whose method has a probe that records each call with its arguments.
+fn record_probed(place: &TestFolder, runtime: &testkit::Runtime) {
+    let words = ["run", "-q", "-i", "probes:args", "--probe", "Counter.Program::Answer", "-o", "probed.clrs", "--"];
+    let program = runtime.words(&testkit::fixture("Counter"));
+    let arguments = ["-", "7"].map(std::ffi::OsString::from);
+    let mut command = place.clrscope(words.map(std::ffi::OsString::from).into_iter().chain(program).chain(arguments));
+    runtime.prepare(&mut command);
+    // Its input is at its end at once.
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    assert!(command.status().expect("the tool starts").success());
+}
+
 /// Writes an export of a recording beside it.
 fn export(place: &TestFolder, name: &str, format: &str, ending: &str) {
     let output = place.run(&format!("export {name}.clrs --to {format} -o {name}.{ending}"));
@@ -321,6 +343,7 @@ fn browsers_show_pages_as_they_should() {
     write_page(&place, "sampled", &sampled());
     write_page(&place, "hostile", &hostile());
     write_page(&place, "memory", &memory());
+    write_page(&place, "held", &held());
     write_page(&place, "nameless", &nameless());
     write_page(&place, "million", &many_calls::recording(FRAMES, 4));
     write_page(&place, "covered", &covered(&place));
@@ -336,6 +359,8 @@ fn browsers_show_pages_as_they_should() {
     let runtime = testkit::runtimes().last().expect("a runtime");
     let sources = testkit::workspace_root().join("dotnet");
     record_counter(&place, runtime);
+    record_probed(&place, runtime);
+    page_of(&place, "probed.clrs", "probed");
     let with_sources = format!("counted.clrs --source-root {}", sources.display());
     page_of(&place, &format!("{with_sources} --source"), "counted");
     let served_counted = Serving::start(&place, &with_sources);
@@ -385,5 +410,5 @@ fn browsers_show_pages_as_they_should() {
     let (said, complained) = (finished.stdout_text(), finished.stderr_text());
     assert!(finished.status.success(), "{said}\n{complained}");
     let passed = said.lines().find_map(|line| line.split_once(" pass ")?.1.parse::<u32>().ok());
-    assert!(passed >= Some(28), "tests ran: {said}");
+    assert!(passed >= Some(31), "tests ran: {said}");
 }

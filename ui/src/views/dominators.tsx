@@ -3,6 +3,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Document, Section } from "../data/document";
 import { bytes, count, oneLine, share } from "../data/format";
+import { withoutNamespaces } from "../data/names";
 import { matcher } from "../model/search";
 import { type Box, HEAD, type Sized, treemap } from "../model/treemap";
 import { TreeTable } from "./treetable";
@@ -149,9 +150,6 @@ interface Look {
   is: ((text: string) => boolean) | null;
   dark: boolean;
 }
-
-/** The name of a type, and of those that it is made of, without their namespaces: `Dictionary<int, Order>.Entry[]`. */
-const withoutNamespaces = (name: string): string => name.replace(/(^|[<,\s(])(?:\w+\.)+(?=\w)/g, "$1");
 
 function drawn(context: CanvasRenderingContext2D, box: Box, tree: Dominated, { selected, hovered, is, dark }: Look): void {
   const { x, y, width, height, node, depth } = box;

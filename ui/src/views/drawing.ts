@@ -1,6 +1,7 @@
 // Drawing of frames: those in sight, and of those only what is wider than a fraction of a pixel.
 
 import { colourOf } from "../colours";
+import { shorterNames } from "../data/names";
 import type { CallTree, Func } from "../model/tree";
 
 /** Height of a frame on the screen. */
@@ -87,16 +88,14 @@ function widthOf(context: CanvasRenderingContext2D, text: string): number {
   return width;
 }
 
-/** The name as long as there is room: whole, without namespace, the method alone, its beginning. */
+/** The name as long as there is room, at last its beginning. */
 function fitting(context: CanvasRenderingContext2D, label: string, room: number): string {
   if (room < 14) return "";
-  const cut = label.length > 400 ? `${label.slice(0, 400)}…` : label;
-  const method = cut.split("::").pop()!;
-  const type = cut.split("::")[0].split(".").pop()!;
-  const short = cut.includes("::") ? `${type}::${method}` : cut.split("/").pop()!;
-  for (const text of [cut, short, method]) if (widthOf(context, text) <= room) return text;
-  const letters = Math.floor(method.length * (room / widthOf(context, method))) - 1;
-  return letters >= 2 ? `${method.slice(0, letters)}…` : "";
+  const ways = shorterNames(label.length > 400 ? `${label.slice(0, 400)}…` : label);
+  for (const text of ways) if (widthOf(context, text) <= room) return text;
+  const last = ways[ways.length - 1];
+  const letters = Math.floor(last.length * (room / widthOf(context, last))) - 1;
+  return letters >= 2 ? `${last.slice(0, letters)}…` : "";
 }
 
 /** Draws the frames in sight; the number of frames that were drawn. */

@@ -141,7 +141,7 @@ function sumColumns(shown: Shown, own: ((func: number) => number) | null, total:
   ];
   if (own) columns.unshift({ key: "self", title: "self", numeric: true, width: 11, text: (func) => of(own(func)), order: own });
   columns.unshift(
-    { key: "name", title: "function", numeric: false, width: 60, text: label, order: (func) => label(func).toLowerCase(), mark: (func) => (func < 0 ? "#d6d6d6" : colourOf(functions[func].code)) },
+    { key: "name", title: "function", numeric: false, isName: true, width: 60, text: label, order: (func) => label(func).toLowerCase(), mark: (func) => (func < 0 ? "#d6d6d6" : colourOf(functions[func].code)) },
   );
   columns.push(
     { key: "module", title: "module", numeric: false, width: 26, text: (func) => functions[func]?.module ?? "", order: (func) => functions[func]?.module ?? "" },

@@ -118,7 +118,8 @@ function Facts({ section }: { section: Section }) {
 export function tableColumns(section: Section): TableColumn[] {
   const inText = textColumns(section);
   const isLog = isOfLog(section);
-  const columns = isLog || inText.length === 0 ? section.columns.filter((column) => column.packed.json && (!isLog || isFilled(section, column))) : inText;
+  const inTable = isLog || inText.length === 0 ? section.columns.filter((column) => column.packed.json) : inText;
+  const columns = inTable.filter((column) => (!isLog && isNumeric(column.kind)) || isFilled(section, column));
   // What a row is about comes first, and stays where a wide table is scrolled.
   const name = columns.find((one) => one.key === "name" && one.kind === "function") ?? columns.find((one) => one.key === "type");
   const first = name ?? columns.find((one) => one.key === "event") ?? columns.find((one) => !isNumeric(one.kind));
@@ -172,6 +173,7 @@ export function tableColumn(column: Column): TableColumn {
     width: widthOf(column, numeric),
     least: column.kind === "function" ? 32 : column.key === "type" ? 36 : undefined,
     isPath: column.key === "file" || column.key === "path",
+    isName: column.kind === "function" || column.key === "type",
     text,
     order: (row) => (numeric ? column.number(row) : text(row).toLowerCase()),
     // Bounds of a share are no shares of their own.

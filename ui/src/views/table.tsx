@@ -1,6 +1,7 @@
 // A table of any number of rows: ordered by its headings, walked with the arrow keys.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { fitted, useCells } from "./fitted";
 import { useVirtual, ROW } from "./virtual";
 
 export interface TableColumn {
@@ -13,6 +14,8 @@ export interface TableColumn {
   least?: number;
   /** Paths, of which the end tells most. */
   isPath?: boolean;
+  /** Names of functions and types, whose namespaces give way first. */
+  isName?: boolean;
   text(row: number): string;
   /** What rows are ordered by; rows keep their order where two are the same. */
   order(row: number): number | string;
@@ -26,6 +29,9 @@ export interface TableColumn {
 
 /** Levels of indentation at most; further in a number says the depth. */
 const MOST_INDENT = 16;
+/** Pixels of a level of indentation, and of a mark with the gap behind it. */
+const INDENT = 13;
+const MARK = 16;
 
 interface Props {
   label: string;
@@ -49,6 +55,8 @@ export function Table(props: Props) {
   const scroll = useRef<HTMLDivElement>(null);
   const ordered = useMemo(() => inOrder(rows, columns, sort), [rows, columns, sort]);
   const list = useVirtual(ordered.length, scroll);
+  const heads = useRef<HTMLDivElement>(null);
+  const cells = useCells(heads, columns.map((column) => column.key).join());
   const [at, setAt] = useState(0);
   // Letters and the gaps between columns; below that the table is scrolled.
   const words = (column: TableColumn) => Math.min(column.width, innerWidth < 600 ? 15 : (column.least ?? 22));
@@ -90,7 +98,7 @@ export function Table(props: Props) {
     >
       <div class="table-inner" role="presentation" style={{ "min-width": `${least}ch` }}>
         <div role="rowgroup" class="table-head">
-          <div role="row" class="table-row" style={grid} aria-rowindex={1}>
+          <div role="row" class="table-row" style={grid} aria-rowindex={1} ref={heads}>
             {columns.map((column) => {
               const isBy = sort.replace("-", "") === column.key;
               const down = isBy && !sort.startsWith("-");
@@ -138,7 +146,7 @@ export function Table(props: Props) {
                   props.onMenu(row, event.clientX, event.clientY);
                 }}
               >
-                {columns.map((column) => {
+                {columns.map((column, place) => {
                   const text = column.text(row);
                   const bar = column.bar?.(row);
                   const mark = column.mark?.(row);
@@ -149,7 +157,7 @@ export function Table(props: Props) {
                       {indent > 0 && <span class="indent" style={{ width: `${Math.min(indent, MOST_INDENT)}em` }} />}
                       {indent > MOST_INDENT && <span class="faint">({indent}) </span>}
                       {mark && <span class="mark" style={{ background: mark }} />}
-                      <span class="cell-text">{text}</span>
+                      <span class="cell-text">{column.isName && cells ? fitted(text, cells.widths[place] - (mark ? MARK : 0) - indent * INDENT, cells.font) : text}</span>
                     </div>
                   );
                 })}

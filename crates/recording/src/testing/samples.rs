@@ -71,8 +71,8 @@ impl HandSampled {
     }
 
     /// A sample of `cpu` on a thread, at so many steps after the start: `App::Main > System.String::Concat > libc.so!memcpy`,
-    /// outermost first. Assemblies are told by how names begin: `App` is the program's, others are the framework's; what has
-    /// a `!` is of a native library, of `kernel` the kernel. `@` and a number behind a method is an IL offset.
+    /// outermost first. Assemblies are told by how names begin: `App` is the program's, others are the framework's, all but
+    /// `Lib` of its core library; what has a `!` is of a native library, of `kernel` the kernel. `@` and a number behind a method is an IL offset.
     pub fn cpu(&mut self, thread: u32, step: u64, path: &str) -> &mut Sample {
         self.take(instrument::CPU, thread, step, path)
     }
@@ -105,6 +105,7 @@ impl HandSampled {
             Some(("kernel", plain)) => ("[kernel]", plain, FunctionKind::Kernel),
             Some((library, plain)) => (library, plain, FunctionKind::Native),
             None if name.starts_with("App") => ("App", name, FunctionKind::Managed),
+            None if name.starts_with("Lib") => ("Lib", name, FunctionKind::Managed),
             None => ("System.Private.CoreLib", name, FunctionKind::Managed),
         };
         let module = self.module(module, kind);

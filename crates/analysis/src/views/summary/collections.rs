@@ -56,7 +56,7 @@ fn longest(row: &Collection<'_>) -> String {
     let kind = match row.kind {
         CollectionKind::Blocking => "a blocking collection",
         CollectionKind::Background => "a background collection",
-        CollectionKind::Foreground => "a collection beside one in the background",
+        CollectionKind::Foreground => "a foreground collection (during one in the background)",
     };
     let cause = row.cause().map_or_else(String::new, |cause| format!(", caused by {}", cause.label()));
     let (length, generation, reason) = (time(row.pause_ns), row.generation, row.reason.words());

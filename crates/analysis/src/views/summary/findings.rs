@@ -1,7 +1,10 @@
 //! Sentences of the summary.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::Tier;
+use clrscope_recording::model::{FunctionKind, Tier};
 
 use super::elsewhere::ElsewhereKind;
 use super::{OwnWait, Summary, is_code};
@@ -23,6 +26,10 @@ pub struct Finding {
 
 /// Shares of CPU time, and of calls, that are worth a sentence.
 const MUCH: f64 = 0.05;
+/// Share of CPU time that is most of it.
+const MOST: f64 = 0.5;
+/// Assembly of what each thread runs in.
+const CORE_LIBRARY: &str = "System.Private.CoreLib";
 /// Share of the run that threads waited below one function that is worth a sentence: what a service's requests wait for is little
 /// of the time that it runs.
 const MUCH_WAITED: f64 = 0.02;
@@ -40,7 +47,10 @@ pub(super) fn findings(
     filtered: bool,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
-    found.extend(busiest_own(view).or_else(|| busiest(view)));
+    let libraries = busiest_library(view, rows);
+    let is_said = libraries.is_some();
+    found.extend(libraries);
+    found.extend(busiest_own(view).or_else(|| (!is_said).then(|| busiest(view)).flatten()));
     found.extend([WaitKind::Lock, WaitKind::Sleep].into_iter().filter_map(|kind| longest_wait(waits, kind, run_ns)));
     found.extend(most_thrown(view).or_else(|| most_made(view)));
     found.extend(most_called(view, rows));
@@ -63,14 +73,42 @@ fn all_work(view: &Summary<'_>) -> (u64, &'static str) {
     (conditions.work_ns(), if is_cpu { "CPU time" } else { "time" })
 }
 
-/// The own function with the most work below it in the framework.
+/// The own function with the most work below it in the framework, in all its instantiations.
 fn busiest_own(view: &Summary<'_>) -> Option<Finding> {
-    let own = view.own.first()?;
+    let mut work: BTreeMap<(&str, Cow<'_, str>), u64> = BTreeMap::new();
+    for own in &view.own {
+        let function = &own.row.function;
+        let sum = work.entry((function.module(), function.label())).or_default();
+        *sum = sum.saturating_add(own.work_ns);
+    }
+    // The first of those that are equal.
+    let ((_, name), work) = work.iter().rev().max_by_key(|(_, work)| **work)?;
     let (all, what) = all_work(view);
-    let share = part(own.work_ns, all);
-    let name = own.row.function.label();
+    let share = part(*work, all);
     let text = format!("{name} and the framework code that it calls used {} of the {what}", percent(share));
     (share >= MUCH).then_some(Finding { text, share })
+}
+
+/// The innermost function of a library below which most of the CPU time was spent, where own code and what it calls used less: a program
+/// whose threads begin in a library does nearly everything there. Methods of the core library, which runs all threads, say nothing.
+fn busiest_library(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Finding> {
+    if view.conditions.metric.instrument != instrument::CPU {
+        return None;
+    }
+    let (all, what) = all_work(view);
+    let own = view.own.iter().fold(0_u64, |sum, row| sum.saturating_add(row.work_ns));
+    let is_of_library = |row: &&FunctionRow<'_>| {
+        let function = &row.function;
+        function.kind() == FunctionKind::Managed && !is_own(function) && function.module() != CORE_LIBRARY
+    };
+    let has_most = |row: &&FunctionRow<'_>| part(row.amount.total, all) >= MOST;
+    let innermost = |a: &&FunctionRow<'_>, b: &&FunctionRow<'_>| {
+        a.amount.total.cmp(&b.amount.total).then_with(|| a.compare(b, Sort::Name))
+    };
+    let row = rows.iter().filter(is_of_library).filter(has_most).min_by(innermost)?;
+    let share = part(row.amount.total, all);
+    let text = format!("{} and what it calls used {} of the {what}", row.function.label(), percent(share));
+    (part(own, all) < MOST).then_some(Finding { text, share })
 }
 
 /// The function of the framework with the most work, where own code does little. None where all threads were sampled by
