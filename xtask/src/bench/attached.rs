@@ -45,19 +45,31 @@ pub(super) fn first_sample(bench: &Bench, runs: usize) -> Result<Line, String> {
 
 /// Time of the work after the agent has left over that before it came.
 pub(super) fn speed_after(bench: &Bench, runs: usize) -> Result<Line, String> {
+    after(bench, runs, ("attach", "libraries, time after detach / before"), &[])
+}
+
+/// Time of the work after probes are gone over that before they came: of methods of the program, and of one of the framework that it calls
+/// all the time.
+pub(super) fn speed_after_probes(bench: &Bench, runs: usize) -> Result<Line, String> {
+    let probes = ["--probe", "[Library]*", "--probe", "[System.Private.CoreLib]System.String::Concat"];
+    after(bench, runs, ("P13", "libraries, time after all of its methods had probes / before"), &probes)
+}
+
+/// Time of the work after an attach with these options over that before.
+fn after(bench: &Bench, runs: usize, (id, what): (&'static str, &str), options: &[&str]) -> Result<Line, String> {
     let mut ratios = Vec::new();
     for _ in 0..runs {
         let paced = Paced::start(bench)?;
         paced.paces(WARM);
         let before = Spread::of(&paced.paces(LOOK)).median;
-        run(&mut attach(paced.child.id(), ATTACHED, &bench.folder().join("after.clrs")))?;
+        run(attach(paced.child.id(), ATTACHED, &bench.folder().join("after.clrs")).args(options))?;
         paced.paces(Duration::ZERO);
         ratios.push(Spread::of(&paced.paces(LOOK)).median / before.max(1.0));
     }
     let spread = Spread::of(&ratios);
     let figure = format!("{:.3} ({:.3} to {:.3})", spread.median, spread.low, spread.high);
     let verdict = if (spread.median - 1.0).abs() <= SAME { "met" } else { "**missed**" };
-    Ok(("attach", "libraries, time after detach / before".into(), figure, verdict))
+    Ok((id, what.to_owned(), figure, verdict))
 }
 
 fn attach(pid: u32, duration: &str, out: &Path) -> Command {

@@ -17,6 +17,8 @@ pub(super) struct Series {
     pub(super) ratio: Spread,
     /// CPU time, user and system, of the first half less the second's, milliseconds.
     pub(super) more_ms: Spread,
+    /// That in user mode alone.
+    pub(super) more_user_ms: Spread,
     /// Medians of the halves' user CPU time, seconds.
     pub(super) seconds: (f64, f64),
     /// Medians of the halves' wall time, seconds.
@@ -65,6 +67,7 @@ fn summary(pairs: &[(Measured, Measured)], repeated: usize) -> Series {
     Series {
         ratio: of(&|(a, b)| a.user.as_secs_f64() / b.user.as_secs_f64().max(1e-9)),
         more_ms: of(&|(a, b)| cpu(a) - cpu(b)),
+        more_user_ms: of(&|(a, b)| a.user.as_secs_f64() * 1e3 - b.user.as_secs_f64() * 1e3),
         seconds: (of(&|(a, _)| a.user.as_secs_f64()).median, of(&|(_, b)| b.user.as_secs_f64()).median),
         wall: (of(&|(a, _)| a.wall.as_secs_f64()).median, of(&|(_, b)| b.wall.as_secs_f64()).median),
         pairs: pairs.len(),
@@ -96,6 +99,7 @@ mod tests {
         assert_eq!((series.pairs, series.repeated), (3, 2));
         assert_eq!((series.ratio.median, series.ratio.low, series.ratio.high), (2.0, 1.25, 3.0));
         assert_eq!((series.more_ms.low, series.more_ms.high), (10.0, 22.0));
+        assert_eq!(series.more_user_ms.median, 20.0);
         assert_eq!((series.seconds, series.wall), ((0.04, 0.02), (0.045, 0.023)));
     }
 
