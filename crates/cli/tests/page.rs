@@ -125,7 +125,7 @@ fn memory() -> Recording {
 fn held() -> Recording {
     let mut recording = memory();
     recording.processes[0].samplers.clear();
-    recording.processes[0].events.retain(|arena| arena.instrument == "gc");
+    recording.processes[0].events.retain(|arena| !["cpu", "wall"].contains(&arena.instrument.as_str()));
     recording.run.given = "gc;heap".into();
     recording.run.filled = "gc;heap".into();
     recording
