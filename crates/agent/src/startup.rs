@@ -18,6 +18,7 @@ use crate::os::{process, signals};
 use crate::process::program::ProgramNames;
 use crate::process::{child_process, fork, trust};
 use crate::services::code::{CodeFeed, SharedCodeFeed};
+use crate::services::code_authors::CodeAuthors;
 use crate::services::context::Beginning;
 use crate::services::context::{Context, SharedTypes};
 use crate::services::departure::{Departure, Sleep};
@@ -311,6 +312,7 @@ fn start_instruments(
         stacks: SharedStackTable::default(),
         types: SharedTypes::default(),
         code: SharedCodeFeed::default(),
+        code_authors: CodeAuthors::default(),
         sampler: SharedSampler::default(),
         event_pipe: SharedEventPipe::default(),
     };

@@ -150,6 +150,12 @@ fn values_are_what_the_program_says_while_objects_move_all_the_time() {
     check("probes:args", &[("DOTNET_GCStress", "0"), ("DOTNET_GCgen0size", "10000")]);
 }
 
+/// Counters of lines stand in the same bodies.
+#[test]
+fn values_are_what_the_program_says_where_its_lines_are_covered() {
+    check("coverage;include=[Arguments]*;probes:args", &[]);
+}
+
 /// Calls of a recording by the names of their methods: how many, how many ended, how many of these by an exception.
 fn counted(recording: &Recording) -> BTreeMap<String, [u64; 3]> {
     let mut counted: BTreeMap<String, [u64; 3]> = BTreeMap::new();

@@ -4,29 +4,10 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{LossReason, ProbedLine, ProbedMethod, Process};
-use clrscope_testkit::{Expectations, Runtime, each_runtime, fixture, run, workspace_root};
+use clrscope_recording::model::LossReason;
+use clrscope_testkit::{Expectations, Runtime, each_runtime, fixture, run};
+use support::counted::{calls, miscounted, numbered, probed, probed_lines, refused, said_hits, source};
 use support::{Run, assert_unchanged, record};
-
-/// All methods of a process that have probes.
-fn methods(process: &Process) -> Vec<ProbedMethod> {
-    let chunks = process.arenas(instrument::PROBES).flat_map(|arena| &arena.chunks);
-    chunks.flat_map(|chunk| ProbedMethod::all(&chunk.bytes.load()).collect::<Vec<_>>()).collect()
-}
-
-/// Calls by name, overloads together.
-fn calls(methods: &[ProbedMethod]) -> BTreeMap<&str, u64> {
-    let mut calls = BTreeMap::new();
-    methods.iter().for_each(|method| *calls.entry(method.name.as_str()).or_default() += method.calls);
-    calls
-}
-
-/// Methods that could not be given probes, as the recording names them.
-fn refused(process: &Process) -> Vec<String> {
-    let refused = process.losses.iter().filter(|loss| loss.reason == LossReason::NotProbed);
-    refused.flat_map(|loss| loss.details.clone()).collect()
-}
 
 /// Each method of the fixture is called as often as the fixture says, and each call ends.
 fn compare(runtime: &Runtime, name: &str) {
@@ -35,18 +16,11 @@ fn compare(runtime: &Runtime, name: &str) {
     let Run { finished, recording, .. } = record(runtime, name, &format!("probes;probe=[{name}]*"));
     assert_unchanged(&finished, &bare, &place);
     let process = &recording.processes[0];
-    let methods = methods(process);
-    let (calls, refused) = (calls(&methods), refused(process));
+    let methods = probed(process);
+    let (calls, refused) = (calls(&methods), refused(process, LossReason::NotProbed));
     let expected = Expectations::parse(&finished.stdout_text());
-    let own = |name: &&String| methods.iter().any(|method| method.name == **name);
-    let wrong: Vec<_> = expected
-        .calls
-        .keys()
-        .filter(own)
-        .filter(|name| calls.get(name.as_str()) != Some(&expected.calls[*name]))
-        .map(|name| format!("{name}: {:?} of {}", calls.get(name.as_str()), expected.calls[name]))
-        .collect();
-    assert!(wrong.is_empty(), "{place}: {wrong:#?}, refused {refused:#?}");
+    assert_eq!(miscounted(&expected, &methods), [] as [String; 0], "{place}: refused {refused:#?}");
+    let own = |name: &&String| calls.contains_key(name.as_str());
     assert!(expected.calls.keys().filter(own).count() > 3, "{place}: {calls:?}");
     for method in &methods {
         let ended: u64 = method.buckets.iter().sum();
@@ -79,7 +53,7 @@ fn programs_with_probes_in_all_their_methods_do_what_they_did() {
                 record(runtime, name, "probes;probe=*;probe=[System.Console]System.Console::WriteLine");
             assert_unchanged(&finished, &bare, &place);
             let process = &recording.processes[0];
-            let (methods, refused) = (methods(process), refused(process));
+            let (methods, refused) = (probed(process), refused(process, LossReason::NotProbed));
             let calls = calls(&methods);
             let (method, wanted) = wanted;
             assert_eq!(calls.get(method), Some(&wanted), "{place}: {refused:#?}");
@@ -94,30 +68,12 @@ fn programs_with_probes_in_all_their_methods_do_what_they_did() {
     });
 }
 
-/// Lines of a process that are counted.
-fn lines(process: &Process) -> Vec<ProbedLine> {
-    let chunks = process.arenas(instrument::PROBE_LINES).flat_map(|arena| &arena.chunks);
-    chunks.flat_map(|chunk| ProbedLine::all(&chunk.bytes.load()).collect::<Vec<_>>()).collect()
-}
-
-/// Source of a fixture.
-fn source(name: &str) -> String {
-    let path = workspace_root().join(format!("dotnet/fixtures/{name}/{name}.cs"));
-    std::fs::read_to_string(path).expect("the source")
-}
-
-/// Numbers of the lines that end with what a closure finds in them.
-fn numbered<T>(source: &str, of: impl Fn(&str) -> Option<T>) -> Vec<(u32, T)> {
-    (1..).zip(source.lines()).filter_map(|(number, line)| Some((number, of(line)?))).collect()
-}
-
 /// Every line of the fixture that says how often it runs, alone and in methods whose calls are counted as well: constructors, iterators,
 /// async methods, filters, loops that are compiled anew while they run.
 #[test]
 fn lines_are_counted_as_often_as_they_run_beside_calls_of_their_methods() {
-    let said =
-        numbered(&source("Counted"), |line| line.strip_suffix(" hits")?.rsplit_once("// ")?.1.parse::<u64>().ok());
-    let request: String = said.iter().map(|(line, _)| format!(";probe-at=Counted/Counted.cs:{line}")).collect();
+    let said = said_hits(&source("Counted"));
+    let request: String = said.keys().map(|line| format!(";probe-at=Counted/Counted.cs:{line}")).collect();
     each_runtime(|runtime| {
         let bare = run(runtime.command(&fixture("Counted"))).expect_success();
         for beside in ["", ";probe=[Counted]*"] {
@@ -127,9 +83,9 @@ fn lines_are_counted_as_often_as_they_run_beside_calls_of_their_methods() {
             let process = &recording.processes[0];
             assert!(process.losses.is_empty() && recording.problems.is_empty(), "{place}: {:?}", process.losses);
             let mut seen: BTreeMap<u32, u64> = BTreeMap::new();
-            lines(process).iter().for_each(|line| *seen.entry(line.line).or_default() += line.hits);
-            assert_eq!(seen, said.iter().copied().collect(), "{place}");
-            let methods = methods(process);
+            probed_lines(process).iter().for_each(|line| *seen.entry(line.line).or_default() += line.hits);
+            assert_eq!(seen, said, "{place}");
+            let methods = probed(process);
             let counted = calls(&methods).get("Counted.Program::Small").copied();
             assert_eq!(counted, (!beside.is_empty()).then_some(800_000), "{place}");
         }
@@ -151,7 +107,7 @@ fn threads_that_reach_a_line_at_the_same_time_lose_no_hit() {
         let request = format!("probes;probe-at=Threads.cs:{called};probe-at=Threads.cs:{short}");
         let Run { finished, recording, .. } = record(runtime, "Threads", &request);
         let calls = Expectations::parse(&finished.stdout_text()).calls;
-        let lines = lines(&recording.processes[0]);
+        let lines = probed_lines(&recording.processes[0]);
         let hits: BTreeMap<u32, u64> = lines.iter().map(|line| (line.line, line.hits)).collect();
         let said = [(called, calls["Threads.Program::Work"]), (short, calls["Threads.Program::Short"])];
         assert_eq!(hits, BTreeMap::from(said), "{}: {lines:?}", runtime.version);

@@ -66,14 +66,15 @@ impl<'a> ProbeLog<'a> {
     /// Chooses what is meant.
     ///
     /// # Errors
-    /// When no process is meant, or each call was not recorded.
+    /// When no process or thread is meant, or each call was not recorded.
     pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
         query.without_metric("probes")?;
         if query.sort.is_some() {
             let why = "with --each its rows are in order of time";
             return Err(QueryProblem::NotAvailable { option: "--sort", view: "probes", why });
         }
-        let processes: Vec<_> = select::processes(recording, query)?.into_iter().filter_map(Calls::of).collect();
+        let selected = select::threads(recording, query)?.into_iter();
+        let processes: Vec<_> = selected.filter_map(|selected| Calls::of(selected.process)).collect();
         if processes.is_empty() {
             return Err(QueryProblem::NotRecorded { view: "probes", instrument: EACH });
         }
@@ -90,11 +91,7 @@ impl<'a> ProbeLog<'a> {
         for calls in &self.processes {
             let mut kept = Kept::default();
             for (thread, found) in calls.in_order() {
-                let Some(method) = calls.methods.get(&found.method) else { continue };
-                let module = calls.process.modules.get(method.module as usize).map_or("", |module| &*module.name);
-                if !self.query.modules.is_empty() && !self.query.modules.iter().any(|glob| glob.matches(module)) {
-                    continue;
-                }
+                let Some((method, module)) = calls.wanted(thread, &found, &self.query) else { continue };
                 if limit.take() {
                     kept.load(&calls.chunks, &found);
                     visit(&calls.call(thread, &found, (method, module), &kept))?;
@@ -133,6 +130,21 @@ impl<'a> Calls<'a> {
         all
     }
 
+    /// The method of a call with its module, where a query wants the call: by its method, its thread, and when it began.
+    fn wanted(&self, thread: u32, found: &Found, query: &Query) -> Option<(&ProbedMethod, &str)> {
+        let method = self.methods.get(&found.method)?;
+        let module = self.process.modules.get(method.module as usize).map_or("", |module| &*module.name);
+        let is_wanted = query.wants_method(module, &method.name, &method.signature)
+            && query.wants_thread_if_known(self.process.threads.get(thread as usize))
+            && query.wants_time(self.process, self.began_ns(found));
+        is_wanted.then_some((method, module))
+    }
+
+    /// Nanoseconds since the start of the run when a call began.
+    fn began_ns(&self, found: &Found) -> u64 {
+        self.process.started_ns.saturating_add(self.process.ticks.ns_since_start(found.began))
+    }
+
     fn call<'c>(
         &'c self,
         thread: u32,
@@ -141,7 +153,7 @@ impl<'a> Calls<'a> {
         kept: &Kept<'_>,
     ) -> ProbeCall<'c> {
         let clock = &self.process.ticks;
-        let [began, ended] = [Some(found.began), found.ended].map(|ticks| ticks.map(|at| clock.ns_since_start(at)));
+        let [began, ended] = [found.began, found.ended.unwrap_or_default()].map(|ticks| clock.ns_since_start(ticks));
         let values = |place: Option<Place>| place.and_then(|place| kept.record(place)).map(|record| record.values);
         let arguments = values(found.begin).and_then(|values| self.types.at_begin(found.method, values));
         let returned = found.end.filter(|_| !found.has_failed);
@@ -150,8 +162,8 @@ impl<'a> Calls<'a> {
             method,
             module,
             thread: self.process.threads.get(thread as usize),
-            time_ns: self.process.started_ns.saturating_add(began.unwrap_or_default()),
-            duration_ns: ended.map(|ended| ended.saturating_sub(began.unwrap_or_default())),
+            time_ns: self.began_ns(found),
+            duration_ns: found.ended.map(|_| ended.saturating_sub(began)),
             failed: found.ended.map(|_| found.has_failed),
             arguments,
             results: values(returned).and_then(|values| self.types.at_return(found.method, values)),

@@ -117,15 +117,17 @@ pub fn probes(recording: &Recording, query: &Query) -> Result<(Vec<ProbeRow>, us
     for process in select::processes(recording, query)? {
         is_recorded |= process.arenas(instrument::PROBES).next().is_some();
         let module = |index: u32| module_name(process, index);
-        let is_meant = |module: &str| query.modules.is_empty() || query.modules.iter().any(|glob| glob.matches(module));
+        let is_meant = |of: u32, name: &str, signature: &str| query.wants_method(module(of), name, signature);
         for chunk in process.arenas(instrument::PROBES).flat_map(|arena| &arena.chunks) {
-            for method in ProbedMethod::all(&chunk.bytes.load()).filter(|method| is_meant(module(method.module))) {
+            let is_meant = |method: &ProbedMethod| is_meant(method.module, &method.name, &method.signature);
+            for method in ProbedMethod::all(&chunk.bytes.load()).filter(is_meant) {
                 let key = (method.name.clone(), method.signature.clone(), module(method.module).to_owned(), None);
                 rows.entry(key).or_insert_with(unseen).add(process, &method);
             }
         }
         for chunk in process.arenas(instrument::PROBE_LINES).flat_map(|arena| &arena.chunks) {
-            for line in ProbedLine::all(&chunk.bytes.load()).filter(|line| is_meant(module(line.module))) {
+            let is_meant = |line: &ProbedLine| is_meant(line.module, &line.name, &line.signature);
+            for line in ProbedLine::all(&chunk.bytes.load()).filter(is_meant) {
                 let place = ProbedPlace { file: line.file.clone(), line: line.line };
                 let key = (line.name.clone(), line.signature.clone(), module(line.module).to_owned(), Some(place));
                 rows.entry(key).or_insert_with(unseen).add_line(&line);

@@ -449,7 +449,12 @@ impl Query {
 
     /// Whether `function` of `module` is wanted.
     pub(crate) fn wants_function(&self, module: &str, function: &Function) -> bool {
-        let is_named = |pattern: &Pattern| pattern.matches(module, &function.name, &function.signature);
+        self.wants_method(module, &function.name, &function.signature)
+    }
+
+    /// Whether a method of `module` with this name and signature is wanted.
+    pub(crate) fn wants_method(&self, module: &str, name: &str, signature: &str) -> bool {
+        let is_named = |pattern: &Pattern| pattern.matches(module, name, signature);
         (self.functions.is_empty() || self.functions.iter().any(is_named))
             && (self.modules.is_empty() || self.modules.iter().any(|m| m.matches(module)))
     }

@@ -5,7 +5,8 @@ use std::fmt;
 
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_contract::words::nearest;
-use clrscope_recording::model::{Function, Process, Recording, Thread};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{ProbedLine, ProbedMethod, Process, Recording, Thread};
 
 use crate::programs::Program;
 use crate::query::{Query, QueryProblem};
@@ -53,19 +54,29 @@ pub fn resolve_names(recording: &Recording, query: &Query) -> Result<Query, Quer
     Ok(Query { functions, modules, ..query.clone() })
 }
 
-/// Every function with its module's name.
-fn all_functions(recording: &Recording) -> impl Iterator<Item = (&str, &Function)> {
-    recording.processes.iter().flat_map(|process| {
-        let module = |function: &Function| process.modules.get(function.module as usize);
-        let functions = process.functions.iter().skip(1);
-        functions.map(move |function| (module(function).map_or("", |module| &*module.name), function))
+/// Visits each function, and each method with probes, by its module, name and signature, until one is what is looked for.
+fn any_function(recording: &Recording, mut is_it: impl FnMut(&str, &str, &str) -> bool) -> bool {
+    recording.processes.iter().any(|process| {
+        let module = |index: u32| process.modules.get(index as usize).map_or("", |module| &*module.name);
+        let mut functions = process.functions.iter().skip(1);
+        functions.any(|of| is_it(module(of.module), &of.name, &of.signature))
+            || any_record(process, instrument::PROBES, |bytes| {
+                ProbedMethod::all(bytes).any(|of| is_it(module(of.module), &of.name, &of.signature))
+            })
+            || any_record(process, instrument::PROBE_LINES, |bytes| {
+                ProbedLine::all(bytes).any(|of| is_it(module(of.module), &of.name, &of.signature))
+            })
     })
 }
 
+/// Visits the bytes of an instrument's chunks until they have what is looked for.
+fn any_record(process: &Process, instrument: &str, mut has_it: impl FnMut(&[u8]) -> bool) -> bool {
+    let mut chunks = process.arenas(instrument).flat_map(|arena| &arena.chunks);
+    chunks.any(|chunk| has_it(&chunk.bytes.load()))
+}
+
 fn resolved_functions(recording: &Recording, query: &Query) -> Result<Vec<Pattern>, QueryProblem> {
-    let matches = |pattern: &Pattern| {
-        all_functions(recording).any(|(module, of)| pattern.matches(module, &of.name, &of.signature))
-    };
+    let matches = |pattern: &Pattern| any_function(recording, |module, name, sign| pattern.matches(module, name, sign));
     let mut found = false;
     let mut resolve = |pattern: &Pattern| {
         let exact = matches(pattern);
@@ -80,17 +91,26 @@ fn resolved_functions(recording: &Recording, query: &Query) -> Result<Vec<Patter
     let mut nearest = Vec::new();
     for pattern in &query.functions {
         let mut near = pattern.near_names();
-        all_functions(recording).for_each(|(_, function)| _ = near.look_at(&function.name));
+        any_function(recording, |_, name, _| {
+            near.look_at(name);
+            false
+        });
         nearest.extend(near.names().map(str::to_owned));
     }
     Err(QueryProblem::NoFunction { wanted: quoted_list(&query.functions), nearest })
 }
 
 fn resolved_modules(recording: &Recording, query: &Query) -> Result<Vec<Glob>, QueryProblem> {
-    let mut names: BTreeSet<&str> = all_functions(recording).map(|(module, _)| module).collect();
+    let mut names = BTreeSet::new();
+    any_function(recording, |module, _, _| {
+        if !names.contains(module) {
+            names.insert(module.to_owned());
+        }
+        false
+    });
     // Types on the heap are of assemblies of which no method may have been met.
     let with_heap = recording.processes.iter().filter(|process| !process.snapshots.is_empty());
-    names.extend(with_heap.flat_map(|process| &process.modules).map(|module| module.name.as_str()));
+    names.extend(with_heap.flat_map(|process| &process.modules).map(|module| module.name.clone()));
     let mut resolved = Vec::new();
     for glob in &query.modules {
         if names.iter().any(|name| glob.matches(name)) {
@@ -101,7 +121,7 @@ fn resolved_modules(recording: &Recording, query: &Query) -> Result<Vec<Glob>, Q
         resolved.extend(names.iter().filter(|name| lower.matches(&name.to_lowercase())).map(|name| Glob::new(name)));
     }
     if resolved.is_empty() {
-        let near = |glob: &Glob| nearest(glob.as_str(), names.iter().copied()).map(str::to_owned);
+        let near = |glob: &Glob| nearest(glob.as_str(), names.iter().map(String::as_str)).map(str::to_owned);
         let nearest = query.modules.iter().find_map(near);
         return Err(QueryProblem::NoModule { wanted: quoted_list(&query.modules), nearest });
     }

@@ -29,13 +29,23 @@ fn cover(place: &TestFolder, runtime: &Runtime, options: &[&str]) -> Finished {
     testkit::run(command)
 }
 
+/// Source of the fixture.
+fn source() -> String {
+    let path = testkit::workspace_root().join("dotnet/fixtures/Covered/Covered.cs");
+    fs::read_to_string(path).expect("the source")
+}
+
+/// Number of the first line of the fixture that is a text.
+fn line_of(text: &str) -> usize {
+    1 + source().lines().position(|line| line.trim() == text).expect("the line")
+}
+
 /// Lines of the fixture's own file, by their text without remarks.
 fn lines(place: &TestFolder) -> Vec<(String, Value)> {
     let output = place.run("report c.clrs --view coverage --lines --format json");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let source = testkit::workspace_root().join("dotnet/fixtures/Covered/Covered.cs");
-    let source = fs::read_to_string(source).expect("the source");
+    let source = source();
     let source: Vec<&str> = source.lines().collect();
     let rows = document["rows"].as_array().expect("rows").iter();
     let own = rows.filter(|row| row["file"].as_str().is_some_and(|file| file.ends_with("/Covered.cs")));
@@ -75,6 +85,27 @@ fn lines_that_ran_and_lines_that_did_not_are_those_of_the_source_on_every_runtim
         let lcov = place.run("export c.clrs --to lcov");
         let lcov = String::from_utf8_lossy(&lcov.stdout).into_owned();
         assert!(lcov.contains("FNDA:1,Covered.Plain.Both(int, int)\n") && lcov.ends_with("end_of_record\n"), "{lcov}");
+    }
+}
+
+/// Lines and calls of one run: the method that halves is called five times, and covered like all others.
+#[test]
+fn calls_are_counted_in_the_run_that_is_covered() {
+    for runtime in testkit::runtimes() {
+        let place = TestFolder::new();
+        let (halved, text) = (line_of("number /= 2;"), "number /= 2;");
+        let at = format!("Covered.cs:{halved}");
+        let options = ["-o", "c.clrs", "--probe", "Covered.Plain::Half", "--probe-at", &at];
+        let with = cover(&place, runtime, &options).expect_success();
+        assert!(with.stderr_text().contains("--view coverage, or --view probes"), "{}", with.stderr_text());
+        let report = place.run("report c.clrs --view probes --format json");
+        let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+        let rows = report["rows"].as_array().expect("rows");
+        let calls = |line: Option<usize>| rows.iter().find(|row| row["line"] == Value::from(line)).map(|row| &row["calls"]);
+        assert_eq!((calls(None), calls(Some(halved))), (Some(&5.into()), Some(&4.into())), "{report:#}");
+        let lines = lines(&place);
+        let hits = |text: &str| lines.iter().find(|(of, _)| of == text).map(|(_, row)| row["hits"].clone());
+        assert_eq!((hits(text), hits("while (number > 3)")), (Some(4.into()), Some(9.into())), "{runtime:?}");
     }
 }
 

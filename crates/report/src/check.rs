@@ -42,7 +42,7 @@ impl View {
             return check_page(request);
         }
         for (name, flag) in Flag::ALL.iter().filter(|(_, flag)| flag.is_in(request)) {
-            if let Some(why) = self.why_not(*flag) {
+            if let Some(why) = self.why_not_with(request.each, *flag) {
                 let what = format!("'{name}' is not for the view '{}'", self.name);
                 return Err(Refusal::new(what, why, takers(*flag)));
             }
@@ -83,8 +83,8 @@ fn check_page(request: &Request) -> Result<(), Refusal> {
 /// the metric is one of events.
 fn takers(flag: Flag) -> String {
     let is_time = matches!(flag, Flag::Since | Flag::Until);
-    let takes = |view: &&&View| view.why_not(flag).is_none() && !(is_time && view.why_not(Flag::Metric).is_none());
-    let views: Vec<&str> = VIEWS.iter().filter(takes).map(|view| view.name).collect();
+    let may_take = |view: &&&View| !(is_time && view.why_not(Flag::Metric).is_none());
+    let views: Vec<String> = VIEWS.iter().filter(may_take).filter_map(|view| view.words_to_have(flag)).collect();
     match views.as_slice() {
         [] => "leave it out".to_owned(),
         [only] => format!("leave it out, or choose the view {only}, which has it"),

@@ -121,6 +121,25 @@ impl View {
         self.refuses.iter().find(|(flags, _)| flags.contains(&flag)).map(|(_, why)| *why)
     }
 
+    /// [`why_not`](Self::why_not) where single calls or events are shown (`--each`), or not: those have a thread and a time, whatever
+    /// sums of them refuse.
+    #[must_use]
+    pub fn why_not_with(&self, each: bool, flag: Flag) -> Option<&'static str> {
+        const OF_EACH: [Flag; 4] = [Flag::Thread, Flag::Since, Flag::Until, Flag::Part];
+        let has_each = each && self.why_not(Flag::Each).is_none();
+        self.why_not(flag).filter(|_| !(has_each && OF_EACH.contains(&flag)))
+    }
+
+    /// The words by which an option can be had, if it can: the view's name, or that with `--each`.
+    #[must_use]
+    pub fn words_to_have(&self, flag: Flag) -> Option<String> {
+        match (self.why_not(flag), self.why_not_with(true, flag)) {
+            (None, _) => Some(self.name.to_owned()),
+            (Some(_), None) => Some(format!("{} --each", self.name)),
+            (Some(_), Some(_)) => None,
+        }
+    }
+
     /// The request as text answers it: with the view's own limit where the request has none, and without the smallest
     /// nodes of trees.
     #[must_use]

@@ -392,6 +392,58 @@ fn middle(view: &'static View, recording: &Recording) -> u64 {
     first.midpoint(*last)
 }
 
+/// Three calls on the second thread of either process, which began after 10, 12 and 30 ns: options choose among them as among events, and
+/// those that sums refuse are refused without `--each`, with that as a cure.
+#[test]
+fn calls_of_probed_methods_are_chosen_by_method_thread_and_time() {
+    let recording = everything();
+    let probes = view("probes").expect("the view");
+    let shown = |change: &dyn Fn(&mut Query)| {
+        let mut request = Request { each: true, ..plain(probes) };
+        change(&mut request.query);
+        assert_eq!(probes.check(&request, Format::Json), Ok(()));
+        let document = json(probes, &recording, &request).map_err(|problem| problem.to_string())?;
+        let document: serde_json::Value = serde_json::from_str(&document).expect("JSON");
+        let rows = document["rows"].as_array().expect("rows").iter();
+        let time = |row: &serde_json::Value| (row["pid"].as_u64(), row["time_ns"].as_u64().expect("a time"));
+        Ok::<_, String>(rows.map(time).collect::<Vec<_>>())
+    };
+    let all = shown(&|_| {}).expect("calls");
+    assert_eq!(all.len(), 6, "{all:?}");
+    let function = |text: &str| shown(&|query| query.functions = vec![Pattern::parse(text).expect("a pattern")]);
+    assert_eq!((function("Cage::Open"), function("Zoo.Ape")), (Ok(all.clone()), Ok(Vec::new())));
+    let thread = |text: &str| shown(&|query| query.threads = vec![ThreadSelector::parse(text)]);
+    assert_eq!((thread("2"), thread("worker")), (Ok(all.clone()), Ok(all.clone())));
+    assert_eq!(thread("main"), Ok(Vec::new()));
+    assert!(thread("nobody").is_err_and(|problem| problem.contains("no thread matches 'nobody'")));
+    let second = all[1].1;
+    let kept = |keeps: &dyn Fn(u64) -> bool| Ok(all.iter().copied().filter(|call| keeps(call.1)).collect::<Vec<_>>());
+    let (since, until) = (shown(&|query| query.since_ns = Some(second)), shown(&|query| query.until_ns = Some(second)));
+    assert_eq!((since, until), (kept(&|time| time >= second), kept(&|time| time <= second)));
+    for (flag, name) in [(Flag::Thread, "--thread"), (Flag::Since, "--since"), (Flag::Until, "--until")] {
+        let refusal = probes.check(&with(flag, probes, &recording)[0], Format::Text).expect_err("sums");
+        assert!(refusal.what.contains(name) && refusal.hint.contains("probes --each"), "{refusal}");
+    }
+}
+
+/// A recording of probes alone has no function but those with probes: filters by name found none in it.
+#[test]
+fn methods_with_probes_are_named_by_filters_where_nothing_else_was_recorded() {
+    let mut recording = everything();
+    recording.processes.truncate(1);
+    let process = &mut recording.processes[0];
+    process.functions.truncate(1);
+    process.events.retain(|arena| arena.instrument.starts_with("probe"));
+    let resolved = |text: &str| {
+        let query = Query { functions: vec![Pattern::parse(text).expect("a pattern")], ..Query::default() };
+        clrscope_analysis::resolve_names(&recording, &query)
+    };
+    assert!(resolved("zoo.cage::open").is_ok_and(|query| query.functions[0].matches("Lib", "Zoo.Cage::Open", "")));
+    assert!(matches!(resolved("Oppen"), Err(QueryProblem::NoFunction { nearest, .. }) if nearest == ["Zoo.Cage::Open"]));
+    let modules = vec![Glob::new("Lib")];
+    assert!(clrscope_analysis::resolve_names(&recording, &Query { modules, ..Query::default() }).is_ok());
+}
+
 /// Requests with an option, of which at least one must show something else.
 fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> {
     let pattern = |text| Pattern::parse(text).expect("a pattern");

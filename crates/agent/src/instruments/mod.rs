@@ -91,6 +91,7 @@ macro_rules! instruments {
     };
 }
 
+// Bodies with probes are made with what `coverage` has put into methods, which so comes before `probes`.
 instruments! {
     calls: Calls,
     flow: Flow,

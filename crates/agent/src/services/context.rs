@@ -8,6 +8,7 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{EventStore, Keep, ProcessWriter};
 
 use super::code::{CodeMap, SharedCodeFeed};
+use super::code_authors::CodeAuthors;
 use super::event_pipe::{EventPipe, SharedEventPipe};
 use super::functions::Functions;
 use super::helper::HelperHandle;
@@ -55,6 +56,8 @@ pub(crate) struct Context {
     pub(crate) stacks: SharedStackTable,
     /// News of compiled code, for whoever looks addresses up.
     pub(crate) code: SharedCodeFeed,
+    /// Authors of changed code. An instrument that changes methods when they are loaded starts before one that changes them later.
+    pub(crate) code_authors: CodeAuthors,
     /// Sampler, for instruments that record samples.
     pub(crate) sampler: SharedSampler,
     /// The session that delivers the runtime's own events.

@@ -14,6 +14,7 @@
 //! - [`thread_own`]: values that only their thread uses
 //! - [`stacks`]: call stacks of the calling thread, as numbers in the recording's stack table
 //! - [`code`]: the map of code, from addresses to methods, libraries and stubs
+//! - [`code_authors`]: who changes the program's methods, and what must be in every body of theirs
 //! - [`sampling`]: samples of threads by their CPU time and by the clock
 //! - [`clauses`]: which catch blocks belong to clauses with a filter
 //! - [`memory`]: memory that hooks use: backed by the helper thread, or a thread's own
@@ -24,6 +25,7 @@
 pub(crate) mod clauses;
 pub(crate) mod clock;
 pub(crate) mod code;
+pub(crate) mod code_authors;
 pub(crate) mod context;
 pub(crate) mod departure;
 pub(crate) mod developer_log;

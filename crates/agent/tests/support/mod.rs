@@ -1,6 +1,7 @@
 //! Runs a program under the agent without the launcher, and asks the recording.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub(crate) mod counted;
 pub(crate) mod flow;
 pub(crate) mod known;
 pub(crate) mod said;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::recording::{ResultArgs, coverage_request};
+use super::recording::{ProbeArgs, ResultArgs, of_coverage};
 use crate::commands::cover::{CoverOptions, Measured};
 use crate::errors::Failure;
 
@@ -14,6 +14,7 @@ Examples:
   clrscope cover -- dotnet test
   clrscope cover --cobertura coverage.xml --fail-under 80 -- dotnet test
   clrscope cover --include '[Shop]*' -- dotnet run
+  clrscope cover --probe 'Shop.Cart::*' -- dotnet test
   clrscope cover --merge unit.clrs web.clrs --cobertura coverage.xml
   clrscope report app.clrs --view coverage --lines
 
@@ -36,6 +37,9 @@ pub(super) struct Cover {
     #[arg(long, value_name = "PATTERN", conflicts_with = "merge")]
     exclude: Vec<String>,
 
+    #[command(flatten)]
+    probes: ProbeArgs,
+
     /// Write the coverage as Cobertura's XML
     #[arg(long, value_name = "FILE")]
     cobertura: Option<PathBuf>,
@@ -45,7 +49,7 @@ pub(super) struct Cover {
     fail_under: Option<f64>,
 
     /// Recordings whose coverage is added up, instead of running a program
-    #[arg(long, value_name = "REC", num_args = 1.., conflicts_with_all = ["command", "output", "quiet"])]
+    #[arg(long, value_name = "REC", num_args = 1.., conflicts_with_all = ["command", "output", "quiet", "probe", "probe_at"])]
     merge: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -66,12 +70,12 @@ impl Cover {
         let ResultArgs { output, force, quiet } = self.result;
         let measured = match self.merge.is_empty() {
             false => Measured::Recordings(self.merge),
-            true => Measured::Program {
-                request: Box::new(coverage_request(self.include, self.exclude)?),
-                command: self.command,
-                output,
-                quiet,
-            },
+            true => {
+                let recording = of_coverage(self.include, self.exclude, self.probes);
+                let given = recording.instruments_given();
+                let request = Box::new(recording.into_request()?);
+                Measured::Program { request, given, command: self.command, output, quiet }
+            }
         };
         Ok(CoverOptions { measured, cobertura: self.cobertura, fail_under: self.fail_under, force })
     }

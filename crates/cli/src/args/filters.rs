@@ -83,8 +83,8 @@ fn not_in() -> String {
 /// Views that obey `--since` and `--until`, in words: of samples, of single events, and of metrics that are sums of such.
 fn with_times() -> String {
     let of_calls = |view: &View| view.instruments().contains(&calls::SPEC.name);
-    let obeys = |view: &&&View| view.why_not(Flag::Since).is_none() && !of_calls(view);
-    let views: Vec<&str> = VIEWS.iter().filter(obeys).map(|view| view.name).collect();
+    let views = VIEWS.iter().filter(|view| !of_calls(view)).filter_map(|view| view.words_to_have(Flag::Since));
+    let views: Vec<String> = views.collect();
     let metrics = METRICS.iter().filter(|metric| !metric.is_of_calls()).map(|metric| format!("--metric {metric}"));
     let all: Vec<String> = metrics.collect();
     format!("of samples, in the views {}, the export calllog, and with {}", views.join(", "), all.join(", "))

@@ -68,13 +68,8 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
 
-    /// Count and time the calls of methods that match, by the instrument probes; of methods of the framework where the pattern names their assembly; can be repeated
-    #[arg(long, value_name = "PATTERN")]
-    probe: Vec<String>,
-
-    /// Count how often a line of the source is reached, such as Cart.cs:42 or src/Cart.cs:42, in each method with code there, by the instrument probes; needs PDBs; can be repeated
-    #[arg(long, value_name = "FILE:LINE")]
-    probe_at: Vec<String>,
+    #[command(flatten)]
+    probes: ProbeArgs,
 
     /// Values that flow:args and exceptions:args do not record, such as '*password*': parameters, fields, properties and results of methods with such a name, in any case; can be repeated
     #[arg(long, value_name = "PATTERN")]
@@ -133,10 +128,28 @@ pub(super) struct ResultArgs {
     pub(super) quiet: bool,
 }
 
+/// Options that give methods and lines probes.
+#[derive(Debug, Args)]
+pub(super) struct ProbeArgs {
+    /// Count and time the calls of methods that match, by the instrument probes; of methods of the framework where the pattern names their assembly; can be repeated
+    #[arg(long, value_name = "PATTERN")]
+    probe: Vec<String>,
+
+    /// Count how often a line of the source is reached, such as Cart.cs:42 or src/Cart.cs:42, in each method with code there, by the instrument probes; needs PDBs; can be repeated
+    #[arg(long, value_name = "FILE:LINE")]
+    probe_at: Vec<String>,
+}
+
+impl ProbeArgs {
+    fn is_empty(&self) -> bool {
+        self.probe.is_empty() && self.probe_at.is_empty()
+    }
+}
+
 impl RecordingArgs {
     /// The instruments as the user gave them.
     pub(super) fn instruments_given(&self) -> String {
-        match self.probe.is_empty() && self.probe_at.is_empty() {
+        match self.probes.is_empty() {
             true => self.instruments.given(),
             false => with_probes(self.instruments.given_or(probes::SPEC)),
         }
@@ -152,8 +165,8 @@ impl RecordingArgs {
                 include: patterns("--include", &self.include)?,
                 exclude: patterns("--exclude", &self.exclude)?,
             },
-            probes: patterns("--probe", &self.probe)?,
-            probe_lines: self.probe_at.iter().map(|text| source_line("--probe-at", text)).collect::<Result<_, _>>()?,
+            probes: patterns("--probe", &self.probes.probe)?,
+            probe_lines: self.probes.probe_at.iter().map(|text| source_line("--probe-at", text)).collect::<Result<_, _>>()?,
             redact: self.redact,
             just_my_code: self.just_my_code,
             rate_hz: self.rate,
@@ -171,18 +184,13 @@ impl RecordingArgs {
     }
 }
 
-/// A request for coverage of the functions that patterns choose.
-///
-/// # Errors
-/// Where a pattern is none.
-pub(super) fn coverage_request(include: Vec<String>, exclude: Vec<String>) -> Result<Request, Failure> {
-    let instruments = InstrumentArgs { instruments: vec!["coverage".to_owned()] };
-    let all = RecordingArgs {
-        instruments,
+/// Coverage as `clrscope cover` records it: of the functions that patterns choose, and with the probes that are asked for.
+pub(super) fn of_coverage(include: Vec<String>, exclude: Vec<String>, probes: ProbeArgs) -> RecordingArgs {
+    RecordingArgs {
+        instruments: InstrumentArgs { instruments: vec!["coverage".to_owned()] },
         include,
         exclude,
-        probe: Vec::new(),
-        probe_at: Vec::new(),
+        probes,
         redact: Vec::new(),
         just_my_code: false,
         delay: None,
@@ -193,8 +201,7 @@ pub(super) fn coverage_request(include: Vec<String>, exclude: Vec<String>) -> Re
         only: Vec::new(),
         only_from: Vec::new(),
         trust_writable: false,
-    };
-    all.into_request()
+    }
 }
 
 /// A line of the source that an option names.

@@ -43,6 +43,8 @@ pub(crate) enum Measured {
     Program {
         /// Request, without a place.
         request: Box<Request>,
+        /// The instruments as the user gave them.
+        given: String,
         /// The program and its arguments.
         command: Vec<OsString>,
         /// Name of the recording; taken from the program when `None`.
@@ -70,14 +72,15 @@ pub(crate) fn perform(options: CoverOptions) -> Result<u8, Failure> {
             print(&table(&recording, WIDTH)?)?;
             judge(&recording, cobertura.as_deref(), fail_under, force)
         }
-        Measured::Program { request, command, output, quiet } => {
-            let recorded = run(*request, &command, output, force, quiet)?;
+        Measured::Program { request, given, command, output, quiet } => {
+            let has_probes = !request.probes.is_empty() || !request.probe_lines.is_empty();
+            let recorded = run(*request, &given, &command, output, force, quiet)?;
             let Some(recording) = recorded_coverage(&recorded, quiet)? else {
                 let is_judged = fail_under.is_some() && recorded.ended.code() == 0;
                 return Ok(if is_judged { UNDER } else { recorded.ended.code() });
             };
             if !quiet {
-                say_result(&recording, recorded.path.as_deref())?;
+                say_result(&recording, recorded.path.as_deref(), has_probes)?;
             }
             let verdict = judge(&recording, cobertura.as_deref(), fail_under, force)?;
             Ok(if recorded.ended.code() == 0 { verdict } else { recorded.ended.code() })
@@ -87,6 +90,7 @@ pub(crate) fn perform(options: CoverOptions) -> Result<u8, Failure> {
 
 fn run(
     request: Request,
+    given: &str,
     command: &[OsString],
     output: Option<PathBuf>,
     force: bool,
@@ -101,7 +105,7 @@ fn run(
         program: &program,
         command,
         request,
-        instruments_given: "coverage",
+        instruments_given: given,
         output,
         force,
         progress: !quiet && messages_on_terminal(),
@@ -127,12 +131,13 @@ fn recorded_coverage(recorded: &Recorded, quiet: bool) -> Result<Option<Opened>,
     Ok(Some(recording))
 }
 
-fn say_result(recording: &Recording, path: Option<&Path>) -> Result<(), Failure> {
+fn say_result(recording: &Recording, path: Option<&Path>, has_probes: bool) -> Result<(), Failure> {
     summary::say_unmatched(recording);
     say(table(recording, message_width())?.trim_end());
     if let Some(path) = path {
         let file = shell_word(&path.to_string_lossy());
-        say(&format!("clrscope: recorded {}; next: clrscope report {file} --view coverage", shown(path)));
+        let probes = if has_probes { ", or --view probes" } else { "" };
+        say(&format!("clrscope: recorded {}; next: clrscope report {file} --view coverage{probes}", shown(path)));
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod covered;
 mod ends;
 mod heap;
 mod live_probes;

@@ -52,12 +52,6 @@ pub const SPEC: &Spec = &Spec {
             hint: "name some: --probe 'Shop.Cart::*' or --probe-at Cart.cs:42",
         },
         Conflict {
-            option: None,
-            with: With::Instrument("coverage"),
-            why: "'probes' and 'coverage' both give methods other code, and the code of one is not made of the other's",
-            hint: "run the program once with each",
-        },
-        Conflict {
             option: Some(ARGS),
             with: With::Instrument("flow"),
             why: "probes:args and flow both take values of calls, each to a depth of its own",

@@ -70,7 +70,7 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
     for &view in VIEWS.iter().filter(|view| view.name != "flame") {
         let takes = |flag: Flag| view.why_not(flag).is_none();
         let request = Request {
-            query: filters_for(asked, Some(view)),
+            query: filters_for(asked, Some((view, false))),
             interleave: takes(Flag::Interleave),
             // Of what is lines anyway, a page has the sources where they are asked for.
             source: takes(Flag::Source) && (asked.source || takes(Flag::Lines)),
@@ -85,11 +85,10 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
         let words = [("--interleave", request.interleave), ("--source", request.source)];
         let options = words.iter().filter(|(_, is_asked)| *is_asked).map(|(word, _)| (*word).to_owned()).collect();
         let plain = limited(Planned { view, request, measures: Vec::new(), options }, budget);
-        let each = takes(Flag::Each).then(|| Planned {
-            view,
-            request: Request { each: true, ..plain.request.clone() },
-            measures: Vec::new(),
-            options: vec!["--each".to_owned()],
+        let each = takes(Flag::Each).then(|| {
+            let query = Query { limit: plain.request.query.limit, ..filters_for(asked, Some((view, true))) };
+            let request = Request { each: true, query, ..plain.request.clone() };
+            Planned { view, request, measures: Vec::new(), options: vec!["--each".to_owned()] }
         });
         all.push(plain);
         all.extend(each);
@@ -97,10 +96,10 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
     all
 }
 
-/// The filters of a request, without those that a view refuses.
-pub(super) fn filters_for(asked: &Request, view: Option<&View>) -> Query {
+/// The filters of a request, without those that a view refuses, of single calls or not.
+pub(super) fn filters_for(asked: &Request, view: Option<(&View, bool)>) -> Query {
     let mut query = Query { sort: None, limit: None, metric: None, per_thread: false, ..asked.query.clone() };
-    let refuses = |flag: Flag| view.is_some_and(|view| view.why_not(flag).is_some());
+    let refuses = |flag: Flag| view.is_some_and(|(view, each)| view.why_not_with(each, flag).is_some());
     let Query { pid, process, threads, functions, modules, types, since_ns, until_ns, raw, just_my_code, .. } =
         &mut query;
     let drop: [(Flag, &mut dyn FnMut()); 10] = [

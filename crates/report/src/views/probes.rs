@@ -33,7 +33,6 @@ pub(super) static VIEW: View = View {
         TIMES,
         THREADS_APART,
         (&[Flag::Thread], "calls are counted for all threads together"),
-        (&[Flag::Function], "its methods were chosen by --probe and --probe-at"),
         (&[Flag::Part], "calls are counted over the whole run"),
     ],
     sorts: &[Sort::Total, Sort::Calls, Sort::Name, Sort::Module],

@@ -192,7 +192,7 @@ impl Instrument for Coverage {
 
     fn start(options: &CoverageOptions, context: &Context) -> Result<Self, String> {
         let modules = Arc::<CoveredModules>::default();
-        let writers = BodyWriters::new(&context.info).with(Arc::new(Author(Arc::clone(&modules))));
+        let writers = context.code_authors.at_load(&context.info, Arc::new(Author(Arc::clone(&modules))));
         Ok(Self {
             info: context.info.clone(),
             writer: context.writer,

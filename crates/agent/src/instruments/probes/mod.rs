@@ -90,10 +90,10 @@ impl Callbacks for Probes {
         control: &FunctionControl<'_>,
     ) -> clr_profiler::Result<()> {
         // A method that had taken in a probed one is compiled anew as it is.
-        let Some(body) = self.prober.methods.body_of((module, method)) else { return Ok(()) };
+        let Some(body) = self.prober.body_of((module, method)) else { return Ok(()) };
         // SAFETY: the body is the method's own with calls of functions as their signatures say, at its beginning and at its
         // ends, and with additions to memory that is mapped for ever, at places of lines. Both use local variables of their own and
-        // leave the stack as it was.
+        // leave the stack as it was. What other instruments have put into it since the load of its module is right in every method.
         unsafe { control.set_il_function_body(&body.bytes)? };
         control.set_il_map(&body.moves)
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::il::Body;
-use clr_profiler::{BodyWriter, BodyWriters, FunctionId, FunctionName, ModuleId, ProfilerInfo, Token};
+use clr_profiler::{BodyWriter, BodyWriters, FunctionId, FunctionName, ModuleId, ProfilerInfo, Token, WrittenBody};
 use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{LossReason, ProbedMethod};
 use clrscope_recording::writer::{Answer, ProcessWriter, monotonic_ns};
@@ -45,6 +45,8 @@ pub(super) struct Prober {
     pub(super) lines: Lines,
     pub(super) store: &'static ProbeStore,
     writers: BodyWriters,
+    /// Whether methods without probes may have code that is not their own.
+    has_changed_at_load: bool,
     pub(super) methods: Arc<Methods>,
     /// Recording of each call, where that is wanted.
     pub(super) each: Option<EachCall>,
@@ -66,7 +68,8 @@ impl Prober {
             patterns: Mutex::new(context.probes.clone()),
             lines: Lines::new(&context.probe_lines, context.writer),
             store: Box::leak(Box::new(ProbeStore::create(context)?)),
-            writers: BodyWriters::new(&context.info).with(Arc::clone(&methods) as Arc<dyn BodyWriter>),
+            writers: context.code_authors.anew(&context.info, Arc::clone(&methods) as Arc<dyn BodyWriter>),
+            has_changed_at_load: context.code_authors.change_at_load(),
             methods,
             each: options.each.map(|each| EachCall::start(&each, context)).transpose()?,
             next_number: AtomicU32::new(1),
@@ -80,6 +83,21 @@ impl Prober {
         if let Some(watched) = self.methods.watched((about.module, about.token)) {
             watched.compiles(types, function);
         }
+    }
+
+    /// The body of a method that is compiled anew; `None` for the one that it has. Without probes, too, it is said wherever it is not the
+    /// method's own: the runtime takes the places of the original instructions for those of the version alone that they were said of.
+    pub(super) fn body_of(&self, method: Method) -> Option<Arc<WrittenBody>> {
+        let body = self.methods.body_of(method);
+        if body.is_some() || !self.has_changed_at_load {
+            return body;
+        }
+        let written = self.writers.written_bodies(method.0, &[method.1]).and_then(|mut bodies| bodies.remove(0));
+        written.unwrap_or_else(|error| {
+            log(Level::Warn, || format!("probes: a method is compiled anew without places of its instructions: {error}"));
+            None
+        })
+        .map(Arc::new)
     }
 
     /// Gives the methods that a pattern means probes, those of modules that come later included. In a thread that the runtime
