@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use clrscope_analysis::{CallerNode, CallerSums, ProbeCallers, Query, probes};
-use clrscope_recording::model::{LossReason, Recording};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{LossReason, ProbeCaller, Recording};
 use clrscope_testkit::{Expectations, each_runtime, fixture, run};
 use support::{Run, assert_unchanged, record};
 
@@ -16,7 +17,7 @@ const UNKNOWN: &str = "(unknown caller)";
 /// Visits the methods and their callers.
 fn visit(recording: &Recording, mut visit: impl FnMut(&CallerNode<'_>)) {
     let callers = ProbeCallers::open(recording, &Query::default()).expect("callers were recorded");
-    let Ok(left_out) = callers.walk(|node| -> Result<(), Infallible> {
+    let Ok(left_out) = callers.walk(0.0, |node| -> Result<(), Infallible> {
         visit(node);
         Ok(())
     });
@@ -48,10 +49,16 @@ fn assert_adds_up(recording: &Recording, place: &str) {
         while above.len() > depth {
             let (own, callers) = above.pop().expect("it is there");
             let is_method = above.is_empty();
-            assert!(callers.calls == own.calls || (!is_method && callers.calls < own.calls), "{place}: {own:?} {callers:?}");
+            assert!(
+                callers.calls == own.calls || (!is_method && callers.calls < own.calls),
+                "{place}: {own:?} {callers:?}"
+            );
             if is_method {
                 assert_eq!((callers.failed, callers.ended), (own.failed, own.ended), "{place}");
-                assert!(callers.total_ns.abs_diff(own.total_ns) <= own.total_ns / 1_000 + 1_000, "{place}: {own:?} {callers:?}");
+                assert!(
+                    callers.total_ns.abs_diff(own.total_ns) <= own.total_ns / 1_000 + 1_000,
+                    "{place}: {own:?} {callers:?}"
+                );
             }
         }
     };
@@ -91,7 +98,37 @@ fn compare(name: &str, options: &str) {
 
 #[test]
 fn direct_callers_are_counted_exactly_whatever_calls() {
-    for name in ["Threads", "Exceptions", "Generics", "Recursion", "Dispatch", "Delegates", "Async", "TailCalls"] {
+    for name in ["Threads", "Exceptions", "Generics", "Recursion", "Dispatch", "Delegates", "Async", "Iterators"] {
         compare(name, "callers");
     }
+}
+
+/// What native code calls back is called by that: the C library's sort keeps no frame pointers, so nobody knows who called it.
+#[test]
+fn methods_that_native_code_calls_have_its_library_as_their_caller() {
+    each_runtime(|runtime| {
+        let place = runtime.version.to_string();
+        let Run { finished, recording, .. } = record(runtime, "Native", "probes:callers;probe=[Native]*::Compare*");
+        let expected = Expectations::parse(&finished.stdout_text());
+        let edges = edges(&recording);
+        for method in
+            ["Compare", "ComparePointers", "CompareTwo", "CompareAndSort"].map(|name| format!("Native.Program::{name}"))
+        {
+            let by_library: u64 = edges
+                .iter()
+                .filter(|((caller, callee), _)| *callee == method && caller.starts_with("[libc"))
+                .map(|(_, sums)| sums.calls)
+                .sum();
+            assert_eq!(Some(by_library), expected.calls(&method), "{place}: {method} {edges:#?}");
+        }
+        assert_adds_up(&recording, &place);
+        let ways = ways(&recording);
+        assert!(ways < 2_000, "{place}: {ways} ways");
+    });
+}
+
+/// Records of callers.
+fn ways(recording: &Recording) -> usize {
+    let chunks = recording.processes[0].arenas(instrument::PROBE_CALLERS).flat_map(|arena| &arena.chunks);
+    chunks.map(|chunk| ProbeCaller::all(&chunk.bytes.load()).count()).sum()
 }

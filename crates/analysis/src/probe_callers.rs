@@ -19,7 +19,10 @@ use crate::select;
 /// Instrument with the option that records what this shows.
 const CALLERS: &str = "probes:callers";
 /// Callers of a way that are shown at most: more than any writer keeps.
-const DEEPEST: u32 = 64;
+const DEEPEST: u32 = 32;
+/// Nodes for each row of a limit, and of a method at least.
+const NODES_OF_ROW: usize = 4;
+const NODES_OF_METHOD: usize = 32;
 /// Name of callers that nobody knows.
 const UNKNOWN_CALLER: &str = "(unknown caller)";
 
@@ -81,7 +84,29 @@ pub struct ProbeCallers<'a> {
     methods: Vec<Called>,
     sort: Option<Sort>,
     limit: usize,
+    /// Nodes of a method at most.
+    most: usize,
     left_out: usize,
+}
+
+/// Nodes of one method that are shown.
+struct Shown {
+    /// Sums of the method.
+    of: CallerSums,
+    min_share: f64,
+    left: usize,
+    left_out: usize,
+}
+
+impl Shown {
+    /// Whether a node is shown: large enough, and one of the first.
+    fn takes(&mut self, sums: &CallerSums) -> bool {
+        let is_part = |of: fn(&CallerSums) -> u64| of(sums) as f64 >= of(&self.of).max(1) as f64 * self.min_share;
+        let takes = self.left > 0 && (is_part(|sums| sums.calls) || is_part(|sums| sums.total_ns));
+        self.left -= usize::from(takes);
+        self.left_out += usize::from(!takes);
+        takes
+    }
 }
 
 /// A probed method with the ways that lead to it.
@@ -117,37 +142,45 @@ impl<'a> ProbeCallers<'a> {
         order(&mut methods, query.sort, |called| &called.row);
         let left_out = query.cut(&mut methods);
         let limit = query.limit.unwrap_or(usize::MAX);
-        Ok(Self { processes, methods, sort: query.sort, limit, left_out })
+        let most = (limit.saturating_mul(NODES_OF_ROW) / methods.len().max(1)).max(NODES_OF_METHOD);
+        Ok(Self { processes, methods, sort: query.sort, limit, most, left_out })
     }
 
-    /// Hands over every node. How many methods the limit left out.
+    /// Hands over every node but those with a smaller share of a method's calls and of its time. How many that leaves out, and a limit.
     ///
     /// # Errors
     /// Errors of `visit`.
-    pub fn walk<E>(&self, mut visit: impl FnMut(&CallerNode<'_>) -> Result<(), E>) -> Result<usize, E> {
-        let mut names = Names::default();
+    pub fn walk<E>(&self, min_share: f64, mut visit: impl FnMut(&CallerNode<'_>) -> Result<(), E>) -> Result<usize, E> {
+        let (mut names, mut left_out) = (Names::default(), self.left_out);
         for called in &self.methods {
             let (row, sums) = (&called.row, CallerSums::of(&called.row));
             let (name, signature) = (row.name.clone(), row.signature.clone());
             let function = Function { name, signature, ..Function::default() };
             let module = Module { name: row.module.clone(), ..Module::default() };
-            visit(&CallerNode { depth: 0, function: FunctionRef { pid: 0, function: &function, module: &module }, sums })?;
+            visit(&CallerNode {
+                depth: 0,
+                function: FunctionRef { pid: 0, function: &function, module: &module },
+                sums,
+            })?;
             let mut ways = called.ways.clone();
-            self.level(&mut ways, (1, Some(sums)), &mut names, &mut visit)?;
+            let mut shown = Shown { of: sums, min_share, left: self.most, left_out: 0 };
+            self.level(&mut ways, 1, (&mut names, &mut shown), &mut visit)?;
+            left_out += shown.left_out;
         }
-        Ok(self.left_out)
+        Ok(left_out)
     }
 
-    /// Visits the callers of ways at a depth, each with its own callers. What they have less than `all` is an unknown caller's.
+    /// Visits the callers of ways at a depth, each with its own callers. What those who call the method have less than that is an unknown
+    /// caller's.
     fn level<E>(
         &self,
         ways: &mut [Way],
-        (depth, all): (u32, Option<CallerSums>),
-        names: &mut Names,
+        depth: u32,
+        (names, shown): (&mut Names, &mut Shown),
         visit: &mut impl FnMut(&CallerNode<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut sums: FxHashMap<u32, CallerSums> = FxHashMap::default();
-        let mut rest = all.unwrap_or_default();
+        let mut rest = if depth == 1 { shown.of } else { CallerSums::default() };
         for way in ways.iter_mut() {
             let process = self.processes[way.process];
             way.caller = names.caller(process, &process.stacks, way.stack);
@@ -162,15 +195,20 @@ impl<'a> ProbeCallers<'a> {
         }
         let mut callers: Vec<(u32, CallerSums)> = sums.into_iter().collect();
         callers.sort_by(|a, b| self.compare(names, a, b));
+        shown.left_out += callers.len().saturating_sub(self.limit);
         callers.truncate(self.limit);
         ways.sort_by_key(|way| way.caller);
         // Before the first is looked at more closely, which changes what its ways say.
         let end = |caller: u32| ways.partition_point(|way| way.caller < caller);
-        let all: Vec<_> = callers.into_iter().map(|(caller, sums)| (caller, sums, end(caller)..end(caller + 1))).collect();
+        let all: Vec<_> =
+            callers.into_iter().map(|(caller, sums)| (caller, sums, end(caller)..end(caller + 1))).collect();
         for (caller, sums, of_caller) in all {
+            if !shown.takes(&sums) {
+                continue;
+            }
             visit(&CallerNode { depth, function: names.function(caller), sums })?;
             if depth < DEEPEST && !of_caller.is_empty() {
-                self.level(&mut ways[of_caller], (depth + 1, None), names, visit)?;
+                self.level(&mut ways[of_caller], depth + 1, (&mut *names, &mut *shown), visit)?;
             }
         }
         Ok(())
@@ -302,7 +340,8 @@ mod tests {
         bytes[layout::HEAD + layout::TICKS] = 100;
         let mut stacks = StacksBuilder::default();
         let mut record = |(callers, calls): &(&[u32], u64)| {
-            let frames: Vec<_> = [1].iter().chain(*callers).map(|function| StackFrame::method(*function, None)).collect();
+            let frames: Vec<_> =
+                [1].iter().chain(*callers).map(|function| StackFrame::method(*function, None)).collect();
             let stack = if callers.is_empty() { 0 } else { stacks.stack(&frames, false) };
             let (calls, ended, ticks) = (*calls, *calls, *calls * 2);
             ProbeCaller { method: 1, stack, calls, ended, ticks, ..ProbeCaller::default() }.to_bytes()
@@ -325,7 +364,7 @@ mod tests {
     fn nodes(recording: &Recording, query: &Query) -> Vec<(u32, String, u64)> {
         let callers = ProbeCallers::open(recording, query).expect("callers");
         let mut nodes = Vec::new();
-        let Ok(_) = callers.walk(|node| -> Result<(), Infallible> {
+        let Ok(_) = callers.walk(0.0, |node| -> Result<(), Infallible> {
             nodes.push((node.depth, node.function.name().to_owned(), node.sums.calls));
             Ok(())
         });
@@ -355,6 +394,15 @@ mod tests {
         assert_eq!(found.len(), wanted.len());
         let limited = nodes(&recording(40, ways), &Query { limit: Some(1), ..by_calls });
         assert_eq!(limited, [0, 1, 2, 3].map(|at| wanted[at].clone()));
+        let mut large = Vec::new();
+        let callers = ProbeCallers::open(&recording(40, ways), &by_calls).map(|callers| {
+            callers.walk(0.2, |node| -> Result<(), Infallible> {
+                large.push((node.depth, node.function.name().to_owned(), node.sums.calls));
+                Ok(())
+            })
+        });
+        // Two callers of a caller, one further out, and nobody's calls.
+        assert_eq!((callers, large), (Ok(Ok(4)), [0, 1, 2, 3, 5].map(|at| wanted[at].clone()).to_vec()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::events::{Encoder, EntityRef, Kind, Tag};
 use crate::layout::{self, chunk, flow, function, instrument, value};
 use crate::model::{
     Activity, Allocation, AllocationKind, AllocationSampling, CounterSums, MethodHits, ObjectHeap, ObjectType,
-    OwnMemory, ProbeCallEnd, ProbeCaller, ProbeCallRecord, Sample, StackFrame, ThreadState,
+    OwnMemory, ProbeCallEnd, ProbeCallRecord, ProbeCaller, Sample, StackFrame, ThreadState,
 };
 use crate::payload::PayloadWriter;
 use crate::writer::{Keep, ProcessWriter, monotonic_ns};
@@ -49,7 +49,8 @@ fn probe_caller(number: u32) -> [u8; layout::probe_callers::BYTES] {
     let calls = u64::from(number) << (number % 40);
     let ended = calls / 2;
     let (thread, stack) = (number % 4, number * 3);
-    ProbeCaller { method: number % 3, thread, stack, calls, ended, ticks: ended * 900, ..ProbeCaller::default() }.to_bytes()
+    ProbeCaller { method: number % 3, thread, stack, calls, ended, ticks: ended * 900, ..ProbeCaller::default() }
+        .to_bytes()
 }
 
 /// A sample of a thread that may be none, with a stack that may be none.

@@ -87,26 +87,31 @@ impl LookUp {
     }
 }
 
-/// The frames of a record: the probed method, then its callers without native code. Where there is nothing else, the native code that
-/// called.
+/// Beginning of the names of methods that the runtime makes to get from one method to another: for delegates, for native code.
+const STUB: &str = "DynamicClass::IL_STUB";
+
+/// The frames of a record: the probed method, then its callers without native code and the runtime's stubs. Where there is nothing else,
+/// the innermost native code, or a stub.
 fn frames_of(map: &mut CodeMap, waiting: &Waiting, frames: &mut Vec<StackFrame>) {
-    let (mut native, mut took_over) = (None, None);
+    let (mut native, mut stub, mut took_over) = (None, None, None);
     for (nth, &address) in waiting.addresses().iter().enumerate() {
         let place = map.place_of_call(address, waiting.time_ns);
         let frame = map.frame(&place, address, true);
         match &place {
             // A body that took over a running frame has that beneath its own, of the same method.
             Place::Method(_) if took_over.is_some() && took_over == function(frame) => took_over = None,
+            Place::Method(body) if nth > 0 && map.name(body).starts_with(STUB) => stub = stub.or(Some(frame)),
             Place::Method(body) => {
                 frames.push(frame);
                 took_over = function(frame).filter(|_| body.took_over());
             }
             _ if nth == 0 => frames.push(frame),
-            _ => native = native.or(Some(frame)),
+            Place::Native(..) => native = native.or(Some(frame)),
+            Place::Stub | Place::Nowhere => stub = stub.or(Some(frame)),
         }
     }
     if frames.len() == 1 {
-        frames.extend(native);
+        frames.extend(native.or(stub));
     }
 }
 
