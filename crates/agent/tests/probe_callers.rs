@@ -178,7 +178,11 @@ fn callers_are_those_of_the_source_alone_and_beside_each_call() {
                 let sums = by(&edges, "Fails", &[caller]);
                 (sums.calls, sums.failed, sums.ended)
             };
-            assert_eq!([failed("Careful"), failed("Careless")], [(300, 100, 300), (150, 60, 150)], "{place}: {edges:#?}");
+            assert_eq!(
+                [failed("Careful"), failed("Careless")],
+                [(300, 100, 300), (150, 60, 150)],
+                "{place}: {edges:#?}"
+            );
             let each = ProbeLog::open(&recording, &Query::default()).ok().map(|log| {
                 let mut fails = 0;
                 let Ok(_) = log.walk(|call| -> Result<(), Infallible> {
@@ -231,7 +235,8 @@ fn callers_that_come_and_go_are_counted_and_named() {
         assert_adds_up(&recording, &place);
         let edges = edges(&recording);
         let calls: u64 = edges.values().map(|sums| sums.calls).sum();
-        let named: u64 = edges.iter().filter(|((caller, _), _)| caller.contains("::")).map(|(_, sums)| sums.calls).sum();
+        let named: u64 =
+            edges.iter().filter(|((caller, _), _)| caller.contains("::")).map(|(_, sums)| sums.calls).sum();
         assert_eq!((calls, named), (1_800, 1_800), "{place}: {edges:#?}");
     });
 }
@@ -257,11 +262,8 @@ fn calls_whose_way_finds_no_room_are_counted_and_an_unknown_callers() {
         let request = "probes:callers,frames=32;probe=[Paths]*::Left;probe=[Paths]*::Right";
         let Run { recording, .. } = record_with(runtime, "Paths", request, &["15"]);
         assert_adds_up(&recording, &place);
-        let unknown: u64 = edges(&recording)
-            .iter()
-            .filter(|((caller, _), _)| caller == UNKNOWN)
-            .map(|(_, sums)| sums.calls)
-            .sum();
+        let unknown: u64 =
+            edges(&recording).iter().filter(|((caller, _), _)| caller == UNKNOWN).map(|(_, sums)| sums.calls).sum();
         let lost = recording.processes[0].losses.iter().find(|loss| loss.reason == LossReason::CallerUnknown);
         assert!(unknown > 0, "{place}");
         assert_eq!(lost.map(|loss| loss.count), Some(unknown), "{place}");
@@ -287,7 +289,8 @@ fn a_program_that_is_killed_has_its_callers() {
         let before = wait_for("calls with a caller", of_main);
         pause(random_pause(Duration::from_millis(300)));
         let finished = service.stop("KILL");
-        let said = finished.stdout_text().lines().filter_map(|line| line.strip_prefix("count ")?.parse::<u64>().ok()).last();
+        let said =
+            finished.stdout_text().lines().filter_map(|line| line.strip_prefix("count ")?.parse::<u64>().ok()).last();
         let recording = clrscope_recording::open(&out).expect("a recording");
         assert_eq!(recording.problems, [], "{place}");
         let edges = edges(&recording);
