@@ -1,5 +1,6 @@
 //! Probed methods and lines: calls, failures and times, and how often lines were reached, over the processes of a recording.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use clrscope_recording::layout::{instrument, probes as layout};
@@ -81,6 +82,12 @@ impl ProbeRow {
         found.map(|(ns, _)| (*ns).min(self.max_ns))
     }
 
+    /// The row of a method, to which nothing was added: its probes are there once those of one process are.
+    pub(crate) fn of_method(name: &str, signature: &str, module: &str) -> Self {
+        let [name, signature, module] = [name, signature, module].map(str::to_owned);
+        Self { name, signature, module, ..unseen() }
+    }
+
     /// Key of the row among those of a recording.
     pub(crate) fn key(&self) -> Key {
         (self.name.clone(), self.signature.clone(), self.module.clone(), self.place.clone())
@@ -139,7 +146,7 @@ pub fn probes(recording: &Recording, query: &Query) -> Result<(Vec<ProbeRow>, us
     }
     let named = |((name, signature, module, place), row)| ProbeRow { name, signature, module, place, ..row };
     let mut rows: Vec<ProbeRow> = rows.into_iter().map(named).collect();
-    order(&mut rows, query.sort);
+    order(&mut rows, query.sort, |row| row);
     let left_out = query.cut(&mut rows);
     Ok((rows, left_out))
 }
@@ -154,14 +161,15 @@ fn unseen() -> ProbeRow {
     ProbeRow { is_removed: true, ..ProbeRow::default() }
 }
 
-/// The sort is stable: what is equal stays in the order of names.
-fn order(rows: &mut [ProbeRow], sort: Option<Sort>) {
+/// Orders what rows belong to; what is equal goes by name.
+pub(crate) fn order<T>(all: &mut [T], sort: Option<Sort>, row: impl Fn(&T) -> &ProbeRow) {
+    all.sort_by_cached_key(|of| row(of).key());
     match sort {
         Some(Sort::Name) => {}
-        Some(Sort::Module) => rows.sort_by(|a, b| a.module.cmp(&b.module)),
-        Some(Sort::Calls) => rows.sort_by_key(|row| std::cmp::Reverse(row.calls)),
+        Some(Sort::Module) => all.sort_by(|a, b| row(a).module.cmp(&row(b).module)),
+        Some(Sort::Calls) => all.sort_by_key(|of| Reverse(row(of).calls)),
         // Lines have no time, and come behind all methods.
-        _ => rows.sort_by_key(|row| std::cmp::Reverse((row.total_ns, row.place.as_ref().map(|_| row.calls)))),
+        _ => all.sort_by_key(|of| Reverse((row(of).total_ns, row(of).place.as_ref().map(|_| row(of).calls)))),
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use clrscope_analysis::{EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, ProbeLog, Query};
+use clrscope_analysis::{EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, ProbeCallers, ProbeLog, Query};
 use clrscope_recording::events::{Encoder, EntityRef, Field, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, value};
 use clrscope_recording::model::{
-    EventArena, EventChunk, Function, ProbeCallEnd, ProbeCallRecord, ProbedMethod, Process, Recording, StackFrame,
-    Stacks, StacksBuilder, Thread, TickClock,
+    EventArena, EventChunk, Function, ProbeCallEnd, ProbeCallRecord, ProbeCaller, ProbedMethod, Process, Recording,
+    StackFrame, Stacks, StacksBuilder, Thread, TickClock,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -73,6 +73,12 @@ fn all_views(recording: &Recording) -> String {
         let Ok(_) = log.walk(|call| -> Result<(), std::convert::Infallible> {
             let values = (&call.arguments, &call.results);
             text += &format!("{} {:?} {:?} {values:?}\n", call.time_ns, call.duration_ns, call.failed);
+            Ok(())
+        });
+    }
+    if let Ok(callers) = ProbeCallers::open(recording, &Query::default()) {
+        let Ok(_) = callers.walk(0.0, |node| -> Result<(), std::convert::Infallible> {
+            text += &format!("{} {} {:?}\n", node.depth, node.function.name(), node.sums);
             Ok(())
         });
     }
@@ -159,6 +165,17 @@ fn probe_calls() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// Callers of probed methods by any stacks, more or fewer than the methods have calls.
+fn probe_callers() -> impl Strategy<Value = Vec<u8>> {
+    vec((0..5_u32, 0..50_u32, any::<u64>(), 0..4_u64), 0..30).prop_map(|all| {
+        let record = |(method, stack, ticks, calls): &(u32, u32, u64, u64)| {
+            let (method, stack, ticks, calls) = (*method, *stack, *ticks, *calls);
+            ProbeCaller { method, stack, ticks, calls, ended: calls + 1, ..ProbeCaller::default() }.to_bytes()
+        };
+        all.iter().flat_map(record).collect()
+    })
+}
+
 /// Probed methods, of modules that are not there.
 fn probed() -> Vec<u8> {
     (1..4).flat_map(|number| ProbedMethod { token: 7, number, ..ProbedMethod::default() }.to_empty_bytes(1)).collect()
@@ -181,7 +198,7 @@ fn types() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn any_bytes_are_survived(bytes in vec(any::<u8>(), 0..600)) {
-        let arenas = ["events", "exceptions", "flow", "flow-types", "probes", "probe-calls"].map(|name| (name, bytes.clone()));
+        let arenas = ["events", "exceptions", "flow", "flow-types", "probes", "probe-calls", "probe-callers"].map(|name| (name, bytes.clone()));
         check(&recording(arenas.into()))?;
     }
 
@@ -203,5 +220,10 @@ proptest! {
     #[test]
     fn calls_of_probed_methods_in_any_order_are_survived(calls in probe_calls(), types in types()) {
         check(&recording(vec![("probes", probed()), ("probe-calls", calls), ("flow-types", types)]))?;
+    }
+
+    #[test]
+    fn callers_of_probed_methods_are_survived_whatever_their_stacks(callers in probe_callers()) {
+        check(&recording(vec![("probes", probed()), ("probe-callers", callers)]))?;
     }
 }

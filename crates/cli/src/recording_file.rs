@@ -179,6 +179,9 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
                 "probes:each" => "record each call: clrscope run --probe 'Shop.Cart::*' -i probes:each -- PROGRAM, or with arguments and results: \
                                   -i probes:args"
                     .to_owned(),
+                "probes:callers" => {
+                    "record them: clrscope run --probe 'Shop.Cart::*' -i probes:callers -- PROGRAM".to_owned()
+                }
                 _ => format!("record it: clrscope run -i {instrument} -- PROGRAM"),
             };
             Failure::new(format!("cannot show the view '{view}'"), why, hint)

@@ -113,6 +113,8 @@ pub mod instrument {
     pub const PROBE_CALLS: &str = "probe-calls";
     /// [Counters](super::probe_lines) of lines that `probes` counts.
     pub const PROBE_LINES: &str = "probe-lines";
+    /// [Callers](super::probe_callers) of methods that `probes` counts.
+    pub const PROBE_CALLERS: &str = "probe-callers";
 }
 
 /// A block of five edges.
@@ -464,6 +466,31 @@ pub mod probe_calls {
     }
 }
 
+/// The callers of methods with probes, where they are recorded: a record for each thread, method and path of callers, in chunks of no
+/// thread. The counters grow while the program runs; one thread alone adds to those of a record.
+pub mod probe_callers {
+    /// Bytes of a record.
+    pub const BYTES: usize = 64;
+    /// `u64`: calls that began.
+    pub const CALLS: usize = 0;
+    /// `u64`: calls that an exception ended.
+    pub const FAILED: usize = 8;
+    /// `u64`: calls that ended.
+    pub const ENDED: usize = 16;
+    /// `u64`: ticks of all calls that ended.
+    pub const TICKS: usize = 24;
+    /// `u64`: number of the path, by which the writer finds the record.
+    pub const PATH: usize = 32;
+    /// `u64`: nanoseconds since the start of the process's recording, when the record was begun.
+    pub const TIME: usize = 40;
+    /// `u32`: [number](super::probes::NUMBER) of the method.
+    pub const METHOD: usize = 48;
+    /// `u32`: serial number of the thread.
+    pub const THREAD: usize = 52;
+    /// `u32`: node of the [stack](super::stack) table, 0 for none: the method, and its callers as far as they were kept.
+    pub const STACK: usize = 56;
+}
+
 /// Records of lines that `probes` counts: one for each method that has code at such a line, in chunks of no thread. The counters grow while
 /// the program runs.
 ///
@@ -531,7 +558,8 @@ pub mod probes {
     pub const SIGNATURE: usize = 20;
     /// `u32`: 1 once the method's probes were taken away while the recording goes on, 0 while they are there.
     pub const REMOVED: usize = 24;
-    /// `u32`: number of the method among those of the process whose [calls](super::probe_calls) are recorded, from 1; 0 where they are not.
+    /// `u32`: number of the method among those of the process whose [calls](super::probe_calls) or [callers](super::probe_callers) are recorded,
+    /// from 1; 0 where they are not.
     pub const NUMBER: usize = 28;
 
     /// Bytes of a lane.

@@ -48,6 +48,7 @@ impl View {
             }
         }
         check_sort(self, request)?;
+        check_callers(request)?;
         check_threads(self, request)?;
         check_follow(request, format)?;
         check_columns(self, request)
@@ -103,6 +104,15 @@ fn check_sort(view: &View, request: &Request) -> Result<(), Refusal> {
     }
     let known: Vec<&str> = view.sorts.iter().map(|sort| sort.name()).collect();
     Err(Refusal::new(what(""), "its rows have no such order", format!("they can be ordered by {}", known.join(", "))))
+}
+
+/// Calls one by one and sums over calls are two answers.
+fn check_callers(request: &Request) -> Result<(), Refusal> {
+    if request.callers && request.each {
+        let why = "callers are of all calls together, and each call is a row of its own";
+        return Err(Refusal::new("'--callers' can't be combined with '--each'", why, "leave one of them out"));
+    }
+    Ok(())
 }
 
 /// A log is shown thread by thread anyway: threads apart are files.

@@ -21,6 +21,8 @@ pub struct Request {
     pub names: Vec<Glob>,
     /// Each exception, rather than exceptions by type and throwing method.
     pub each: bool,
+    /// Callers of probed methods, rather than the methods alone.
+    pub callers: bool,
     /// All threads together by time, rather than one after another.
     pub interleave: bool,
     /// The recording still grows, and whoever asks goes on asking.
@@ -88,6 +90,8 @@ pub enum Flag {
     Name,
     /// `--each`
     Each,
+    /// `--callers`
+    Callers,
     /// `--interleave`
     Interleave,
     /// `--output`
@@ -112,7 +116,7 @@ pub enum Flag {
 
 impl Flag {
     /// Every option with its name on the command line.
-    pub const ALL: [(&'static str, Self); 29] = [
+    pub const ALL: [(&'static str, Self); 30] = [
         ("--pid", Self::Pid),
         ("--process", Self::Process),
         ("--thread", Self::Thread),
@@ -132,6 +136,7 @@ impl Flag {
         ("--group", Self::Group),
         ("--name", Self::Name),
         ("--each", Self::Each),
+        ("--callers", Self::Callers),
         ("--interleave", Self::Interleave),
         ("--output", Self::Output),
         ("--verbose", Self::Verbose),
@@ -160,6 +165,7 @@ impl Flag {
             groups,
             names,
             each,
+            callers,
             interleave,
             follow,
             files,
@@ -193,6 +199,7 @@ impl Flag {
             Self::Group => !groups.is_empty(),
             Self::Name => !names.is_empty(),
             Self::Each => *each,
+            Self::Callers => *callers,
             Self::Interleave => *interleave,
             Self::Output => *files,
             Self::Verbose => *verbose,

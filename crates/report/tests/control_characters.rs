@@ -8,7 +8,8 @@ use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, value};
 use clrscope_recording::model::{
     CoveragePlan, CoverageSource, EventArena, EventChunk, Function, Loss, LossReason, MethodHits, Module,
-    PlannedMethod, PlannedPoint, ProbeCallRecord, ProbedMethod, Process, Recording, Remark, RemarkKind, RootKind,
+    PlannedMethod, PlannedPoint, ProbeCallRecord, ProbeCaller, ProbedMethod, Process, Recording, Remark, RemarkKind,
+    RootKind, StackFrame, StacksBuilder,
 };
 use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::testing::ascii_trees::recording;
@@ -207,6 +208,12 @@ fn everything() -> Recording {
     let coverage = coverage(first);
     first.events = vec![events(), exceptions(), calls, types, samples, collections(), allocations, coverage, probed()];
     first.events.extend(probe_calls());
+    let mut stacks = StacksBuilder::default();
+    let stack = stacks.stack(&[1, 2].map(|function| StackFrame::method(function, None)), false);
+    first.stacks = stacks.finish().into();
+    let bytes = ProbeCaller { method: 1, stack, calls: 1, ..ProbeCaller::default() }.to_bytes().to_vec();
+    let chunk = EventChunk { thread: u32::MAX, sequence: 1, bytes: bytes.into() };
+    first.events.push(EventArena { instrument: "probe-callers".into(), chunks: vec![chunk] });
     first.ticks.ns_per_tick = 1.0;
     (0..2).for_each(|_| _ = heap().add_to(first));
     let second = Process { pid: 8, ..first.clone() };
@@ -238,7 +245,10 @@ fn escape_sequences_in_names_of_the_program_never_reach_the_terminal() {
         let plain = Request { query: Query { functions, ..Query::default() }, ..Request::default() };
         let mut requests = vec![plain.clone()];
         if view.name == "exceptions" {
-            requests.push(Request { each: true, ..plain });
+            requests.push(Request { each: true, ..plain.clone() });
+        }
+        if view.name == "probes" {
+            requests.push(Request { callers: true, ..plain });
         }
         for request in requests {
             for (name, _, format) in Format::ALL {

@@ -14,7 +14,8 @@ use clrscope_recording::layout::{flow, probes, value};
 use clrscope_recording::model::{
     Allocation, CoveragePlan, CoverageSource, EventArena, EventChunk, Function, FunctionKind, HeapType, HookCost, Loss,
     LossReason, MethodHits, Module, ModuleKind, ObjectType, PlannedBranch, PlannedMethod, PlannedPoint, ProbeCallEnd,
-    ProbeCallRecord, ProbedMethod, Process, Recording, RootKind, Sample, StackFrame, StacksBuilder, TreeSource,
+    ProbeCallRecord, ProbeCaller, ProbedMethod, Process, Recording, RootKind, Sample, StackFrame, StacksBuilder,
+    TreeSource,
 };
 use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::testing::ascii_trees::recording_with;
@@ -269,6 +270,56 @@ fn probe_calls() -> [EventArena; 2] {
     [arena("probe-calls", calls), arena("flow-types", types)]
 }
 
+/// Callers of the first of these methods, whose stacks are those of `Main` and `Pay`: each is called by nobody further out.
+fn probe_callers(stacks: [u32; 2]) -> EventArena {
+    let [main, pay] = stacks;
+    let of = |stack, calls| ProbeCaller {
+        method: 1,
+        stack,
+        calls,
+        ended: calls,
+        ticks: 4 * calls,
+        ..ProbeCaller::default()
+    };
+    let bytes: Vec<u8> = [of(main, 1), of(pay, 1)].iter().flat_map(ProbeCaller::to_bytes).collect();
+    let chunk = EventChunk { thread: u32::MAX, sequence: 1, bytes: bytes.into() };
+    EventArena { instrument: "probe-callers".into(), chunks: vec![chunk] }
+}
+
+#[test]
+fn callers_of_probed_methods_stand_below_them_and_what_is_missing_is_nobodys() {
+    let recording = everything();
+    let probes = view("probes").expect("the view");
+    let request = Request { callers: true, ..plain(probes) };
+    let report = |format| {
+        let mut out = Vec::new();
+        probes.open(&recording, &request).expect("callers").write(format, 100, &mut out).expect("memory takes all");
+        String::from_utf8(out).expect("UTF-8")
+    };
+    let document: serde_json::Value = serde_json::from_str(&report(Format::Json)).expect("JSON");
+    let open = &document["rows"][0];
+    use serde_json::json;
+    let shown =
+        |row: &serde_json::Value| ["name", "calls", "failed", "total_ns", "mean_ns"].map(|key| row[key].clone());
+    // Two processes are added up.
+    assert_eq!(shown(open), [json!("Zoo.Cage::Open"), json!(6), json!(2), json!(18), json!(4)], "{document:#}");
+    let callers: Vec<_> = open["children"].as_array().expect("callers").iter().map(shown).collect();
+    let wanted = [
+        [json!("Main"), json!(2), json!(0), json!(8), json!(4)],
+        [json!("Pay"), json!(2), json!(0), json!(8), json!(4)],
+        [json!("(unknown caller)"), json!(2), json!(2), json!(2), json!(null)],
+    ];
+    assert_eq!(callers, wanted, "{document:#}");
+    let text = report(Format::Text);
+    assert!(text.contains("  (unknown caller)") && text.contains("  Main"), "{text}");
+    let csv = report(Format::Csv);
+    assert!(csv.starts_with("depth,name,signature,module,kind,calls,failed,total_ns,mean_ns\n"), "{csv}");
+    assert_eq!(csv.lines().filter(|line| line.starts_with("1,")).count(), 4, "{csv}");
+    let both = Request { each: true, ..request.clone() };
+    let refusal = probes.check(&both, Format::Json).expect_err("one of them");
+    assert!(refusal.to_string().contains("'--callers' can't be combined with '--each'"), "{refusal}");
+}
+
 #[test]
 fn calls_of_probed_methods_have_their_values_and_say_how_they_ended() {
     let recording = everything();
@@ -329,6 +380,8 @@ fn everything() -> Recording {
     let nameless = nameless(first);
     let mut stacks = StacksBuilder::default();
     let nodes = [1, 2].map(|function| stacks.stack(&[StackFrame::method(function, None)], false));
+    let below_method =
+        [1, 2].map(|function| stacks.stack(&[1, function].map(|one| StackFrame::method(one, None)), false));
     first.events = vec![
         events(),
         exceptions(nodes),
@@ -345,6 +398,7 @@ fn everything() -> Recording {
     coverage(first, [1, lib]);
     first.events.push(probed(1));
     first.events.extend(probe_calls());
+    first.events.push(probe_callers(below_method));
     first.ticks.ns_per_tick = 1.0;
     first.losses = vec![Loss::new(LossReason::PanicCaught, 2, 10, 20), Loss::new(LossReason::AbruptEnd, 1, 80, 90)];
     let mut second = Process { pid: 8, command: vec!["dotnet".into(), "/app/Other.dll".into()], ..first.clone() };
@@ -439,7 +493,9 @@ fn methods_with_probes_are_named_by_filters_where_nothing_else_was_recorded() {
         clrscope_analysis::resolve_names(&recording, &query)
     };
     assert!(resolved("zoo.cage::open").is_ok_and(|query| query.functions[0].matches("Lib", "Zoo.Cage::Open", "")));
-    assert!(matches!(resolved("Oppen"), Err(QueryProblem::NoFunction { nearest, .. }) if nearest == ["Zoo.Cage::Open"]));
+    assert!(
+        matches!(resolved("Oppen"), Err(QueryProblem::NoFunction { nearest, .. }) if nearest == ["Zoo.Cage::Open"])
+    );
     let modules = vec![Glob::new("Lib")];
     assert!(clrscope_analysis::resolve_names(&recording, &Query { modules, ..Query::default() }).is_ok());
 }
@@ -479,6 +535,7 @@ fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> 
         Flag::Group => request.groups = vec![Group::parse("gc").expect("a group")],
         Flag::Name => request.names = vec![Glob::new("*Rare*")],
         Flag::Each => request.each = true,
+        Flag::Callers => request.callers = true,
         Flag::Interleave => request.interleave = true,
         Flag::Output => request.files = true,
         Flag::Verbose => request.verbose = true,
@@ -605,8 +662,8 @@ fn what_can_be_followed_is_a_log_that_shows_each_row_once() {
 fn columns_are_named_once_and_each_can_be_picked_in_every_format() {
     let recording = everything();
     for view in VIEWS {
-        for each in [false, true] {
-            let request = Request { each, ..plain(view) };
+        for (each, callers) in [(false, false), (true, false), (false, true)] {
+            let request = Request { each, callers, ..plain(view) };
             if view.check(&request, Format::Csv).is_err() {
                 continue;
             }
@@ -811,8 +868,9 @@ fn request_of(options: &[serde_json::Value]) -> Request {
     let words: Vec<&str> = options.iter().filter_map(serde_json::Value::as_str).collect();
     let after = |name: &str| words.iter().position(|word| *word == name).map(|at| words[at + 1]);
     let has = |word: &str| words.contains(&word);
-    let (each, interleave, source) = (has("--each"), has("--interleave"), has("--source"));
-    let mut request = Request { each, interleave, source, ..Request::default() };
+    let (each, callers) = (has("--each"), has("--callers"));
+    let (interleave, source) = (has("--interleave"), has("--source"));
+    let mut request = Request { each, callers, interleave, source, ..Request::default() };
     request.columns = after("--columns").map(|all| all.split(',').map(str::to_owned).collect());
     request.query.per_thread = has("--per-thread");
     request.query.metric = after("--metric").and_then(clrscope_analysis::Metric::parse);

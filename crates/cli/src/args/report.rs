@@ -74,6 +74,10 @@ pub(super) struct Report {
     #[arg(long)]
     lines: bool,
 
+    /// View probes: who calls the methods, by ways to them (needs -i probes:callers)
+    #[arg(long)]
+    callers: bool,
+
     /// With --format html, the file of the page; of the views flow and events with --per-thread, the folder of a file per thread
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
@@ -113,7 +117,7 @@ struct LogFlags {
     #[arg(long, value_name = "PATTERN")]
     name: Vec<String>,
 
-    /// View exceptions: every exception in detail, rather than rows by type and throwing method
+    /// Views exceptions and probes: every exception or call in detail, rather than sums
     #[arg(long)]
     each: bool,
 
@@ -181,6 +185,7 @@ impl Report {
             groups: groups.iter().map(|name| group(name)).collect::<Result<_, _>>()?,
             names: name.iter().map(|text| Glob::new(text)).collect(),
             each,
+            callers: self.callers,
             interleave,
             follow,
             files: output.is_some() && !is_page,

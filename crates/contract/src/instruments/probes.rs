@@ -13,10 +13,15 @@ pub const DEPTH: &str = "depth";
 /// Bytes for the last calls.
 pub const LAST: &str = "last";
 
+/// Calls are counted by callers as well.
+pub const CALLERS: &str = "callers";
+/// Callers kept of a call.
+pub const FRAMES: &str = "frames";
+
 /// The specification.
 pub const SPEC: &Spec = &Spec {
     name: "probes",
-    about: "calls of chosen methods: how many, how many failed, and how long they took, with percentiles; each with arguments and results if wanted; how often chosen lines are reached",
+    about: "calls of chosen methods: how many, how many failed, and how long they took, with percentiles; by callers and each with arguments and results if wanted; how often chosen lines are reached",
     options: &[
         OptionSpec {
             name: EACH,
@@ -39,10 +44,21 @@ pub const SPEC: &Spec = &Spec {
             value: Value::Size { least: 1 << 20, most: None, default: LIMIT },
             about: "memory for the last calls",
         },
+        OptionSpec {
+            name: CALLERS,
+            value: Value::Extra { words: &[] },
+            about: "count by callers as well: calls, failures and times of each way to the method",
+        },
+        OptionSpec {
+            name: FRAMES,
+            value: Value::Count { least: 1, most: 32, default: 8 },
+            about: "callers kept of a call, the innermost",
+        },
     ],
     rules: &[
         Rule::Needs { option: DEPTH, value: None, other: ARGS, word: VALUES },
         Rule::NeedsOneOf { option: LAST, others: &[EACH, ARGS] },
+        Rule::NeedsOneOf { option: FRAMES, others: &[CALLERS] },
     ],
     conflicts: &[
         Conflict {

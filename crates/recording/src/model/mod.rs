@@ -17,6 +17,7 @@ mod object_types;
 mod one_after_another;
 mod own_memory;
 mod parts;
+mod probe_callers;
 mod probe_lines;
 mod probes;
 mod process;
@@ -37,6 +38,7 @@ pub use heap::{HeapGeneration, HeapPlace, HeapSnapshot, HeapType, RootKind, Snap
 pub use object_types::ObjectType;
 pub use own_memory::OwnMemory;
 pub use parts::{BoundaryKind, Part, PartBoundary, PartTrees};
+pub use probe_callers::ProbeCaller;
 pub use probe_lines::ProbedLine;
 pub use probes::{ProbeCallEnd, ProbeCallRecord, ProbedMethod};
 pub use process::{

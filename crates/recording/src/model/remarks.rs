@@ -99,11 +99,13 @@ pub enum LossReason {
     NotProbed = 30,
     /// A piece of the heap, or the references of a type, could not be understood: a snapshot lacks what is there.
     HeapUnread = 31,
+    /// The callers of a call of a probed method found no room.
+    CallerUnknown = 32,
 }
 
 impl LossReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::PanicCaught,
         Self::TreeFull,
         Self::DiskFull,
@@ -136,6 +138,7 @@ impl LossReason {
         Self::NotCovered,
         Self::NotProbed,
         Self::HeapUnread,
+        Self::CallerUnknown,
     ];
 
     /// The name in JSON (`losses` rows) and in tables.
@@ -174,6 +177,7 @@ impl LossReason {
             Self::NotCovered => "not_covered",
             Self::NotProbed => "not_probed",
             Self::HeapUnread => "heap_unread",
+            Self::CallerUnknown => "caller_unknown",
         }
     }
 
@@ -215,6 +219,7 @@ impl LossReason {
             Self::NotCovered => "some methods could not be given counters; nothing is known of their lines",
             Self::NotProbed => "some methods could not be given probes; nothing is known of their calls",
             Self::HeapUnread => "snapshots of the heap have gaps: objects there are missing, and so is whom they hold",
+            Self::CallerUnknown => "callers of probed methods found no room; their calls are those of (unknown caller)",
         }
     }
 

@@ -149,7 +149,7 @@ impl Drop for Scratch {
 }
 
 /// The files of a directory that can be fuzzed, by number.
-const FILES: [(&str, u32); 17] = [
+const FILES: [(&str, u32); 18] = [
     ("run.log", kind::LOG),
     ("p7-1/process.log", kind::LOG),
     ("p7-1/state.seg", kind::STATE),
@@ -167,6 +167,7 @@ const FILES: [(&str, u32); 17] = [
     ("p7-1/events-coverage.seg", kind::EVENTS),
     ("p7-1/events-probes.seg", kind::EVENTS),
     ("p7-1/events-probe-lines.seg", kind::EVENTS),
+    ("p7-1/events-probe-callers.seg", kind::EVENTS),
 ];
 
 /// A recording directory of one process as bytes for [`open_directory`]: per file a byte with its number,

@@ -6,7 +6,7 @@ use crate::events::{Encoder, EntityRef, Kind, Tag};
 use crate::layout::{self, chunk, flow, function, instrument, value};
 use crate::model::{
     Activity, Allocation, AllocationKind, AllocationSampling, CounterSums, MethodHits, ObjectHeap, ObjectType,
-    OwnMemory, ProbeCallEnd, ProbeCallRecord, Sample, StackFrame, ThreadState,
+    OwnMemory, ProbeCallEnd, ProbeCallRecord, ProbeCaller, Sample, StackFrame, ThreadState,
 };
 use crate::payload::PayloadWriter;
 use crate::writer::{Keep, ProcessWriter, monotonic_ns};
@@ -30,6 +30,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
         (instrument::COVERAGE, vec![(0..20).flat_map(method_hits).collect()]),
         (instrument::WALL, vec![samples]),
         (instrument::PROBE_CALLS, vec![(0..20).flat_map(probe_call).collect()]),
+        (instrument::PROBE_CALLERS, vec![(0..20).flat_map(probe_caller).collect()]),
     ];
     for (instrument, chunks) in all {
         let store = writer.create_events(instrument, 64 << 10, Keep::First)?;
@@ -41,6 +42,15 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Calls of a probed method by callers, whose stack may be none.
+fn probe_caller(number: u32) -> [u8; layout::probe_callers::BYTES] {
+    let calls = u64::from(number) << (number % 40);
+    let ended = calls / 2;
+    let (thread, stack) = (number % 4, number * 3);
+    ProbeCaller { method: number % 3, thread, stack, calls, ended, ticks: ended * 900, ..ProbeCaller::default() }
+        .to_bytes()
 }
 
 /// A sample of a thread that may be none, with a stack that may be none.

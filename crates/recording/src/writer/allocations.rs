@@ -15,8 +15,8 @@ impl AllocationCell {
     /// Adds an object of so many bytes.
     #[inline]
     pub fn add(self, bytes: u64) {
-        self.grow(allocation::OBJECTS, 1);
-        self.grow(allocation::SIZE, bytes);
+        self.0.add_alone(allocation::OBJECTS, 1);
+        self.0.add_alone(allocation::SIZE, bytes);
     }
 
     /// Adds a sampled object of so many bytes, which stands for `weight` bytes, at least its own.
@@ -25,16 +25,9 @@ impl AllocationCell {
         let (bytes, weight) = (bytes.max(1), weight.max(bytes).max(1));
         let stands_for = weight as f64 / bytes as f64;
         self.add(bytes);
-        self.grow(allocation::BEYOND, weight - bytes);
-        self.grow(allocation::OBJECTS_BEYOND, ((stands_for - 1.0) * 1024.0) as u64);
-        self.grow(allocation::SQUARES, (stands_for * stands_for) as u64);
-    }
-
-    #[inline]
-    fn grow(self, at: usize, more: u64) {
-        let sum = self.0.u64(at);
-        // One thread writes, so that a load and a store do.
-        sum.store(sum.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+        self.0.add_alone(allocation::BEYOND, weight - bytes);
+        self.0.add_alone(allocation::OBJECTS_BEYOND, ((stands_for - 1.0) * 1024.0) as u64);
+        self.0.add_alone(allocation::SQUARES, (stands_for * stands_for) as u64);
     }
 
     /// Fills in the number of the stack. Any thread may.

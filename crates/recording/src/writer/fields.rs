@@ -1,6 +1,6 @@
 //! Numbers at fixed places in mapped memory, stored and loaded as atomics.
 
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A record whose first `BYTES` bytes are such numbers, in memory that stays mapped for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,5 +41,12 @@ impl<const BYTES: usize> Fields<BYTES> {
         debug_assert!(at + 8 <= BYTES && at.is_multiple_of(8));
         // SAFETY: within the record, aligned, mapped for ever; only ever used as an atomic.
         unsafe { AtomicU64::from_ptr(self.0.add(at).cast()) }
+    }
+
+    /// Adds to the eight bytes at `at`, to which one thread alone adds, so that a load and a store do.
+    #[inline]
+    pub(super) fn add_alone(self, at: usize, more: u64) {
+        let sum = self.u64(at);
+        sum.store(sum.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 }

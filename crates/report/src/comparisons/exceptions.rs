@@ -14,13 +14,13 @@ use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
 use crate::request::Request;
 use crate::view::{Answer, View};
-use crate::views::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, RAW, THREADS_APART};
+use crate::views::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, RAW, THREADS_APART};
 
 /// The view `diff-exceptions`.
 pub(super) static VIEW: View = View {
     name: "diff-exceptions",
     about: "Exceptions by type and throwing method, and how many more there were of each",
-    refuses: &[LOG_FLAGS, RAW, NO_METRIC, NO_FOLDING, NO_SOURCE, NO_HEAP, THREADS_APART, TWO_SIDES],
+    refuses: &[LOG_FLAGS, RAW, NO_METRIC, NO_FOLDING, NO_CALLERS, NO_SOURCE, NO_HEAP, THREADS_APART, TWO_SIDES],
     sorts: &[Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: false,

@@ -15,7 +15,7 @@ use crate::render::text::units::count;
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
-use crate::views::{LOG_FLAGS, NO_HEAP, NO_SOURCE, THREADS_APART};
+use crate::views::{LOG_FLAGS, NO_CALLERS, NO_HEAP, NO_SOURCE, THREADS_APART};
 
 /// Options that have no meaning where two sides stand in a row.
 pub(super) const TWO_SIDES: (&[Flag], &str) =
@@ -25,7 +25,7 @@ pub(super) const TWO_SIDES: (&[Flag], &str) =
 pub(super) static VIEW: View = View {
     name: "diff-functions",
     about: "Functions by how much more of the metric they have, with intervals",
-    refuses: &[LOG_FLAGS, NO_SOURCE, NO_HEAP, THREADS_APART, TWO_SIDES],
+    refuses: &[LOG_FLAGS, NO_CALLERS, NO_SOURCE, NO_HEAP, THREADS_APART, TWO_SIDES],
     sorts: &[Sort::Own, Sort::Total, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: false,

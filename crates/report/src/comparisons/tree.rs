@@ -15,13 +15,13 @@ use crate::render::text::units::count;
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
 use crate::request::Request;
 use crate::view::{Answer, View};
-use crate::views::{LOG_FLAGS, NO_HEAP, NO_SOURCE, THREADS_APART};
+use crate::views::{LOG_FLAGS, NO_CALLERS, NO_HEAP, NO_SOURCE, THREADS_APART};
 
 /// The view `diff-tree`.
 pub(super) static VIEW: View = View {
     name: "diff-tree",
     about: "The calling-context trees of both sides as one, with new and gone paths",
-    refuses: &[LOG_FLAGS, NO_SOURCE, NO_HEAP, THREADS_APART, TWO_SIDES],
+    refuses: &[LOG_FLAGS, NO_CALLERS, NO_SOURCE, NO_HEAP, THREADS_APART, TWO_SIDES],
     sorts: &[Sort::Total, Sort::Own, Sort::Name, Sort::Module],
     text_rows: |_| None,
     has_head: false,

@@ -48,10 +48,11 @@ pub(super) struct Planned {
 impl Planned {
     /// Name among the documents of a page, whatever else was recorded: `tree.cpu`, `exceptions.each`.
     pub(super) fn key(&self) -> String {
-        let part = match (self.request.query.metric, self.request.each) {
-            (Some(metric), _) => format!(".{metric}"),
-            (None, true) => ".each".to_owned(),
-            (None, false) => String::new(),
+        let part = match &self.request {
+            Request { query: Query { metric: Some(metric), .. }, .. } => format!(".{metric}"),
+            Request { each: true, .. } => ".each".to_owned(),
+            Request { callers: true, .. } => ".callers".to_owned(),
+            _ => String::new(),
         };
         format!("{}{part}", self.view.name)
     }
@@ -85,13 +86,20 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
         let words = [("--interleave", request.interleave), ("--source", request.source)];
         let options = words.iter().filter(|(_, is_asked)| *is_asked).map(|(word, _)| (*word).to_owned()).collect();
         let plain = limited(Planned { view, request, measures: Vec::new(), options }, budget);
-        let each = takes(Flag::Each).then(|| {
-            let query = Query { limit: plain.request.query.limit, ..filters_for(asked, Some((view, true))) };
-            let request = Request { each: true, query, ..plain.request.clone() };
-            Planned { view, request, measures: Vec::new(), options: vec!["--each".to_owned()] }
-        });
+        // Rows of single calls take filters that sums do not.
+        let query = Query { limit: plain.request.query.limit, ..filters_for(asked, Some((view, true))) };
+        let further = [
+            (Flag::Each, Request { each: true, query, ..plain.request.clone() }, "--each"),
+            (Flag::Callers, Request { callers: true, ..plain.request.clone() }, "--callers"),
+        ];
         all.push(plain);
-        all.extend(each);
+        let further = further.into_iter().filter(|(flag, ..)| takes(*flag));
+        all.extend(further.map(|(_, request, word)| Planned {
+            view,
+            request,
+            measures: Vec::new(),
+            options: vec![word.to_owned()],
+        }));
     }
     all
 }

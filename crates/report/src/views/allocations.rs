@@ -8,7 +8,7 @@ use clrscope_symbols::Lines;
 
 use super::allocated::{TypeEntry, sheet};
 use super::summary::show_findings;
-use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, RAW, THREADS_APART, nothing};
+use super::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, RAW, THREADS_APART, nothing};
 use crate::column::shown;
 use crate::render::text::units::{bytes, count};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -19,7 +19,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "allocations",
     about: "Types by the bytes allocated, the own code that allocates most of each, and what is still alive",
-    refuses: &[LOG_FLAGS, RAW, NO_METRIC, NO_FOLDING, NO_SOURCE, NO_HEAP, THREADS_APART],
+    refuses: &[LOG_FLAGS, RAW, NO_METRIC, NO_FOLDING, NO_CALLERS, NO_SOURCE, NO_HEAP, THREADS_APART],
     sorts: &[Sort::Own, Sort::Total, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: true,

@@ -5,7 +5,7 @@ use std::io;
 use clrscope_analysis::{Conditions, conditions};
 use clrscope_recording::model::Recording;
 
-use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, THREADS_APART, TIMES};
+use super::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, THREADS_APART, TIMES};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::facts::{Fact, facts};
@@ -21,6 +21,7 @@ pub(super) static VIEW: View = View {
         LOG_FLAGS,
         NO_METRIC,
         NO_FOLDING,
+        NO_CALLERS,
         NO_SOURCE,
         NO_HEAP,
         NO_TYPES,

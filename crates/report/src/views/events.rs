@@ -6,7 +6,7 @@ use clrscope_analysis::{EventLog, EventQuery, EventRow};
 use clrscope_recording::model::Recording;
 use serde_json::{Map, Value, json};
 
-use super::{NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, ORDERED, RAW};
+use super::{NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, ORDERED, RAW};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::events::{Threads, event_line, thread_title};
@@ -24,6 +24,7 @@ pub(super) static VIEW: View = View {
         RAW,
         NO_METRIC,
         NO_FOLDING,
+        NO_CALLERS,
         NO_SOURCE,
         NO_HEAP,
         NO_TYPES,

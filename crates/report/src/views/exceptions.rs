@@ -10,7 +10,7 @@ use clrscope_recording::model::Recording;
 use clrscope_symbols::{Lines, SourceLine};
 use serde_json::{Value, json};
 
-use super::{NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, RAW};
+use super::{NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, RAW};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::json::{Object, object, values};
@@ -27,6 +27,7 @@ pub(super) static VIEW: View = View {
         RAW,
         NO_METRIC,
         NO_FOLDING,
+        NO_CALLERS,
         NO_SOURCE,
         NO_HEAP,
         NO_TYPES,

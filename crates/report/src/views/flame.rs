@@ -3,7 +3,7 @@
 use clrscope_analysis::Metric;
 
 use super::tree::{Opened, columns};
-use super::{NO_HEAP, NO_SOURCE};
+use super::{NO_CALLERS, NO_HEAP, NO_SOURCE};
 use crate::render::{Layout, Style};
 use crate::request::Flag;
 use crate::view::View;
@@ -18,6 +18,7 @@ pub(super) static VIEW: View = View {
             "its rows are sums, not single calls or events",
         ),
         (&[Flag::Sort], "its frames are ordered by their width"),
+        NO_CALLERS,
         NO_SOURCE,
         NO_HEAP,
     ],

@@ -7,7 +7,7 @@ use clrscope_analysis::{Allocated, Amount, Conditions, FunctionRef, FunctionRow,
 use clrscope_recording::model::{Recording, SourceKind};
 
 use super::timed::{Present, Timed, allocation_keys, metric_columns, name_columns};
-use super::{LOG_FLAGS, NO_HEAP, NO_SOURCE, no_functions, tiers};
+use super::{LOG_FLAGS, NO_CALLERS, NO_HEAP, NO_SOURCE, no_functions, tiers};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -18,7 +18,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "functions",
     about: "Every function with its calls and times",
-    refuses: &[LOG_FLAGS, NO_SOURCE, NO_HEAP],
+    refuses: &[LOG_FLAGS, NO_CALLERS, NO_SOURCE, NO_HEAP],
     sorts: &SORTS,
     text_rows: |_| Some(30),
     has_head: true,

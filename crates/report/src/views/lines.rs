@@ -8,7 +8,7 @@ use clrscope_analysis::{Conditions, LineRow, LinesView, METRICS, Metric, Sort, U
 use clrscope_symbols::{Lines, Sources};
 
 use super::sources::{file_name, not_found};
-use super::{LOG_FLAGS, NO_HEAP, THREADS_APART, nothing, tiers};
+use super::{LOG_FLAGS, NO_CALLERS, NO_HEAP, THREADS_APART, nothing, tiers};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count};
@@ -21,6 +21,7 @@ pub(super) static VIEW: View = View {
     name: "lines",
     about: "Lines of the source by samples, allocations or exceptions (needs PDBs)",
     refuses: &[
+        NO_CALLERS,
         LOG_FLAGS,
         THREADS_APART,
         NO_HEAP,

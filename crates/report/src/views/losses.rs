@@ -6,7 +6,7 @@ use clrscope_analysis::{Conditions, LossRow, Losses, conditions, losses};
 use clrscope_recording::model::{LossReason, Problem, Recording};
 use serde_json::json;
 
-use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES};
+use super::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::time;
@@ -22,6 +22,7 @@ pub(super) static VIEW: View = View {
         LOG_FLAGS,
         NO_METRIC,
         NO_FOLDING,
+        NO_CALLERS,
         NO_SOURCE,
         NO_HEAP,
         NO_TYPES,

@@ -15,6 +15,7 @@ mod lines;
 mod losses;
 mod modules;
 mod neighbours;
+mod probe_callers;
 mod probe_calls;
 mod probes;
 mod sampled;
@@ -88,6 +89,8 @@ const NO_NATIVE_CODE: (&[Flag], &str) =
     (&[Flag::NativeCode], "its rows are sums over all functions of what they are about");
 /// Lines of sources, which only lines have.
 pub(crate) const NO_SOURCE: (&[Flag], &str) = (&[Flag::Source, Flag::Lines], "its rows are no lines");
+/// Callers of probed methods, where rows are none.
+pub(crate) const NO_CALLERS: (&[Flag], &str) = (&[Flag::Callers], "its rows are no probed methods");
 /// Snapshots of the heap, where rows are not of one.
 pub(crate) const NO_HEAP: (&[Flag], &str) =
     (&[Flag::Snapshot, Flag::Against], "its rows are not about a snapshot of the heap");

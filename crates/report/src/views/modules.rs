@@ -7,7 +7,7 @@ use clrscope_analysis::{Amount, Conditions, ModuleRow, Modules, Sort, Totals, mo
 use clrscope_recording::model::Recording;
 
 use super::sampled::{Sampled, sampled_columns, sampled_text};
-use super::{LOG_FLAGS, NO_HEAP, NO_METRIC, NO_NATIVE_CODE, NO_SOURCE, NO_TYPES, THREADS_APART, nothing};
+use super::{LOG_FLAGS, NO_CALLERS, NO_HEAP, NO_METRIC, NO_NATIVE_CODE, NO_SOURCE, NO_TYPES, THREADS_APART, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -18,7 +18,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "modules",
     about: "Every assembly and library with its totals",
-    refuses: &[LOG_FLAGS, NO_METRIC, NO_SOURCE, THREADS_APART, NO_HEAP, NO_NATIVE_CODE, NO_TYPES],
+    refuses: &[LOG_FLAGS, NO_METRIC, NO_CALLERS, NO_SOURCE, THREADS_APART, NO_HEAP, NO_NATIVE_CODE, NO_TYPES],
     sorts: &[Sort::Exclusive, Sort::ExclusiveCpu, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: true,

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::functions::{self, FunctionEntry};
 use super::timed::{Present, Timed, metric_columns, name_columns};
-use super::{LOG_FLAGS, NO_HEAP, NO_SOURCE, THREADS_APART};
+use super::{LOG_FLAGS, NO_CALLERS, NO_HEAP, NO_SOURCE, THREADS_APART};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
@@ -35,7 +35,7 @@ const fn edges(name: &'static str, about: &'static str, open: Open) -> View {
     View {
         name,
         about,
-        refuses: &[LOG_FLAGS, NO_SOURCE, THREADS_APART, NO_HEAP],
+        refuses: &[LOG_FLAGS, NO_CALLERS, NO_SOURCE, THREADS_APART, NO_HEAP],
         sorts: &SORTS,
         text_rows: |_| Some(20),
         has_head: true,

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use clrscope_analysis::{Conditions, ProbeLog, ProbeRow, ProbedPlace, Sort, conditions, probes};
+use clrscope_analysis::{Conditions, ProbeCallers, ProbeLog, ProbeRow, ProbedPlace, Sort, conditions, probes};
 use clrscope_recording::model::Recording;
 
+use super::probe_callers;
 use super::probe_calls::{self, TEXT_ROWS};
 use super::sources::file_name;
 use super::{NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, RAW, THREADS_APART, TIMES, nothing};
@@ -18,7 +19,7 @@ use crate::view::{Answer, View};
 /// The view `probes`.
 pub(super) static VIEW: View = View {
     name: "probes",
-    about: "Calls of chosen methods: how many, how many failed, how long they took, with percentiles; with --each every call; how often chosen lines were reached",
+    about: "Calls of chosen methods: how many, how many failed, how long they took, with percentiles; with --each every call, with --callers who calls them; how often chosen lines were reached",
     refuses: &[
         (
             &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Name, Flag::Interleave, Flag::Output],
@@ -39,11 +40,19 @@ pub(super) static VIEW: View = View {
     text_rows: |request| Some(if request.each { TEXT_ROWS } else { 30 }),
     has_head: true,
     layout: Layout::Rows,
-    columns: |request| if request.each { probe_calls::sheet(true).infos() } else { sheet().infos() },
+    columns: |request| match request {
+        Request { each: true, .. } => probe_calls::sheet(true).infos(),
+        Request { callers: true, .. } => probe_callers::sheet().infos(),
+        _ => sheet().infos(),
+    },
     open: |recording, request, _| {
         let (request, query) = (request.clone(), &request.query);
         if request.each {
             return Ok(Box::new(OpenedCalls { log: ProbeLog::open(recording, query)?, request, recording }));
+        }
+        if request.callers {
+            let callers = ProbeCallers::open(recording, query)?;
+            return Ok(Box::new(OpenedCallers { callers, request, recording }));
         }
         let (rows, left_out) = probes(recording, query)?;
         Ok(Box::new(Opened { rows, left_out, request, recording }))
@@ -139,6 +148,22 @@ impl Answer for OpenedCalls<'_> {
 
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         probe_calls::write(&self.log, &self.request, self.recording.processes.len() > 1, renderer)
+    }
+}
+
+struct OpenedCallers<'a> {
+    callers: ProbeCallers<'a>,
+    request: Request,
+    recording: &'a Recording,
+}
+
+impl Answer for OpenedCallers<'_> {
+    fn conditions(&self) -> Option<Conditions<'_>> {
+        conditions(self.recording, &self.request.query).ok()
+    }
+
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        probe_callers::write(&self.callers, &self.request, renderer)
     }
 }
 

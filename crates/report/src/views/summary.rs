@@ -11,7 +11,8 @@ use clrscope_recording::model::Recording;
 use super::functions::{self, FunctionEntry, SORTS, function_columns};
 use super::timed::{Present, Timed, resolved};
 use super::{
-    LOG_FLAGS, NO_METRIC, NO_SOURCE, ONE_HEAP, THREADS_APART, allocated, heap, no_functions, sampled, threads,
+    LOG_FLAGS, NO_CALLERS, NO_METRIC, NO_SOURCE, ONE_HEAP, THREADS_APART, allocated, heap, no_functions, sampled,
+    threads,
 };
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -24,7 +25,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "summary",
     about: "What stands out: own code and framework by CPU time, waits, compilation, exceptions",
-    refuses: &[LOG_FLAGS, NO_METRIC, NO_SOURCE, THREADS_APART, ONE_HEAP],
+    refuses: &[LOG_FLAGS, NO_METRIC, NO_CALLERS, NO_SOURCE, THREADS_APART, ONE_HEAP],
     sorts: &SORTS,
     text_rows: |_| None,
     has_head: true,

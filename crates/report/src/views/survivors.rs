@@ -5,7 +5,7 @@ use std::io;
 use clrscope_analysis::{Conditions, GENERATION_NAMES, Sort, SurvivorQuery, SurvivorRow, conditions, survivors};
 use clrscope_recording::model::Recording;
 
-use super::{NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, RAW, THREADS_APART, nothing};
+use super::{NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, RAW, THREADS_APART, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -20,6 +20,7 @@ pub(super) static VIEW: View = View {
         RAW,
         NO_METRIC,
         NO_FOLDING,
+        NO_CALLERS,
         NO_SOURCE,
         NO_HEAP,
         THREADS_APART,

@@ -7,7 +7,7 @@ use clrscope_analysis::{Amount, Conditions, Sort, Summary, ThreadRow, Threads, T
 use clrscope_recording::model::Recording;
 
 use super::sampled::{Sampled, sampled_columns, sampled_text};
-use super::{LOG_FLAGS, NO_HEAP, NO_METRIC, NO_NATIVE_CODE, NO_SOURCE, NO_TYPES, nothing};
+use super::{LOG_FLAGS, NO_CALLERS, NO_HEAP, NO_METRIC, NO_NATIVE_CODE, NO_SOURCE, NO_TYPES, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{count, time};
@@ -22,6 +22,7 @@ pub(super) static VIEW: View = View {
     refuses: &[
         LOG_FLAGS,
         NO_METRIC,
+        NO_CALLERS,
         NO_SOURCE,
         NO_HEAP,
         NO_TYPES,

@@ -4,7 +4,7 @@ use std::io;
 
 use clrscope_analysis::{Conditions, Lane, Timeline, TimelineRow, timeline};
 
-use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, ORDERED, RAW, nothing};
+use super::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, ORDERED, RAW, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::time;
@@ -20,6 +20,7 @@ pub(super) static VIEW: View = View {
         LOG_FLAGS,
         NO_FOLDING,
         NO_METRIC,
+        NO_CALLERS,
         NO_SOURCE,
         NO_HEAP,
         NO_TYPES,

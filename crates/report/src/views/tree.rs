@@ -13,7 +13,7 @@ use clrscope_recording::model::Recording;
 
 use super::functions::share as share_of;
 use super::timed::{Present, Timed, allocation_keys, metric_columns, name_columns};
-use super::{LOG_FLAGS, NO_HEAP, NO_SOURCE, nothing};
+use super::{LOG_FLAGS, NO_CALLERS, NO_HEAP, NO_SOURCE, nothing};
 use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count, share, time};
@@ -25,7 +25,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "tree",
     about: "The calling-context tree",
-    refuses: &[LOG_FLAGS, NO_SOURCE, NO_HEAP],
+    refuses: &[LOG_FLAGS, NO_CALLERS, NO_SOURCE, NO_HEAP],
     sorts: &Forest::SORTS,
     text_rows: |_| None,
     has_head: true,

@@ -8,7 +8,7 @@
 //! With `exact` beside `calls` a path is the edge of the tree that the thread stands on, whose functions are known at once.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher as _};
+use std::hash::BuildHasherDefault;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use clrscope_recording::writer::{AllocationCell, ProcessWriter, ThreadRecord, mo
 use crate::instruments::calls::here::Here;
 use crate::services::code::{CodeMap, Place};
 use crate::services::context::Context;
-use crate::services::stacks::Mix;
+use crate::services::stacks::{Mix, mix_address};
 use crate::services::stacks::table::RecordedStacks;
 
 use super::gaps::Gaps;
@@ -261,8 +261,8 @@ impl Paths {
 #[inline(never)]
 fn of_stack(frame: NativeFrame, chain: &mut FrameChain, most: usize, gaps: &Gaps) -> u64 {
     let mixed = CurrentStack::here().and_then(|stack| {
-        let framed = chain.follow(stack, frame, (LEAST, most), mix)?;
-        Some(gaps.address(stack, frame).map_or(framed, |address| mix(framed, address)))
+        let framed = chain.follow(stack, frame, (LEAST, most), mix_address)?;
+        Some(gaps.address(stack, frame).map_or(framed, |address| mix_address(framed, address)))
     });
     // 0 has a meaning of its own, too.
     mixed.map_or(UNKNOWN, |mixed| mixed.clamp(1, UNKNOWN - 1))
@@ -273,14 +273,6 @@ fn of_stack(frame: NativeFrame, chain: &mut FrameChain, most: usize, gaps: &Gaps
 fn edge_here(thread: ThreadRecord) -> Option<Here> {
     // SAFETY: callers have the record of the calling thread, which is in a callback about an allocation.
     unsafe { Here::of(thread) }
-}
-
-/// A return address added to the number of those further out.
-#[inline]
-fn mix(mixed: u64, address: usize) -> u64 {
-    let mut mix = Mix::after(mixed);
-    mix.write_usize(address);
-    mix.finish()
 }
 
 /// The frame of a method that goes on at a return address; `None` for what is no method.

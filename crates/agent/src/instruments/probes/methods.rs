@@ -8,6 +8,7 @@ use clr_profiler::{BodyWriter, FunctionName, MethodToWrite, ModuleId, Token, Wri
 use clrscope_contract::request::Pattern;
 use clrscope_recording::writer::MethodLanes;
 
+use super::callers::{self, CalledMethod, CallerSignatures};
 use super::code::{self, Signatures};
 use super::each::{self, EachSignatures, WatchedMethod};
 use super::lined::Lined;
@@ -42,6 +43,8 @@ pub(super) struct Probed {
     pub(super) signatures: Signatures,
     /// Recording of each call, where that is wanted.
     pub(super) each: Option<(&'static WatchedMethod, EachSignatures)>,
+    /// Counting by callers, where that is wanted.
+    pub(super) called: Option<(&'static CalledMethod, CallerSignatures)>,
     /// Whether the method's code with the probes is made.
     pub(super) is_ready: bool,
     pub(super) standing: Standing,
@@ -226,7 +229,10 @@ impl BodyWriter for Methods {
         let probed = table.probed.get(&key).filter(|probed| probed.standing == Standing::Probed);
         let mut edits = match probed {
             None => Edits::new(),
-            Some(Probed { each: Some((watched, signatures)), .. }) => each::edits(watched, *signatures, method),
+            Some(Probed { each: Some((watched, signatures)), called, .. }) => {
+                each::edits(watched, *signatures, *called, method)
+            }
+            Some(Probed { called: Some(called), .. }) => callers::edits(*called),
             Some(probed) => code::edits(probed.lanes, probed.signatures),
         };
         if let Some(lined) = table.lined.get(&key) {
@@ -273,7 +279,7 @@ mod tests {
             let signatures = Signatures { enter: Token::new(1), leave: Token::new(2) };
             let signature = format!("{}()", name.replace("::", "."));
             let name = ProbedName { assembly: "Shop".into(), name: name.to_owned(), signature };
-            let probed = Probed { name, lanes, signatures, each: None, is_ready: true, standing: Standing::Probed };
+            let probed = Probed { name, lanes, signatures, each: None, called: None, is_ready: true, standing: Standing::Probed };
             let method = (module, Token::new(0x0600_0001 + at as u32));
             methods.lock().probed.insert(method, probed);
             methods.lock().bodies.insert(method, Arc::new(WrittenBody::default()));

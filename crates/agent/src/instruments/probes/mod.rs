@@ -9,6 +9,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`code`] | the code that is put into methods, and the functions that it calls |
+//! | [`callers`] | counting by callers |
 //! | [`each`] | recording of each call, with arguments and results |
 //! | [`prober`] | which methods are chosen, and how they get probes and lose them |
 //! | [`line_prober`] | how lines get counters and lose them |
@@ -22,6 +23,7 @@
 //! | [`undo`] | the methods' own code comes back when the recording is over |
 //! | [`store`] | room for the methods' numbers in the recording |
 
+mod callers;
 mod code;
 mod commands;
 mod each;
@@ -45,11 +47,13 @@ use clr_profiler::{AssemblyId, Callbacks, Events, FunctionId, ModuleId, ReJitId,
 use clrscope_recording::writer::{ProcessWriter, ThreadRecord};
 
 use crate::instrument::Instrument;
+use crate::services::code::CodeFeed;
 use crate::services::context::{Beginning, Context};
 use crate::services::helper::Task;
 use crate::services::values::types;
 use crate::services::values::unread::ReportUnread;
 
+use callers::Callers;
 use commands::Commands;
 use each::{EachCall, LookIntoTypes};
 use prober::Prober;
@@ -68,6 +72,13 @@ impl Probes {
     fn suspends(&self, is_suspending: bool) {
         if let Some(each) = &self.prober.each {
             each.calls.ring().suspends(is_suspending);
+        }
+    }
+
+    /// Callers may have other code at the same addresses from now on.
+    fn code_unloaded(&self) {
+        if let Some(callers) = self.prober.callers {
+            callers.code_unloaded();
         }
     }
 }
@@ -125,6 +136,14 @@ impl Callbacks for Probes {
     fn module_unload_started(&self, module: ModuleId) {
         self.prober.methods.module_goes(module);
     }
+
+    fn module_unload_finished(&self, _module: ModuleId, _status: clr_profiler::Result<()>) {
+        self.code_unloaded();
+    }
+
+    fn dynamic_method_unloaded(&self, _function: FunctionId) {
+        self.code_unloaded();
+    }
 }
 
 impl Instrument for Probes {
@@ -140,10 +159,17 @@ impl Instrument for Probes {
 
     fn events(&self) -> Events {
         let always = Events::MODULE_LOADS | Events::ENABLE_REJIT;
+        let always = if self.prober.callers.is_some() { always | CodeFeed::EVENTS } else { always };
         match &self.prober.each {
             None => always,
             Some(EachCall { types: None, .. }) => always | Events::SUSPENSIONS,
             Some(EachCall { types: Some(_), .. }) => always | Events::SUSPENSIONS | types::EVENTS,
+        }
+    }
+
+    fn begins(&self, _beginning: Beginning) {
+        if let Some(callers) = self.prober.callers {
+            callers.begins();
         }
     }
 
@@ -157,6 +183,7 @@ impl Instrument for Probes {
         let undo = Undo::new(&prober.info, &prober.methods);
         let mut tasks: Vec<Box<dyn Task>> =
             vec![prober.store.task(), prober.lines.store.task(), Box::new(Commands::new(prober)), Box::new(undo)];
+        tasks.extend(prober.callers.into_iter().flat_map(Callers::tasks));
         if let Some(each) = &prober.each {
             tasks.push(each.calls.task());
             if let Some(types) = each.types {
@@ -186,6 +213,9 @@ impl Instrument for Probes {
         if let Some(each) = &self.prober.each {
             each.calls.outlive_recording();
         }
+        if let Some(callers) = self.prober.callers {
+            callers.outlive_recording();
+        }
         self.prober.methods.forget();
     }
 
@@ -194,6 +224,9 @@ impl Instrument for Probes {
         self.prober.lines.store.detach_in_child();
         if let Some(each) = &self.prober.each {
             each.calls.detach_in_child();
+        }
+        if let Some(callers) = self.prober.callers {
+            callers.detach_in_child();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Options of `probes`; the methods are the request's.
 
 use clrscope_contract::instruments::flow::TYPES;
-use clrscope_contract::instruments::probes::{ARGS, DEPTH, EACH, LAST, SPEC};
+use clrscope_contract::instruments::probes::{ARGS, CALLERS, DEPTH, EACH, FRAMES, LAST, SPEC};
 use clrscope_contract::instruments::{Checked, Spec};
 
 use crate::instrument::InstrumentOptions;
@@ -11,6 +11,8 @@ use crate::instrument::InstrumentOptions;
 pub(crate) struct ProbesOptions {
     /// Recording of each call; `None` where calls are counted alone.
     pub(super) each: Option<Each>,
+    /// Callers kept of a call; `None` where calls are not counted by callers.
+    pub(super) callers: Option<u32>,
 }
 
 /// Part of each call that is recorded.
@@ -38,7 +40,8 @@ impl InstrumentOptions for ProbesOptions {
         let values = request.word(ARGS).map(|word| Values { types_only: word == TYPES });
         let is_wanted = values.is_some() || request.is_on(EACH);
         let each = Each { values, depth: request.number(DEPTH) as u32, last: request.number(LAST) };
-        Self { each: is_wanted.then_some(each) }
+        let callers = request.is_on(CALLERS).then(|| request.number(FRAMES) as u32);
+        Self { each: is_wanted.then_some(each), callers }
     }
 }
 
@@ -60,7 +63,11 @@ mod tests {
             ("probes:each,args=types", each(Some(true), 1, 1 << 30)),
             ("probes:args,depth=0,last=4MiB", each(Some(false), 0, 4 << 20)),
         ] {
-            assert_eq!(ProbesOptions::of(&checked(text)).each, wanted, "{text}");
+            let options = ProbesOptions::of(&checked(text));
+            assert_eq!(options, ProbesOptions { each: wanted, callers: None }, "{text}");
+        }
+        for (text, wanted) in [("probes:callers", 8), ("probes:callers,frames=1,args", 1)] {
+            assert_eq!(ProbesOptions::of(&checked(text)).callers, Some(wanted), "{text}");
         }
     }
 }

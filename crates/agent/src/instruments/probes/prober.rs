@@ -10,6 +10,7 @@ use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{LossReason, ProbedMethod};
 use clrscope_recording::writer::{Answer, ProcessWriter, monotonic_ns};
 
+use super::callers::{CallerSignatures, Callers};
 use super::code::{self, Signatures};
 use super::each::{EachCall, EachSignatures};
 use super::lines::Lines;
@@ -50,7 +51,9 @@ pub(super) struct Prober {
     pub(super) methods: Arc<Methods>,
     /// Recording of each call, where that is wanted.
     pub(super) each: Option<EachCall>,
-    /// Number of the next method whose calls are recorded.
+    /// Counting by callers, where that is wanted.
+    pub(super) callers: Option<&'static Callers>,
+    /// Number of the next method whose calls or callers are recorded.
     next_number: AtomicU32,
 }
 
@@ -72,6 +75,7 @@ impl Prober {
             has_changed_at_load: context.code_authors.change_at_load(),
             methods,
             each: options.each.map(|each| EachCall::start(&each, context)).transpose()?,
+            callers: options.callers.map(|frames| Callers::publish(context, frames)).transpose()?,
             next_number: AtomicU32::new(1),
         })
     }
@@ -270,8 +274,13 @@ impl Prober {
             Some(each) => Some((each, EachSignatures::make(&self.info, module)?)),
             None => None,
         };
+        let callers = match self.callers {
+            Some(callers) => Some((callers, CallerSignatures::make(&self.info, module)?)),
+            None => None,
+        };
         let index = self.functions.module_index(module);
-        let number = || each.map_or(0, |_| self.next_number.fetch_add(1, Ordering::Relaxed));
+        let is_numbered = each.is_some() || callers.is_some();
+        let number = || if is_numbered { self.next_number.fetch_add(1, Ordering::Relaxed) } else { 0 };
         let records: Vec<_> = chosen
             .iter()
             .map(|name| ProbedMethod {
@@ -290,8 +299,9 @@ impl Prober {
                     let method = (module, name.token);
                     methods.push(method);
                     let each = each.map(|(each, signatures)| (each.method(record.number, lanes), signatures));
+                    let called = callers.map(|(callers, signatures)| (callers.method(record.number, lanes), signatures));
                     let (name, standing) = (name.into(), Standing::Probed);
-                    let probed = Probed { name, lanes, signatures, each, is_ready: false, standing };
+                    let probed = Probed { name, lanes, signatures, each, called, is_ready: false, standing };
                     self.methods.lock().probed.insert(method, probed);
                 }
                 None => refused.push((name.signature, "there is no room for its numbers".to_owned())),

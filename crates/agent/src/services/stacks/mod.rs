@@ -42,6 +42,14 @@ use unwind_training::{Lesson, RuntimeWalk, Training};
 use crate::services::functions::Functions;
 use crate::services::helper::Task;
 
+/// A number that stands for addresses, with another one added.
+#[inline]
+pub(crate) fn mix_address(mixed: u64, address: usize) -> u64 {
+    let mut mix = Mix::after(mixed);
+    mix.write_usize(address);
+    mix.finish()
+}
+
 /// Way to walk stacks.
 /// Where the next count of unloads begins, so that no stack of an earlier recording is taken for one of this.
 static FIRST_UNLOAD: AtomicU64 = AtomicU64::new(0);

@@ -11,7 +11,7 @@ use clrscope_analysis::{
 use clrscope_recording::model::Recording;
 
 use super::sources::file_name;
-use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_TYPES, RAW, THREADS_APART, TIMES, nothing};
+use super::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_TYPES, RAW, THREADS_APART, TIMES, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::{count, share};
@@ -24,6 +24,7 @@ pub(super) static VIEW: View = View {
     name: "coverage",
     about: "Lines and branches that were run, by assembly, class and method",
     refuses: &[
+        NO_CALLERS,
         LOG_FLAGS,
         RAW,
         NO_METRIC,

@@ -8,7 +8,7 @@ use clrscope_analysis::{
 };
 use clrscope_recording::model::Recording;
 
-use super::super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE, RAW};
+use super::super::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_METRIC, NO_SOURCE, RAW};
 use super::snapshots;
 use crate::cell::ColumnInfo;
 use crate::render::{Layout, Renderer, Tail};
@@ -31,10 +31,10 @@ const ALONE: (&[Flag], &str) = (&[Flag::Against], "it shows one snapshot; the vi
 const NO_SORT: (&[Flag], &str) = (&[Flag::Sort], "its nodes are in the order of what they retain");
 
 /// Refusals of views of two snapshots, of one, and of a tree of one.
-pub(super) const OF_TWO: Refusals = &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_SOURCE, RAW, REFUSED, TIMES];
-const OF_ONE: Refusals = &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_SOURCE, RAW, REFUSED, TIMES, ALONE];
+pub(super) const OF_TWO: Refusals = &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_CALLERS, NO_SOURCE, RAW, REFUSED, TIMES];
+const OF_ONE: Refusals = &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_CALLERS, NO_SOURCE, RAW, REFUSED, TIMES, ALONE];
 pub(super) const OF_TREE: Refusals =
-    &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_SOURCE, RAW, REFUSED, TIMES, ALONE, NO_SORT];
+    &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_CALLERS, NO_SOURCE, RAW, REFUSED, TIMES, ALONE, NO_SORT];
 
 /// A view of snapshots: what is its own.
 pub(super) trait HeapRows: 'static {

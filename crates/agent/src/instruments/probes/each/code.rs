@@ -8,7 +8,9 @@
 use clr_profiler::il::{Code, Edits, Opcode, Operand};
 use clr_profiler::{MethodToWrite, ModuleId, ProfilerInfo, Token};
 use clrscope_recording::layout::probe_calls;
+use clrscope_recording::writer::CallerCell;
 
+use super::super::callers::{CalledMethod, CallerSignatures, keep_record};
 use super::super::code::NOT_COUNTED;
 use super::WatchedMethod;
 use crate::boundary::guard;
@@ -50,12 +52,12 @@ impl EachSignatures {
             info.signature_token(module, &signature(given, takes, addresses))
         };
         Ok(Self {
-            enter: token(&[I8], &[UINT], 0)?,
-            enter_few: token(&[I8], &[UINT], FEW_PARAMETERS)?,
-            enter_many: token(&[I8], &[UINT], MOST_PARAMETERS)?,
-            leave: token(&[VOID], &[UINT, I8], 0)?,
-            leave_few: token(&[VOID], &[UINT, I8], 1 + FEW_AGAIN)?,
-            leave_many: token(&[VOID], &[UINT, I8], 1 + MOST_AGAIN)?,
+            enter: token(&[I8], &[UINT, UINT], 0)?,
+            enter_few: token(&[I8], &[UINT, UINT], FEW_PARAMETERS)?,
+            enter_many: token(&[I8], &[UINT, UINT], MOST_PARAMETERS)?,
+            leave: token(&[VOID], &[UINT, I8, UINT], 0)?,
+            leave_few: token(&[VOID], &[UINT, I8, UINT], 1 + FEW_AGAIN)?,
+            leave_many: token(&[VOID], &[UINT, I8, UINT], 1 + MOST_AGAIN)?,
         })
     }
 }
@@ -67,20 +69,28 @@ fn signature(given: &[u8], takes: &[u8], addresses: usize) -> Vec<u8> {
 }
 
 /// A watched method is called.
-unsafe extern "C" fn enter(method: *const WatchedMethod) -> u64 {
-    // SAFETY: the address that `edits` put into the code.
-    began(unsafe { &*method }, &[])
+unsafe extern "C" fn enter(method: *const WatchedMethod, record: usize) -> u64 {
+    // SAFETY: the address and the record that `edits` put into the code.
+    unsafe { began(method, record, &[]) }
 }
 
 /// A watched method is called, with the addresses of up to four parameters.
-unsafe extern "C" fn enter_few(method: *const WatchedMethod, a: usize, b: usize, c: usize, d: usize) -> u64 {
+unsafe extern "C" fn enter_few(
+    method: *const WatchedMethod,
+    record: usize,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+) -> u64 {
     // SAFETY: as in `enter`.
-    began(unsafe { &*method }, &[a, b, c, d])
+    unsafe { began(method, record, &[a, b, c, d]) }
 }
 
 /// A watched method is called, with the addresses of up to sixteen parameters.
 unsafe extern "C" fn enter_many(
     method: *const WatchedMethod,
+    record: usize,
     a: usize,
     b: usize,
     c: usize,
@@ -99,25 +109,34 @@ unsafe extern "C" fn enter_many(
     p: usize,
 ) -> u64 {
     // SAFETY: as in `enter`.
-    began(unsafe { &*method }, &[a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p])
+    unsafe { began(method, record, &[a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]) }
 }
 
 /// A watched method returns.
-unsafe extern "C" fn leave(method: *const WatchedMethod, began: u64) {
+unsafe extern "C" fn leave(method: *const WatchedMethod, began: u64, record: usize) {
     // SAFETY: as in `enter`.
-    ended(unsafe { &*method }, began, probe_calls::RETURN, None);
+    unsafe { ended(method, (began, record), probe_calls::RETURN, None) };
 }
 
 /// A watched method returns, with the address of the result and of up to three things that it was given by reference.
-unsafe extern "C" fn leave_few(method: *const WatchedMethod, began: u64, result: usize, a: usize, b: usize, c: usize) {
+unsafe extern "C" fn leave_few(
+    method: *const WatchedMethod,
+    began: u64,
+    record: usize,
+    result: usize,
+    a: usize,
+    b: usize,
+    c: usize,
+) {
     // SAFETY: as in `enter`.
-    ended(unsafe { &*method }, began, probe_calls::RETURN, Some((result, &[a, b, c])));
+    unsafe { ended(method, (began, record), probe_calls::RETURN, Some((result, &[a, b, c]))) };
 }
 
 /// A watched method returns, with the address of the result and of up to eight things that it was given by reference.
 unsafe extern "C" fn leave_many(
     method: *const WatchedMethod,
     began: u64,
+    record: usize,
     result: usize,
     a: usize,
     b: usize,
@@ -129,21 +148,29 @@ unsafe extern "C" fn leave_many(
     h: usize,
 ) {
     // SAFETY: as in `enter`.
-    ended(unsafe { &*method }, began, probe_calls::RETURN, Some((result, &[a, b, c, d, e, f, g, h])));
+    unsafe { ended(method, (began, record), probe_calls::RETURN, Some((result, &[a, b, c, d, e, f, g, h]))) };
 }
 
 /// An exception leaves a watched method.
-unsafe extern "C" fn fail(method: *const WatchedMethod, began: u64) {
+unsafe extern "C" fn fail(method: *const WatchedMethod, began: u64, record: usize) {
     // SAFETY: as in `enter`.
-    ended(unsafe { &*method }, began, probe_calls::FAIL, None);
+    unsafe { ended(method, (began, record), probe_calls::FAIL, None) };
 }
 
-/// Counts and records a call that begins; when.
-fn began(method: &WatchedMethod, addresses: &[usize]) -> u64 {
+/// Counts and records a call that begins; when. `record` is that of its callers, 0 where there is none.
+///
+/// # Safety
+/// The method and the record must be those that the code of the method has.
+unsafe fn began(method: *const WatchedMethod, record: usize, addresses: &[usize]) -> u64 {
     if is_stopped() {
         return NOT_COUNTED;
     }
+    // SAFETY: the caller's promise.
+    let (method, cell) = unsafe { (&*method, CallerCell::at(record)) };
     method.lanes.begin();
+    if let Some(cell) = cell {
+        cell.begin();
+    }
     let mut recorded = None;
     guard(|| {
         let fill = method.values().map(|(handing, plan)| {
@@ -156,13 +183,28 @@ fn began(method: &WatchedMethod, addresses: &[usize]) -> u64 {
     recorded.unwrap_or_else(ticks).max(NOT_COUNTED + 1)
 }
 
-/// Counts and records the end of a call; `left` are the addresses of the result and of what was given by reference.
-fn ended(method: &WatchedMethod, began: u64, kind: u32, left: Option<(usize, &[usize])>) {
+/// Counts and records the end of a call, given when it began and the record of its callers; `left` are the addresses of the result and
+/// of what was given by reference.
+///
+/// # Safety
+/// As [`began`].
+unsafe fn ended(
+    method: *const WatchedMethod,
+    (began, record): (u64, usize),
+    kind: u32,
+    left: Option<(usize, &[usize])>,
+) {
     if began == NOT_COUNTED || is_stopped() {
         return;
     }
     let now = ticks();
-    method.lanes.end(now.saturating_sub(began), kind == probe_calls::FAIL);
+    // SAFETY: the caller's promise.
+    let (method, cell) = unsafe { (&*method, CallerCell::at(record)) };
+    let (took, has_failed) = (now.saturating_sub(began), kind == probe_calls::FAIL);
+    method.lanes.end(took, has_failed);
+    if let Some(cell) = cell {
+        cell.end(took, has_failed);
+    }
     guard(|| {
         let fill = left.zip(method.values()).map(|((result, addresses), (handing, plan))| {
             let handed = HandedOver { handing, addresses };
@@ -177,20 +219,27 @@ fn ended(method: &WatchedMethod, began: u64, kind: u32, left: Option<(usize, &[u
 pub(in crate::instruments::probes) fn edits(
     watched: &'static WatchedMethod,
     signatures: EachSignatures,
+    called: Option<(&'static CalledMethod, CallerSignatures)>,
     method: &MethodToWrite<'_>,
 ) -> Edits {
     let handing = watched.handing.get_or_init(|| handing(watched, method));
     let mut edits = Edits::new();
     let time = edits.new_local(&[I8]);
+    let (found, record) = called.map(|called| keep_record(&mut edits, called)).unzip();
+    let record_of = |code: Code| match record {
+        Some(record) => code.load(record),
+        None => nothing(code),
+    };
+    let found = found.unwrap_or_default();
     let this = Code::new().address(watched_address(watched));
     let end = |function: *const ()| {
-        let call = this.clone().load(time).address(address(function));
-        call.call(Opcode::Calli, signatures.leave.as_raw(), 3, 0)
+        let call = record_of(this.clone().load(time)).address(address(function));
+        call.call(Opcode::Calli, signatures.leave.as_raw(), 4, 0)
     };
     edits.at_failures(end(fail as *const ()));
     let Some(handing) = handing else {
-        let call = this.clone().address(address(enter as *const ()));
-        edits.at_entry(call.call(Opcode::Calli, signatures.enter.as_raw(), 2, 1).store(time));
+        let call = record_of(found.address(watched_address(watched))).address(address(enter as *const ()));
+        edits.at_entry(call.call(Opcode::Calli, signatures.enter.as_raw(), 3, 1).store(time));
         edits.at_results(end(leave as *const ()));
         return edits;
     };
@@ -204,14 +253,18 @@ pub(in crate::instruments::probes) fn edits(
             _ => nothing(code),
         }
     };
-    let keep = copy.map_or_else(Code::new, |copy| Code::new().plain(Opcode::Ldarg0).store(copy));
+    let keep = match copy {
+        Some(copy) => found.plain(Opcode::Ldarg0).store(copy),
+        None => found,
+    };
     let (most, function, signature) = match handing.parameters.len() <= FEW_PARAMETERS {
         true => (FEW_PARAMETERS, enter_few as *const (), signatures.enter_few),
         false => (MOST_PARAMETERS, enter_many as *const (), signatures.enter_many),
     };
-    let begin = (0..most).fold(keep.address(watched_address(watched)), hand_over).address(address(function));
-    edits.at_entry(begin.call(Opcode::Calli, signature.as_raw(), most as u16 + 2, 1).store(time));
-    let result = this.load(time);
+    let begin = record_of(keep.address(watched_address(watched)));
+    let begin = (0..most).fold(begin, hand_over).address(address(function));
+    edits.at_entry(begin.call(Opcode::Calli, signature.as_raw(), most as u16 + 3, 1).store(time));
+    let result = record_of(this.load(time));
     let result = if handing.has_result { result.address_of_result() } else { nothing(result) };
     let again = |code, at: usize| match handing.again.get(at) {
         Some(number) => hand_over(code, *number),
@@ -222,7 +275,7 @@ pub(in crate::instruments::probes) fn edits(
         false => (MOST_AGAIN, leave_many as *const (), signatures.leave_many),
     };
     let end = (0..most).fold(result, again).address(address(function));
-    edits.at_results(end.call(Opcode::Calli, signature.as_raw(), most as u16 + 4, 0));
+    edits.at_results(end.call(Opcode::Calli, signature.as_raw(), most as u16 + 5, 0));
     edits
 }
 

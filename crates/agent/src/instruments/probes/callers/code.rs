@@ -1,0 +1,147 @@
+//! Code that keeps the callers of a method apart, and what it calls.
+//!
+//! The functions are called as those of [`code`](super::super::code) are, and the same holds for them. The first is given the frame of
+//! the probed method and finds the record of its callers; the method keeps the record's address in a local variable, so that the end of
+//! a call is counted where its begin was.
+
+use clr_profiler::il::{Code, Edits, NewLocal, Opcode};
+use clr_profiler::{ModuleId, ProfilerInfo, Token};
+use clrscope_recording::writer::CallerCell;
+
+use super::super::code::NOT_COUNTED;
+use super::{CalledMethod, arch};
+use crate::hooks::is_stopped;
+use crate::services::clock::ticks;
+
+/// Types of what is handed over, as signatures have them.
+const VOID: u8 = 0x01;
+const I8: u8 = 0x0A;
+const UINT: u8 = 0x19;
+
+/// Signature of [`find`](arch::find): of managed code, the method in, the record out.
+const FIND: &[u8] = &[0, 1, UINT, UINT];
+/// Signature of [`enter`]: the method and the record in, the time out.
+const ENTER: &[u8] = &[0, 2, I8, UINT, UINT];
+/// Signature of [`leave`] and [`fail`]: the method, the time and the record in.
+const LEAVE: &[u8] = &[0, 3, VOID, UINT, I8, UINT];
+
+/// Tokens of the signatures in a module.
+#[derive(Clone, Copy)]
+pub(in crate::instruments::probes) struct CallerSignatures {
+    find: Token,
+    enter: Token,
+    leave: Token,
+}
+
+impl CallerSignatures {
+    /// Makes the signatures in a module.
+    ///
+    /// # Errors
+    /// The runtime's error.
+    pub(in crate::instruments::probes) fn make(info: &ProfilerInfo, module: ModuleId) -> clr_profiler::Result<Self> {
+        let token = |signature: &[u8]| info.signature_token(module, signature);
+        Ok(Self { find: token(FIND)?, enter: token(ENTER)?, leave: token(LEAVE)? })
+    }
+}
+
+/// Address of the record of those who call the method whose frame this is; 0 where there is none.
+pub(super) unsafe extern "C" fn find_from(method: *const CalledMethod, frame: usize, goes_on_at: usize) -> usize {
+    if is_stopped() {
+        return 0;
+    }
+    // SAFETY: the address that `keep_record` put into the code.
+    let method = unsafe { &*method };
+    method.callers.record(method.number, frame, goes_on_at)
+}
+
+/// A probed method is called.
+unsafe extern "C" fn enter(method: *const CalledMethod, record: usize) -> u64 {
+    if is_stopped() {
+        return NOT_COUNTED;
+    }
+    // SAFETY: the address that `edits` put into the code.
+    unsafe { &*method }.lanes.begin();
+    // SAFETY: what `find` gave.
+    if let Some(cell) = unsafe { CallerCell::at(record) } {
+        cell.begin();
+    }
+    ticks().max(NOT_COUNTED + 1)
+}
+
+/// A probed method returns.
+unsafe extern "C" fn leave(method: *const CalledMethod, began: u64, record: usize) {
+    // SAFETY: as in `enter`.
+    unsafe { end(method, began, record, false) };
+}
+
+/// An exception leaves a probed method.
+unsafe extern "C" fn fail(method: *const CalledMethod, began: u64, record: usize) {
+    // SAFETY: as in `enter`.
+    unsafe { end(method, began, record, true) };
+}
+
+/// Counts the end of a call.
+///
+/// # Safety
+/// The method and the record must be those that the code of the method has.
+#[inline]
+unsafe fn end(method: *const CalledMethod, began: u64, record: usize, has_failed: bool) {
+    if began == NOT_COUNTED || is_stopped() {
+        return;
+    }
+    let took = ticks().saturating_sub(began);
+    // SAFETY: the caller's promise.
+    let (method, cell) = unsafe { (&*method, CallerCell::at(record)) };
+    method.lanes.end(took, has_failed);
+    if let Some(cell) = cell {
+        cell.end(took, has_failed);
+    }
+}
+
+/// The code that finds the record, for the method's entry, and the local variable that has the record from then on.
+pub(in crate::instruments::probes) fn keep_record(
+    edits: &mut Edits,
+    (method, signatures): (&'static CalledMethod, CallerSignatures),
+) -> (Code, NewLocal) {
+    let record = edits.new_local(&[UINT]);
+    let code = Code::new().address(place(method)).address(address(arch::find as *const ()));
+    (code.call(Opcode::Calli, signatures.find.as_raw(), 2, 1).store(record), record)
+}
+
+/// The edits that count a method's calls by callers.
+pub(in crate::instruments::probes) fn edits(called: (&'static CalledMethod, CallerSignatures)) -> Edits {
+    let (method, signatures) = called;
+    let mut edits = Edits::new();
+    let (found, record) = keep_record(&mut edits, called);
+    let began = edits.new_local(&[I8]);
+    let entered = found.address(place(method)).load(record).address(address(enter as *const ()));
+    edits.at_entry(entered.call(Opcode::Calli, signatures.enter.as_raw(), 3, 1).store(began));
+    let end = |function: *const ()| {
+        let code = Code::new().address(place(method)).load(began).load(record).address(address(function));
+        code.call(Opcode::Calli, signatures.leave.as_raw(), 4, 0)
+    };
+    edits.at_returns(end(leave as *const ()));
+    edits.at_failures(end(fail as *const ()));
+    edits
+}
+
+fn place(method: &'static CalledMethod) -> u64 {
+    std::ptr::from_ref(method).expose_provenance() as u64
+}
+
+fn address(function: *const ()) -> u64 {
+    function.expose_provenance() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_say_as_many_values_as_the_code_hands_over() {
+        let shape = |signature| clr_profiler::il::method_shape(signature).expect("a signature");
+        assert_eq!((shape(FIND).takes, shape(FIND).result), (1, Some(&[UINT][..])));
+        assert_eq!((shape(ENTER).takes, shape(ENTER).result), (2, Some(&[I8][..])));
+        assert_eq!((shape(LEAVE).takes, shape(LEAVE).result), (3, None));
+    }
+}

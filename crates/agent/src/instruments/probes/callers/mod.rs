@@ -1,0 +1,159 @@
+//! Callers of probed methods: calls, failures and times by the way to the call, where that is asked for.
+//!
+//! A probed method hands its frame over. The frame pointers from there on lead to as many return addresses as are wanted, which are
+//! mixed into one number; a call is added to the record of its thread and that number, which lies in the recording, without a lock.
+//! Nothing is asked of the runtime: what lies at the addresses of a number that is new is looked up by a thread of the agent's own.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`code`] | the code that hands a call over, and the functions that it calls |
+//! | [`arch`] | the entry point that takes the frame pointer |
+//! | [`path`] | the return addresses on the stack |
+//! | [`table`] | the table that leads to the record of a thread and path |
+//! | [`records`] | room for the records in the recording, and those whose addresses are to be looked up |
+//! | [`look_up`] | the thread that looks them up |
+
+mod arch;
+mod code;
+mod look_up;
+mod path;
+mod records;
+mod table;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clr_profiler::internals::CurrentStack;
+use clrscope_recording::model::{LossReason, ProbeCaller};
+use clrscope_recording::writer::{MethodLanes, ProcessWriter, ThreadRecord, monotonic_ns};
+
+use crate::boundary::guard;
+use crate::services::context::Context;
+use crate::services::helper::Task;
+use crate::services::memory::Published;
+use crate::services::threads;
+
+pub(super) use code::{CallerSignatures, edits, keep_record};
+use look_up::LookUp;
+use path::Call;
+use records::Records;
+use table::{Key, Table};
+
+/// The callers of the recording that goes on. Code of an earlier one may still run, and writes to no other.
+static CURRENT: Published<Callers> = Published::nothing();
+
+/// A method whose callers are recorded. Code has the address, so it is made once and never freed.
+pub(super) struct CalledMethod {
+    pub(super) number: u32,
+    pub(super) lanes: MethodLanes,
+    callers: &'static Callers,
+}
+
+/// The callers of a recording. Made once, never freed.
+pub(super) struct Callers {
+    writer: &'static ProcessWriter,
+    start_ns: u64,
+    /// Callers that are kept of a call.
+    frames: usize,
+    table: Table,
+    records: Records,
+    look_up: LookUp,
+    /// Code that went so far: other code may lie at its addresses from then on.
+    unloads: AtomicU64,
+}
+
+impl Callers {
+    /// Makes them known, with so many callers of each call.
+    ///
+    /// # Errors
+    /// A sentence for the user, when a file could not be made.
+    pub(super) fn publish(context: &Context, frames: u32) -> Result<&'static Self, String> {
+        Ok(CURRENT.publish(Self {
+            writer: context.writer,
+            start_ns: context.start_ns,
+            frames: (frames as usize).clamp(1, path::MOST_FRAMES),
+            table: Table::take(),
+            records: Records::create(context)?,
+            look_up: LookUp::new(context)?,
+            unloads: AtomicU64::new(0),
+        }))
+    }
+
+    /// A method whose callers are recorded under this number.
+    pub(super) fn method(&'static self, number: u32, lanes: MethodLanes) -> &'static CalledMethod {
+        Box::leak(Box::new(CalledMethod { number, lanes, callers: self }))
+    }
+
+    /// Address of the record of those who call a method, given the method's frame pointer and the address at which it goes on; 0 where there is none,
+    /// which is counted. For hooks.
+    #[inline]
+    fn record(&self, method: u32, frame: usize, goes_on_at: usize) -> usize {
+        if !CURRENT.get().is_some_and(|current| std::ptr::eq(current, self)) {
+            return 0;
+        }
+        if let (Some(thread), Some(stack)) = (threads::known(), CurrentStack::here()) {
+            let call = Call { stack, frame, goes_on_at };
+            let path = call.path(self.frames, self.unloads.load(Ordering::Relaxed));
+            let key = Key { thread: thread.serial(), path };
+            if let Some(cell) = self.table.find(key) {
+                return cell.address();
+            }
+        }
+        self.begin(method, frame, goes_on_at)
+    }
+
+    /// Begins the record of a path that is new, on a thread that may be.
+    #[cold]
+    #[inline(never)]
+    fn begin(&self, method: u32, frame: usize, goes_on_at: usize) -> usize {
+        let mut begun = None;
+        guard(|| {
+            begun = threads::current().zip(CurrentStack::here()).and_then(|(thread, stack)| {
+                self.begin_for(thread, method, Call { stack, frame, goes_on_at })
+            });
+        });
+        begun.unwrap_or_else(|| {
+            self.writer.state().lose(LossReason::CallerUnknown, 1, monotonic_ns());
+            0
+        })
+    }
+
+    fn begin_for(&self, thread: ThreadRecord, method: u32, call: Call) -> Option<usize> {
+        let path = call.path(self.frames, self.unloads.load(Ordering::Relaxed));
+        let key = Key { thread: thread.serial(), path };
+        let now = monotonic_ns();
+        let time_ns = now.saturating_sub(self.start_ns);
+        let record = ProbeCaller { method, thread: key.thread, path, time_ns, ..ProbeCaller::default() };
+        let is_known = || self.table.find(key);
+        let begin = || self.records.begin(&record, now, call, self.frames, |cell| self.table.insert(key, cell));
+        // A thread that is new has a number of its own, and nobody else begins what is its own.
+        is_known().or_else(begin).map(|cell| cell.address())
+    }
+
+    /// Code is gone; other code may come to lie at its addresses.
+    pub(super) fn code_unloaded(&self) {
+        self.unloads.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The recording begins: addresses are looked up from now on.
+    pub(super) fn begins(&'static self) {
+        self.look_up.start(&self.records);
+    }
+
+    /// Tasks of the helper thread.
+    pub(super) fn tasks(&'static self) -> Vec<Box<dyn Task>> {
+        vec![self.records.task(), self.look_up.recorded().task(), self.look_up.settle(&self.records)]
+    }
+
+    /// The recording is over: calls that are under way add to memory of the process's own.
+    pub(super) fn outlive_recording(&self) {
+        CURRENT.withdraw();
+        self.records.outlive_recording();
+    }
+
+    /// In a forked child: lets go of everything. Async-signal-safe.
+    pub(super) fn detach_in_child(&self) {
+        CURRENT.withdraw();
+        self.records.detach_in_child();
+        self.look_up.recorded().detach_in_child();
+    }
+}

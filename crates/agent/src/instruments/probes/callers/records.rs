@@ -1,0 +1,162 @@
+//! Room for the records of callers in the recording, and the addresses of those that are new.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clrscope_recording::layout::{chunk, instrument, probe_callers as layout};
+use clrscope_recording::model::ProbeCaller;
+use clrscope_recording::writer::{CallerCell, Chunk, EventStore};
+
+use super::path::{Call, MOST_FRAMES};
+use super::table::MOST_RECORDS;
+use crate::services::context::Context;
+use crate::services::helper::Task;
+
+/// Bytes of a chunk.
+const CHUNK: usize = 64 << 10;
+/// Bytes of all records.
+const LIMIT: u64 = (MOST_RECORDS * layout::BYTES * CHUNK / (CHUNK - chunk::HEAD)) as u64;
+/// Backed ahead of need: nobody waits for a record.
+const AHEAD: usize = 1 << 20;
+/// Records whose addresses wait to be looked up at most: what comes in some milliseconds.
+const MOST_WAITING: usize = 2048;
+
+/// The records.
+pub(super) struct Records {
+    store: EventStore,
+    /// Held while a record is begun, and while those that wait are taken; never while the runtime is asked.
+    new: Mutex<New>,
+}
+
+/// Room for records that are new.
+struct New {
+    chunk: Option<Chunk>,
+    /// Records whose addresses are to be looked up, as many as there is room for.
+    waiting: Vec<Waiting>,
+    /// Whether those taken last are being looked up.
+    under_way: bool,
+}
+
+/// A record whose addresses are to be looked up.
+#[derive(Clone, Copy)]
+pub(super) struct Waiting {
+    pub(super) cell: CallerCell,
+    pub(super) time_ns: u64,
+    /// Whether there are callers further out.
+    pub(super) is_cut: bool,
+    length: usize,
+    addresses: [usize; 1 + MOST_FRAMES],
+}
+
+impl Waiting {
+    fn new(cell: CallerCell, time_ns: u64, call: Call, frames: usize) -> Self {
+        let mut addresses = [0; 1 + MOST_FRAMES];
+        let mut length = 0;
+        let all = std::iter::once(call.goes_on_at).chain(call.callers().take(frames));
+        for (place, address) in addresses.iter_mut().zip(all) {
+            *place = address;
+            length += 1;
+        }
+        Self { cell, time_ns, is_cut: call.callers().nth(frames).is_some(), length, addresses }
+    }
+
+    /// The address at which the method goes on, then those of its callers.
+    pub(super) fn addresses(&self) -> &[usize] {
+        self.addresses.get(..self.length).unwrap_or_default()
+    }
+}
+
+impl Records {
+    /// Without any.
+    ///
+    /// # Errors
+    /// A sentence for the user, when the file could not be made.
+    pub(super) fn create(context: &Context) -> Result<Self, String> {
+        let made = context.writer.create_slow_events(instrument::PROBE_CALLERS, LIMIT);
+        let store = made.map_err(|error| format!("no memory for callers: {error}"))?;
+        // At once, since the first call may come at once. A refusal is counted where a record finds no place.
+        let _ = store.keep_ahead_at_least(AHEAD);
+        let waiting = Self::room_for_waiting();
+        Ok(Self { store, new: Mutex::new(New { chunk: None, waiting, under_way: false }) })
+    }
+
+    /// An empty list of records that wait, which never asks the heap for more.
+    pub(super) fn room_for_waiting() -> Vec<Waiting> {
+        Vec::with_capacity(MOST_WAITING)
+    }
+
+    fn new(&self) -> MutexGuard<'_, New> {
+        self.new.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a record, whose addresses are looked up soon. `None` where there is no room, or `insert` finds none. For hooks.
+    pub(super) fn begin(
+        &self,
+        record: &ProbeCaller,
+        now: u64,
+        call: Call,
+        frames: usize,
+        insert: impl FnOnce(CallerCell) -> bool,
+    ) -> Option<CallerCell> {
+        let mut new = self.new();
+        if new.waiting.len() >= MOST_WAITING.min(new.waiting.capacity()) {
+            return None;
+        }
+        let cell = new.chunk.and_then(|chunk| chunk.append_caller(record, now)).or_else(|| {
+            new.chunk = self.store.take(0, CHUNK, now);
+            new.chunk?.append_caller(record, now)
+        })?;
+        if !insert(cell) {
+            return None;
+        }
+        new.waiting.push(Waiting::new(cell, now, call, frames));
+        Some(cell)
+    }
+
+    /// Takes the records that wait into `taken`, which is empty. [`is_done`](Self::is_done) says when they are looked up.
+    pub(super) fn take(&self, taken: &mut Vec<Waiting>) {
+        let mut new = self.new();
+        std::mem::swap(&mut new.waiting, taken);
+        new.under_way = true;
+    }
+
+    /// The records that were taken are looked up.
+    pub(super) fn is_done(&self) {
+        self.new().under_way = false;
+    }
+
+    /// Whether no record waits.
+    pub(super) fn is_settled(&self) -> bool {
+        let new = self.new();
+        new.waiting.is_empty() && !new.under_way
+    }
+
+    /// Task of the helper thread for the room.
+    pub(super) fn task(&'static self) -> Box<dyn Task> {
+        Box::new(KeepAhead(self))
+    }
+
+    /// Calls that are under way add to memory of the process's own from now on.
+    pub(super) fn outlive_recording(&self) {
+        // SAFETY: nobody takes chunks any more, since recording has stopped, and nobody reads here.
+        unsafe { self.store.segment().outlive_recording() };
+    }
+
+    /// In a forked child: its calls add to private memory from now on. Async-signal-safe.
+    pub(super) fn detach_in_child(&self) {
+        self.store.segment().detach_in_child();
+    }
+}
+
+struct KeepAhead(&'static Records);
+
+impl Task for KeepAhead {
+    fn tick(&mut self, _now_ns: u64) {
+        // A refusal is counted where a record finds no place.
+        let _ = self.0.store.keep_ahead_at_least(AHEAD);
+    }
+
+    fn write_out(&mut self) {
+        // A failed write is tried again at the next round.
+        let _ = self.0.store.segment().write_out();
+    }
+}

@@ -1,0 +1,415 @@
+//! Callers of probed methods: calls, failures and times by the ways that lead to each method.
+//!
+//! What a method has more than its callers, because these were not recorded, found no room, or were not looked up before the program was
+//! killed, is that of an unknown caller: the callers of a method add up to the method.
+
+use std::cmp::{Ordering, Reverse};
+
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{
+    Function, FunctionKind, Module, ProbeCaller, ProbedMethod, Process, Recording, StackFrame, Stacks,
+};
+use rustc_hash::FxHashMap;
+
+use crate::function::{FunctionRef, library_frame};
+use crate::probes::{ProbeRow, module_name, order};
+use crate::query::{Query, QueryProblem, Sort};
+use crate::select;
+
+/// Instrument with the option that records what this shows.
+const CALLERS: &str = "probes:callers";
+/// Callers of a way that are shown at most: more than any writer keeps.
+const DEEPEST: u32 = 32;
+/// Nodes for each row of a limit, and of a method at least.
+const NODES_OF_ROW: usize = 4;
+const NODES_OF_METHOD: usize = 32;
+/// Name of callers that nobody knows.
+const UNKNOWN_CALLER: &str = "(unknown caller)";
+
+/// Calls that are added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CallerSums {
+    /// Calls that began.
+    pub calls: u64,
+    /// Calls that an exception ended.
+    pub failed: u64,
+    /// Calls that ended.
+    pub ended: u64,
+    /// Wall time of the calls that ended.
+    pub total_ns: u64,
+}
+
+impl CallerSums {
+    /// Time of a call on average; `None` where none ended.
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<u64> {
+        self.total_ns.checked_div(self.ended)
+    }
+
+    fn of(row: &ProbeRow) -> Self {
+        Self { calls: row.calls, failed: row.failed, ended: row.ended(), total_ns: row.total_ns }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.ended = self.ended.saturating_add(other.ended);
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
+    }
+
+    fn without(&self, other: &Self) -> Self {
+        Self {
+            calls: self.calls.saturating_sub(other.calls),
+            failed: self.failed.saturating_sub(other.failed),
+            ended: self.ended.saturating_sub(other.ended),
+            total_ns: self.total_ns.saturating_sub(other.total_ns),
+        }
+    }
+}
+
+/// A node of the trees of callers, in preorder: a probed method, below it those who call it, below these their callers.
+#[derive(Debug, Clone, Copy)]
+pub struct CallerNode<'a> {
+    /// 0 for a probed method, 1 for those who call it.
+    pub depth: u32,
+    /// The method, or the caller.
+    pub function: FunctionRef<'a>,
+    /// Calls of the probed method on this way.
+    pub sums: CallerSums,
+}
+
+/// Callers of the probed methods of a recording.
+pub struct ProbeCallers<'a> {
+    processes: Vec<&'a Process>,
+    methods: Vec<Called>,
+    sort: Option<Sort>,
+    limit: usize,
+    /// Nodes of a method at most.
+    most: usize,
+    left_out: usize,
+}
+
+/// Nodes of one method that are shown.
+struct Shown {
+    /// Sums of the method.
+    of: CallerSums,
+    min_share: f64,
+    left: usize,
+    left_out: usize,
+}
+
+impl Shown {
+    /// Whether a node is shown: large enough, and one of the first.
+    fn takes(&mut self, sums: &CallerSums) -> bool {
+        let is_part = |of: fn(&CallerSums) -> u64| of(sums) as f64 >= of(&self.of).max(1) as f64 * self.min_share;
+        let takes = self.left > 0 && (is_part(|sums| sums.calls) || is_part(|sums| sums.total_ns));
+        self.left -= usize::from(takes);
+        self.left_out += usize::from(!takes);
+        takes
+    }
+}
+
+/// A probed method with the ways that lead to it.
+struct Called {
+    row: ProbeRow,
+    ways: Vec<Way>,
+}
+
+/// Calls of a method on one way.
+#[derive(Clone, Copy)]
+struct Way {
+    /// Index of the process.
+    process: usize,
+    /// Number of the stack that is left of the way.
+    stack: u32,
+    /// Number of the caller at the depth that is looked at.
+    caller: u32,
+    sums: CallerSums,
+}
+
+impl<'a> ProbeCallers<'a> {
+    /// The callers in the processes that a query selects, of the methods with most time first.
+    ///
+    /// # Errors
+    /// When no process is meant, or no callers were recorded.
+    pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
+        query.without_metric("probes")?;
+        let processes: Vec<&Process> = select::processes(recording, query)?.into_iter().collect();
+        if !processes.iter().any(|process| process.arenas(instrument::PROBE_CALLERS).next().is_some()) {
+            return Err(QueryProblem::NotRecorded { view: "probes", instrument: CALLERS });
+        }
+        let mut methods = called(&processes, query);
+        order(&mut methods, query.sort, |called| &called.row);
+        let left_out = query.cut(&mut methods);
+        let limit = query.limit.unwrap_or(usize::MAX);
+        let most = (limit.saturating_mul(NODES_OF_ROW) / methods.len().max(1)).max(NODES_OF_METHOD);
+        Ok(Self { processes, methods, sort: query.sort, limit, most, left_out })
+    }
+
+    /// Hands over every node but those with a smaller share of a method's calls and of its time. How many that leaves out, and a limit.
+    ///
+    /// # Errors
+    /// Errors of `visit`.
+    pub fn walk<E>(&self, min_share: f64, mut visit: impl FnMut(&CallerNode<'_>) -> Result<(), E>) -> Result<usize, E> {
+        let (mut names, mut left_out) = (Names::default(), self.left_out);
+        for called in &self.methods {
+            let (row, sums) = (&called.row, CallerSums::of(&called.row));
+            let (name, signature) = (row.name.clone(), row.signature.clone());
+            let function = Function { name, signature, ..Function::default() };
+            let module = Module { name: row.module.clone(), ..Module::default() };
+            visit(&CallerNode {
+                depth: 0,
+                function: FunctionRef { pid: 0, function: &function, module: &module },
+                sums,
+            })?;
+            let mut ways = called.ways.clone();
+            let mut shown = Shown { of: sums, min_share, left: self.most, left_out: 0 };
+            self.level(&mut ways, 1, (&mut names, &mut shown), &mut visit)?;
+            left_out += shown.left_out;
+        }
+        Ok(left_out)
+    }
+
+    /// Visits the callers of ways at a depth, each with its own callers. What those who call the method have less than that is an unknown
+    /// caller's.
+    fn level<E>(
+        &self,
+        ways: &mut [Way],
+        depth: u32,
+        (names, shown): (&mut Names, &mut Shown),
+        visit: &mut impl FnMut(&CallerNode<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut sums: FxHashMap<u32, CallerSums> = FxHashMap::default();
+        let mut rest = if depth == 1 { shown.of } else { CallerSums::default() };
+        for way in ways.iter_mut() {
+            let process = self.processes[way.process];
+            way.caller = names.caller(process, &process.stacks, way.stack);
+            way.stack = process.stacks.caller(way.stack).unwrap_or(0);
+            if way.caller != NO_CALLER {
+                sums.entry(way.caller).or_default().add(&way.sums);
+                rest = rest.without(&way.sums);
+            }
+        }
+        if rest.calls > 0 {
+            sums.entry(names.unknown()).or_default().add(&rest);
+        }
+        let mut callers: Vec<(u32, CallerSums)> = sums.into_iter().collect();
+        callers.sort_by(|a, b| self.compare(names, a, b));
+        shown.left_out += callers.len().saturating_sub(self.limit);
+        callers.truncate(self.limit);
+        ways.sort_by_key(|way| way.caller);
+        // Before the first is looked at more closely, which changes what its ways say.
+        let end = |caller: u32| ways.partition_point(|way| way.caller < caller);
+        let all: Vec<_> =
+            callers.into_iter().map(|(caller, sums)| (caller, sums, end(caller)..end(caller + 1))).collect();
+        for (caller, sums, of_caller) in all {
+            if !shown.takes(&sums) {
+                continue;
+            }
+            visit(&CallerNode { depth, function: names.function(caller), sums })?;
+            if depth < DEEPEST && !of_caller.is_empty() {
+                self.level(&mut ways[of_caller], depth + 1, (&mut *names, &mut *shown), visit)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&self, names: &Names, a: &(u32, CallerSums), b: &(u32, CallerSums)) -> Ordering {
+        let [first, second] = [a, b].map(|(caller, _)| names.function(*caller));
+        let by_size = |of: fn(&CallerSums) -> (u64, u64)| Reverse(of(&a.1)).cmp(&Reverse(of(&b.1)));
+        let ordered = match self.sort {
+            Some(Sort::Name) => Ordering::Equal,
+            Some(Sort::Module) => first.module().cmp(second.module()),
+            Some(Sort::Calls) => by_size(|sums| (sums.calls, sums.total_ns)),
+            _ => by_size(|sums| (sums.total_ns, sums.calls)),
+        };
+        ordered.then_with(|| first.compare(&second))
+    }
+}
+
+/// The probed methods of processes, each with its ways.
+fn called(processes: &[&Process], query: &Query) -> Vec<Called> {
+    let mut places = FxHashMap::default();
+    let mut methods: Vec<Called> = Vec::new();
+    for (at, process) in processes.iter().enumerate() {
+        let mut numbers: FxHashMap<u32, usize> = FxHashMap::default();
+        for chunk in process.arenas(instrument::PROBES).flat_map(|arena| &arena.chunks) {
+            for method in ProbedMethod::all(&chunk.bytes.load()) {
+                let module = module_name(process, method.module);
+                if !query.wants_method(module, &method.name, &method.signature) {
+                    continue;
+                }
+                let key = (method.name.clone(), method.signature.clone(), module.to_owned());
+                let place = *places.entry(key).or_insert_with_key(|(name, signature, module)| {
+                    let row = ProbeRow::of_method(name, signature, module);
+                    methods.push(Called { row, ways: Vec::new() });
+                    methods.len() - 1
+                });
+                methods[place].row.add(process, &method);
+                numbers.insert(method.number, place);
+            }
+        }
+        for chunk in process.arenas(instrument::PROBE_CALLERS).flat_map(|arena| &arena.chunks) {
+            for record in ProbeCaller::all(&chunk.bytes.load()).filter(|record| record.stack != 0 && record.calls > 0) {
+                if let Some(place) = numbers.get(&record.method) {
+                    methods[*place].ways.push(Way::of(at, process, &record));
+                }
+            }
+        }
+    }
+    methods
+}
+
+impl Way {
+    fn of(at: usize, process: &Process, record: &ProbeCaller) -> Self {
+        let total_ns = (record.ticks as f64 * process.ticks.ns_per_tick) as u64;
+        let ProbeCaller { calls, failed, ended, .. } = *record;
+        let stack = process.stacks.caller(record.stack).unwrap_or(0);
+        Self { process: at, stack, caller: NO_CALLER, sums: CallerSums { calls, failed, ended, total_ns } }
+    }
+}
+
+/// Number of no caller: the way is known no further.
+const NO_CALLER: u32 = 0;
+
+/// Names of callers by number, from 1, each once whatever process it is of.
+#[derive(Default)]
+struct Names {
+    all: Vec<(Function, Module)>,
+    numbers: FxHashMap<(String, String, String), u32>,
+}
+
+impl Names {
+    /// The caller that is the innermost frame of a stack.
+    fn caller(&mut self, process: &Process, stacks: &Stacks, stack: u32) -> u32 {
+        let made = |name: String, kind| Function { signature: name.clone(), name, kind, ..Function::default() };
+        match stacks.frames(stack).next() {
+            None => NO_CALLER,
+            Some(StackFrame::Method { function, .. }) => {
+                let known = FunctionRef::of(process, process.functions.get(function as usize));
+                self.number(known.function, known.module)
+            }
+            Some(StackFrame::Native { module, .. }) => {
+                let library = process.modules.get(module as usize);
+                let of = library.cloned().unwrap_or_default();
+                self.number(&made(library_frame(library), FunctionKind::Native), &of)
+            }
+            Some(_) => self.unknown(),
+        }
+    }
+
+    /// The caller that nobody knows.
+    fn unknown(&mut self) -> u32 {
+        let name = UNKNOWN_CALLER.to_owned();
+        let function = Function { signature: name.clone(), name, kind: FunctionKind::Runtime, ..Function::default() };
+        self.number(&function, &Module::default())
+    }
+
+    fn number(&mut self, function: &Function, module: &Module) -> u32 {
+        let key = (function.name.clone(), function.signature.clone(), module.name.clone());
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.all.push((function.clone(), module.clone()));
+            self.all.len() as u32
+        })
+    }
+
+    fn function(&self, caller: u32) -> FunctionRef<'_> {
+        let (function, module) = &self.all[caller as usize - 1];
+        FunctionRef { pid: 0, function, module }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+
+    use clrscope_recording::layout::probes as layout;
+    use clrscope_recording::model::{EventArena, EventChunk, StacksBuilder, TickClock};
+
+    use super::*;
+
+    /// A method that was called so often, and these ways to it: callers, the innermost first, with calls.
+    fn recording(calls: u8, ways: &[(&[u32], u64)]) -> Recording {
+        let names = ["", "Shop.Cart::Add", "A", "B", "C"];
+        let function = |name: &&str| Function { name: (*name).to_owned(), ..Function::default() };
+        let method = ProbedMethod { token: 7, number: 1, name: names[1].to_owned(), ..ProbedMethod::default() };
+        let mut bytes = method.to_empty_bytes(1);
+        bytes[layout::HEAD + layout::CALLS] = calls;
+        bytes[layout::HEAD + layout::BUCKETS] = calls;
+        bytes[layout::HEAD + layout::TICKS] = 100;
+        let mut stacks = StacksBuilder::default();
+        let mut record = |(callers, calls): &(&[u32], u64)| {
+            let frames: Vec<_> =
+                [1].iter().chain(*callers).map(|function| StackFrame::method(*function, None)).collect();
+            let stack = if callers.is_empty() { 0 } else { stacks.stack(&frames, false) };
+            let (calls, ended, ticks) = (*calls, *calls, *calls * 2);
+            ProbeCaller { method: 1, stack, calls, ended, ticks, ..ProbeCaller::default() }.to_bytes()
+        };
+        let records: Vec<u8> = ways.iter().flat_map(&mut record).collect();
+        let arena = |instrument: &str, bytes: Vec<u8>| {
+            let chunks = vec![EventChunk { thread: u32::MAX, sequence: 0, bytes: bytes.into() }];
+            EventArena { instrument: instrument.into(), chunks }
+        };
+        let process = Process {
+            ticks: TickClock { start: 0, ns_per_tick: 1.0 },
+            functions: names.iter().map(function).collect(),
+            events: vec![arena(instrument::PROBES, bytes), arena(instrument::PROBE_CALLERS, records)],
+            stacks: Arc::new(stacks.finish()),
+            ..Process::default()
+        };
+        Recording { processes: vec![process], ..Recording::default() }
+    }
+
+    fn nodes(recording: &Recording, query: &Query) -> Vec<(u32, String, u64)> {
+        let callers = ProbeCallers::open(recording, query).expect("callers");
+        let mut nodes = Vec::new();
+        let Ok(_) = callers.walk(0.0, |node| -> Result<(), Infallible> {
+            nodes.push((node.depth, node.function.name().to_owned(), node.sums.calls));
+            Ok(())
+        });
+        nodes
+    }
+
+    /// Ways that were sorted once were looked for in the wrong place when those of a caller before had been sorted by theirs.
+    #[test]
+    fn ways_are_added_up_caller_by_caller_and_what_is_missing_is_nobodys() {
+        let ways: &[(&[u32], u64)] =
+            &[(&[2, 3], 5), (&[3, 2, 2], 20), (&[2, 4], 7), (&[3, 4], 1), (&[2, 3], 1), (&[], 9)];
+        let found = nodes(&recording(40, ways), &Query::default());
+        let wanted = [
+            (0, "Shop.Cart::Add", 40),
+            (1, "B", 21),
+            (2, "A", 20),
+            (3, "A", 20),
+            (2, "C", 1),
+            (1, "A", 13),
+            (2, "C", 7),
+            (2, "B", 6),
+            (1, UNKNOWN_CALLER, 6),
+        ];
+        let wanted: Vec<_> = wanted.into_iter().map(|(depth, name, calls)| (depth, name.to_owned(), calls)).collect();
+        let by_calls = Query { sort: Some(Sort::Calls), ..Query::default() };
+        assert_eq!(nodes(&recording(40, ways), &by_calls), wanted);
+        assert_eq!(found.len(), wanted.len());
+        let limited = nodes(&recording(40, ways), &Query { limit: Some(1), ..by_calls.clone() });
+        assert_eq!(limited, [0, 1, 2, 3].map(|at| wanted[at].clone()));
+        let mut large = Vec::new();
+        let callers = ProbeCallers::open(&recording(40, ways), &by_calls).map(|callers| {
+            callers.walk(0.2, |node| -> Result<(), Infallible> {
+                large.push((node.depth, node.function.name().to_owned(), node.sums.calls));
+                Ok(())
+            })
+        });
+        // Two callers of a caller, one further out, and nobody's calls.
+        assert_eq!((callers, large), (Ok(Ok(4)), [0, 1, 2, 3, 5].map(|at| wanted[at].clone()).to_vec()));
+    }
+
+    #[test]
+    fn a_recording_without_callers_is_refused_by_the_option_that_makes_them() {
+        let mut without = recording(1, &[]);
+        without.processes[0].events.truncate(1);
+        let refused = ProbeCallers::open(&without, &Query::default()).err();
+        assert_eq!(refused, Some(QueryProblem::NotRecorded { view: "probes", instrument: CALLERS }));
+    }
+}
