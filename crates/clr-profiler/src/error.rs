@@ -40,6 +40,8 @@ impl HResult {
     pub const CONCURRENT_GC_NOT_PROFILABLE: Self = Self(0x8013_1376_u32 as i32);
     /// Methods can't be compiled again: that must be asked for at the start.
     pub const REJIT_NOT_ENABLED: Self = Self(0x8013_137c_u32 as i32);
+    /// The module may be edited while the program runs, and methods of such ones can't be compiled again.
+    pub const MODULE_IS_ENC: Self = Self(0x8013_138a_u32 as i32);
     /// The profiler is being detached, or was.
     pub const PROFILER_DETACHING: Self = Self(0x8013_1367_u32 as i32);
     /// The runtime does not let the profiler go, which has or had hooks, changed IL, or asked to compile methods again.

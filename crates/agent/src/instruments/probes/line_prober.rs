@@ -9,7 +9,7 @@ use super::line_code::{self, PlacedLine};
 use super::line_search::LinePlace;
 use super::lines::Found;
 use super::methods::Method;
-use super::prober::{COLLECTIBLE, Prober, RUNTIME_HELPER, Refused};
+use super::prober::{COLLECTIBLE, Prober, RUNTIME_HELPER, Refused, reason};
 use super::undo;
 use crate::services::developer_log::{Level, log};
 use crate::services::functions::{beside_program, is_runtime_helper};
@@ -106,7 +106,7 @@ impl Prober {
         let mut refused = Vec::new();
         let named = self.named(module, places, &mut refused);
         if let Err(error) = self.count_places(module, &named, &mut refused) {
-            refused.extend(named.iter().map(|(name, place)| (at(name, place), error.to_string())));
+            refused.extend(named.iter().map(|(name, place)| (at(name, place), reason(&error))));
         }
         log(Level::Info, || format!("probes: {assembly}: {} lines refused", refused.len()));
         self.refuse(&assembly, &refused);
@@ -168,7 +168,7 @@ impl Prober {
                 let of_method = taken.iter().filter(|(of, ..)| of == method);
                 let (lanes, places): (Vec<_>, Vec<_>) = of_method.map(|(_, lanes, at)| (*lanes, at.clone())).unzip();
                 self.methods.withdraw_lines(*method, &lanes);
-                refused.extend(places.into_iter().map(|at| (at, error.to_string())));
+                refused.extend(places.into_iter().map(|at| (at, reason(error))));
             }
             methods.retain(|method| !failed.iter().any(|(of, _)| of == method));
             self.compile_anew(&methods)
@@ -176,7 +176,7 @@ impl Prober {
         if let Err(error) = written {
             for (method, lanes, at) in taken {
                 self.methods.withdraw_lines(method, &[lanes]);
-                refused.push((at, error.to_string()));
+                refused.push((at, reason(&error)));
             }
         }
         Ok(())

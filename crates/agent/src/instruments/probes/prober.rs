@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::il::Body;
-use clr_profiler::{BodyWriter, BodyWriters, FunctionId, FunctionName, ModuleId, ProfilerInfo, Token, WrittenBody};
+use clr_profiler::{BodyWriter, BodyWriters, FunctionId, FunctionName, HResult, ModuleId, ProfilerInfo, Token, WrittenBody};
 use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{LossReason, ProbedMethod};
 use clrscope_recording::writer::{Answer, ProcessWriter, monotonic_ns};
@@ -27,6 +27,9 @@ use crate::services::patterns::ProbePatterns;
 const MOST_NAMED: usize = 20;
 /// Token of the type `<Module>`, which has the methods outside of types and is in no list of types.
 const GLOBAL_TYPE: u32 = 0x0200_0001;
+/// Reason why methods of an assembly that may be edited are refused.
+const EDITABLE: &str = "its assembly may be edited while it runs, and the runtime does not compile methods of such ones anew: start the program \
+                        without DOTNET_MODIFIABLE_ASSEMBLIES, which `dotnet watch` sets (`--no-hot-reload`)";
 /// Reason why methods of an assembly have no probes.
 pub(super) const COLLECTIBLE: &str = "its assembly can be unloaded, whose methods the runtime does not compile anew";
 /// Reason why a method has no probes.
@@ -168,7 +171,7 @@ impl Prober {
         }
         let (chosen, mut refused) = self.with_code(module, chosen);
         if let Err(error) = self.prepare(module, chosen, &mut refused).and_then(|methods| self.compile_anew(&methods)) {
-            refused.extend(self.withdraw_module(module).map(|signature| (signature, error.to_string())));
+            refused.extend(self.withdraw_module(module).map(|signature| (signature, reason(&error))));
         }
         log(Level::Info, || format!("probes: {assembly}: {} methods refused", refused.len()));
         self.refuse(&assembly, &refused);
@@ -310,7 +313,7 @@ impl Prober {
         let failed = self.write_bodies(&methods)?;
         methods.retain(|method| !failed.iter().any(|(of, _)| of == method));
         for (method, error) in failed {
-            refused.extend(self.withdraw_calls(method).map(|name| (name, error.to_string())));
+            refused.extend(self.withdraw_calls(method).map(|name| (name, reason(&error))));
         }
         self.methods.are_ready(&methods);
         Ok(methods)
@@ -376,7 +379,7 @@ impl Prober {
         let name = || Some(self.functions.names().method(&self.info, method.0, method.1).ok()?.signature);
         if let Some(signature) = calls.or_else(|| if lines { name() } else { None }) {
             let assembly = self.functions.names().assembly(&self.info, method.0).unwrap_or_default();
-            self.refuse(&assembly, &[(signature, error.to_string())]);
+            self.refuse(&assembly, &[(signature, reason(error))]);
         }
     }
 
@@ -395,6 +398,14 @@ impl Prober {
         for (signature, why) in reasons_in_turn(refused).into_iter().take(MOST_NAMED) {
             self.writer.loss_detail(LossReason::NotProbed, &format!("{assembly}: {signature}: {why}"));
         }
+    }
+}
+
+/// Reason of a refusal by the runtime, in words where users can do something about it.
+pub(super) fn reason(error: &clr_profiler::Error) -> String {
+    match error.hresult() {
+        HResult::MODULE_IS_ENC => EDITABLE.to_owned(),
+        _ => error.to_string(),
     }
 }
 
