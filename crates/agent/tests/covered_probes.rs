@@ -40,12 +40,16 @@ fn lines_that_are_covered_and_probed_have_as_many_hits_as_they_run() {
                 assert_eq!(calls.get(format!("Counted.Program::{name}").as_str()), Some(&wanted), "{place}: {name}");
             }
             let failed = |name: &str| methods.iter().find(|method| method.name.ends_with(name)).map(|one| one.failed);
-            assert_eq!((failed("::Risky"), failed("::Inner"), failed("::Small")), (Some(2), Some(1), Some(0)), "{place}");
+            assert_eq!(
+                (failed("::Risky"), failed("::Inner"), failed("::Small")),
+                (Some(2), Some(1), Some(0)),
+                "{place}"
+            );
         }
     });
 }
 
-/// What is counted of a fixture's own methods: hits, and calls with failures, by token.
+/// Counts of a fixture's own methods, by token: hits, and calls with failures.
 fn counted(runtime: &Runtime, name: &str, request: &str) -> (Run, BTreeMap<u32, MethodHits>, BTreeMap<u32, [u64; 2]>) {
     let run = record(runtime, name, request);
     let process = &run.recording.processes[0];
@@ -61,7 +65,9 @@ fn counted(runtime: &Runtime, name: &str, request: &str) -> (Run, BTreeMap<u32, 
 #[test]
 fn coverage_and_probes_together_count_what_each_counts_alone() {
     each_runtime(|runtime| {
-        for name in ["Exceptions", "Filters", "Async", "Iterators", "Generics", "Dynamic", "Loading", "TailCalls", "Recursion"] {
+        for name in
+            ["Exceptions", "Filters", "Async", "Iterators", "Generics", "Dynamic", "Loading", "TailCalls", "Recursion"]
+        {
             let place = format!("{name} on {}", runtime.version);
             let bare = run(runtime.command(&fixture(name)));
             let coverage = format!("coverage;include=[{name}]*");

@@ -101,7 +101,8 @@ fn calls_are_counted_in_the_run_that_is_covered() {
         let report = place.run("report c.clrs --view probes --format json");
         let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
         let rows = report["rows"].as_array().expect("rows");
-        let calls = |line: Option<usize>| rows.iter().find(|row| row["line"] == Value::from(line)).map(|row| &row["calls"]);
+        let calls =
+            |line: Option<usize>| rows.iter().find(|row| row["line"] == Value::from(line)).map(|row| &row["calls"]);
         assert_eq!((calls(None), calls(Some(halved))), (Some(&5.into()), Some(&4.into())), "{report:#}");
         let lines = lines(&place);
         let hits = |text: &str| lines.iter().find(|(of, _)| of == text).map(|(_, row)| row["hits"].clone());

@@ -439,7 +439,9 @@ fn methods_with_probes_are_named_by_filters_where_nothing_else_was_recorded() {
         clrscope_analysis::resolve_names(&recording, &query)
     };
     assert!(resolved("zoo.cage::open").is_ok_and(|query| query.functions[0].matches("Lib", "Zoo.Cage::Open", "")));
-    assert!(matches!(resolved("Oppen"), Err(QueryProblem::NoFunction { nearest, .. }) if nearest == ["Zoo.Cage::Open"]));
+    assert!(
+        matches!(resolved("Oppen"), Err(QueryProblem::NoFunction { nearest, .. }) if nearest == ["Zoo.Cage::Open"])
+    );
     let modules = vec![Glob::new("Lib")];
     assert!(clrscope_analysis::resolve_names(&recording, &Query { modules, ..Query::default() }).is_ok());
 }

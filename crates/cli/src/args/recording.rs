@@ -166,7 +166,12 @@ impl RecordingArgs {
                 exclude: patterns("--exclude", &self.exclude)?,
             },
             probes: patterns("--probe", &self.probes.probe)?,
-            probe_lines: self.probes.probe_at.iter().map(|text| source_line("--probe-at", text)).collect::<Result<_, _>>()?,
+            probe_lines: self
+                .probes
+                .probe_at
+                .iter()
+                .map(|text| source_line("--probe-at", text))
+                .collect::<Result<_, _>>()?,
             redact: self.redact,
             just_my_code: self.just_my_code,
             rate_hz: self.rate,

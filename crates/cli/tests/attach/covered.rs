@@ -32,14 +32,16 @@ fn source() -> String {
 /// Number of the one line of the fixture that holds a text.
 fn line(text: &str) -> u64 {
     let source = source();
-    let found: Vec<u64> = (1..).zip(source.lines()).filter(|(_, line)| line.contains(text)).map(|line| line.0).collect();
+    let found: Vec<u64> =
+        (1..).zip(source.lines()).filter(|(_, line)| line.contains(text)).map(|line| line.0).collect();
     assert_eq!(found.len(), 1, "{text}: {found:?}");
     found[0]
 }
 
 impl<'p> Rounds<'p> {
     fn start(place: &'p TestFolder, runtime: &Runtime, coverage: &str) -> Self {
-        let line_of = format!("run -i {coverage} --include [Rounds]Rounds.Program::* --probe Risky --quiet -o a.clrs --");
+        let line_of =
+            format!("run -i {coverage} --include [Rounds]Rounds.Program::* --probe Risky --quiet -o a.clrs --");
         let words = line_of.split(' ').map(OsString::from);
         let mut command = place.clrscope(words.chain(runtime.words(&testkit::fixture("Rounds"))));
         runtime.prepare(&mut command);
@@ -174,7 +176,15 @@ fn come_and_go(coverage: &str, counts_hits: bool) {
         let (made, counted) = (rounds.made, rounds.counted());
         let gained = |name: &str| counted[name] - before.get(name).copied().unwrap_or(0);
         let of_all = gained("Risky") / 6;
-        for (name, each) in [("Small", 60_000), ("Rounds.Tiny::Of", 60_000), ("Walk", 2), ("Risky", 6), ("Larger", 3), ("Trace", 1), ("Fail", 1)] {
+        for (name, each) in [
+            ("Small", 60_000),
+            ("Rounds.Tiny::Of", 60_000),
+            ("Walk", 2),
+            ("Risky", 6),
+            ("Larger", 3),
+            ("Trace", 1),
+            ("Fail", 1),
+        ] {
             assert_eq!(gained(name), each * of_all, "{name} of {counted:?}");
         }
         assert_eq!(rounds.end(), made);

@@ -140,7 +140,10 @@ fn compressed(text: &str) -> io::Result<Vec<u8>> {
 /// The summary for readers without script.
 fn plain<'a>(report: &Report<'a>, heaps: &Heaps<'a>, command: &str) -> io::Result<String> {
     let mut plain = Plain::default();
-    let request = Request { query: plan::filters_for(&report.request, view("summary").map(|view| (view, false))), ..Request::default() };
+    let request = Request {
+        query: plan::filters_for(&report.request, view("summary").map(|view| (view, false))),
+        ..Request::default()
+    };
     let open = |view: &'static View| view.open_with(report.recording, &view.for_people(&request), heaps).ok();
     let summary = view("summary").and_then(open);
     if let Some(summary) = summary {
