@@ -14,7 +14,8 @@ use sha2::{Digest, Sha256};
 
 const LIBRARY: &str = "libclrscope_agent.so";
 /// The crates that make up the agent: a change in one of them is a change of the agent.
-const CRATES: [&str; 6] = ["agent", "clr-il", "clr-profiler", "clr-profiler-sys", "contract", "recording"];
+const CRATES: [&str; 8] =
+    ["agent", "clr-il", "clr-profiler", "clr-profiler-sys", "contract", "coverage", "metadata", "recording"];
 
 fn main() {
     let crates = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("..");

@@ -49,7 +49,7 @@ fn lines_that_are_covered_and_probed_have_as_many_hits_as_they_run() {
     });
 }
 
-/// What is counted of a fixture's own methods: hits, and calls with failures, by token.
+/// Counts of a fixture's own methods, by token: hits, and calls with failures.
 fn counted(runtime: &Runtime, name: &str, request: &str) -> (Run, BTreeMap<u32, MethodHits>, BTreeMap<u32, [u64; 2]>) {
     let run = record(runtime, name, request);
     let process = &run.recording.processes[0];

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clrscope_analysis::{ProbeCall, ProbeLog, Query, Value as Taken, probes};
 use clrscope_recording::model::{Loss, LossReason, Recording};
-use clrscope_testkit::{each_runtime, fixture, run};
+use clrscope_testkit::{Expectations, each_runtime, fixture, run};
 use serde_json::{Value, json};
+use support::counted::{probed_lines, said_hits, source};
 use support::said::{Call, argument, plain, said, same};
-use support::{assert_unchanged, record, record_in, record_with};
+use support::{assert_unchanged, record, record_command, record_in, record_with};
 
 /// Visits the calls of a recording in the order in which they began.
 fn visit(recording: &Recording, mut visit: impl FnMut(&ProbeCall<'_>)) {
@@ -148,6 +149,68 @@ fn values_are_what_the_program_says_when_all_code_is_optimised_at_once() {
 #[test]
 fn values_are_what_the_program_says_while_objects_move_all_the_time() {
     check("probes:args", &[("DOTNET_GCStress", "0"), ("DOTNET_GCgen0size", "10000")]);
+}
+
+/// Both in the body of one method: the arguments and results of its calls are those of the source, and so are the hits of its lines,
+/// whether an exception ends the call or its code is compiled anew in the middle of a loop.
+#[test]
+fn a_method_has_the_values_of_its_calls_and_the_hits_of_its_lines() {
+    let mut said = said_hits(&source("Counted"));
+    let first_of = |text: &str| 1 + source("Counted").lines().position(|line| line.contains(text)).expect("it") as u32;
+    let methods = [" Risky(int number)", " Loop(int end)"].map(|method| first_of(method)..first_of(method) + 16);
+    said.retain(|line, _| methods.iter().any(|method| method.contains(line)));
+    assert_eq!(said.len(), 9, "{said:?}");
+    let lines: String = said.keys().map(|line| format!(";probe-at=Counted.cs:{line}")).collect();
+    each_runtime(|runtime| {
+        let place = format!("on {}", runtime.version);
+        let request = format!("probes:args;probe=Counted.Program::Risky;probe=Counted.Program::Loop{lines}");
+        let bare = run(runtime.command(&fixture("Counted"))).expect_success();
+        let run = record(runtime, "Counted", &request);
+        assert_unchanged(&run.finished, &bare, &place);
+        let mut hits = BTreeMap::new();
+        let lines = probed_lines(&run.recording.processes[0]);
+        lines.iter().for_each(|line| *hits.entry(line.line).or_default() += line.hits);
+        assert_eq!(hits, said, "{place}");
+        let recorded = recorded(&run.recording);
+        let given = |name: &str, key: &str| -> Vec<Value> {
+            recorded[name].begins.iter().map(|begin| begin[key].clone()).collect()
+        };
+        assert_eq!(given("Risky", "number"), [0, 1, 2, 3, 4, 5].map(Value::from), "{place}");
+        assert_eq!(given("Loop", "end"), [200_000, 3].map(Value::from), "{place}");
+        let returned =
+            |name: &str| -> Vec<Value> { recorded[name].returns.iter().map(|(_, result, _)| result.clone()).collect() };
+        assert_eq!(returned("Loop"), [199_999, 3].map(Value::from), "{place}");
+        let failed = json!("Unknown");
+        let wanted = [json!(0), failed.clone(), failed, json!(30), json!(4), json!(5)];
+        assert_eq!(returned("Risky"), wanted, "{place}");
+    });
+}
+
+/// The parent's calls are there, each with its end; the child, which calls the same methods in memory of its own, does what it did.
+#[test]
+fn calls_of_a_program_that_forks_are_its_own() {
+    each_runtime(|runtime| {
+        for request in ["probes:each", "probes:args", "coverage;include=[Processes]*;probes:each"] {
+            let place = format!("{request} on {}", runtime.version);
+            let command = || {
+                let mut command = runtime.command(&fixture("Processes"));
+                command.arg("fork");
+                command
+            };
+            let bare = run(command());
+            let request = format!("{request};probe=Processes.Program::*Work*;probe=Processes.Program::StepInChild");
+            let run = record_command(runtime, "Processes", &request, command());
+            assert_unchanged(&run.finished, &bare, &place);
+            let process = &run.recording.processes[0];
+            assert_eq!((run.recording.processes.len(), process.losses.len()), (1, 0), "{place}: {:?}", process.losses);
+            let said = Expectations::parse(&run.finished.stdout_text());
+            let (counted, counters) = (counted(&run.recording), counters(&run.recording));
+            assert_eq!(counted, counters, "{place}");
+            for (name, calls) in &said.calls {
+                assert_eq!(counted.get(name).map(|[calls, ..]| calls), Some(calls), "{name} with {place}");
+            }
+        }
+    });
 }
 
 /// Counters of lines stand in the same bodies.

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use clrscope_contract::request::Filter;
 use clrscope_coverage::{Files, MethodPlan, Module, Source, open};
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{
-    CoveragePlan, CoverageSource, MethodHits, PlannedBranch, PlannedMethod, PlannedPoint, Process, Recording,
-};
+use clrscope_recording::model::{CoveragePlan, CoverageSource, MethodHits, PlannedMethod, Process, Recording};
 
 /// Assemblies that were opened, by path. Test hosts of one run load the same ones.
 #[derive(Default)]
@@ -119,26 +117,6 @@ fn of_methods(of: &Module, methods: Vec<(MethodPlan, Source)>) -> CoveragePlan {
 }
 
 fn method(plan: &MethodPlan, source: u32) -> PlannedMethod {
-    let points = plan.points.iter().map(|point| PlannedPoint {
-        il_offset: point.il_offset,
-        file: point.file,
-        start_line: point.start_line,
-        start_column: point.start_column,
-        end_line: point.end_line,
-        end_column: point.end_column,
-    });
-    let branches = plan.branches.iter().map(|branch| PlannedBranch {
-        il_offset: branch.il_offset,
-        path: branch.path,
-        target_offset: branch.target_offset,
-        file: branch.file,
-        line: branch.line,
-    });
-    PlannedMethod {
-        token: plan.token,
-        source,
-        fingerprint: plan.fingerprint(),
-        points: points.collect(),
-        branches: branches.collect(),
-    }
+    let MethodPlan { token, points, branches } = plan.clone();
+    PlannedMethod { token, source, fingerprint: plan.fingerprint(), points, branches }
 }

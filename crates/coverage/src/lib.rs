@@ -23,5 +23,5 @@ mod source;
 pub use clr_metadata::Files;
 pub use counters::{CounterPlace, CounterPlan};
 pub use module::{Module, NoPlan, open};
-pub use plan::{Branch, MethodPlan, Point};
+pub use plan::MethodPlan;
 pub use source::Source;

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use clr_il::Body;
 use clr_metadata::{Assembly, Files, Obstacle, Pdb, SequencePoint, Table};
+use clrscope_recording::model::{PlannedBranch, PlannedPoint};
 
 use crate::branches::{branches, is_unreachable};
 use crate::code::{Code, Machine};
 use crate::counters::{CounterPlan, counters};
 use crate::excluded::{Excluded, is_test_project};
-use crate::plan::{Branch, MethodPlan, Point};
+use crate::plan::MethodPlan;
 use crate::source::{Source, source, source_row};
 
 /// Reason why an assembly has no plan.
@@ -144,7 +145,7 @@ impl Module {
 
 fn plan(token: u32, code: &Code<'_>, machine: Machine, visible: &[SequencePoint]) -> MethodPlan {
     let is_reachable = |offset: u32| !is_unreachable(code, machine, offset);
-    let points = visible.iter().filter(|point| is_reachable(point.il_offset)).map(|point| Point {
+    let points = visible.iter().filter(|point| is_reachable(point.il_offset)).map(|point| PlannedPoint {
         il_offset: point.il_offset,
         file: point.document.saturating_sub(1),
         start_line: point.start_line,
@@ -156,6 +157,6 @@ fn plan(token: u32, code: &Code<'_>, machine: Machine, visible: &[SequencePoint]
     MethodPlan {
         token,
         points: points.collect(),
-        branches: branches.map(|branch| Branch { file: branch.file.saturating_sub(1), ..branch }).collect(),
+        branches: branches.map(|branch| PlannedBranch { file: branch.file.saturating_sub(1), ..branch }).collect(),
     }
 }

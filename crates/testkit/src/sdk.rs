@@ -85,10 +85,18 @@ impl Sdk {
     /// # Panics
     /// With what the SDK says, when it does not build.
     pub fn publish_single_file(&self, place: &Path, name: &str, source: &str) -> PathBuf {
+        self.publish_single_file_with(place, name, source, "")
+    }
+
+    /// As [`publish_single_file`](Self::publish_single_file), with properties of the project: `<DebugType>embedded</DebugType>`.
+    ///
+    /// # Panics
+    /// With what the SDK says, when it does not build.
+    pub fn publish_single_file_with(&self, place: &Path, name: &str, source: &str, properties: &str) -> PathBuf {
         let framework = self.version.major;
         for (path, text) in [
             ("nuget.config".to_owned(), "<configuration><packageSources><clear/></packageSources></configuration>"),
-            (format!("app/{name}.csproj"), &single_file_project(framework)),
+            (format!("app/{name}.csproj"), &single_file_project(framework, properties)),
             ("app/Program.cs".to_owned(), source),
         ] {
             let path = place.join(path);
@@ -133,12 +141,12 @@ impl Sdk {
 }
 
 /// A project without what would have to be fetched: the runtime is not in the program, and nothing looks for code that can't be there.
-fn single_file_project(framework: u32) -> String {
+fn single_file_project(framework: u32, properties: &str) -> String {
     format!(
         "<Project Sdk=\"Microsoft.NET.Sdk\"><PropertyGroup><OutputType>Exe</OutputType>\
          <TargetFramework>net{framework}.0</TargetFramework><RuntimeIdentifier>linux-x64</RuntimeIdentifier>\
          <PublishSingleFile>true</PublishSingleFile><SelfContained>false</SelfContained>\
          <EnableSingleFileAnalyzer>false</EnableSingleFileAnalyzer><InvariantGlobalization>true</InvariantGlobalization>\
-         </PropertyGroup></Project>"
+         {properties}</PropertyGroup></Project>"
     )
 }

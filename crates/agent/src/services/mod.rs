@@ -15,6 +15,7 @@
 //! - [`stacks`]: call stacks of the calling thread, as numbers in the recording's stack table
 //! - [`code`]: the map of code, from addresses to methods, libraries and stubs
 //! - [`code_authors`]: who changes the program's methods, and what must be in every body of theirs
+//! - [`record_room`]: room for records to which the program's own code adds
 //! - [`sampling`]: samples of threads by their CPU time and by the clock
 //! - [`clauses`]: which catch blocks belong to clauses with a filter
 //! - [`memory`]: memory that hooks use: backed by the helper thread, or a thread's own
@@ -44,6 +45,7 @@ pub(crate) mod memory;
 pub(crate) mod object_types;
 pub(crate) mod own_memory;
 pub(crate) mod patterns;
+pub(crate) mod record_room;
 pub(crate) mod reused;
 pub(crate) mod sampling;
 pub(crate) mod stacks;

@@ -1,4 +1,4 @@
-//! What `coverage` and `probes` have counted, and what sources say of it.
+//! Numbers that `coverage` and `probes` have counted, and those that sources say.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -6,7 +6,7 @@ use clrscope_testkit as testkit;
 use serde_json::{Value, json};
 
 use crate::common::TestFolder;
-use crate::server::{Server, attach, refused, said};
+use crate::server::{Server, attach, kill, refused, said};
 
 /// Calls that a recording has.
 fn calls(place: &TestFolder, name: &str) -> Vec<Value> {
@@ -97,6 +97,34 @@ fn calls_of_a_running_program_have_their_values_each_time_that_it_is_attached_to
         assert!(types.iter().all(|call| first(call).get("value").is_none_or(|value| value["type"].is_string())));
         let each = attached(&place, &server, "probes:each", "each.clrs");
         assert!(each.iter().all(|call| call.get("args").is_none() && call["duration_ns"] != 0));
+        server.end();
+    });
+}
+
+/// A method that is added while calls of others are recorded with their values.
+#[test]
+fn calls_of_a_method_that_is_added_have_their_values_too() {
+    testkit::each_runtime(|runtime| {
+        let (place, server) = (TestFolder::new(), Server::start(runtime));
+        let line = "--probe Server.Program::Request -i probes:args -o a.clrs --quiet";
+        let mut launcher = attach(&place, server.pid, line).spawn().expect("the tool starts");
+        let counted = |name: &str| {
+            let output = place.run(&format!("probe {} list --format json", server.pid));
+            let list: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            let rows = list["rows"].as_array().cloned().unwrap_or_default();
+            rows.iter().find(|row| row["name"] == name).and_then(|row| row["calls"].as_u64()).unwrap_or_default()
+        };
+        testkit::wait_until("calls", || counted("Server.Program::Request") > 100);
+        let output = place.run(&format!("probe {} add Server.Program::Parse", server.pid));
+        assert!(output.status.success(), "{}", said(&output));
+        testkit::wait_until("calls of the added method", || counted("Server.Program::Parse") > 100);
+        kill(launcher.id(), "INT");
+        assert!(launcher.wait().expect("it ends").success());
+        let calls = calls(&place, "a.clrs");
+        calls.iter().for_each(|call| check(call, &runtime.version.to_string()));
+        let parsed: Vec<&Value> = calls.iter().filter(|call| call["name"] == "Server.Program::Parse").collect();
+        let ended = |failed: bool| parsed.iter().filter(|call| call["failed"] == failed).count();
+        assert!(ended(false) > 50 && ended(true) > 5, "{} calls on {}", parsed.len(), runtime.version);
         server.end();
     });
 }

@@ -1,7 +1,9 @@
 //! Programs that are a single file, with their assemblies behind the code of the host.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use clrscope_testkit::{self as testkit, Sdk};
@@ -79,4 +81,82 @@ fn lines_are_those_of_the_source(place: &TestFolder) {
     let text = String::from_utf8_lossy(&lines().stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("are on no line: alone.dll: no PDB at ") && text.contains("out/alone.pdb"), "{text}");
     assert!(text.contains("<DebugType>embedded</DebugType>"), "{text}");
+}
+
+/// Says of the lines that have a remark how often they are reached.
+const COUNTED: &str = r#"
+using System;
+static class Program
+{
+    static int Twice(int x)
+    {
+        if (x > 100) // 50
+            return x; // 0
+        return 2 * x; // 50
+    }
+    static void Main()
+    {
+        int sum = 0; // 1
+        for (int i = 0; i < 50; i++)
+            sum += Twice(i); // 50
+        Console.WriteLine(sum); // 1
+    }
+}
+"#;
+
+/// Lines with remarks, each with the number that it has.
+fn said_hits() -> Vec<(u64, u64)> {
+    let lines = (1..).zip(COUNTED.lines());
+    lines.filter_map(|(number, line)| Some((number, line.split_once("// ")?.1.parse().expect("a number")))).collect()
+}
+
+/// Runs the program with a probe at each of these lines: their hits, and what clrscope says.
+fn probed(place: &TestFolder, sdk: &Sdk, program: &Path) -> (Vec<(u64, u64)>, String) {
+    let words = ["run", "--force", "-o", "c.clrs"].map(OsString::from).into_iter();
+    let lines = said_hits().into_iter();
+    let lines = lines.flat_map(|(line, _)| ["--probe-at".into(), format!("Program.cs:{line}").into()]);
+    let mut command = place.clrscope(words.chain(lines).chain(["--".into(), program.into()]));
+    sdk.lend_runtime(&mut command);
+    let finished = testkit::run(command).expect_success();
+    assert_eq!(finished.stdout_text(), "2450\n");
+    let output = place.run("report c.clrs --view probes --format json");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let row = |row: &Value| (row["line"].as_u64().expect("a line"), row["calls"].as_u64().expect("hits"));
+    let mut seen: Vec<_> = report["rows"].as_array().expect("rows").iter().map(row).collect();
+    seen.sort_unstable();
+    (seen, finished.stderr_text().split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The PDB lies beside the program, in the assembly that lies in the program, or nowhere: then the reason is said with the cure.
+#[test]
+fn lines_of_a_program_of_a_single_file_are_probed_where_it_has_a_pdb() {
+    let Some(sdk) = Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };
+    for kind in ["portable", "embedded", "none"] {
+        let place = TestFolder::new();
+        let properties = format!("<DebugType>{kind}</DebugType>");
+        let program = sdk.publish_single_file_with(place.path(), "alone", COUNTED, &properties);
+        let beside = place.file("out/alone.pdb");
+        assert_eq!(beside.exists(), kind == "portable");
+        if kind != "none" {
+            assert_eq!(probed(&place, &sdk, &program).0, said_hits(), "{kind}");
+        }
+        let why = match kind {
+            "portable" => {
+                fs::remove_file(beside).expect("the PDB");
+                fs::remove_dir_all(place.file("app/obj")).expect("that of the compiler");
+                "alone.dll: no PDB at "
+            }
+            "none" => "alone.dll: it was compiled without symbols. ",
+            _ => continue,
+        };
+        let (seen, words) = probed(&place, &sdk, &program);
+        assert_eq!(seen, [], "{kind}");
+        for (line, _) in said_hits() {
+            assert!(
+                words.contains(&format!("--probe-at 'Program.cs:{line}'")) && words.contains(why),
+                "{kind}: {words}"
+            );
+        }
+        assert!(words.contains("<DebugType>embedded</DebugType>"), "{kind}: {words}");
+    }
 }

@@ -14,12 +14,12 @@ mod made;
 
 use clr_il::Opcode;
 use clr_metadata::SequencePoint;
+use clrscope_recording::model::PlannedBranch;
 
 use crate::code::{Code, Machine, Step};
-use crate::plan::Branch;
 
 /// Branches of a method whose visible points are `points`; `file` numbers a document.
-pub(crate) fn branches(code: &Code<'_>, machine: Machine, points: &[SequencePoint]) -> Vec<Branch> {
+pub(crate) fn branches(code: &Code<'_>, machine: Machine, points: &[SequencePoint]) -> Vec<PlannedBranch> {
     let mut found = Vec::new();
     let mut unseen = iterator_states(code, machine);
     let handlers = if machine.is_async { machine::handler_checks(code) } else { Vec::new() };
@@ -57,11 +57,11 @@ fn point_of(points: &[SequencePoint], offset: u32) -> Option<&SequencePoint> {
     points.get(behind.saturating_sub(1))
 }
 
-fn add(code: &Code<'_>, number: usize, point: &SequencePoint, found: &mut Vec<Branch>) {
+fn add(code: &Code<'_>, number: usize, point: &SequencePoint, found: &mut Vec<PlannedBranch>) {
     let step = &code.steps[number];
     let Some(next) = code.after(number, 1) else { return };
     let ways = std::iter::once(next.offset).chain(step.targets.iter().copied());
-    found.extend((0..).zip(ways).map(|(path, way)| Branch {
+    found.extend((0..).zip(ways).map(|(path, way)| PlannedBranch {
         il_offset: step.offset,
         path,
         target_offset: reached(code, way),

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use clr_il::{Body, Opcode};
+use clrscope_recording::model::{PlannedBranch, PlannedPoint};
 
 use super::{CounterPlace, counters};
-use crate::plan::{Branch, MethodPlan, Point};
+use crate::plan::MethodPlan;
 
 const NOP: u8 = 0x00;
 const CALL: u8 = 0x28;
@@ -88,11 +89,24 @@ fn plan(body: &Body, chance: &mut Chance) -> MethodPlan {
     for instruction in body.instructions() {
         let il_offset = instruction.label().offset().expect("an offset");
         if chance.below(2) == 0 {
-            plan.points.push(Point { il_offset, file: 0, start_line: 1, start_column: 1, end_line: 1, end_column: 2 });
+            plan.points.push(PlannedPoint {
+                il_offset,
+                file: 0,
+                start_line: 1,
+                start_column: 1,
+                end_line: 1,
+                end_column: 2,
+            });
         }
         if instruction.opcode().flow() == clr_il::Flow::Condition && chance.below(4) > 0 {
             let ways = 0..=instruction.operand().targets().len() as u32;
-            plan.branches.extend(ways.map(|path| Branch { il_offset, path, target_offset: 0, file: 0, line: 1 }));
+            plan.branches.extend(ways.map(|path| PlannedBranch {
+                il_offset,
+                path,
+                target_offset: 0,
+                file: 0,
+                line: 1,
+            }));
         }
     }
     plan
@@ -185,8 +199,9 @@ fn sums_are_the_hits_whatever_happens_in_a_method() {
 /// A point at each of these instructions, and branches at these.
 fn asks(body: &Body, points: &[usize], branches: &[usize]) -> MethodPlan {
     let offset = |number: &usize| body.instructions()[*number].label().offset().expect("an offset");
-    let point = |il_offset| Point { il_offset, file: 0, start_line: 1, start_column: 1, end_line: 1, end_column: 2 };
-    let ways = |il_offset| [0, 1].map(|path| Branch { il_offset, path, target_offset: 0, file: 0, line: 1 });
+    let point =
+        |il_offset| PlannedPoint { il_offset, file: 0, start_line: 1, start_column: 1, end_line: 1, end_column: 2 };
+    let ways = |il_offset| [0, 1].map(|path| PlannedBranch { il_offset, path, target_offset: 0, file: 0, line: 1 });
     MethodPlan {
         token: 0,
         points: points.iter().map(offset).map(point).collect(),

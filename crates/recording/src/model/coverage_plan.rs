@@ -54,7 +54,7 @@ record! {
     /// A piece of source.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct PlannedPoint {
-        /// Offset of its first instruction.
+        /// Offset of its first instruction, whose runs are counted.
         pub il_offset: u32,
         /// Index into [`CoveragePlan::files`].
         pub file: u32,

@@ -1,16 +1,17 @@
 //! Counters of lines and branches, to which the program's own code adds.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::Chunk;
+use super::fields::Fields;
 use crate::layout::coverage;
 use crate::model::{CounterSums, MethodHits};
 
 /// The counters of one method in a chunk. The memory stays mapped for ever, so that compiled code may hold addresses of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodCounters {
-    /// The method's record.
-    record: *mut u8,
+    /// Head of the method's record.
+    head: Fields<{ coverage::HEAD }>,
     first: *mut u8,
     /// Bytes of one.
     size: usize,
@@ -63,9 +64,7 @@ impl MethodCounters {
 
     /// Takes the method's record back: readers pass over it. For methods whose code has no counters after all.
     pub fn withdraw(self) {
-        let token = self.record.wrapping_add(coverage::TOKEN).cast::<u32>();
-        // SAFETY: the token in the record's head, aligned, mapped for ever; only ever used as an atomic.
-        unsafe { AtomicU32::from_ptr(token) }.store(0, Ordering::Relaxed);
+        self.head.u32(coverage::TOKEN).store(0, Ordering::Relaxed);
     }
 
     fn at(self, number: usize) -> *mut u8 {
@@ -88,7 +87,9 @@ impl Chunk {
         // of eight, and hold records of a multiple of eight bytes and nothing else.
         let record = self.payload().wrapping_add(at);
         let first = record.wrapping_add(bytes.len() - (count * size).next_multiple_of(8));
-        Some(MethodCounters { record, first, size, count })
+        // SAFETY: the record's head, in memory that is mapped for ever.
+        let head = unsafe { Fields::at(record) };
+        Some(MethodCounters { head, first, size, count })
     }
 }
 

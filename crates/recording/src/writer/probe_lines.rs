@@ -2,9 +2,10 @@
 //!
 //! Each thread has a lane to itself, so plain additions lose nothing; more threads than there are lanes share one.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Chunk;
+use super::fields::Fields;
 use crate::layout::probe_lines as layout;
 use crate::model::ProbedLine;
 
@@ -61,19 +62,18 @@ impl LineLanes {
 
     /// Takes the record back: readers pass over it. For methods whose code has no probe after all.
     pub fn withdraw(self) {
-        self.head(layout::TOKEN).store(0, Ordering::Relaxed);
+        self.head().u32(layout::TOKEN).store(0, Ordering::Relaxed);
     }
 
     /// Says whether the probe was taken away; what it counted stays.
     pub fn set_removed(self, is_removed: bool) {
-        self.head(layout::REMOVED).store(u32::from(is_removed), Ordering::Relaxed);
+        self.head().u32(layout::REMOVED).store(u32::from(is_removed), Ordering::Relaxed);
     }
 
-    /// A word of the record's head.
-    fn head<'a>(self, at: usize) -> &'a AtomicU32 {
-        let word = self.first.wrapping_sub(layout::HEAD - at).cast::<u32>();
-        // SAFETY: a word in the record's head, aligned, mapped for ever; only ever used as an atomic.
-        unsafe { AtomicU32::from_ptr(word) }
+    /// Head of the record.
+    fn head(self) -> Fields<{ layout::HEAD }> {
+        // SAFETY: it lies in front of the lanes, in memory that is mapped for ever.
+        unsafe { Fields::at(self.first.wrapping_sub(layout::HEAD)) }
     }
 
     #[inline]

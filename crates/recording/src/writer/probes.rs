@@ -1,8 +1,9 @@
 //! Counters and times of chosen methods, to which their calls add.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Chunk;
+use super::fields::Fields;
 use crate::layout::probes;
 use crate::model::ProbedMethod;
 
@@ -65,19 +66,18 @@ impl MethodLanes {
 
     /// Takes the method's record back: readers pass over it. For methods whose code has no probes after all.
     pub fn withdraw(self) {
-        self.head(probes::TOKEN).store(0, Ordering::Relaxed);
+        self.head().u32(probes::TOKEN).store(0, Ordering::Relaxed);
     }
 
     /// Says whether the method's probes were taken away; what they counted stays.
     pub fn set_removed(self, is_removed: bool) {
-        self.head(probes::REMOVED).store(u32::from(is_removed), Ordering::Relaxed);
+        self.head().u32(probes::REMOVED).store(u32::from(is_removed), Ordering::Relaxed);
     }
 
-    /// A word of the record's head.
-    fn head<'a>(self, at: usize) -> &'a AtomicU32 {
-        let word = self.first.wrapping_sub(probes::HEAD - at).cast::<u32>();
-        // SAFETY: a word in the record's head, aligned, mapped for ever; only ever used as an atomic.
-        unsafe { AtomicU32::from_ptr(word) }
+    /// Head of the record.
+    fn head(self) -> Fields<{ probes::HEAD }> {
+        // SAFETY: it lies in front of the lanes, in memory that is mapped for ever.
+        unsafe { Fields::at(self.first.wrapping_sub(probes::HEAD)) }
     }
 
     /// Number of the lane for the calling thread: by where its stack lies, which costs nothing to know.

@@ -1,14 +1,12 @@
 //! Room for counters in the recording.
 
-use std::sync::{Mutex, PoisonError};
-
-use clrscope_recording::layout::{chunk, instrument};
+use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{CounterSums, MethodHits};
-use clrscope_recording::writer::{Chunk, EventStore, MethodCounters, monotonic_ns};
+use clrscope_recording::writer::{Chunk, MethodCounters, monotonic_ns};
 
-use crate::os::signals;
 use crate::services::context::Context;
 use crate::services::helper::Task;
+use crate::services::record_room::RecordRoom;
 
 /// Address space for all counters, below 2 GiB, where the code that adds to them is short: a mapping can't grow.
 const ADDRESS_SPACE: u64 = 512 << 20;
@@ -17,9 +15,7 @@ const CHUNK: usize = 1 << 20;
 
 /// The counters of all methods.
 pub(super) struct Counters {
-    store: EventStore,
-    /// Held while room is asked for and taken, so that nobody takes what another has asked for.
-    asking: Mutex<()>,
+    room: RecordRoom,
 }
 
 impl Counters {
@@ -29,7 +25,7 @@ impl Counters {
     /// A sentence for the user, when the file could not be made.
     pub(super) fn create(context: &Context) -> Result<Self, String> {
         let made = context.writer.create_low_events(instrument::COVERAGE, ADDRESS_SPACE);
-        Ok(Self { store: made.map_err(|error| format!("no memory for counters: {error}"))?, asking: Mutex::default() })
+        Ok(Self { room: RecordRoom::new(made.map_err(|error| format!("no memory for counters: {error}"))?) })
     }
 
     /// Counters of zero for each of these methods, or for none where there is no room for all. Waits for the disk.
@@ -42,7 +38,7 @@ impl Counters {
             let now = monotonic_ns();
             let append = |chunk: Chunk| chunk.append_method(&method.0, &method.1, now);
             let counters = chunk.and_then(append).or_else(|| {
-                chunk = self.chunk(left.min(CHUNK).max(bytes(method)));
+                chunk = self.room.chunk(left.min(CHUNK).max(bytes(method)));
                 chunk.and_then(append)
             });
             match counters {
@@ -57,14 +53,6 @@ impl Counters {
         Some(taken)
     }
 
-    fn chunk(&self, bytes: usize) -> Option<Chunk> {
-        let bytes = bytes + chunk::HEAD;
-        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        // A refusal shows when nothing is there to be taken.
-        signals::with_all_blocked(|| _ = self.store.back(bytes));
-        self.store.take(0, bytes, monotonic_ns())
-    }
-
     /// Task of the helper thread for the counters.
     pub(super) fn task(&'static self) -> Box<dyn Task> {
         Box::new(WriteOut(self))
@@ -72,7 +60,7 @@ impl Counters {
 
     /// In a forked child: its code adds to private memory from now on. Async-signal-safe.
     pub(super) fn detach_in_child(&self) {
-        self.store.segment().detach_in_child();
+        self.room.segment().detach_in_child();
     }
 }
 
@@ -81,6 +69,6 @@ struct WriteOut(&'static Counters);
 impl Task for WriteOut {
     fn write_out(&mut self) {
         // A failed write is tried again at the next round.
-        let _ = self.0.store.segment().write_out();
+        let _ = self.0.room.segment().write_out();
     }
 }

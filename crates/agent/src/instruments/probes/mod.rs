@@ -12,6 +12,7 @@
 //! | [`callers`] | counting by callers |
 //! | [`each`] | recording of each call, with arguments and results |
 //! | [`prober`] | which methods are chosen, and how they get probes and lose them |
+//! | [`anew`] | answers to the runtime while it compiles methods anew |
 //! | [`line_prober`] | how lines get counters and lose them |
 //! | [`lines`] | which lines are wanted |
 //! | [`line_search`] | where lines are in the methods of an assembly, by its PDB |
@@ -23,6 +24,7 @@
 //! | [`undo`] | the methods' own code comes back when the recording is over |
 //! | [`store`] | room for the methods' numbers in the recording |
 
+mod anew;
 mod callers;
 mod code;
 mod commands;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::il::Body;
-use clr_profiler::{BodyWriter, BodyWriters, FunctionId, FunctionName, HResult, ModuleId, ProfilerInfo, Token, WrittenBody};
+use clr_profiler::{BodyWriter, BodyWriters, FunctionName, HResult, ModuleId, ProfilerInfo, Token};
 use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{LossReason, ProbedMethod};
 use clrscope_recording::writer::{Answer, ProcessWriter, monotonic_ns};
@@ -48,9 +48,9 @@ pub(super) struct Prober {
     patterns: Mutex<ProbePatterns>,
     pub(super) lines: Lines,
     pub(super) store: &'static ProbeStore,
-    writers: BodyWriters,
+    pub(super) writers: BodyWriters,
     /// Whether methods without probes may have code that is not their own.
-    has_changed_at_load: bool,
+    pub(super) has_changed_at_load: bool,
     pub(super) methods: Arc<Methods>,
     /// Recording of each call, where that is wanted.
     pub(super) each: Option<EachCall>,
@@ -81,30 +81,6 @@ impl Prober {
             callers: options.callers.map(|frames| Callers::publish(context, frames)).transpose()?,
             next_number: AtomicU32::new(1),
         })
-    }
-
-    /// A function is about to be compiled anew.
-    pub(super) fn compiles(&self, function: FunctionId) {
-        let Some(types) = self.each.as_ref().and_then(|each| each.types) else { return };
-        let Ok(about) = self.info.function_info(function) else { return };
-        if let Some(watched) = self.methods.watched((about.module, about.token)) {
-            watched.compiles(types, function);
-        }
-    }
-
-    /// The body of a method that is compiled anew; `None` for the one that it has. Without probes, too, it is said wherever it is not the
-    /// method's own: the runtime takes the places of the original instructions for those of the version alone that they were said of.
-    pub(super) fn body_of(&self, method: Method) -> Option<Arc<WrittenBody>> {
-        let body = self.methods.body_of(method);
-        if body.is_some() || !self.has_changed_at_load {
-            return body;
-        }
-        let written = self.writers.written_bodies(method.0, &[method.1]).and_then(|mut bodies| bodies.remove(0));
-        written.unwrap_or_else(|error| {
-            log(Level::Warn, || format!("probes: a method is compiled anew without places of its instructions: {error}"));
-            None
-        })
-        .map(Arc::new)
     }
 
     /// Gives the methods that a pattern means probes, those of modules that come later included. In a thread that the runtime
@@ -366,21 +342,10 @@ impl Prober {
     }
 
     /// Takes a method's record of calls back, and gives the method's signature: its code has no probes for them.
-    fn withdraw_calls(&self, method: Method) -> Option<String> {
+    pub(super) fn withdraw_calls(&self, method: Method) -> Option<String> {
         let probed = self.methods.lock().probed.remove(&method)?;
         probed.lanes.withdraw();
         Some(probed.name.signature)
-    }
-
-    /// The runtime could not compile a method anew.
-    pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
-        let calls = self.withdraw_calls(method);
-        let lines = self.methods.withdraw_all_lines(method);
-        let name = || Some(self.functions.names().method(&self.info, method.0, method.1).ok()?.signature);
-        if let Some(signature) = calls.or_else(|| if lines { name() } else { None }) {
-            let assembly = self.functions.names().assembly(&self.info, method.0).unwrap_or_default();
-            self.refuse(&assembly, &[(signature, reason(error))]);
-        }
     }
 
     /// Takes the records of all methods of a module back, and gives their signatures.

@@ -1,16 +1,16 @@
 //! Room for the numbers of probed methods in the recording.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 
-use clrscope_recording::layout::{chunk, instrument, probes};
+use clrscope_recording::layout::{instrument, probes};
 use clrscope_recording::model::ProbedMethod;
-use clrscope_recording::writer::{Chunk, EventStore, MethodLanes, monotonic_ns};
+use clrscope_recording::writer::{Chunk, MethodLanes, monotonic_ns};
 
 use crate::hooks;
-use crate::os::{process, signals};
+use crate::os::process;
 use crate::services::context::Context;
 use crate::services::helper::Task;
+use crate::services::record_room::RecordRoom;
 
 /// Address space for all methods: a mapping can't grow.
 const ADDRESS_SPACE: u64 = 4 << 30;
@@ -23,9 +23,7 @@ const MOST_LANES: u32 = 16;
 
 /// The numbers of all methods.
 pub(super) struct ProbeStore {
-    store: EventStore,
-    /// Held while room is asked for and taken, so that nobody takes what another has asked for.
-    asking: Mutex<()>,
+    room: RecordRoom,
 }
 
 impl ProbeStore {
@@ -35,7 +33,7 @@ impl ProbeStore {
     /// A sentence for the user, when the file could not be made.
     pub(super) fn create(context: &Context) -> Result<Self, String> {
         let made = context.writer.create_slow_events(instrument::PROBES, ADDRESS_SPACE);
-        Ok(Self { store: made.map_err(|error| format!("no memory for probes: {error}"))?, asking: Mutex::default() })
+        Ok(Self { room: RecordRoom::new(made.map_err(|error| format!("no memory for probes: {error}"))?) })
     }
 
     /// Numbers of zero for each of these methods, as far as there is room. Waits for the disk.
@@ -47,21 +45,13 @@ impl ProbeStore {
         let mut append = |method: &ProbedMethod| {
             let now = monotonic_ns();
             let taken = chunk.and_then(|chunk| chunk.append_probed(method, lanes, now)).or_else(|| {
-                chunk = self.chunk(left.min(CHUNK).max(bytes(method, lanes)));
+                chunk = self.room.chunk(left.min(CHUNK).max(bytes(method, lanes)));
                 chunk?.append_probed(method, lanes, now)
             });
             left -= bytes(method, lanes);
             taken
         };
         methods.iter().map(&mut append).collect()
-    }
-
-    fn chunk(&self, bytes: usize) -> Option<Chunk> {
-        let bytes = bytes + chunk::HEAD;
-        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        // A refusal shows when nothing is there to be taken.
-        signals::with_all_blocked(|| _ = self.store.back(bytes));
-        self.store.take(0, bytes, monotonic_ns())
     }
 
     /// Task of the helper thread for the numbers.
@@ -72,12 +62,12 @@ impl ProbeStore {
     /// Calls that were under way when methods got their own code back add to memory of the process's own from now on.
     pub(super) fn outlive_recording(&self) {
         // SAFETY: methods have addresses of what was backed and taken, and nobody takes more: the recording is over. Nobody reads it here.
-        unsafe { self.store.segment().outlive_recording() };
+        unsafe { self.room.segment().outlive_recording() };
     }
 
     /// In a forked child: its calls add to private memory from now on. Async-signal-safe.
     pub(super) fn detach_in_child(&self) {
-        self.store.segment().detach_in_child();
+        self.room.segment().detach_in_child();
     }
 }
 
@@ -91,7 +81,7 @@ struct WriteOut(&'static ProbeStore);
 impl Task for WriteOut {
     fn write_out(&mut self) {
         // A failed write is tried again at the next round.
-        let _ = self.0.store.segment().write_out();
+        let _ = self.0.room.segment().write_out();
     }
 
     fn stop(&mut self) -> bool {

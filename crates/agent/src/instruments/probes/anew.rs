@@ -1,0 +1,46 @@
+//! Answers to the runtime while it compiles methods anew.
+
+use std::sync::Arc;
+
+use clr_profiler::{FunctionId, WrittenBody};
+
+use super::methods::Method;
+use super::prober::{Prober, reason};
+use crate::services::developer_log::{Level, log};
+
+impl Prober {
+    /// The body of a method that is compiled anew; `None` for the one that it has. Without probes, too, it is said wherever it is not the
+    /// method's own: the runtime takes the places of the original instructions for those of the version alone that they were said of.
+    pub(super) fn body_of(&self, method: Method) -> Option<Arc<WrittenBody>> {
+        let body = self.methods.body_of(method);
+        if body.is_some() || !self.has_changed_at_load {
+            return body;
+        }
+        let written = self.writers.written_bodies(method.0, &[method.1]).and_then(|mut bodies| bodies.remove(0));
+        written.unwrap_or_else(|error| {
+            log(Level::Warn, || format!("probes: a method is compiled anew without places of its instructions: {error}"));
+            None
+        })
+        .map(Arc::new)
+    }
+
+    /// A function is about to be compiled anew.
+    pub(super) fn compiles(&self, function: FunctionId) {
+        let Some(types) = self.each.as_ref().and_then(|each| each.types) else { return };
+        let Ok(about) = self.info.function_info(function) else { return };
+        if let Some(watched) = self.methods.watched((about.module, about.token)) {
+            watched.compiles(types, function);
+        }
+    }
+
+    /// The runtime could not compile a method anew.
+    pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
+        let calls = self.withdraw_calls(method);
+        let lines = self.methods.withdraw_all_lines(method);
+        let name = || Some(self.functions.names().method(&self.info, method.0, method.1).ok()?.signature);
+        if let Some(signature) = calls.or_else(|| if lines { name() } else { None }) {
+            let assembly = self.functions.names().assembly(&self.info, method.0).unwrap_or_default();
+            self.refuse(&assembly, &[(signature, reason(error))]);
+        }
+    }
+}

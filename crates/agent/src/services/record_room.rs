@@ -1,0 +1,35 @@
+//! Room in the recording for records to which the program's own code adds.
+
+use std::sync::{Mutex, PoisonError};
+
+use clrscope_recording::layout::chunk;
+use clrscope_recording::writer::{Chunk, EventStore, Segment, monotonic_ns};
+
+use crate::os::signals;
+
+/// A store of such records. Room is asked for when a module comes, never in a hook.
+pub(crate) struct RecordRoom {
+    store: EventStore,
+    /// Held while room is asked for and taken, so that nobody takes what another has asked for.
+    asking: Mutex<()>,
+}
+
+impl RecordRoom {
+    pub(crate) fn new(store: EventStore) -> Self {
+        Self { store, asking: Mutex::default() }
+    }
+
+    /// A chunk with room for records of so many bytes; `None` where there is none. Waits for the disk.
+    pub(crate) fn chunk(&self, bytes: usize) -> Option<Chunk> {
+        let bytes = bytes + chunk::HEAD;
+        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        // A refusal shows when nothing is there to be taken.
+        signals::with_all_blocked(|| _ = self.store.back(bytes));
+        self.store.take(0, bytes, monotonic_ns())
+    }
+
+    /// The memory that the records lie in.
+    pub(crate) fn segment(&self) -> &Segment {
+        self.store.segment()
+    }
+}
