@@ -173,7 +173,7 @@ fn callers_are_those_of_the_source_alone_and_beside_each_call() {
                 calls(&[".cctor"]),
                 calls(&["Host"]).min(1),
             ];
-            assert_eq!(found, [300_000, 50_000, 40_000, 3_000, 1_000, 300, 2, 1], "{place}: {edges:#?}");
+            assert_eq!(found, [3_000_000, 500_000, 400_000, 3_000, 1_000, 300, 2, 1], "{place}: {edges:#?}");
             let failed = |caller| {
                 let sums = by(&edges, "Fails", &[caller]);
                 (sums.calls, sums.failed, sums.ended)
@@ -196,30 +196,46 @@ fn callers_are_those_of_the_source_alone_and_beside_each_call() {
     });
 }
 
-/// A loop is compiled anew while it runs, and the frame that it had stays below its new one. A method with nothing but one call may have no
-/// frame, and hides its own caller, but not itself.
+/// A loop is compiled anew while it runs, and the frame that it had stays below its new one; a method with nothing but one call has no frame. Until
+/// that is known of an address, a few milliseconds, no callers further out are shown, and never wrong ones.
 #[test]
-fn callers_of_callers_are_those_of_the_source() {
+fn callers_of_callers_are_those_of_the_source_without_frames_and_in_loops_too() {
+    const WAYS: [&str; 11] = [
+        "Thin < First < Main",
+        "Thin < Second < Main",
+        "Small < Host < Main",
+        "Host < Main",
+        "Tail < TailHost < Main",
+        "TailHost < Main",
+        "Generic < Main",
+        "Blocks < Main",
+        ".cctor < Touch < Main",
+        "Short < StartCallback",
+        "Short < ",
+    ];
     each_runtime(|runtime| {
         let place = runtime.version.to_string();
         let Run { recording, .. } = record(runtime, "Callers", "probes:callers;probe=Callers.Program::Target");
         let (mut path, mut found) = (Vec::<String>::new(), BTreeMap::<String, u64>::new());
         visit(&recording, |node| {
             path.truncate(node.depth as usize);
-            let name = node.function.name();
-            assert!(path.last().is_none_or(|caller| caller != name), "{place}: {name} calls itself nowhere: {path:?}");
-            path.push(name.rsplit("::").next().unwrap_or_default().to_owned());
-            if node.depth == 2 && path[1] != "Thin" || node.depth == 3 {
+            path.push(node.function.name().rsplit("::").next().unwrap_or_default().to_owned());
+            if node.depth > 0 {
                 *found.entry(path[1..].join(" < ")).or_default() += node.sums.calls;
             }
         });
+        let is_in_source =
+            |way: &&String| WAYS.iter().any(|known| known.starts_with(way.as_str()) || way.starts_with("Short < "));
+        let wrong: Vec<_> = found.keys().filter(|way| !is_in_source(way)).collect();
+        assert!(wrong.is_empty(), "{place}: {wrong:?} {found:#?}");
         let of = |way: &str| found.get(way).copied().unwrap_or(0);
-        let thin: u64 = found.iter().filter(|(way, _)| way.starts_with("Thin < ")).map(|(_, calls)| calls).sum();
-        let [first, second] = ["Thin < First < Main", "Thin < Second < Main"].map(of);
-        assert!(first > 0 && first <= 200_000 && second <= 100_000, "{place}: {found:#?}");
-        assert!(thin <= 300_000, "{place}: {found:#?}");
+        for (way, all) in [(WAYS[0], 2_000_000), (WAYS[1], 1_000_000), (WAYS[4], 400_000)] {
+            let tail = if way.starts_with("Tail") { of("TailHost < Main") } else { 0 };
+            let calls = of(way) + tail;
+            assert!(calls > all / 2 && calls <= all, "{place}: {way} {found:#?}");
+        }
+        assert!(of("Small < Host < Main") + of("Host < Main") > 250_000, "{place}: {found:#?}");
         assert_eq!((of("Generic < Main"), of("Blocks < Main")), (3_000, 1_000), "{place}: {found:#?}");
-        assert_eq!(of("Small < Host") + of("Host < Main"), 50_000, "{place}: {found:#?}");
     });
 }
 

@@ -5,6 +5,7 @@ mod common;
 mod ends;
 mod heap;
 mod live_probes;
+mod probe_callers;
 mod probe_calls;
 mod probe_lines;
 mod probes;
