@@ -200,7 +200,7 @@ fn callers_are_those_of_the_source_alone_and_beside_each_call() {
 /// that is known of an address, a few milliseconds, no callers further out are shown, and never wrong ones.
 #[test]
 fn callers_of_callers_are_those_of_the_source_without_frames_and_in_loops_too() {
-    const WAYS: [&str; 11] = [
+    const WAYS: [&str; 10] = [
         "Thin < First < Main",
         "Thin < Second < Main",
         "Small < Host < Main",
@@ -209,9 +209,8 @@ fn callers_of_callers_are_those_of_the_source_without_frames_and_in_loops_too() 
         "TailHost < Main",
         "Generic < Main",
         "Blocks < Main",
-        ".cctor < Touch < Main",
-        "Short < StartCallback",
-        "Short < ",
+        ".cctor",
+        "Short",
     ];
     each_runtime(|runtime| {
         let place = runtime.version.to_string();
@@ -224,8 +223,10 @@ fn callers_of_callers_are_those_of_the_source_without_frames_and_in_loops_too() 
                 *found.entry(path[1..].join(" < ")).or_default() += node.sums.calls;
             }
         });
+        // The framework's own code starts threads, and on .NET 10 static constructors.
+        let is_of_framework = |way: &str| way.starts_with("Short < ") || way.starts_with(".cctor < ");
         let is_in_source =
-            |way: &&String| WAYS.iter().any(|known| known.starts_with(way.as_str()) || way.starts_with("Short < "));
+            |way: &&String| is_of_framework(way) || WAYS.iter().any(|known| known.starts_with(way.as_str()));
         let wrong: Vec<_> = found.keys().filter(|way| !is_in_source(way)).collect();
         assert!(wrong.is_empty(), "{place}: {wrong:?} {found:#?}");
         let of = |way: &str| found.get(way).copied().unwrap_or(0);

@@ -110,7 +110,8 @@ type KnownGaps = HashMap<usize, u64>;
 
 /// The frames of a record: the probed method, then its callers without native code and the runtime's stubs. Where there is nothing else,
 /// the innermost native code, or a stub. Callers end at the first behind which others are that the walk did not know of. Answers which of the
-/// addresses that frame pointers led to have such a gap, a bit each, and whether callers ended there.
+/// addresses that frame pointers led to have such a gap, a bit each, and whether callers ended there. Behind the last that is kept nothing
+/// matters.
 fn frames_of(
     map: &mut CodeMap,
     waiting: &Waiting,
@@ -130,7 +131,7 @@ fn frames_of(
             Place::Stub | Place::Nowhere => stub = stub.or(Some(frame)),
         }
         if let Place::Method(body) = &place
-            && nth > 0
+            && (1..waiting.frames).contains(&nth)
             && let Some(gap) = gap_behind(body, address)
         {
             let since_ns = || if gaps.note(address, gap) { monotonic_ns() } else { u64::MAX };

@@ -97,7 +97,7 @@ impl Callers {
             let path = call.path(self.frames, self.unloads.load(Ordering::Relaxed));
             match self.table.find(Key { thread: thread.serial(), path }) {
                 Some(cell) if cell.gaps() == 0 => return cell.address(),
-                Some(cell) => return self.whole(thread, method, call, cell.gaps()),
+                Some(cell) => return self.whole(thread, method, call, (path, cell.gaps())),
                 None => {}
             }
         }
@@ -106,14 +106,14 @@ impl Callers {
 
     /// As [`record`](Self::record), for a way on which callers are that no frame pointer leads to.
     #[inline(never)]
-    fn whole(&self, thread: ThreadRecord, method: u32, call: Call, gaps: u32) -> usize {
-        let gaps = (gaps, self.look_up.gaps());
-        let path = call.whole_path(self.frames, self.unloads.load(Ordering::Relaxed), gaps);
+    fn whole(&self, thread: ThreadRecord, method: u32, call: Call, (path, gaps): (u64, u32)) -> usize {
+        let known = self.look_up.gaps();
+        let path = call.whole_path(path, gaps, known);
         if let Some(cell) = self.table.find(Key { thread: thread.serial(), path }) {
             return cell.address();
         }
         self.begun(|| {
-            let addresses = std::iter::once(call.goes_on_at).chain(call.all_callers(gaps.0, gaps.1));
+            let addresses = std::iter::once(call.goes_on_at).chain(call.all_callers(gaps, known));
             self.begin_for(thread, method, path, Way { addresses, frames: self.frames, is_whole: true })
         })
     }

@@ -70,9 +70,41 @@ impl Call {
         })
     }
 
-    /// Number for the method's code and all of so many callers.
-    pub(super) fn whole_path(self, most: usize, first: u64, (gaps, known): (u32, &Gaps)) -> u64 {
-        self.all_callers(gaps, known).take(most).fold(mix_address(!first, self.goes_on_at), mix_address)
+    /// Number for all callers where frame pointers lead to those of this number: the callers that they do not lead to tell such ways apart.
+    #[inline]
+    pub(super) fn whole_path(self, path: u64, gaps: u32, known: &Gaps) -> u64 {
+        let (mut frame, mut mixed) = (self.frame, !path);
+        for nth in 0..u32::BITS - gaps.leading_zeros() {
+            let at = frame.wrapping_add(8);
+            let (Some(up), Some(address)) = (self.stack.word(frame), self.stack.word(at)) else { break };
+            if up <= frame {
+                break;
+            }
+            if gaps >> nth & 1 != 0 {
+                mixed = self.mix_between(mixed, (at, address, up), known);
+            }
+            frame = up;
+        }
+        mixed
+    }
+
+    /// Adds the callers behind a return address, found at a place of the stack, to a number. `frame` is the next frame pointer.
+    #[inline]
+    fn mix_between(self, mut mixed: u64, (mut at, mut address, mut frame): (usize, usize, usize), known: &Gaps) -> u64 {
+        while let Some((next, is_instead)) = known.behind(self.stack, address, at + 8, frame)
+            && let Some(found) = self.stack.word(next)
+            && (is_instead || next < frame)
+        {
+            mixed = mix_address(mixed, found);
+            (at, address) = (next, found);
+            if is_instead {
+                match self.stack.word(frame) {
+                    Some(up) if up > frame => frame = up,
+                    _ => break,
+                }
+            }
+        }
+        mixed
     }
 
     /// Number for the method's code and so many of its callers, the same wherever the stack is. `first` tells apart what had other code at the
@@ -107,8 +139,15 @@ mod tests {
         assert_eq!(call.callers().collect::<Vec<_>>(), [0xA1, 0xFA, 0xC1, 0xD1]);
         assert_eq!(call.all_callers(1, &gaps).collect::<Vec<_>>(), [0xA1, 0xA2, 0xB1, 0xB2, 0xC1, 0xD1]);
         assert_eq!(call.all_callers(0, &gaps).collect::<Vec<_>>(), [0xA1, 0xFA, 0xC1, 0xD1]);
-        assert_ne!(call.whole_path(4, 0, (1, &gaps)), call.whole_path(4, 0, (0, &gaps)));
-        std::hint::black_box(&words);
+        let path = call.whole_path(7, 1, &gaps);
+        for (word, differs) in [(3, true), (6, true), (31, true), (30, true), (60, false)] {
+            let kept = std::mem::replace(&mut words[word], 0xEE);
+            std::hint::black_box(&mut words);
+            assert_eq!(call.whole_path(7, 1, &gaps) != path, differs, "{word}");
+            words[word] = kept;
+            std::hint::black_box(&mut words);
+        }
+        assert_ne!(call.whole_path(8, 1, &gaps), path, "other callers with frames");
     }
 
     /// Three frames that lie so far apart, from a place of the stack on: the path of so many of them.

@@ -54,6 +54,8 @@ pub(super) struct Waiting {
     pub(super) is_cut: bool,
     /// Whether callers are there that no frame pointer leads to.
     pub(super) is_whole: bool,
+    /// Callers that are kept.
+    pub(super) frames: usize,
     length: usize,
     addresses: [usize; 1 + MOST_FRAMES],
 }
@@ -66,7 +68,7 @@ impl Waiting {
             *place = address;
             length += 1;
         }
-        Self { cell, time_ns, is_cut: rest.next().is_some(), is_whole: way.is_whole, length, addresses }
+        Self { cell, time_ns, is_cut: rest.next().is_some(), is_whole: way.is_whole, frames: way.frames, length, addresses }
     }
 
     /// The address at which the method goes on, then those of its callers.
