@@ -113,7 +113,7 @@ fn direct_callers_are_counted_exactly_whatever_calls() {
     }
 }
 
-/// What native code calls back is called by that: the C library's sort keeps no frame pointers, so nobody knows who called it.
+/// Callbacks have the native library as their caller: the sort of the C library keeps no frame pointers, so nobody knows who called that.
 #[test]
 fn methods_that_native_code_calls_have_its_library_as_their_caller() {
     each_runtime(|runtime| {
@@ -196,7 +196,7 @@ fn callers_are_those_of_the_source_alone_and_beside_each_call() {
     });
 }
 
-/// A loop is compiled anew while it runs, and the frame that it had stays below its new one; a method with nothing but one call has no frame. Until
+/// Loops are compiled anew while they run, and the frame that each had stays below its new one; a method with nothing but one call has no frame. Until
 /// that is known of an address, a few milliseconds, no callers further out are shown, and never wrong ones.
 #[test]
 fn callers_of_callers_are_those_of_the_source_without_frames_and_in_loops_too() {
@@ -240,7 +240,7 @@ fn callers_of_callers_are_those_of_the_source_without_frames_and_in_loops_too() 
     });
 }
 
-/// Made and dropped by the hundred, and contexts that are unloaded: the runtime uses addresses of code that is gone again.
+/// Dynamic methods that are made and dropped by the hundred, and contexts that are unloaded: the runtime uses addresses of code that is gone again.
 #[test]
 fn callers_that_come_and_go_are_counted_and_named() {
     each_runtime(|runtime| {

@@ -50,7 +50,7 @@ fn callers_in_a_running_program_are_counted_exactly_each_time() {
                 assert_eq!(of(row), [(caller.as_str(), number(row, "calls"))], "{place_of}: {row:#}");
                 let direct = &row["children"][0];
                 assert_eq!(number(direct, "failed"), number(row, "failed"), "{place_of}: {row:#}");
-                assert_eq!(direct["children"].is_array(), !options.contains("frames=1"), "{place_of}: {row:#}");
+                assert_eq!(of(direct).is_empty(), options.contains("frames=1"), "{place_of}: {row:#}");
             }
             assert_eq!(server.left_over(), BTreeSet::from(["clrscope-sleeps\n".to_owned()]), "{place_of}");
         }
@@ -65,10 +65,9 @@ fn callers_of_a_method_that_is_added_and_removed_meanwhile_are_counted() {
         let (place, mut counter) = (TestFolder::new(), Counter::start(runtime));
         let line = "--probe Counter.Program::Answer -i probes:callers -o a.clrs --quiet";
         let launcher = attach(&place, counter.pid(), line).stderr(Stdio::piped()).spawn().expect("the tool starts");
-        let mut done = |words: &str| {
-            testkit::wait_until("the command", || {
-                place.run(&format!("probe {} {words}", counter.pid())).status.success()
-            });
+        let pid = counter.pid();
+        let done = |words: &str| {
+            testkit::wait_until("the command", || place.run(&format!("probe {pid} {words}")).status.success());
         };
         let mut expected = 0;
         for _ in 0..2 {
@@ -89,13 +88,13 @@ fn callers_of_a_method_that_is_added_and_removed_meanwhile_are_counted() {
     });
 }
 
-/// The same numbers in every format, of a program that was run.
+/// Numbers of a program that was run are the same in every format.
 #[test]
 fn callers_are_shown_in_every_format() {
     let (runtime, place) = (some_runtime(), TestFolder::new());
     let words = ["run", "-o", "a.clrs", "--probe", "Callers.Program::Fails", "-i", "probes:callers", "--"];
     let program = runtime.words(&testkit::fixture("Callers"));
-    let mut command = place.clrscope(words.into_iter().map(str::to_owned).chain(program));
+    let mut command = place.clrscope(words.into_iter().map(Into::into).chain(program));
     runtime.prepare(&mut command);
     let output = command.output().expect("the tool starts");
     assert!(output.status.success(), "{}", said(&output));
