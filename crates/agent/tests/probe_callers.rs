@@ -10,7 +10,8 @@ use clrscope_analysis::{CallerNode, CallerSums, ProbeCallers, ProbeLog, Query, p
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{LossReason, ProbeCaller, Recording};
 use clrscope_testkit::{
-    Expectations, Finished, Runtime, Service, each_runtime, fixture, pause, random_pause, run, scratch, wait_for,
+    Expectations, Finished, Runtime, Service, each_runtime, fixture, last_count, pause, random_pause, run, scratch,
+    wait_for,
 };
 use support::{Run, assert_unchanged, record, record_with, under_agent};
 
@@ -306,13 +307,11 @@ fn a_program_that_is_killed_has_its_callers() {
         let before = wait_for("calls with a caller", of_main);
         pause(random_pause(Duration::from_millis(300)));
         let finished = service.stop("KILL");
-        let said =
-            finished.stdout_text().lines().filter_map(|line| line.strip_prefix("count ")?.parse::<u64>().ok()).last();
+        let said = last_count(&finished, BATCH);
         let recording = clrscope_recording::open(&out).expect("a recording");
         assert_eq!(recording.problems, [], "{place}");
         let edges = edges(&recording);
         let calls: u64 = edges.values().map(|sums| sums.calls).sum();
-        let said = said.unwrap_or(0);
         assert!((said..=said + BATCH).contains(&calls), "{place}: {said} said, {edges:#?}");
         assert!(by(&edges, "Step", &["Main"]).calls >= before, "{place}: {before} {edges:#?}");
     });

@@ -392,7 +392,7 @@ mod tests {
         let by_calls = Query { sort: Some(Sort::Calls), ..Query::default() };
         assert_eq!(nodes(&recording(40, ways), &by_calls), wanted);
         assert_eq!(found.len(), wanted.len());
-        let limited = nodes(&recording(40, ways), &Query { limit: Some(1), ..by_calls });
+        let limited = nodes(&recording(40, ways), &Query { limit: Some(1), ..by_calls.clone() });
         assert_eq!(limited, [0, 1, 2, 3].map(|at| wanted[at].clone()));
         let mut large = Vec::new();
         let callers = ProbeCallers::open(&recording(40, ways), &by_calls).map(|callers| {

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`code`] | the code that hands a call over, and the functions that it calls |
 //! | [`arch`] | the entry point that takes the frame pointer |
+//! | [`find`] | the record of who calls, given that |
 //! | [`path`] | the return addresses on the stack |
 //! | [`gaps`] | callers that no frame pointer leads to |
 //! | [`table`] | the table that leads to the record of a thread and path |
@@ -16,6 +17,7 @@
 
 mod arch;
 mod code;
+mod find;
 mod gaps;
 mod look_up;
 mod path;

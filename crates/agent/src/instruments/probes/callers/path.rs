@@ -25,7 +25,7 @@ enum Found {
     ByFrame,
     /// Frame pointers lead to another one in its place.
     Instead,
-    /// It lies between two frames.
+    /// Stack between two frames: code without one of its own has its return address there.
     Between,
 }
 

@@ -96,7 +96,7 @@ impl Records {
         Vec::with_capacity(MOST_WAITING)
     }
 
-    fn new(&self) -> MutexGuard<'_, New> {
+    fn lock(&self) -> MutexGuard<'_, New> {
         self.new.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -108,7 +108,7 @@ impl Records {
         way: Way<impl Iterator<Item = usize>>,
         insert: impl FnOnce(CallerCell) -> bool,
     ) -> Option<CallerCell> {
-        let mut new = self.new();
+        let mut new = self.lock();
         if new.waiting.len() >= MOST_WAITING.min(new.waiting.capacity()) {
             return None;
         }
@@ -125,19 +125,19 @@ impl Records {
 
     /// Takes the records that wait into `taken`, which is empty. [`is_done`](Self::is_done) says when they are looked up.
     pub(super) fn take(&self, taken: &mut Vec<Waiting>) {
-        let mut new = self.new();
+        let mut new = self.lock();
         std::mem::swap(&mut new.waiting, taken);
         new.under_way = true;
     }
 
     /// The records that were taken are looked up.
     pub(super) fn is_done(&self) {
-        self.new().under_way = false;
+        self.lock().under_way = false;
     }
 
     /// Whether no record waits.
     pub(super) fn is_settled(&self) -> bool {
-        let new = self.new();
+        let new = self.lock();
         new.waiting.is_empty() && !new.under_way
     }
 
