@@ -10,7 +10,8 @@ use clrscope_analysis::{CallerNode, CallerSums, ProbeCallers, ProbeLog, Query, p
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{LossReason, ProbeCaller, Recording};
 use clrscope_testkit::{
-    Expectations, Finished, Runtime, Service, each_runtime, fixture, pause, random_pause, run, scratch, wait_for,
+    Expectations, Finished, Runtime, Service, each_runtime, fixture, last_count, pause, random_pause, run, scratch,
+    wait_for,
 };
 use support::{Run, assert_unchanged, record, record_with, under_agent};
 
@@ -113,7 +114,7 @@ fn direct_callers_are_counted_exactly_whatever_calls() {
     }
 }
 
-/// What native code calls back is called by that: the C library's sort keeps no frame pointers, so nobody knows who called it.
+/// Callbacks have the native library as their caller: the sort of the C library keeps no frame pointers, so nobody knows who called that.
 #[test]
 fn methods_that_native_code_calls_have_its_library_as_their_caller() {
     each_runtime(|runtime| {
@@ -173,7 +174,7 @@ fn callers_are_those_of_the_source_alone_and_beside_each_call() {
                 calls(&[".cctor"]),
                 calls(&["Host"]).min(1),
             ];
-            assert_eq!(found, [300_000, 50_000, 40_000, 3_000, 1_000, 300, 2, 1], "{place}: {edges:#?}");
+            assert_eq!(found, [3_000_000, 500_000, 400_000, 3_000, 1_000, 300, 2, 1], "{place}: {edges:#?}");
             let failed = |caller| {
                 let sums = by(&edges, "Fails", &[caller]);
                 (sums.calls, sums.failed, sums.ended)
@@ -196,34 +197,51 @@ fn callers_are_those_of_the_source_alone_and_beside_each_call() {
     });
 }
 
-/// A loop is compiled anew while it runs, and the frame that it had stays below its new one. A method with nothing but one call may have no
-/// frame, and hides its own caller, but not itself.
+/// Loops are compiled anew while they run, and the frame that each had stays below its new one; a method with nothing but one call has no frame. Until
+/// that is known of an address, a few milliseconds, no callers further out are shown, and never wrong ones.
 #[test]
-fn callers_of_callers_are_those_of_the_source() {
+fn callers_of_callers_are_those_of_the_source_without_frames_and_in_loops_too() {
+    const WAYS: [&str; 10] = [
+        "Thin < First < Main",
+        "Thin < Second < Main",
+        "Small < Host < Main",
+        "Host < Main",
+        "Tail < TailHost < Main",
+        "TailHost < Main",
+        "Generic < Main",
+        "Blocks < Main",
+        ".cctor",
+        "Short",
+    ];
     each_runtime(|runtime| {
         let place = runtime.version.to_string();
         let Run { recording, .. } = record(runtime, "Callers", "probes:callers;probe=Callers.Program::Target");
         let (mut path, mut found) = (Vec::<String>::new(), BTreeMap::<String, u64>::new());
         visit(&recording, |node| {
             path.truncate(node.depth as usize);
-            let name = node.function.name();
-            assert!(path.last().is_none_or(|caller| caller != name), "{place}: {name} calls itself nowhere: {path:?}");
-            path.push(name.rsplit("::").next().unwrap_or_default().to_owned());
-            if node.depth == 2 && path[1] != "Thin" || node.depth == 3 {
+            path.push(node.function.name().rsplit("::").next().unwrap_or_default().to_owned());
+            if node.depth > 0 {
                 *found.entry(path[1..].join(" < ")).or_default() += node.sums.calls;
             }
         });
+        // The framework's own code starts threads, and on .NET 10 static constructors.
+        let is_of_framework = |way: &str| way.starts_with("Short < ") || way.starts_with(".cctor < ");
+        let is_in_source =
+            |way: &&String| is_of_framework(way) || WAYS.iter().any(|known| known.starts_with(way.as_str()));
+        let wrong: Vec<_> = found.keys().filter(|way| !is_in_source(way)).collect();
+        assert!(wrong.is_empty(), "{place}: {wrong:?} {found:#?}");
         let of = |way: &str| found.get(way).copied().unwrap_or(0);
-        let thin: u64 = found.iter().filter(|(way, _)| way.starts_with("Thin < ")).map(|(_, calls)| calls).sum();
-        let [first, second] = ["Thin < First < Main", "Thin < Second < Main"].map(of);
-        assert!(first > 0 && first <= 200_000 && second <= 100_000, "{place}: {found:#?}");
-        assert!(thin <= 300_000, "{place}: {found:#?}");
+        for (way, all) in [(WAYS[0], 2_000_000), (WAYS[1], 1_000_000), (WAYS[4], 400_000)] {
+            let tail = if way.starts_with("Tail") { of("TailHost < Main") } else { 0 };
+            let calls = of(way) + tail;
+            assert!(calls > all / 2 && calls <= all, "{place}: {way} {found:#?}");
+        }
+        assert!(of("Small < Host < Main") + of("Host < Main") > 250_000, "{place}: {found:#?}");
         assert_eq!((of("Generic < Main"), of("Blocks < Main")), (3_000, 1_000), "{place}: {found:#?}");
-        assert_eq!(of("Small < Host") + of("Host < Main"), 50_000, "{place}: {found:#?}");
     });
 }
 
-/// Made and dropped by the hundred, and contexts that are unloaded: the runtime uses addresses of code that is gone again.
+/// Dynamic methods that are made and dropped by the hundred, and contexts that are unloaded: the runtime uses addresses of code that is gone again.
 #[test]
 fn callers_that_come_and_go_are_counted_and_named() {
     each_runtime(|runtime| {
@@ -289,13 +307,11 @@ fn a_program_that_is_killed_has_its_callers() {
         let before = wait_for("calls with a caller", of_main);
         pause(random_pause(Duration::from_millis(300)));
         let finished = service.stop("KILL");
-        let said =
-            finished.stdout_text().lines().filter_map(|line| line.strip_prefix("count ")?.parse::<u64>().ok()).last();
+        let said = last_count(&finished, BATCH);
         let recording = clrscope_recording::open(&out).expect("a recording");
         assert_eq!(recording.problems, [], "{place}");
         let edges = edges(&recording);
         let calls: u64 = edges.values().map(|sums| sums.calls).sum();
-        let said = said.unwrap_or(0);
         assert!((said..=said + BATCH).contains(&calls), "{place}: {said} said, {edges:#?}");
         assert!(by(&edges, "Step", &["Main"]).calls >= before, "{place}: {before} {edges:#?}");
     });

@@ -401,8 +401,8 @@ mod tests {
                 Ok(())
             })
         });
-        // Two callers of a caller, one further out, and nobody's calls.
-        assert_eq!((callers, large), (Ok(Ok(4)), [0, 1, 2, 3, 5].map(|at| wanted[at].clone()).to_vec()));
+        // Nobody's calls are few, but took a third of the time.
+        assert_eq!((callers, large), (Ok(Ok(3)), [0, 1, 2, 3, 5, 8].map(|at| wanted[at].clone()).to_vec()));
     }
 
     #[test]

@@ -171,7 +171,7 @@ fn a_switch_is_taken_bare_and_with_on_and_off_everywhere() {
             assert_eq!((is_on(""), is_on("=on"), is_on("=off")), (true, true, false), "{}:{name}", spec.name);
         }
     }
-    assert_eq!(switches, 16);
+    assert_eq!(switches, 17);
 }
 
 #[test]

@@ -489,6 +489,8 @@ pub mod probe_callers {
     pub const THREAD: usize = 52;
     /// `u32`: node of the [stack](super::stack) table, 0 for none: the method, and its callers as far as they were kept.
     pub const STACK: usize = 56;
+    /// `u32`: for the writer, callers behind which others are that no frame pointer leads to, a bit each.
+    pub const GAPS: usize = 60;
 }
 
 /// Records of lines that `probes` counts: one for each method that has code at such a line, in chunks of no thread. The counters grow while

@@ -6,6 +6,7 @@ mod covered;
 mod ends;
 mod heap;
 mod live_probes;
+mod probe_callers;
 mod probe_calls;
 mod probe_lines;
 mod probes;

@@ -55,6 +55,18 @@ impl CallerCell {
         }
     }
 
+    /// Callers behind which others are that no frame pointer leads to, a bit each.
+    #[must_use]
+    #[inline]
+    pub fn gaps(self) -> u32 {
+        self.0.u32(layout::GAPS).load(Ordering::Relaxed)
+    }
+
+    /// Notes such callers. Any thread may.
+    pub fn set_gaps(self, gaps: u32) {
+        self.0.u32(layout::GAPS).store(gaps, Ordering::Relaxed);
+    }
+
     /// Fills in the number of the stack. Any thread may.
     pub fn set_stack(self, stack: u32) {
         self.0.u32(layout::STACK).store(stack, Ordering::Relaxed);

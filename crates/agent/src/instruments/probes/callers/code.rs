@@ -44,16 +44,6 @@ impl CallerSignatures {
     }
 }
 
-/// Address of the record of those who call the method whose frame this is; 0 where there is none.
-pub(super) unsafe extern "C" fn find_from(method: *const CalledMethod, frame: usize, goes_on_at: usize) -> usize {
-    if is_stopped() {
-        return 0;
-    }
-    // SAFETY: the address that `keep_record` put into the code.
-    let method = unsafe { &*method };
-    method.callers.record(method.number, frame, goes_on_at)
-}
-
 /// A probed method is called.
 unsafe extern "C" fn enter(method: *const CalledMethod, record: usize) -> u64 {
     if is_stopped() {

@@ -1,5 +1,6 @@
 //! The thread that looks up what code lies at the addresses of new paths.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -8,8 +9,10 @@ use clr_profiler::{OwnThread, ProfilerInfo};
 use clrscope_recording::model::StackFrame;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
+use super::gaps::{Gap, Gaps};
 use super::records::{Records, Waiting};
-use crate::services::code::{CodeMap, Place};
+use crate::services::code::arch::LeafStep;
+use crate::services::code::{Body, CodeMap, Place};
 use crate::services::context::Context;
 use crate::services::helper::Task;
 use crate::services::stacks::table::RecordedStacks;
@@ -24,6 +27,7 @@ pub(super) struct LookUp {
     recorded: &'static RecordedStacks,
     /// The map of code, until the thread takes it.
     map: Mutex<Option<CodeMap>>,
+    gaps: Gaps,
     is_over: AtomicBool,
 }
 
@@ -38,6 +42,7 @@ impl LookUp {
             writer: context.writer,
             recorded: context.stacks.open(context.writer, &context.helper)?,
             map: Mutex::new(Some(context.code_map())),
+            gaps: Gaps::new(),
             is_over: AtomicBool::new(false),
         })
     }
@@ -47,14 +52,20 @@ impl LookUp {
         self.recorded
     }
 
+    /// Return addresses behind which callers are that no frame pointer leads to.
+    #[inline]
+    pub(super) fn gaps(&self) -> &Gaps {
+        &self.gaps
+    }
+
     /// Starts the thread.
     pub(super) fn start(&'static self, records: &'static Records) {
         let Some(mut map) = self.map.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
         let started = OwnThread::start(&self.info, "clrscope-caller", move |thread| {
-            let mut taken = Records::room_for_waiting();
+            let (mut taken, mut known) = (Records::room_for_waiting(), KnownGaps::new());
             loop {
                 let goes_on = thread.sleep(PAUSE);
-                self.look_up(&mut map, records, &mut taken);
+                self.look_up((&mut map, &mut known), records, &mut taken);
                 if !goes_on {
                     break;
                 }
@@ -67,15 +78,19 @@ impl LookUp {
         }
     }
 
-    fn look_up(&self, map: &mut CodeMap, records: &Records, taken: &mut Vec<Waiting>) {
+    fn look_up(&self, (map, known): (&mut CodeMap, &mut KnownGaps), records: &Records, taken: &mut Vec<Waiting>) {
         records.take(taken);
         if !taken.is_empty() {
-            map.update();
+            if map.update() {
+                self.gaps.forget();
+                known.clear();
+            }
             let mut frames = Vec::new();
             for waiting in taken.drain(..) {
                 frames.clear();
-                frames_of(map, &waiting, &mut frames);
-                waiting.cell.set_stack(self.recorded.number_of(&frames, waiting.is_cut));
+                let (gaps, is_cut) = frames_of(map, &waiting, (&self.gaps, known), &mut frames);
+                waiting.cell.set_stack(self.recorded.number_of(&frames, waiting.is_cut || is_cut));
+                waiting.cell.set_gaps(gaps);
             }
         }
         records.is_done();
@@ -90,34 +105,54 @@ impl LookUp {
 /// Beginning of the names of methods that the runtime makes to get from one method to another: for delegates, for native code.
 const STUB: &str = "DynamicClass::IL_STUB";
 
+/// Return addresses with gaps behind them, each since when calls know of it.
+type KnownGaps = HashMap<usize, u64>;
+
 /// The frames of a record: the probed method, then its callers without native code and the runtime's stubs. Where there is nothing else,
-/// the innermost native code, or a stub.
-fn frames_of(map: &mut CodeMap, waiting: &Waiting, frames: &mut Vec<StackFrame>) {
-    let (mut native, mut stub, mut took_over) = (None, None, None);
+/// the innermost native code, or a stub. Callers end at the first behind which others are that the walk did not know of. Answers which of the
+/// addresses that frame pointers led to have such a gap, a bit each, and whether callers ended there. Behind the last that is kept nothing
+/// matters.
+fn frames_of(
+    map: &mut CodeMap,
+    waiting: &Waiting,
+    (gaps, known): (&Gaps, &mut KnownGaps),
+    frames: &mut Vec<StackFrame>,
+) -> (u32, bool) {
+    let (mut native, mut stub, mut found, mut is_cut) = (None, None, 0, false);
     for (nth, &address) in waiting.addresses().iter().enumerate() {
         let place = map.place_of_call(address, waiting.time_ns);
         let frame = map.frame(&place, address, true);
         match &place {
-            // A body that took over a running frame has that beneath its own, of the same method.
-            Place::Method(_) if took_over.is_some() && took_over == function(frame) => took_over = None,
+            _ if is_cut => {}
             Place::Method(body) if nth > 0 && map.name(body).starts_with(STUB) => stub = stub.or(Some(frame)),
-            Place::Method(body) => {
-                frames.push(frame);
-                took_over = function(frame).filter(|_| body.took_over());
-            }
+            Place::Method(_) => frames.push(frame),
             _ if nth == 0 => frames.push(frame),
             Place::Native(..) => native = native.or(Some(frame)),
             Place::Stub | Place::Nowhere => stub = stub.or(Some(frame)),
+        }
+        if let Place::Method(body) = &place
+            && (1..waiting.frames).contains(&nth)
+            && let Some(gap) = gap_behind(body, address)
+        {
+            let since_ns = || if gaps.note(address, gap) { monotonic_ns() } else { u64::MAX };
+            let since_ns = *known.entry(address).or_insert_with(since_ns);
+            found |= 1_u32.checked_shl(nth as u32 - 1).unwrap_or(0);
+            is_cut |= !waiting.is_whole || since_ns > waiting.time_ns;
         }
     }
     if frames.len() == 1 {
         frames.extend(native.or(stub));
     }
+    (if waiting.is_whole { 0 } else { found }, is_cut)
 }
 
-fn function(frame: StackFrame) -> Option<u32> {
-    match frame {
-        StackFrame::Method { function, .. } => Some(function),
+/// Gap behind a return address in a body.
+fn gap_behind(body: &Body, address: usize) -> Option<Gap> {
+    if body.took_over() {
+        return Some(Gap::TookOver);
+    }
+    match body.leaf_step(address) {
+        LeafStep::StackPointer(bytes, None) => Some(Gap::NoFrame(bytes as usize)),
         _ => None,
     }
 }

@@ -8,13 +8,17 @@
 //! |---|---|
 //! | [`code`] | the code that hands a call over, and the functions that it calls |
 //! | [`arch`] | the entry point that takes the frame pointer |
+//! | [`find`] | the record of who calls, given that |
 //! | [`path`] | the return addresses on the stack |
+//! | [`gaps`] | callers that no frame pointer leads to |
 //! | [`table`] | the table that leads to the record of a thread and path |
 //! | [`records`] | room for the records in the recording, and those whose addresses are to be looked up |
 //! | [`look_up`] | the thread that looks them up |
 
 mod arch;
 mod code;
+mod find;
+mod gaps;
 mod look_up;
 mod path;
 mod records;
@@ -35,7 +39,7 @@ use crate::services::threads;
 pub(super) use code::{CallerSignatures, edits, keep_record};
 use look_up::LookUp;
 use path::Call;
-use records::Records;
+use records::{Records, Way};
 use table::{Key, Table};
 
 /// The callers of the recording that goes on. Code of an earlier one may still run, and writes to no other.
@@ -93,38 +97,66 @@ impl Callers {
         if let (Some(thread), Some(stack)) = (threads::known(), CurrentStack::here()) {
             let call = Call { stack, frame, goes_on_at };
             let path = call.path(self.frames, self.unloads.load(Ordering::Relaxed));
-            let key = Key { thread: thread.serial(), path };
-            if let Some(cell) = self.table.find(key) {
-                return cell.address();
+            match self.table.find(Key { thread: thread.serial(), path }) {
+                Some(cell) if cell.gaps() == 0 => return cell.address(),
+                Some(cell) => return self.whole(thread, method, call, (path, cell.gaps())),
+                None => {}
             }
         }
         self.begin(method, frame, goes_on_at)
+    }
+
+    /// As [`record`](Self::record), for a way on which callers are that no frame pointer leads to.
+    #[inline(never)]
+    fn whole(&self, thread: ThreadRecord, method: u32, call: Call, (path, gaps): (u64, u32)) -> usize {
+        let known = self.look_up.gaps();
+        let path = call.whole_path(path, gaps, known);
+        if let Some(cell) = self.table.find(Key { thread: thread.serial(), path }) {
+            return cell.address();
+        }
+        self.begun(|| {
+            let addresses = std::iter::once(call.goes_on_at).chain(call.all_callers(gaps, known));
+            self.begin_for(thread, method, path, Way { addresses, frames: self.frames, is_whole: true })
+        })
     }
 
     /// Begins the record of a path that is new, on a thread that may be.
     #[cold]
     #[inline(never)]
     fn begin(&self, method: u32, frame: usize, goes_on_at: usize) -> usize {
+        self.begun(|| {
+            let (thread, stack) = threads::current().zip(CurrentStack::here())?;
+            let call = Call { stack, frame, goes_on_at };
+            let path = call.path(self.frames, self.unloads.load(Ordering::Relaxed));
+            let addresses = std::iter::once(goes_on_at).chain(call.callers());
+            self.begin_for(thread, method, path, Way { addresses, frames: self.frames, is_whole: false })
+        })
+    }
+
+    /// Address of the record that is begun; 0 where there is none, which is counted.
+    #[cold]
+    fn begun(&self, begin: impl FnOnce() -> Option<usize>) -> usize {
         let mut begun = None;
-        guard(|| {
-            begun = threads::current().zip(CurrentStack::here()).and_then(|(thread, stack)| {
-                self.begin_for(thread, method, Call { stack, frame, goes_on_at })
-            });
-        });
+        guard(|| begun = begin());
         begun.unwrap_or_else(|| {
             self.writer.state().lose(LossReason::CallerUnknown, 1, monotonic_ns());
             0
         })
     }
 
-    fn begin_for(&self, thread: ThreadRecord, method: u32, call: Call) -> Option<usize> {
-        let path = call.path(self.frames, self.unloads.load(Ordering::Relaxed));
+    fn begin_for(
+        &self,
+        thread: ThreadRecord,
+        method: u32,
+        path: u64,
+        way: Way<impl Iterator<Item = usize>>,
+    ) -> Option<usize> {
         let key = Key { thread: thread.serial(), path };
         let now = monotonic_ns();
         let time_ns = now.saturating_sub(self.start_ns);
         let record = ProbeCaller { method, thread: key.thread, path, time_ns, ..ProbeCaller::default() };
         let is_known = || self.table.find(key);
-        let begin = || self.records.begin(&record, now, call, self.frames, |cell| self.table.insert(key, cell));
+        let begin = || self.records.begin(&record, now, way, |cell| self.table.insert(key, cell));
         // A thread that is new has a number of its own, and nobody else begins what is its own.
         is_known().or_else(begin).map(|cell| cell.address())
     }

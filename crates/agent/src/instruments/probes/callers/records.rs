@@ -6,7 +6,7 @@ use clrscope_recording::layout::{chunk, instrument, probe_callers as layout};
 use clrscope_recording::model::ProbeCaller;
 use clrscope_recording::writer::{CallerCell, Chunk, EventStore};
 
-use super::path::{Call, MOST_FRAMES};
+use super::path::MOST_FRAMES;
 use super::table::MOST_RECORDS;
 use crate::services::context::Context;
 use crate::services::helper::Task;
@@ -36,6 +36,15 @@ struct New {
     under_way: bool,
 }
 
+/// Way of a call: the address at which the method goes on, then those of its callers.
+pub(super) struct Way<A> {
+    pub(super) addresses: A,
+    /// Callers that are kept.
+    pub(super) frames: usize,
+    /// Whether callers are among them that no frame pointer leads to.
+    pub(super) is_whole: bool,
+}
+
 /// A record whose addresses are to be looked up.
 #[derive(Clone, Copy)]
 pub(super) struct Waiting {
@@ -43,20 +52,23 @@ pub(super) struct Waiting {
     pub(super) time_ns: u64,
     /// Whether there are callers further out.
     pub(super) is_cut: bool,
+    /// Whether callers are there that no frame pointer leads to.
+    pub(super) is_whole: bool,
+    /// Callers that are kept.
+    pub(super) frames: usize,
     length: usize,
     addresses: [usize; 1 + MOST_FRAMES],
 }
 
 impl Waiting {
-    fn new(cell: CallerCell, time_ns: u64, call: Call, frames: usize) -> Self {
+    fn new(cell: CallerCell, time_ns: u64, way: Way<impl Iterator<Item = usize>>) -> Self {
         let mut addresses = [0; 1 + MOST_FRAMES];
-        let mut length = 0;
-        let all = std::iter::once(call.goes_on_at).chain(call.callers().take(frames));
-        for (place, address) in addresses.iter_mut().zip(all) {
+        let (mut length, mut rest) = (0, way.addresses);
+        for (place, address) in addresses.iter_mut().zip(rest.by_ref().take(1 + way.frames)) {
             *place = address;
             length += 1;
         }
-        Self { cell, time_ns, is_cut: call.callers().nth(frames).is_some(), length, addresses }
+        Self { cell, time_ns, is_cut: rest.next().is_some(), is_whole: way.is_whole, frames: way.frames, length, addresses }
     }
 
     /// The address at which the method goes on, then those of its callers.
@@ -84,7 +96,7 @@ impl Records {
         Vec::with_capacity(MOST_WAITING)
     }
 
-    fn new(&self) -> MutexGuard<'_, New> {
+    fn lock(&self) -> MutexGuard<'_, New> {
         self.new.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,11 +105,10 @@ impl Records {
         &self,
         record: &ProbeCaller,
         now: u64,
-        call: Call,
-        frames: usize,
+        way: Way<impl Iterator<Item = usize>>,
         insert: impl FnOnce(CallerCell) -> bool,
     ) -> Option<CallerCell> {
-        let mut new = self.new();
+        let mut new = self.lock();
         if new.waiting.len() >= MOST_WAITING.min(new.waiting.capacity()) {
             return None;
         }
@@ -108,25 +119,25 @@ impl Records {
         if !insert(cell) {
             return None;
         }
-        new.waiting.push(Waiting::new(cell, now, call, frames));
+        new.waiting.push(Waiting::new(cell, now, way));
         Some(cell)
     }
 
     /// Takes the records that wait into `taken`, which is empty. [`is_done`](Self::is_done) says when they are looked up.
     pub(super) fn take(&self, taken: &mut Vec<Waiting>) {
-        let mut new = self.new();
+        let mut new = self.lock();
         std::mem::swap(&mut new.waiting, taken);
         new.under_way = true;
     }
 
     /// The records that were taken are looked up.
     pub(super) fn is_done(&self) {
-        self.new().under_way = false;
+        self.lock().under_way = false;
     }
 
     /// Whether no record waits.
     pub(super) fn is_settled(&self) -> bool {
-        let new = self.new();
+        let new = self.lock();
         new.waiting.is_empty() && !new.under_way
     }
 

@@ -3,7 +3,7 @@
 
 use std::arch::naked_asm;
 
-use super::super::code::find_from;
+use super::super::find::find_from;
 use crate::instruments::probes::callers::CalledMethod;
 
 /// A probed method is called: the frame pointer and the address at which the method goes on are a second and a third argument.
