@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use clr_profiler::{FunctionId, WrittenBody};
 
+use super::fixed_modules::reason;
 use super::methods::Method;
-use super::prober::{Prober, reason};
+use super::prober::Prober;
 use crate::services::developer_log::{Level, log};
 
 impl Prober {

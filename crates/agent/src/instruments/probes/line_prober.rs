@@ -9,7 +9,8 @@ use super::line_code::{self, PlacedLine};
 use super::line_search::LinePlace;
 use super::lines::Found;
 use super::methods::Method;
-use super::prober::{COLLECTIBLE, Prober, RUNTIME_HELPER, Refused, reason};
+use super::fixed_modules::reason;
+use super::prober::{Prober, RUNTIME_HELPER, Refused};
 use super::undo;
 use crate::services::developer_log::{Level, log};
 use crate::services::functions::{beside_program, is_runtime_helper};
@@ -114,17 +115,11 @@ impl Prober {
 
     /// The places whose methods can be changed, with the names of these.
     fn named(&self, module: ModuleId, places: Vec<LinePlace>, refused: &mut Refused) -> Vec<(FunctionName, LinePlace)> {
-        let is_collectible = self.info.module_info(module).is_ok_and(|about| about.flags.is_collectible());
+        let fixed = self.fixed.why(&self.info, self.functions.names(), module);
         let name = |place: &LinePlace| self.functions.names().method(&self.info, module, place.method).ok();
         let mut named: Vec<_> = places.into_iter().filter_map(|place| Some((name(&place)?, place))).collect();
         named.retain(|(name, place)| {
-            let why = if is_collectible {
-                COLLECTIBLE
-            } else if is_runtime_helper(name) {
-                RUNTIME_HELPER
-            } else {
-                return true;
-            };
+            let Some(why) = fixed.or(is_runtime_helper(name).then_some(RUNTIME_HELPER)) else { return true };
             refused.push((at(name, place), why.to_owned()));
             false
         });

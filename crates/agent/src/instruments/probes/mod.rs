@@ -13,6 +13,7 @@
 //! | [`each`] | recording of each call, with arguments and results |
 //! | [`prober`] | which methods are chosen, and how they get probes and lose them |
 //! | [`anew`] | answers to the runtime while it compiles methods anew |
+//! | [`fixed_modules`] | modules whose methods can't be changed |
 //! | [`line_prober`] | how lines get counters and lose them |
 //! | [`lines`] | which lines are wanted |
 //! | [`line_search`] | where lines are in the methods of an assembly, by its PDB |
@@ -29,6 +30,7 @@ mod callers;
 mod code;
 mod commands;
 mod each;
+mod fixed_modules;
 mod line_code;
 mod line_prober;
 mod line_search;

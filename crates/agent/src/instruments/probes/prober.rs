@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::il::Body;
-use clr_profiler::{BodyWriter, BodyWriters, FunctionName, HResult, ModuleId, ProfilerInfo, Token};
+use clr_profiler::{BodyWriter, BodyWriters, FunctionName, ModuleId, ProfilerInfo, Token};
 use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{LossReason, ProbedMethod};
 use clrscope_recording::writer::{Answer, ProcessWriter, monotonic_ns};
@@ -13,6 +13,7 @@ use clrscope_recording::writer::{Answer, ProcessWriter, monotonic_ns};
 use super::callers::{CallerSignatures, Callers};
 use super::code::{self, Signatures};
 use super::each::{EachCall, EachSignatures};
+use super::fixed_modules::{FixedModules, reason};
 use super::lines::Lines;
 use super::methods::{Method, Methods, Probed, Standing};
 use super::options::ProbesOptions;
@@ -27,11 +28,6 @@ use crate::services::patterns::ProbePatterns;
 const MOST_NAMED: usize = 20;
 /// Token of the type `<Module>`, which has the methods outside of types and is in no list of types.
 const GLOBAL_TYPE: u32 = 0x0200_0001;
-/// Reason why methods of an assembly that may be edited are refused.
-const EDITABLE: &str = "its assembly may be edited while it runs, and the runtime does not compile methods of such ones anew: start the program \
-                        without DOTNET_MODIFIABLE_ASSEMBLIES, which `dotnet watch` sets (`--no-hot-reload`)";
-/// Reason why methods of an assembly have no probes.
-pub(super) const COLLECTIBLE: &str = "its assembly can be unloaded, whose methods the runtime does not compile anew";
 /// Reason why a method has no probes.
 pub(super) const RUNTIME_HELPER: &str = "compiled code calls it by itself, where no other code may run";
 /// `miAggressiveOptimization`: no code without optimisation first.
@@ -52,6 +48,8 @@ pub(super) struct Prober {
     /// Whether methods without probes may have code that is not their own.
     pub(super) has_changed_at_load: bool,
     pub(super) methods: Arc<Methods>,
+    /// Modules that have no probes.
+    pub(super) fixed: FixedModules,
     /// Recording of each call, where that is wanted.
     pub(super) each: Option<EachCall>,
     /// Counting by callers, where that is wanted.
@@ -77,6 +75,7 @@ impl Prober {
             writers: context.code_authors.anew(&context.info, Arc::clone(&methods) as Arc<dyn BodyWriter>),
             has_changed_at_load: context.code_authors.change_at_load(),
             methods,
+            fixed: FixedModules::new(),
             each: options.each.map(|each| EachCall::start(&each, context)).transpose()?,
             callers: options.callers.map(|frames| Callers::publish(context, frames)).transpose()?,
             next_number: AtomicU32::new(1),
@@ -140,9 +139,8 @@ impl Prober {
         if chosen.is_empty() {
             return;
         }
-        let Ok(about) = self.info.module_info(module) else { return };
-        if about.flags.is_collectible() {
-            let refused: Vec<_> = chosen.into_iter().map(|name| (name.signature, COLLECTIBLE.to_owned())).collect();
+        if let Some(why) = self.fixed.why(&self.info, self.functions.names(), module) {
+            let refused: Vec<_> = chosen.into_iter().map(|name| (name.signature, why.to_owned())).collect();
             return self.refuse(&assembly, &refused);
         }
         let (chosen, mut refused) = self.with_code(module, chosen);
@@ -363,14 +361,6 @@ impl Prober {
         for (signature, why) in reasons_in_turn(refused).into_iter().take(MOST_NAMED) {
             self.writer.loss_detail(LossReason::NotProbed, &format!("{assembly}: {signature}: {why}"));
         }
-    }
-}
-
-/// Reason of a refusal by the runtime, in words where users can do something about it.
-pub(super) fn reason(error: &clr_profiler::Error) -> String {
-    match error.hresult() {
-        HResult::MODULE_IS_ENC => EDITABLE.to_owned(),
-        _ => error.to_string(),
     }
 }
 

@@ -1,0 +1,72 @@
+//! Modules whose methods the runtime does not compile anew, and the reason in words.
+
+use std::env;
+
+use clr_profiler::{HResult, ModuleId, NameCache, ProfilerInfo, Token};
+
+const COLLECTIBLE: &str = "its assembly can be unloaded, whose methods the runtime does not compile anew";
+const EDITABLE: &str = "its assembly may be edited while it runs, and the runtime does not compile methods of such ones anew: start the program \
+                        without DOTNET_MODIFIABLE_ASSEMBLIES, which `dotnet watch` sets (`--no-hot-reload`)";
+/// Variable by which assemblies compiled for a debugger may be edited, where it is `debug`.
+const MODIFIABLE: &str = "DOTNET_MODIFIABLE_ASSEMBLIES";
+/// Attribute by which a compiler says that an assembly is for a debugger.
+const DEBUGGABLE: &str = "System.Diagnostics.DebuggableAttribute";
+/// Token of an assembly in its own metadata.
+const ASSEMBLY: Token = Token::new(0x2000_0001);
+
+/// Modules that can't be changed.
+pub(super) struct FixedModules {
+    /// Assemblies for a debugger may be edited.
+    edits_allowed: bool,
+}
+
+impl FixedModules {
+    /// Reads the environment of the process.
+    pub(super) fn new() -> Self {
+        Self { edits_allowed: env::var(MODIFIABLE).is_ok_and(|value| value.eq_ignore_ascii_case("debug")) }
+    }
+
+    /// Reason why no method of a module can be compiled anew. Where the runtime may be asked.
+    ///
+    /// A module that may be edited is told by its attribute: 9 and 10 refuse it by `CORPROF_E_MODULE_IS_ENC`, 8 takes the request and does
+    /// nothing, so that methods seemed never to be called (measured with the fixture `Editable`).
+    pub(super) fn why(&self, info: &ProfilerInfo, names: &NameCache, module: ModuleId) -> Option<&'static str> {
+        if info.module_info(module).is_ok_and(|about| about.flags.is_collectible()) {
+            return Some(COLLECTIBLE);
+        }
+        let attribute = || names.metadata(info, module)?.custom_attribute(ASSEMBLY, DEBUGGABLE);
+        let is_editable = self.edits_allowed && attribute().is_ok_and(|value| value.is_some_and(|value| is_unoptimised(&value)));
+        is_editable.then_some(EDITABLE)
+    }
+}
+
+/// Whether the value of a [`DEBUGGABLE`] asks for code that is not optimised: it has the modes as one number, or two truth values.
+fn is_unoptimised(value: &[u8]) -> bool {
+    match value {
+        [1, 0, _, modes, _, _, 0, 0] => modes & 1 != 0,
+        [1, 0, _, is_disabled, 0, 0] => *is_disabled != 0,
+        _ => false,
+    }
+}
+
+/// Reason of a refusal by the runtime, in words where users can do something about it.
+pub(super) fn reason(error: &clr_profiler::Error) -> String {
+    match error.hresult() {
+        HResult::MODULE_IS_ENC => EDITABLE.to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_for_a_debugger_is_told_by_either_form_of_the_attribute() {
+        // Modes of `-debug` and of `-optimize`, then (tracking, not optimised).
+        assert!(is_unoptimised(&[1, 0, 7, 1, 0, 0, 0, 0]));
+        assert!(!is_unoptimised(&[1, 0, 2, 0, 0, 0, 0, 0]));
+        assert!(is_unoptimised(&[1, 0, 1, 1, 0, 0]) && !is_unoptimised(&[1, 0, 1, 0, 0, 0]));
+        assert!(!is_unoptimised(&[]));
+    }
+}
