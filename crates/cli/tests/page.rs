@@ -121,7 +121,7 @@ fn memory() -> Recording {
     recording
 }
 
-/// The same memory, of a program of which nothing else was recorded.
+/// Memory as in [`memory`], of a program of which nothing else was recorded.
 fn held() -> Recording {
     let mut recording = memory();
     recording.processes[0].samplers.clear();

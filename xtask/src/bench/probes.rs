@@ -12,7 +12,7 @@ const ROUNDS: u32 = 100;
 const COUNTED_NS: f64 = 5.0;
 const TIMED_NS: f64 = 30.0;
 
-/// What is recorded, in words, and how it is asked for.
+/// Ways to record a call: in words, and as a request.
 const RECORDED: [(&str, &str); 5] = [
     ("a line reached once", "probes;probe-at=Tiny.cs:52;probe-at=Tiny.cs:55"),
     ("with time and histogram", "probes;probe=Tiny::Even;probe=Tiny::Odd"),

@@ -17,7 +17,7 @@ pub(super) struct Series {
     pub(super) ratio: Spread,
     /// CPU time, user and system, of the first half less the second's, milliseconds.
     pub(super) more_ms: Spread,
-    /// That in user mode alone.
+    /// CPU time in user mode alone, likewise.
     pub(super) more_user_ms: Spread,
     /// Medians of the halves' user CPU time, seconds.
     pub(super) seconds: (f64, f64),
