@@ -671,6 +671,10 @@ test("calls of probed methods have their own rows, with values, and columns with
   const each = await heads(1);
   assert.ok(["time", "duration", "arguments", "method"].every((title) => each.includes(title)) && !each.includes("result") && !each.includes("this"), each.join());
   assert.match(await tables.nth(1).innerText(), /batch = 7/);
+  assert.deepEqual((await page.locator("#panel h2").allInnerTexts()).slice(1), ["Each one", "Who calls them"]);
+  const callers = tables.nth(2).locator(".table-body .table-row");
+  const left = async (name) => (await callers.filter({ hasText: name }).first().locator(".cell-text").first().boundingBox()).x;
+  assert.ok((await left("Program::Answer")) < (await left("Program::Main")), "callers stand to the right, below what they call");
   assert.deepEqual(trouble, []);
   await close();
 });

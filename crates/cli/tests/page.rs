@@ -294,7 +294,8 @@ fn record_counter(place: &TestFolder, runtime: &testkit::Runtime) {
 
 /// Records a program whose method has a probe that records each call with its arguments.
 fn record_probed(place: &TestFolder, runtime: &testkit::Runtime) {
-    let words = ["run", "-q", "-i", "probes:args", "--probe", "Counter.Program::Answer", "-o", "probed.clrs", "--"];
+    let words =
+        ["run", "-q", "-i", "probes:args,callers", "--probe", "Counter.Program::Answer", "-o", "probed.clrs", "--"];
     let program = runtime.words(&testkit::fixture("Counter"));
     let arguments = ["-", "7"].map(std::ffi::OsString::from);
     let mut command = place.clrscope(words.map(std::ffi::OsString::from).into_iter().chain(program).chain(arguments));

@@ -40,8 +40,11 @@ export function Sections({ documents, search, range, sort, onSort, functions }: 
   );
 }
 
+/** Titles of documents by what was asked for beside their view. */
+const TITLES = [["--each", "Each one"], ["--callers", "Who calls them"]];
+
 const titleOf = (document: Document): string =>
-  document.packed.options.includes("--each") ? "Each one" : document.packed.about.split(";")[0];
+  TITLES.find(([option]) => document.packed.options.includes(option))?.[1] ?? document.packed.about.split(";")[0];
 
 /** Columns that only JSON has are for programs; logs have no others. */
 function isShown(section: Section): boolean {
@@ -58,7 +61,9 @@ interface OneProps extends Omit<Props, "documents"> {
 function OneSection({ section, title, search, range, sort, onSort, functions }: OneProps) {
   const { style, left_out: leftOut, note, nothing, what } = section.packed;
   const [open, setOpen] = useState<number | null>(null);
-  const columns = useMemo(() => tableColumns(section), [section]);
+  const inTree = useMemo(() => tableColumns(section), [section]);
+  // Rows in another order stand below nothing.
+  const columns = useMemo(() => (inTree.some(({ key }) => key === sort.replace("-", "")) ? inTree.map((column) => ({ ...column, indent: undefined })) : inTree), [inTree, sort]);
   const rows = useMemo(() => matchingRows(section, columns, search, range), [section, columns, search, range]);
   const about = useMemo(() => functions?.of(section), [functions, section]);
   const functionAt = (row: number) => about?.[row] ?? -1;
@@ -125,6 +130,8 @@ export function tableColumns(section: Section): TableColumn[] {
   const first = name ?? columns.find((one) => one.key === "event") ?? columns.find((one) => !isNumeric(one.kind));
   const place = (column: Column) => (column === first ? -1 : isLog ? placeInLog(column) : 0);
   const all = [...columns].sort((a, b) => place(a) - place(b)).map(tableColumn);
+  const { depths } = section.packed;
+  if (depths.length > 0 && all.length > 0) all[0].indent = (row) => depths[row];
   const depth = section.column("depth");
   if (isLog && depth && first && ["name", "event"].includes(first.key)) {
     const least = leastOf(section, depth);
