@@ -7,6 +7,7 @@ use std::fs;
 
 use clrscope_testkit as testkit;
 use common::TestFolder;
+use common::counted::{COUNTED, said_hits};
 use serde_json::Value;
 use testkit::{Finished, Runtime, Sdk};
 
@@ -128,33 +129,12 @@ fn too_little_coverage_is_an_exit_code_and_recordings_add_up() {
     assert!(xml.contains(&line), "{line} is not in {xml}");
 }
 
-/// Says itself which of its lines run, and how often.
-const ALONE: &str = r#"
-using System;
-static class Program
-{
-    static int Twice(int x)
-    {
-        if (x > 100) // 50
-            return x; // 0
-        return 2 * x; // 50
-    }
-    static void Main()
-    {
-        int sum = 0; // 1
-        for (int i = 0; i < 50; i++)
-            sum += Twice(i); // 50
-        Console.WriteLine(sum); // 1
-    }
-}
-"#;
-
 /// Assembly and list of dependencies lie in the program, behind the code of the host; the PDB lies beside it.
 #[test]
 fn lines_of_a_single_file_program_are_covered() {
     let Some(sdk) = Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };
     let place = TestFolder::new();
-    let program = sdk.publish_single_file(place.path(), "alone", ALONE);
+    let program = sdk.publish_single_file(place.path(), "alone", COUNTED);
     let mut command =
         place.clrscope(["cover".as_ref(), "-o".as_ref(), "c.clrs".as_ref(), "--".as_ref(), program.as_os_str()]);
     sdk.lend_runtime(&mut command);
@@ -162,12 +142,11 @@ fn lines_of_a_single_file_program_are_covered() {
     assert_eq!(covered.stdout_text(), "2450\n");
     let output = place.run("report c.clrs --view coverage --lines --format json");
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let hits = |line: usize| {
+    let hits = |line: u64| {
         let rows = document["rows"].as_array().expect("rows");
         rows.iter().find(|row| row["line"] == line).map(|row| row["hits"].to_string()).unwrap_or_default()
     };
-    let said = (1..).zip(ALONE.lines()).filter_map(|(line, text)| Some((line, text.split_once("// ")?.1)));
-    for (line, wanted) in said {
-        assert_eq!(hits(line), wanted, "line {line}: {document:#}");
+    for (line, wanted) in said_hits() {
+        assert_eq!(hits(line), wanted.to_string(), "line {line}: {document:#}");
     }
 }

@@ -10,6 +10,7 @@ use clrscope_testkit::{self as testkit, Sdk};
 use serde_json::Value;
 
 use crate::common::TestFolder;
+use crate::common::counted::{COUNTED, said_hits};
 use crate::server::{Server, attach, listed, said};
 
 /// Works until it is told to end.
@@ -81,33 +82,6 @@ fn lines_are_those_of_the_source(place: &TestFolder) {
     let text = String::from_utf8_lossy(&lines().stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("are on no line: alone.dll: no PDB at ") && text.contains("out/alone.pdb"), "{text}");
     assert!(text.contains("<DebugType>embedded</DebugType>"), "{text}");
-}
-
-/// Says of the lines that have a remark how often they are reached.
-const COUNTED: &str = r#"
-using System;
-static class Program
-{
-    static int Twice(int x)
-    {
-        if (x > 100) // 50
-            return x; // 0
-        return 2 * x; // 50
-    }
-    static void Main()
-    {
-        int sum = 0; // 1
-        for (int i = 0; i < 50; i++)
-            sum += Twice(i); // 50
-        Console.WriteLine(sum); // 1
-    }
-}
-"#;
-
-/// Lines with remarks, each with the number that it has.
-fn said_hits() -> Vec<(u64, u64)> {
-    let lines = (1..).zip(COUNTED.lines());
-    lines.filter_map(|(number, line)| Some((number, line.split_once("// ")?.1.parse().expect("a number")))).collect()
 }
 
 /// Runs the program with a probe at each of these lines: their hits, and what clrscope says.

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
+pub mod counted;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
