@@ -419,9 +419,12 @@ pub mod coverage {
     /// eight.
     pub const COUNTER: usize = 24;
     /// `u32`: number of `u32` that the sums are made of; zeros fill them up to a multiple of eight bytes. The first is the number
-    /// of counters, then come for each point and each branch a number and as many indices of counters. 0: each point and branch
-    /// has a counter of its own, in their order.
+    /// of counters, then come for each point and each branch a number and as many indices of counters, and zeros. 0: each point
+    /// and branch has a counter of its own, in their order.
     pub const SUMS: usize = 28;
+    /// Multiple at which the counters begin in a chunk, by the zeros behind the sums. Processors store more at once where stores
+    /// go to the same so many bytes, and counters of a loop are stored to one after another.
+    pub const ALIGNMENT: usize = 32;
 
     /// Bytes of a record with sums of so many words, and so many counters of so many bytes.
     #[must_use]

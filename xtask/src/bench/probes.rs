@@ -16,7 +16,7 @@ const TIMED_NS: f64 = 30.0;
 const RECORDED: [(&str, &str); 5] = [
     ("a line reached once", "probes;probe-at=Tiny.cs:52;probe-at=Tiny.cs:55"),
     ("with time and histogram", "probes;probe=Tiny::Even;probe=Tiny::Odd"),
-    ("with its caller", "probes:callers;probe=Tiny::Even;probe=Tiny::Odd"),
+    ("with up to eight callers", "probes:callers;probe=Tiny::Even;probe=Tiny::Odd"),
     ("recorded by itself", "probes:each,last=64MiB;probe=Tiny::Even;probe=Tiny::Odd"),
     ("with its argument and result", "probes:args,last=64MiB;probe=Tiny::Even;probe=Tiny::Odd"),
 ];

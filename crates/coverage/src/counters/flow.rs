@@ -106,6 +106,11 @@ impl Flow {
         }
     }
 
+    /// Number of loops around the instruction at an offset.
+    pub(super) fn depth_at(&self, offset: u32) -> u32 {
+        self.block_at(offset).map_or(0, |block| self.blocks[block].depth)
+    }
+
     fn starting_at(&self, offset: u32) -> Option<usize> {
         self.blocks.binary_search_by_key(&offset, |block| block.start).ok()
     }

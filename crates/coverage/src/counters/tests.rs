@@ -236,8 +236,8 @@ fn a_loop_with_a_condition_that_calls_adds_twice_a_round() {
             CounterPlace::Way { .. } => panic!("a way: {:?}", counters.places),
         })
         .collect();
-    offsets.sort_unstable();
-    assert_eq!(offsets, [0, 2, 4, 6, 9].map(offset), "the start, the call, both ways, the end");
+    offsets[..3].sort_unstable();
+    assert_eq!(offsets, [2, 4, 6, 0, 9].map(offset), "in the loop the call and both ways, then the start and the end");
 }
 
 #[test]

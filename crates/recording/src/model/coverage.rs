@@ -47,10 +47,16 @@ impl CounterSums {
         self.words.first().map_or(0, |counters| *counters as usize)
     }
 
-    /// Bytes of the method's record, with counters of so many bytes.
+    /// Most bytes of the method's record, with counters of so many bytes, wherever it begins in a chunk.
     #[must_use]
     pub fn record_bytes(&self, counter: usize) -> usize {
-        coverage::bytes(self.words.len(), self.counters(), counter)
+        coverage::bytes(self.words.len(), self.counters(), counter) + coverage::ALIGNMENT - 8
+    }
+
+    /// Number of words, with those that put the counters where they belong when the record begins at `at` in a chunk.
+    fn words_at(&self, at: usize) -> usize {
+        let end = at + coverage::HEAD + self.words.len() * 4;
+        self.words.len() + (end.next_multiple_of(coverage::ALIGNMENT) - end) / 4
     }
 
     /// Hits of so many points and branches, with the counters that are asked for by number; `None` where the words say something
@@ -100,12 +106,13 @@ impl MethodHits {
         bytes
     }
 
-    /// The bytes as they are stored before anything was hit, with these counters.
+    /// The bytes as they are stored before anything was hit, with these counters, at `at` in a chunk.
     #[must_use]
-    pub fn to_bytes_with(&self, sums: &CounterSums) -> Vec<u8> {
-        let mut bytes = head(self, sums.words.len() as u32);
+    pub fn to_bytes_with(&self, sums: &CounterSums, at: usize) -> Vec<u8> {
+        let words = sums.words_at(at);
+        let mut bytes = head(self, words as u32);
         bytes.extend(sums.words.iter().flat_map(|word| word.to_le_bytes()));
-        bytes.resize(sums.record_bytes(self.counter_bytes()), 0);
+        bytes.resize(coverage::bytes(words, sums.counters(), self.counter_bytes()), 0);
         bytes
     }
 
@@ -202,7 +209,7 @@ mod tests {
         let sums = CounterSums::new(2, [&[0][..], &[0, 1], &[], &[1]]);
         for counted in [true, false] {
             let about = method(1, counted, 3, 1);
-            let mut bytes = about.to_bytes_with(&sums);
+            let mut bytes = about.to_bytes_with(&sums, 0);
             let first = bytes.len() - (2 * about.counter_bytes()).next_multiple_of(8);
             bytes[first] = 3;
             bytes[first + about.counter_bytes()] = 4;
@@ -227,7 +234,7 @@ mod tests {
             bytes[good.len() + at..][..4].copy_from_slice(&lie.to_le_bytes());
             assert_eq!(MethodHits::all(&bytes).count(), 1, "{at}");
         }
-        let summed = method(1, true, 2, 1).to_bytes_with(&CounterSums::new(1, [[0]; 3]));
+        let summed = method(1, true, 2, 1).to_bytes_with(&CounterSums::new(1, [[0]; 3]), 0);
         // Too many counters, too many terms, a counter that is not there.
         for (word, lie) in [(0, 1 << 29), (1, 7), (2, 1), (6, 1)] {
             let mut bytes = [good.clone(), summed.clone()].concat();

@@ -82,7 +82,7 @@ fn method_hits(number: u32) -> Vec<u8> {
         return method.to_bytes();
     }
     let sums = (0..points + branches).map(|at| (0..at % 3).collect::<Vec<_>>());
-    method.to_bytes_with(&CounterSums::new(2, sums))
+    method.to_bytes_with(&CounterSums::new(2, sums), 0)
 }
 
 /// The begin or the end of a call of a probed method, with values or without.

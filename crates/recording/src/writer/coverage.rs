@@ -78,8 +78,8 @@ impl Chunk {
     /// for the thread that took the chunk.
     pub fn append_method(self, method: &MethodHits, sums: &CounterSums, mono_ns: u64) -> Option<MethodCounters> {
         let (count, size) = (sums.counters(), method.counter_bytes());
-        let bytes = method.to_bytes_with(sums);
         let at = self.used();
+        let bytes = method.to_bytes_with(sums, at);
         if !self.append(&bytes, mono_ns) {
             return None;
         }
@@ -112,6 +112,7 @@ mod tests {
             // SAFETY: the address of a counter.
             unsafe { AtomicU8::from_ptr(add).store(1, Ordering::Relaxed) };
             assert_eq!([0, 1, 2].map(|number| counters.has_fired(number)), [false, true, false]);
+            assert_eq!(counters.address(0) % coverage::ALIGNMENT as u64, 0);
         }
         assert!(chunk.append_method(&method(true), &CounterSums::new(9_000, [[0], [1], [2]]), 4).is_none());
         // SAFETY: what was published of a chunk that nobody writes to.
