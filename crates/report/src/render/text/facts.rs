@@ -187,6 +187,7 @@ fn ran(recording: &Recording) -> String {
         Some(Exit::Signal(signal)) => format!("ended by signal {signal}"),
         None if is_complete(recording) => "ended by itself".to_owned(),
         None if ran_on(recording) => "the program ran on".to_owned(),
+        None if ran_still(recording) => "it had not ended".to_owned(),
         None => "its end was not seen".to_owned(),
     };
     match run.started_unix_ns {
@@ -225,7 +226,16 @@ fn ran_on(recording: &Recording) -> bool {
 
 /// Whether recording of a process was stopped while it ran on, as an attached recording and a snapshot are.
 fn was_stopped(process: &Process) -> bool {
-    process.losses.iter().any(|loss| loss.reason == LossReason::Stopped)
+    has_lost(process, LossReason::Stopped)
+}
+
+/// Whether nothing says that the processes ended: the recording was looked at while they ran.
+fn ran_still(recording: &Recording) -> bool {
+    !recording.processes.is_empty() && !recording.processes.iter().any(|one| has_lost(one, LossReason::AbruptEnd))
+}
+
+fn has_lost(process: &Process, reason: LossReason) -> bool {
+    process.losses.iter().any(|loss| loss.reason == reason)
 }
 
 /// The runtime of a process.
@@ -239,6 +249,7 @@ pub(super) fn open_end(recording: &Recording, one: &ProcessConditions<'_>) -> &'
         (true, _) => "",
         (false, true) if ran_on(recording) => "",
         (false, true) => ", ran on",
+        (false, false) if ran_still(recording) => "",
         (false, false) => ", end not seen",
     }
 }

@@ -2,7 +2,7 @@
 
 use clrscope_analysis::{FlowFunction, FlowKind, FlowRow};
 
-use super::names::columns;
+use super::names::{columns, parameters};
 use super::units::{count, time};
 use super::values::{arguments, results};
 use super::{FAINT, TITLE, one_line, styled, value_lines};
@@ -94,37 +94,7 @@ impl Parts {
     }
 }
 
-/// The types of the parameters as they stand at the end of a signature: `(int, string)`.
-fn parameters(signature: &str) -> &str {
-    let mut open = 0_u32;
-    for (at, byte) in signature.bytes().enumerate().rev() {
-        match byte {
-            b')' => open += 1,
-            b'(' if open == 1 => return &signature[at..],
-            b'(' => open = open.saturating_sub(1),
-            _ if open == 0 => break,
-            _ => {}
-        }
-    }
-    ""
-}
-
 /// A line of the function summary.
 pub(crate) fn function_line(row: &FlowFunction<'_>) -> String {
     format!("{:>12}  {}\n", count(row.calls), one_line(row.function.signature()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters_are_the_end_of_a_signature() {
-        assert_eq!(parameters("Shop.Order.Id.get()"), "()");
-        assert_eq!(parameters("Shop.Cart<(int, long)>.Add((int, long), string)"), "((int, long), string)");
-        assert_eq!(parameters("Shop.Program.Main(string[])"), "(string[])");
-        assert_eq!(parameters("Shop.Cart.Pay(...)"), "(...)");
-        assert_eq!(parameters("libc!qsort"), "");
-        assert_eq!(parameters(")"), "");
-    }
 }

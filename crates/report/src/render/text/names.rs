@@ -230,9 +230,34 @@ impl<'a> Names<'a> {
     }
 }
 
+/// The types of the parameters as they stand at the end of a signature: `(int, string)`.
+pub(super) fn parameters(signature: &str) -> &str {
+    let mut open = 0_u32;
+    for (at, byte) in signature.bytes().enumerate().rev() {
+        match byte {
+            b')' => open += 1,
+            b'(' if open == 1 => return &signature[at..],
+            b'(' => open = open.saturating_sub(1),
+            _ if open == 0 => break,
+            _ => {}
+        }
+    }
+    ""
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_are_the_end_of_a_signature() {
+        assert_eq!(parameters("Shop.Order.Id.get()"), "()");
+        assert_eq!(parameters("Shop.Cart<(int, long)>.Add((int, long), string)"), "((int, long), string)");
+        assert_eq!(parameters("Shop.Program.Main(string[])"), "(string[])");
+        assert_eq!(parameters("Shop.Cart.Pay(...)"), "(...)");
+        assert_eq!(parameters("libc!qsort"), "");
+        assert_eq!(parameters(")"), "");
+    }
 
     #[test]
     fn names_lose_their_middle() {
