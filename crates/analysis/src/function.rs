@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
+use clrscope_contract::AGENT_LIBRARY;
 use clrscope_recording::model::{Function, FunctionKind, Module, Process};
 
 use crate::closures;
@@ -27,6 +28,11 @@ pub(crate) fn is_own(function: &FunctionRef<'_>) -> bool {
         && !function.module().is_empty()
         && !function.module.framework
         && !function.name().starts_with(DYNAMIC)
+}
+
+/// Whether a function is the agent's: what probes and hooks call, and what nobody but the profiler is to blame for.
+pub(crate) fn is_profilers(function: &FunctionRef<'_>) -> bool {
+    function.kind() == FunctionKind::Native && function.module() == AGENT_LIBRARY
 }
 
 /// A function of a process, by reference.

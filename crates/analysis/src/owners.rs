@@ -10,7 +10,7 @@ use clrscope_recording::parallel::fold;
 use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, Role, Slot};
-use crate::function::{FunctionRef, is_own};
+use crate::function::{FunctionRef, is_own, is_profilers};
 use crate::paths::Paths;
 use crate::stack_trees::{Along, Frame, StackSum};
 use crate::waits::{WaitKind, wait_kind};
@@ -58,6 +58,7 @@ pub(crate) struct Owners {
 /// Properties of a function that are found before the trees are walked.
 struct Known {
     is_own: Vec<bool>,
+    is_profilers: Vec<bool>,
     waits: Vec<Option<WaitKind>>,
     makes_exceptions: Vec<bool>,
     cpu: bool,
@@ -68,6 +69,8 @@ struct Known {
 pub(crate) struct Above {
     owner: Slot,
     waits: Option<WaitKind>,
+    /// Whether the agent was called, whose work is nobody's here.
+    is_profilers: bool,
 }
 
 impl Known {
@@ -76,6 +79,7 @@ impl Known {
         let only_work = paths.metric.is_sampled() && paths.metric.instrument == instrument::CPU;
         Self {
             is_own: functions().map(|function| is_own(&function)).collect(),
+            is_profilers: functions().map(|function| is_profilers(&function)).collect(),
             // Samples of CPU time were taken while threads worked.
             waits: functions().map(|function| wait_kind(&function).filter(|_| !only_work)).collect(),
             makes_exceptions: functions().map(|function| makes_exceptions(&function)).collect(),
@@ -87,9 +91,13 @@ impl Known {
     #[inline]
     fn below(&self, caller: Above, slot: Slot) -> Above {
         if self.is_own.get(slot as usize) == Some(&true) {
-            return Above { owner: slot, waits: None };
+            return Above { owner: slot, waits: None, is_profilers: false };
         }
-        Above { waits: caller.waits.or_else(|| self.waits.get(slot as usize).copied().flatten()), ..caller }
+        Above {
+            waits: caller.waits.or_else(|| self.waits.get(slot as usize).copied().flatten()),
+            is_profilers: caller.is_profilers || self.is_profilers.get(slot as usize) == Some(&true),
+            ..caller
+        }
     }
 }
 
@@ -114,7 +122,7 @@ impl Along for OwnerSums<'_> {
     }
 
     fn outside(&self) -> Above {
-        Above { owner: self.catalog.root(), waits: None }
+        Above { owner: self.catalog.root(), waits: None, is_profilers: false }
     }
 
     #[inline]
@@ -151,6 +159,7 @@ impl Owners {
         let owner = owner.map_or(catalog.root(), |function| catalog.slot(function));
         match WaitKind::of_state(sample.state) {
             Some(kind) => add(&mut self.waits, (owner, kind), sample.weight_ns),
+            None if sample.profiler => {}
             None => add(&mut self.work, (owner, WHOLE), sample.weight_ns),
         }
     }
@@ -162,7 +171,7 @@ impl Owners {
     }
 
     fn take(&mut self, tree: &CallTree, catalog: &Catalog<'_>, known: &Known) {
-        let root = Above { owner: catalog.root(), waits: None };
+        let root = Above { owner: catalog.root(), waits: None, is_profilers: false };
         let mut above = vec![root; tree.len()];
         let makes = |slot: Slot| known.makes_exceptions.get(slot as usize) == Some(&true);
         let mut times = tree.values().iter().peekable();
@@ -183,7 +192,7 @@ impl Owners {
 
     /// Charges times of a function to its owner.
     fn charge(&mut self, known: &Known, catalog: &Catalog<'_>, here: Above, slot: Slot, time: NodeValues) {
-        if matches!(catalog.role(slot), Role::Jit | Role::Gc | Role::Suspended) {
+        if here.is_profilers || matches!(catalog.role(slot), Role::Jit | Role::Gc | Role::Suspended) {
             return;
         }
         let (work, waited) = match (known.cpu, here.waits) {

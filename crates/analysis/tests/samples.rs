@@ -289,6 +289,32 @@ fn the_summary_says_whose_code_the_time_went_to() {
     );
 }
 
+/// Under probes most of the time was the profiler's, and the probed method stood out with it: 98.1 %, where it had 4.5 %.
+#[test]
+fn time_in_the_profiler_is_not_the_work_of_who_calls_it() {
+    let mut taken = HandSampled::default();
+    let main = taken.thread("", ThreadRole::Main);
+    let probed = "App.P::Main > App.P::IsOdd > libclrscope_agent.so!enter";
+    let copies = format!("{probed} > libc.so.6!memcpy");
+    for step in 0..100 {
+        let path = ["App.P::Main > App.P::Sum", probed, probed, &copies][step % 4];
+        taken.cpu(main, step as u64 + 1, path).profiler = step % 4 > 0;
+    }
+    let recording = taken.recording();
+    let view = summary(&recording, &Query::default()).expect("a summary");
+    let own: Vec<_> = view.own.iter().map(|own| (own.row.function.name(), own.work_ns / STEP_NS)).collect();
+    assert_eq!(own, [("App.P::Sum", 25)], "what did nothing else is no row");
+    assert!(view.own.iter().all(|own| own.calls.iter().all(Option::is_none)));
+    let framework: Vec<&str> = view.framework.iter().map(|row| row.function.name()).collect();
+    assert_eq!(framework, ["memcpy"]);
+    let said: Vec<&str> = view.findings.iter().map(|finding| finding.text.as_str()).collect();
+    let expected = [
+        "App.P::Sum and the framework code that it calls used 25.0 % of the CPU time",
+        "75.0 % of the CPU time was the profiler's own",
+    ];
+    assert_eq!(said, expected);
+}
+
 /// Two instantiations of one generic method used 47 % of the CPU time each, and only the first was said.
 #[test]
 fn instantiations_of_a_method_stand_out_together() {

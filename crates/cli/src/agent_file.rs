@@ -21,7 +21,7 @@ pub(crate) static BYTES: &[u8] = include_bytes!(env!("CLRSCOPE_AGENT_FILE"));
 /// Hash of [`BYTES`].
 pub(crate) const HASH: &str = env!("CLRSCOPE_AGENT_HASH");
 /// Name of the agent's file.
-pub(crate) const LIBRARY: &str = "libclrscope_agent.so";
+pub(crate) const LIBRARY: &str = clrscope_contract::AGENT_LIBRARY;
 
 /// Puts the agent where the runtime can load it and returns its path. Fast when it is there already.
 ///

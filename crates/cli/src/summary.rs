@@ -10,7 +10,7 @@ use clrscope_contract::request::Glob;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Loss, LossReason, ProbedLine, ProbedMethod, Process, Recording, Remark, RemarkKind};
 
-use clrscope_report::first_functions;
+use clrscope_report::{first_counted, first_functions};
 
 use crate::errors::{one_line, quoted, shell_word, shown};
 use crate::launch::disabled_by;
@@ -62,6 +62,8 @@ pub(crate) fn of(path: &Path, limited: bool, quiet: bool) {
     say_advice(&recording);
     if !view.top.is_empty() && view.conditions.totals.functions_ns > 0 {
         say(first_functions(&view, message_width()).trim_end());
+    } else if let Some(counted) = first_counted(&recording, &query, message_width()) {
+        say(counted.trim_end());
     } else {
         view.findings.iter().for_each(|finding| say(&one_line(format!("clrscope: {}", finding.text))));
     }

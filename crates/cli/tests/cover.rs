@@ -108,6 +108,13 @@ fn calls_are_counted_in_the_run_that_is_covered() {
         let lines = lines(&place);
         let hits = |text: &str| lines.iter().find(|(of, _)| of == text).map(|(_, row)| row["hits"].clone());
         assert_eq!((hits(text), hits("while (number > 3)")), (Some(4.into()), Some(9.into())), "{runtime:?}");
+        let summary = place.run("report c.clrs --format json");
+        let summary: Value = serde_json::from_slice(&summary.stdout).expect("JSON");
+        assert_eq!((&summary["probed"], &summary["covered"][0]["module"]), (&report["rows"], &"Covered".into()));
+        let page = place.transcript("report c.clrs");
+        assert!(page.contains("Probed methods and lines by time (2 of 2)") && page.contains("Coverage"), "{page}");
+        let of_a_part = place.transcript("report c.clrs --since 1ms");
+        assert!(!of_a_part.contains("Probed methods") && !of_a_part.contains("Coverage"), "{of_a_part}");
     }
 }
 

@@ -8,6 +8,9 @@
 //! - [`waking`] is what the launcher says to an agent that sleeps in a program.
 //! - [`words`] guesses what somebody meant who misspelt a word.
 
+/// Name of the agent's file, by which its code is known in the programs that it records.
+pub const AGENT_LIBRARY: &str = "libclrscope_agent.so";
+
 pub mod command;
 pub mod developer_log;
 pub mod instruments;

@@ -44,4 +44,4 @@ pub use render::{
 };
 pub use request::{Flag, Request};
 pub use view::{Report, View};
-pub use views::{VIEWS, first_coverage, view};
+pub use views::{VIEWS, first_counted, first_coverage, view};

@@ -3,6 +3,7 @@
 mod allocated;
 mod allocations;
 mod conditions;
+mod counted;
 mod coverage;
 mod events;
 mod exceptions;
@@ -37,6 +38,7 @@ use crate::render::text::units::time;
 use crate::request::Flag;
 use crate::view::View;
 
+pub use counted::first_counted;
 pub use coverage::first_coverage;
 pub(crate) use heap::{HEAP_DIFF, heap_changes_of, heap_query_of};
 pub(crate) use tree::answer_again;

@@ -12,7 +12,8 @@ use super::sources::file_name;
 use super::{NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, RAW, THREADS_APART, TIMES, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
-use crate::render::{Layout, Renderer, Section, Style, Tail};
+use crate::render::text::units::count;
+use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
 
@@ -68,7 +69,7 @@ impl RowKind for Probes {
 impl Row for ProbeRow {}
 
 fn sheet<'c>() -> Sheet<'c, Probes> {
-    let count = |key, title, of: fn(&ProbeRow) -> u64| {
+    let number = |key, title, of: fn(&ProbeRow) -> u64| {
         Column::new(key, title, Kind::Count, move |row: &ProbeRow| Cell::Count(of(row)))
     };
     let time = |key, title, of: fn(&ProbeRow) -> Option<u64>| {
@@ -78,7 +79,7 @@ fn sheet<'c>() -> Sheet<'c, Probes> {
         Column::new("name", "method", Kind::Text, |row: &ProbeRow| Cell::text(&row.name).said(in_words(row))),
         Column::new("signature", "signature", Kind::Text, |row: &ProbeRow| Cell::text(&row.signature)),
         Column::new("module", "module", Kind::Text, |row: &ProbeRow| Cell::text(&row.module)),
-        count("calls", "calls", |row| row.calls),
+        number("calls", "calls", |row| row.calls),
         Column::new("failed", "failed", Kind::Count, |row: &ProbeRow| of_calls(row, Cell::Count(row.failed))),
         time("total_ns", "total", |row| row.place.is_none().then_some(row.total_ns)),
         time("mean_ns", "mean", ProbeRow::mean_ns),
@@ -174,22 +175,54 @@ impl Answer for Opened<'_> {
 
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let sheet = sheet();
-        let has_lines = self.rows.iter().any(|row| row.place.is_some());
-        let has_methods = !self.rows.iter().all(|row| row.place.is_some()) || self.rows.is_empty();
-        let is_shown = |key| match key {
-            "line" => has_lines,
-            "calls" | "name" => true,
-            _ => has_methods,
-        };
-        let text: Vec<_> = TEXT.into_iter().filter(|(key, _)| is_shown(*key)).collect();
-        let main = sheet.main(&self.request, "rows", Style::Table, &text);
+        let main = sheet.main(&self.request, "rows", Style::Table, &in_text(&self.rows));
         let section = Section { nothing: nothing("probed method"), what: "methods", ..main };
-        let note = note(&self.rows);
-        renderer.section(&section, &mut |visit| {
-            self.rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
-            Ok(Tail { left_out: self.left_out as u64, note: note.clone() })
-        })
+        show(&self.rows, self.left_out, &sheet, &section, renderer)
     }
+}
+
+/// Columns of text that say something about these rows.
+fn in_text(rows: &[ProbeRow]) -> Vec<(&'static str, u8)> {
+    let has_lines = rows.iter().any(|row| row.place.is_some());
+    let has_methods = !rows.iter().all(|row| row.place.is_some()) || rows.is_empty();
+    let is_shown = |key| match key {
+        "line" => has_lines,
+        "calls" | "name" => true,
+        _ => has_methods,
+    };
+    TEXT.into_iter().filter(|(key, _)| is_shown(*key)).collect()
+}
+
+fn show(
+    rows: &[ProbeRow],
+    left_out: usize,
+    sheet: &Sheet<'_, Probes>,
+    section: &Section,
+    renderer: &mut dyn Renderer,
+) -> io::Result<()> {
+    renderer.section(section, &mut |visit| {
+        rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
+        Ok(Tail { left_out: left_out as u64, note: note(rows) })
+    })
+}
+
+/// Shows the first rows in the view `summary`; in text where several tables are shown.
+///
+/// # Errors
+/// Errors of the renderer.
+pub(super) fn of_summary(
+    rows: &[ProbeRow],
+    left_out: usize,
+    is_one_table: bool,
+    renderer: &mut dyn Renderer,
+) -> io::Result<()> {
+    let sheet = sheet();
+    let text = if is_one_table { Vec::new() } else { in_text(rows) };
+    let [first, all] = [rows.len(), rows.len() + left_out].map(|rows| count(rows as u64));
+    let what = if rows.iter().any(|row| row.place.is_some()) { "Probed methods and lines" } else { "Probed methods" };
+    let title = Title::Bold(format!("{what} by time ({first} of {all})"));
+    let section = Section { title, what: "methods", ..sheet.section("probed", Style::Table, &text) };
+    show(rows, 0, &sheet, &section, renderer)
 }
 
 /// Words below the rows; none where there are none.

@@ -11,7 +11,7 @@ use clrscope_recording::model::Recording;
 use super::functions::{self, FunctionEntry, SORTS, function_columns};
 use super::timed::{Present, Timed, resolved};
 use super::{
-    LOG_FLAGS, NO_CALLERS, NO_METRIC, NO_SOURCE, ONE_HEAP, THREADS_APART, allocated, heap, no_functions, sampled,
+    LOG_FLAGS, NO_CALLERS, NO_METRIC, NO_SOURCE, ONE_HEAP, THREADS_APART, allocated, counted, heap, no_functions, sampled,
     threads,
 };
 use crate::cell::{Cell, Kind};
@@ -34,7 +34,8 @@ pub(super) static VIEW: View = View {
     open: |recording, request, heaps| {
         let view = summary(recording, &request.query)?;
         let heap = heap::of_summary(recording, heaps, request)?;
-        Ok(Box::new(Opened { view, heap, request: request.clone(), recording }))
+        let counted = counted::OfSummary::of(recording, &request.query);
+        Ok(Box::new(Opened { view, heap, counted, request: request.clone(), recording }))
     },
 };
 
@@ -217,6 +218,7 @@ fn detail(row: &Elsewhere<'_>) -> String {
 struct Opened<'a> {
     view: Summary<'a>,
     heap: heap::OfSummary<'a>,
+    counted: counted::OfSummary<'a>,
     request: Request,
     recording: &'a Recording,
 }
@@ -265,7 +267,8 @@ impl Opened<'_> {
         let text = functions::text(top.iter(), conditions);
         let (first, all) = (top.len(), count(self.view.functions as u64));
         let order = order(self.request.query.sort.unwrap_or(Sort::Exclusive));
-        let is_shown = self.is_one_table() || (top.is_empty() && self.heap.is_empty() && self.allocated().is_none());
+        let has_others = !self.heap.is_empty() || self.allocated().is_some() || !self.counted.is_empty();
+        let is_shown = self.is_one_table() || (top.is_empty() && !has_others);
         let section = Section {
             title: Title::Bold(format!("The first {first} of {all} functions by {order}")),
             nothing: no_functions(conditions),
@@ -375,6 +378,7 @@ impl Answer for Opened<'_> {
         threads::of_summary(&self.view, self.is_one_table(), renderer)?;
         self.allocated().map_or(Ok(()), |found| allocated::of_summary(found, self.is_one_table(), renderer))?;
         self.heap.show(self.is_one_table(), renderer)?;
+        self.counted.show(self.is_one_table(), renderer)?;
         self.elsewhere(renderer)
     }
 }

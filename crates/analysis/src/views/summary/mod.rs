@@ -19,7 +19,7 @@ use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
 use super::rows::FunctionRow;
 use crate::catalog::Slot;
-use crate::function::{FunctionRef, is_own};
+use crate::function::{FunctionRef, is_own, is_profilers};
 use crate::metric::Metric;
 use crate::owners::Owners;
 use crate::parts::shown_ns;
@@ -146,7 +146,8 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     let worked = own.iter().filter(|row| row.work_ns > 0 || row.waited_ns > 0).count();
     own.truncate(if worked > 0 { worked } else { own_functions });
     sampled::add_callees(&mut own, &sampled, query);
-    let mut framework: Vec<_> = rows.iter().filter(|row| is_code(row) && !is_own(&row.function)).copied().collect();
+    let is_theirs = |row: &&FunctionRow<'_>| is_code(row) && !is_own(&row.function) && !is_profilers(&row.function);
+    let mut framework: Vec<_> = rows.iter().filter(is_theirs).copied().collect();
     let by_work = if conditions.totals.cpu_ns.is_some() { Sort::ExclusiveCpu } else { Sort::Own };
     framework.sort_by(|a, b| a.compare(b, by_work));
     let mut view = Summary {

@@ -11,7 +11,7 @@ use super::OwnRow;
 use crate::catalog::{Catalog, Slot};
 use crate::columns::Columns;
 use crate::edges::edges;
-use crate::function::FunctionRef;
+use crate::function::{FunctionRef, is_profilers};
 use crate::measured::Measured;
 use crate::owners::{OwnFrames, Owners};
 use crate::paths::Paths;
@@ -201,6 +201,7 @@ pub(super) fn add_callees<'a>(own: &mut [OwnRow<'a>], all: &[(Paths<'a>, Catalog
         let columns = Columns::new(paths, catalog, query);
         let mut found = edges(paths, catalog, &columns, |(caller, callee)| at(caller).is_some() && caller != callee);
         found.sort_by_key(|(_, times)| Reverse(times.by(paths.metric).1.total));
+        let found = found.into_iter().filter(|((_, callee), _)| !is_profilers(&catalog.function(*callee)));
         for ((caller, callee), times) in found {
             let calls = &mut own[at(caller).unwrap_or_default()].calls;
             if let Some(free) = calls.iter_mut().find(|call| call.is_none()) {

@@ -165,6 +165,26 @@ struct Opened<'a> {
     recording: &'a Recording,
 }
 
+/// Coverage by assembly in the view `summary`.
+pub(super) struct OfSummary<'a>(Opened<'a>);
+
+impl<'a> OfSummary<'a> {
+    /// Coverage of the recording; `None` where that was not recorded, or no lines are known.
+    pub(super) fn of(recording: &'a Recording, query: &Query) -> Option<Self> {
+        let request = Request { query: query.clone(), ..Request::default() };
+        let opened = Opened::new(recording, &request).ok()?;
+        (!opened.files.is_empty()).then_some(Self(opened))
+    }
+
+    /// Shows it, in text where several tables are shown.
+    ///
+    /// # Errors
+    /// Errors of the renderer.
+    pub(super) fn show(&self, is_one_table: bool, renderer: &mut dyn Renderer) -> io::Result<()> {
+        self.0.modules("covered", !is_one_table, renderer)
+    }
+}
+
 /// Coverage of each assembly and class, for people, in `width` columns.
 ///
 /// # Errors
@@ -175,7 +195,7 @@ pub fn first_coverage(recording: &Recording, query: &Query, width: usize) -> Res
     let mut out = Vec::new();
     let mut renderer = text::Text::new(&mut out, width, false);
     // Nothing that is written to memory fails.
-    let _ = opened.modules(&mut renderer).and_then(|()| opened.classes(&mut renderer));
+    let _ = opened.modules("modules", true, &mut renderer).and_then(|()| opened.classes(&mut renderer));
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
@@ -223,14 +243,15 @@ impl<'a> Opened<'a> {
         rows
     }
 
-    fn modules(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+    fn modules(&self, name: &'static str, in_text: bool, renderer: &mut dyn Renderer) -> io::Result<()> {
         let sheet = module_sheet();
-        let text: Vec<(&'static str, u8)> = SUMS_IN_TEXT.into_iter().chain([("module", 0)]).collect();
+        let columns = SUMS_IN_TEXT.into_iter().chain([("module", 0)]).filter(|_| in_text);
+        let text: Vec<(&'static str, u8)> = columns.collect();
         let section = Section {
             title: Title::Bold("Coverage".to_owned()),
             nothing: nothing("assembly with lines"),
             what: "assemblies",
-            ..sheet.section("modules", Style::Table, &text)
+            ..sheet.section(name, Style::Table, &text)
         };
         renderer.section(&section, &mut |visit| {
             self.modules_of().iter().try_for_each(|row| visit(&sheet.entry(row)))?;
@@ -332,7 +353,7 @@ impl Answer for Opened<'_> {
         if self.request.lines {
             self.lines(renderer)?;
         } else {
-            self.modules(renderer)?;
+            self.modules("modules", true, renderer)?;
             self.classes(renderer)?;
             self.methods(renderer)?;
         }
