@@ -48,7 +48,9 @@ export function tabsOf(page: Page): Tab[] {
   for (const document of page.documents) {
     if (known.has(document.view)) continue;
     known.add(document.view);
-    const title = document.view.charAt(0).toUpperCase() + document.view.slice(1);
+    // A page has the views of one side or of two, never both.
+    const name = document.view.replace(/^diff-/, "");
+    const title = name.charAt(0).toUpperCase() + name.slice(1);
     tabs.push({ id: document.view, title, form: "sections", documents: of([document.view]) });
   }
   tabs.push({ id: LAST.id, title: LAST.title, form: "sections", documents: LAST.views.flatMap((view) => page.of(view)) });

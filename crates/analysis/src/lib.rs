@@ -105,9 +105,9 @@ pub use collections::{
 };
 pub use comparison::{
     AllocationChanges, Change, ComparisonProblem, ExceptionChange, ExceptionChanges, FunctionChanges, Gate, GateError,
-    Judgement, Level, Limit, Measured, NamedRecording, Outcome, PathChange, Shown, Side, SideTotal, Sides,
-    SmallerPaths, Thrower, TreeChanges, TypeChange, Verdict, Verdicts, allocation_changes, exception_changes,
-    function_changes, judge, tree_changes,
+    Judgement, Level, Limit, Measured, NamedRecording, Outcome, PathChange, ProbeChange, ProbeChanges, Shown, Side,
+    SideTotal, Sides, SmallerPaths, Thrower, TreeChanges, TypeChange, Verdict, Verdicts, allocation_changes,
+    exception_changes, function_changes, judge, probe_changes, tree_changes,
 };
 pub use coverage::{BranchCoverage, Coverage, CoverageSums, FileCoverage, LineCoverage, MethodCoverage, coverage};
 pub use events::{EventLog, EventNames, EventQuery, EventRow, Subject};

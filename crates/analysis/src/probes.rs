@@ -93,6 +93,21 @@ impl ProbeRow {
         (self.name.clone(), self.signature.clone(), self.module.clone(), self.place.clone())
     }
 
+    /// Adds what another row counted.
+    pub(crate) fn join(&mut self, other: &Self) {
+        self.is_removed &= other.is_removed;
+        for (sum, more) in
+            [(&mut self.calls, other.calls), (&mut self.failed, other.failed), (&mut self.total_ns, other.total_ns)]
+        {
+            *sum = sum.saturating_add(more);
+        }
+        self.max_ns = self.max_ns.max(other.max_ns);
+        for (ns, calls) in &other.durations {
+            let known = self.durations.entry(*ns).or_default();
+            *known = known.saturating_add(*calls);
+        }
+    }
+
     pub(crate) fn add_line(&mut self, line: &ProbedLine) {
         self.is_removed &= line.is_removed;
         self.calls = self.calls.saturating_add(line.hits);

@@ -11,10 +11,12 @@ use testkit::{each_runtime, fixture};
 
 /// Records `Throws COUNT` on a runtime: three calls, an exception and a known object for each of COUNT.
 fn record(place: &TestFolder, runtime: &testkit::Runtime, file: &str, count: u64) {
+    record_with(place, runtime, file, count, &["-i", "calls", "-i", "alloc:exact", "-i", "exceptions"]);
+}
+
+fn record_with(place: &TestFolder, runtime: &testkit::Runtime, file: &str, count: u64, options: &[&str]) {
     let mut words: Vec<std::ffi::OsString> = ["run", "--quiet", "-o", file].map(Into::into).into();
-    for instrument in ["calls", "alloc:exact", "exceptions"] {
-        words.extend(["-i".into(), instrument.into()]);
-    }
+    words.extend(options.iter().map(Into::into));
     words.push("--".into());
     words.extend(runtime.words(&fixture("Throws")));
     words.push(count.to_string().into());
@@ -92,6 +94,28 @@ fn counts_bytes_and_exceptions_of_two_runs_are_compared_exactly_and_gates_fail_w
         assert_eq!((&row["before"], &row["after"]), (&30.into(), &929.into()), "medians");
         assert!(row["before_low"].as_u64() < Some(29) && row["before_high"].as_u64() > Some(31), "{row}");
         assert_eq!(sets["recordings"].as_array().map(Vec::len), Some(6));
+    });
+}
+
+#[test]
+fn probed_methods_of_two_runs_are_compared_by_calls_failures_and_times() {
+    each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let probes = ["--probe", "Throws.Program::Catch", "--probe", "Throws.Program::Throw"];
+        record_with(&place, runtime, "a.clrs", 30, &probes);
+        record_with(&place, runtime, "b.clrs", 42, &probes);
+        let (compared, code) = json(&place, "a.clrs b.clrs");
+        assert_eq!((code, &compared["schema"]), (0, &"clrscope.diff-probes/1".into()));
+        for (method, failed) in [("Throws.Program::Catch", [0, 0]), ("Throws.Program::Throw", [30, 42])] {
+            let row = row(&compared, "name", method);
+            let of = |key: &str| row[key].as_i64();
+            assert_eq!(["calls_before", "calls_after", "calls_difference"].map(of), [30, 42, 12].map(Some), "{row:#}");
+            assert_eq!(["failed_before", "failed_after"].map(of), failed.map(Some), "{row:#}");
+            let (mean, median) = (of("mean_after_ns").expect("a time"), of("p50_after_ns").expect("a time"));
+            assert!(mean > 0 && median > 0 && of("after_ns") >= Some(mean), "{row:#}");
+        }
+        let text = place.transcript("diff a.clrs b.clrs --view probes --sort calls");
+        assert!(text.contains("30 to 42") && text.contains("Throws.Program.Catch("), "{text}");
     });
 }
 

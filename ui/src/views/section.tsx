@@ -129,7 +129,7 @@ export function tableColumns(section: Section): TableColumn[] {
   const name = columns.find((one) => one.key === "name" && one.kind === "function") ?? columns.find((one) => one.key === "type");
   const first = name ?? columns.find((one) => one.key === "event") ?? columns.find((one) => !isNumeric(one.kind));
   const place = (column: Column) => (column === first ? -1 : isLog ? placeInLog(column) : 0);
-  const all = [...columns].sort((a, b) => place(a) - place(b)).map(tableColumn);
+  const all = [...columns].sort((a, b) => place(a) - place(b)).map((column) => withRoom(section, tableColumn(column)));
   const { depths } = section.packed;
   if (depths.length > 0 && all.length > 0) all[0].indent = (row) => depths[row];
   const depth = section.column("depth");
@@ -186,6 +186,17 @@ export function tableColumn(column: Column): TableColumn {
     // Bounds of a share are no shares of their own.
     bar: column.kind === "share" && !/_(low|high)$/.test(column.key) ? (row) => column.number(row) : undefined,
   };
+}
+
+/** Rows whose numbers a column has room for. */
+const ROWS_WITH_ROOM = 500;
+
+/** The column, wide enough for the numbers that people see first: `+19,016.7 %`, `821 µs to 157 ms`. */
+function withRoom(section: Section, column: TableColumn): TableColumn {
+  if (!column.numeric) return column;
+  let longest = 0;
+  for (let row = 0; row < Math.min(section.rows, ROWS_WITH_ROOM); row++) longest = Math.max(longest, column.text(row).length);
+  return { ...column, width: Math.max(column.width, longest + 1) };
 }
 
 /** Columns of letters. */

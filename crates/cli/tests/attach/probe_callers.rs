@@ -98,7 +98,11 @@ fn callers_are_shown_in_every_format() {
     runtime.prepare(&mut command);
     let output = command.output().expect("the tool starts");
     assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).contains("Probed methods by time (1 of 1)"), "the end of the run shows them: {}", said(&output));
+    assert!(
+        said(&output).contains("Probed methods by time (1 of 1)"),
+        "the end of the run shows them: {}",
+        said(&output)
+    );
     let report = |options: &str| {
         let output = place.run(&format!("report a.clrs --view probes --callers {options}"));
         assert!(output.status.success(), "{options}: {}", said(&output));

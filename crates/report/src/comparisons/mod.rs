@@ -10,6 +10,7 @@ mod frame;
 mod functions;
 mod gates;
 mod heaps;
+mod probes;
 mod tree;
 
 use clrscope_analysis::{
@@ -75,6 +76,12 @@ pub static COMPARISONS: &[Comparison] = &[
         compare: |sides, request| Ok((Box::new(exceptions::compare(sides, request)?), None)),
     },
     Comparison {
+        name: "probes",
+        view: &probes::VIEW,
+        is_possible: |sides| all_have(sides, has_probes),
+        compare: |sides, request| Ok((Box::new(probes::compare(sides, request)?), None)),
+    },
+    Comparison {
         name: "heap",
         view: &crate::views::HEAP_DIFF,
         is_possible: |sides| all_have(sides, has_snapshots),
@@ -127,6 +134,10 @@ fn has_metric(sides: &Sides<'_>) -> bool {
 
 fn all_have(sides: &Sides<'_>, is_in: fn(&Recording) -> bool) -> bool {
     sides.each().all(|(_, one)| is_in(one.recording))
+}
+
+fn has_probes(recording: &Recording) -> bool {
+    clrscope_analysis::probes(recording, &Query::default()).is_ok_and(|(rows, _)| !rows.is_empty())
 }
 
 fn has_snapshots(recording: &Recording) -> bool {

@@ -41,6 +41,7 @@ use crate::view::View;
 pub use counted::first_counted;
 pub use coverage::first_coverage;
 pub(crate) use heap::{HEAP_DIFF, heap_changes_of, heap_query_of};
+pub(crate) use probes::place_in_words;
 pub(crate) use tree::answer_again;
 
 /// Every view, in the order of the help text.

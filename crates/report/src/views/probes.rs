@@ -104,7 +104,7 @@ fn of_calls<'a>(row: &ProbeRow, cell: Cell<'a>) -> Cell<'a> {
 }
 
 /// A line as it was asked for.
-fn place_in_words(place: &ProbedPlace) -> String {
+pub(crate) fn place_in_words(place: &ProbedPlace) -> String {
     format!("{}:{}", file_name(&place.file), place.line)
 }
 

@@ -11,8 +11,8 @@ use clrscope_recording::model::Recording;
 use super::functions::{self, FunctionEntry, SORTS, function_columns};
 use super::timed::{Present, Timed, resolved};
 use super::{
-    LOG_FLAGS, NO_CALLERS, NO_METRIC, NO_SOURCE, ONE_HEAP, THREADS_APART, allocated, counted, heap, no_functions, sampled,
-    threads,
+    LOG_FLAGS, NO_CALLERS, NO_METRIC, NO_SOURCE, ONE_HEAP, THREADS_APART, allocated, counted, heap, no_functions,
+    sampled, threads,
 };
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};

@@ -37,7 +37,8 @@ mod tests {
     fn calls_say_which_overload_and_which_code_of_a_method_they_are_of() {
         let process = Process::default();
         let signature = "Shop.Cart.PayAsync(int) (async lambda, Cart.cs:17)";
-        let method = ProbedMethod { name: "Shop.Cart::PayAsync".into(), signature: signature.into(), ..ProbedMethod::default() };
+        let method =
+            ProbedMethod { name: "Shop.Cart::PayAsync".into(), signature: signature.into(), ..ProbedMethod::default() };
         let one = ProbeCall {
             process: &process,
             method: &method,

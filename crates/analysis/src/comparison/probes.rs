@@ -1,0 +1,136 @@
+//! Probed methods and lines on two sides.
+
+use std::collections::BTreeMap;
+
+use clrscope_contract::request::split_marker;
+
+use super::functions::{Verdicts, by_size};
+use super::identity::unnumbered;
+use super::interval::{Change, Measured};
+use super::sides::{ComparisonProblem, Sides};
+use crate::closures::unnumbered_marker;
+use crate::probes::{Key, ProbeRow, ProbedPlace, probes};
+use crate::query::{Query, Sort};
+
+/// A probed method, or a line in a method, on two sides.
+#[derive(Debug, Clone)]
+pub struct ProbeChange {
+    /// Name, as functions have it.
+    pub name: String,
+    /// Signature, as functions have it.
+    pub signature: String,
+    /// The assembly that declares the method.
+    pub module: String,
+    /// The line, where not the method's calls are counted; then only `calls` says something.
+    pub place: Option<ProbedPlace>,
+    /// Calls that began, or how often the line was reached.
+    pub calls: Change,
+    /// Calls that an exception ended.
+    pub failed: Change,
+    /// Wall time of the calls that ended, nanoseconds.
+    pub total_ns: Change,
+    /// Time of a call on average, nanoseconds; 0 where none ended.
+    pub mean_ns: Change,
+    /// Times within which so many of a hundred calls ended, in the order of [`ProbeChange::PERCENTS`], nanoseconds; 0 where none did.
+    pub percentiles_ns: [Change; 3],
+}
+
+/// Probed methods and lines on two sides.
+#[derive(Debug)]
+pub struct ProbeChanges {
+    /// The rows: first what changed, the largest difference first, unless the query says otherwise.
+    pub rows: Vec<ProbeChange>,
+    /// Rows that the limit left out.
+    pub left_out: usize,
+    /// Numbers of rows, those left out among them, by verdict on their time, of lines on how often they were reached.
+    pub verdicts: Verdicts,
+}
+
+impl ProbeChange {
+    /// The percentiles that are compared.
+    pub const PERCENTS: [u8; 3] = [50, 90, 99];
+
+    /// The amount that the row is judged by.
+    #[must_use]
+    pub fn main(&self) -> &Change {
+        if self.place.is_some() { &self.calls } else { &self.total_ns }
+    }
+
+    /// The change of what `runs` counted of one method or line, each in one recording, the first `before` of them on that side.
+    fn of(runs: &[Option<ProbeRow>], before: usize) -> Self {
+        let of = |part: &dyn Fn(&ProbeRow) -> u64| {
+            let amount = |run: &Option<ProbeRow>| Measured::exact(run.as_ref().map_or(0, part) as f64);
+            let all: Vec<Measured> = runs.iter().map(amount).collect();
+            Change::of(&all[..before], &all[before..])
+        };
+        let last = runs.iter().flatten().last().cloned().unwrap_or_default();
+        Self {
+            calls: of(&|row| row.calls),
+            failed: of(&|row| row.failed),
+            total_ns: of(&|row| row.total_ns),
+            mean_ns: of(&|row| row.mean_ns().unwrap_or(0)),
+            percentiles_ns: Self::PERCENTS.map(|percent| of(&|row| row.percentile_ns(percent).unwrap_or(0))),
+            name: last.name,
+            signature: last.signature,
+            module: last.module,
+            place: last.place,
+        }
+    }
+}
+
+/// Key of a row on both sides: names without the numbers that compilers give, code of a method without its line.
+fn identity(row: &ProbeRow) -> Key {
+    let (plain, marker) = split_marker(&row.signature);
+    let code = marker.map_or_else(String::new, |marker| format!(" ({})", unnumbered_marker(marker)));
+    (unnumbered(&row.name), unnumbered(plain) + &code, row.module.clone(), row.place.clone())
+}
+
+/// Compares probed methods and lines. Each call was counted, so numbers are what each run had; lambdas of one method are one row.
+///
+/// # Errors
+/// When a recording has no probes, or nothing that is meant.
+pub fn probe_changes(sides: &Sides<'_>, query: &Query) -> Result<ProbeChanges, ComparisonProblem> {
+    let query = &sides.resolved(query)?;
+    let all = Query { limit: None, sort: None, ..query.clone() };
+    let found = sides.read(|recording| Ok(probes(recording, &all)?.0))?;
+    let recordings = found.iter().map(Vec::len).sum();
+    let mut known: BTreeMap<Key, Vec<Option<ProbeRow>>> = BTreeMap::new();
+    for (at, rows) in found.iter().flatten().enumerate() {
+        for row in rows {
+            let runs = known.entry(identity(row)).or_insert_with(|| vec![None; recordings]);
+            match &mut runs[at] {
+                Some(sum) => sum.join(row),
+                free @ None => *free = Some(row.clone()),
+            }
+        }
+    }
+    let before = found[0].len();
+    let mut rows: Vec<ProbeChange> = known.values().map(|runs| ProbeChange::of(runs, before)).collect();
+    let mut verdicts = Verdicts::default();
+    rows.iter().for_each(|row| verdicts.count(row.main().verdict));
+    // Rows stand in the order of names, and the sort is stable.
+    match query.sort {
+        Some(Sort::Name) => {}
+        Some(Sort::Module) => rows.sort_by(|a, b| a.module.cmp(&b.module)),
+        Some(Sort::Calls) => rows.sort_by(|a, b| by_size(&a.calls, &b.calls)),
+        // Lines have no time, and come behind all methods.
+        _ => rows.sort_by(|a, b| a.place.is_some().cmp(&b.place.is_some()).then_with(|| by_size(a.main(), b.main()))),
+    }
+    let left_out = query.cut(&mut rows);
+    Ok(ProbeChanges { rows, left_out, verdicts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lambda_is_the_same_when_lines_were_added_above_it() {
+        let of = |signature: &str| identity(&ProbeRow::of_method("Shop.Cart::Total", signature, "Shop"));
+        let first = of("Shop.Cart.Total(int) (lambda, Cart.cs:17)");
+        assert_eq!(first, of("Shop.Cart.Total(int) (lambda 2, Cart.cs:31)"));
+        for other in ["Shop.Cart.Total(int)", "Shop.Cart.Total(int) (async)", "Shop.Cart.Total(long) (lambda)"] {
+            assert_ne!(first, of(other), "{other}");
+        }
+    }
+}
