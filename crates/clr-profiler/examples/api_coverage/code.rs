@@ -30,6 +30,11 @@ pub(crate) fn same_il(state: &State, function: FunctionId) -> Result<()> {
     let token = info.signature_token(place.module, &locals)?;
     checks.same("a signature", info.live_metadata(place.module)?.signature(token)?, locals.to_vec());
     checks.same("the same signature", info.signature_token(place.module, &locals)?, token);
+    // The first type parameter of a type.
+    let parameter = [0x13, 0];
+    let token = info.type_token(place.module, &parameter)?;
+    checks.same("a type", info.live_metadata(place.module)?.type_spec(token)?, parameter.to_vec());
+    checks.same("the same type", info.type_token(place.module, &parameter)?, token);
     state.info.set_il_map(function, &[IlMove { old: 0, new: 0, is_exact: true }])
 }
 

@@ -20,6 +20,33 @@ impl ProfilerInfo {
     /// The runtime's error; `E_INVALIDARG` for bytes longer than any signature.
     pub fn signature_token(&self, module: ModuleId, signature: &[u8]) -> Result<Token> {
         let method = "GetTokenFromSig";
+        self.added(module, signature, method, |metadata, bytes, size, token| {
+            // SAFETY: as many bytes as said, which the runtime copies, and a valid out-parameter.
+            unsafe { metadata.GetTokenFromSig(bytes, size, token) }
+        })
+    }
+
+    /// Token of a type in a module that its signature describes, such as a type parameter: what instructions name that
+    /// take a type. The module gets it where it has none like it. For whom and when as [`signature_token`](Self::signature_token).
+    ///
+    /// # Errors
+    /// The runtime's error; `E_INVALIDARG` for bytes longer than any signature.
+    pub fn type_token(&self, module: ModuleId, signature: &[u8]) -> Result<Token> {
+        let method = "GetTokenFromTypeSpec";
+        self.added(module, signature, method, |metadata, bytes, size, token| {
+            // SAFETY: as many bytes as said, which the runtime copies, and a valid out-parameter.
+            unsafe { metadata.GetTokenFromTypeSpec(bytes, size, token) }
+        })
+    }
+
+    /// The token that `add` gives a signature of so many bytes.
+    fn added(
+        &self,
+        module: ModuleId,
+        signature: &[u8],
+        method: &'static str,
+        add: impl FnOnce(&IMetaDataEmit, *const u8, u32, *mut u32) -> windows_core::HRESULT,
+    ) -> Result<Token> {
         outside_collections(method)?;
         let runtime = self.base(method)?;
         let life = self.life_of(module)?;
@@ -35,8 +62,7 @@ impl ProfilerInfo {
         // SAFETY: an owned reference of the interface asked for.
         let metadata = unsafe { IMetaDataEmit::from_raw(found) };
         let mut token = 0;
-        // SAFETY: as many bytes as said, which the runtime copies, and a valid out-parameter.
-        check(unsafe { metadata.GetTokenFromSig(signature.as_ptr(), size, &mut token) }, method)?;
+        check(add(&metadata, signature.as_ptr(), size, &mut token), method)?;
         Ok(Token(token))
     }
 }

@@ -20,6 +20,7 @@ mod members;
 mod types;
 
 pub mod signature;
+mod type_bytes;
 
 use std::ffi::CStr;
 use std::ops::Deref;

@@ -206,6 +206,12 @@ impl Class {
         }
     }
 
+    /// Whether its values lie where they are used; a class of which nothing is known yet has none.
+    pub(crate) fn is_of_values(&self) -> bool {
+        let shape = self.shape();
+        shape.is_value || matches!(shape.form, Form::Primitive(_) | Form::Enum { .. })
+    }
+
     /// Shape of the class; empty until it is resolved.
     pub(crate) fn shape(&self) -> &Shape {
         static UNKNOWN: Shape =

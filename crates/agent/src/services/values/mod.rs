@@ -41,6 +41,7 @@ pub(crate) mod kinds;
 mod known_pages;
 pub(crate) mod memory;
 pub(crate) mod object_size;
+pub(crate) mod open_types;
 pub(crate) mod overhead_advice;
 pub(crate) mod plan;
 pub(crate) mod plans;

@@ -13,6 +13,7 @@ use clrscope_recording::layout::value;
 use super::arguments::depth;
 use super::kinds::Kind;
 use super::memory::{At, Ground};
+use super::open_types::declaring;
 use super::plan::{Argument, ArgumentLocation, Passing, Plan, Planned, Returned, is_declared_value, make};
 use super::read::Writer;
 use super::types::Types;
@@ -21,6 +22,9 @@ use super::types::Types;
 pub(crate) const MOST_PARAMETERS: usize = 16;
 /// Addresses that are handed over when a call ends, beside that of the result.
 pub(crate) const MOST_AGAIN: usize = 8;
+
+/// Place of a type among those of a method's values that stand for others.
+pub(crate) type Open = usize;
 
 /// Way in which a method hands a parameter over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +37,21 @@ pub(crate) enum Way {
     Itself,
     /// By the address of the parameter.
     Place,
+    /// By a typed reference to the parameter, whose type stands for others.
+    Typed(Open),
+    /// By a typed reference to what the parameter, an address, refers to.
+    TypedTarget(Open),
+}
+
+/// Way in which a method hands its result over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResultWay {
+    /// Not at all.
+    Nothing,
+    /// By its address.
+    Place,
+    /// By a typed reference.
+    Typed(Open),
 }
 
 /// Values that a method hands over.
@@ -42,13 +61,14 @@ pub(crate) struct Handing {
     pub(crate) parameters: Vec<Way>,
     /// Numbers of the parameters that are handed over when a call ends, too: what they refer to may have changed.
     pub(crate) again: Vec<usize>,
-    /// Whether the result is handed over.
-    pub(crate) has_result: bool,
+    /// The result.
+    pub(crate) result: ResultWay,
 }
 
 impl Handing {
-    /// Handing of a method; none of one with a variable number of arguments, or whose signature can't be read.
-    pub(crate) fn of(metadata: &MetadataImport, method: Token, body: &Body) -> Option<Self> {
+    /// Handing of a method; none of one with a variable number of arguments, or whose signature can't be read. Values of `typed` have
+    /// typed references.
+    pub(crate) fn of(metadata: &MetadataImport, method: Token, body: &Body, typed: &[Type]) -> Option<Self> {
         let about = metadata.method(method).ok()?;
         let signature = signature::method(&about.signature).ok()?;
         if signature.convention != 0 || signature.explicit_this {
@@ -56,34 +76,34 @@ impl Handing {
         }
         let declared = metadata.type_def(about.class).ok()?;
         let is_value = is_declared_value(metadata, about.class);
-        let this = match (is_value, &*declared.name) {
+        let typed = |ty: &Type| typed.iter().position(|open| open == ty);
+        let of_generic = declaring(metadata, about.class).as_ref().and_then(typed);
+        let this = match (is_value, &*declared.name, of_generic) {
             // Derived from the base of all value types, and none itself.
-            (true, "System.Enum") => Way::Nothing,
-            (true, _) => Way::Itself,
-            (false, _) => Way::Copy,
+            (true, "System.Enum", _) => Way::Nothing,
+            (true, _, Some(open)) => Way::TypedTarget(open),
+            (true, ..) => Way::Itself,
+            (false, ..) => Way::Copy,
         };
         let this = signature.has_this.then_some(this);
-        let mut parameters: Vec<Way> = this.into_iter().chain(signature.parameters.iter().map(way)).collect();
+        let ways = signature.parameters.iter().map(|ty| match ty {
+            Type::ByRef(target) => typed(target).map_or(Way::Itself, Way::TypedTarget),
+            Type::Primitive(Primitive::TypedReference) => Way::Nothing,
+            ty => typed(ty).map_or(Way::Place, Way::Typed),
+        });
+        let mut parameters: Vec<Way> = this.into_iter().chain(ways).collect();
         parameters.iter_mut().skip(MOST_PARAMETERS).for_each(|way| *way = Way::Nothing);
         let stays = |number: &usize| match parameters[*number] {
             Way::Copy => true,
-            Way::Itself => !is_assigned(body, *number),
-            Way::Nothing | Way::Place => false,
+            Way::Itself | Way::TypedTarget(_) => !is_assigned(body, *number),
+            Way::Nothing | Way::Place | Way::Typed(_) => false,
         };
         let again = (0..parameters.len()).filter(stays).take(MOST_AGAIN).collect();
-        let has_result = !matches!(
-            signature.return_type,
-            Type::Primitive(Primitive::Void | Primitive::TypedReference) | Type::ByRef(_)
-        );
-        Some(Self { parameters, again, has_result })
-    }
-}
-
-fn way(ty: &Type) -> Way {
-    match ty {
-        Type::ByRef(_) => Way::Itself,
-        Type::Primitive(Primitive::TypedReference) => Way::Nothing,
-        _ => Way::Place,
+        let result = match &signature.return_type {
+            Type::Primitive(Primitive::Void | Primitive::TypedReference) | Type::ByRef(_) => ResultWay::Nothing,
+            ty => typed(ty).map_or(ResultWay::Place, ResultWay::Typed),
+        };
+        Some(Self { parameters, again, result })
     }
 }
 
@@ -140,7 +160,12 @@ impl HandedOver<'_> {
         for (number, argument) in plan.arguments.iter().enumerate() {
             if matches!(argument.passing, Passing::Ref | Passing::Out) {
                 let again = self.handing.again.iter().position(|again| *again == number);
-                by_reference(&mut writer, argument.kind, again.and_then(|at| self.addresses.get(at).copied()));
+                let address = again.and_then(|at| self.addresses.get(at).copied());
+                match self.handing.parameters.get(number) {
+                    // SAFETY: the caller's promise: a typed reference.
+                    Some(Way::TypedTarget(_)) => unsafe { typed(&mut writer, argument.kind, address, false) },
+                    _ => by_reference(&mut writer, argument.kind, address),
+                }
             }
         }
         match plan.returned {
@@ -154,12 +179,13 @@ impl HandedOver<'_> {
                 let machine = this.and_then(|this| unsafe { self.machine(&mut writer, *this) });
                 alive_or_unknown(&mut writer, kind, machine.map(|at| at.behind(offset as usize)));
             }
-            Returned::Memory(kind) | Returned::At(_, kind) => {
-                let place = self.handing.has_result && result != 0;
+            Returned::Memory(kind) | Returned::At(_, kind) => match (self.handing.result, result) {
+                (ResultWay::Nothing, _) | (_, 0) => alive_or_unknown(&mut writer, kind, None),
                 // SAFETY: the caller's promise: the local variable that holds the result.
-                let at = place.then(|| unsafe { at_alive(result) });
-                alive_or_unknown(&mut writer, kind, at);
-            }
+                (ResultWay::Place, _) => alive_or_unknown(&mut writer, kind, Some(unsafe { at_alive(result) })),
+                // SAFETY: the caller's promise: a typed reference to that.
+                (ResultWay::Typed(_), _) => unsafe { typed(&mut writer, kind, Some(result), true) },
+            },
         }
         finish(plan, &writer)
     }
@@ -182,6 +208,10 @@ impl HandedOver<'_> {
             (Some(Way::Itself), Passing::Ref | Passing::In | Passing::Out) => {
                 by_reference(writer, argument.kind, address);
             }
+            // SAFETY: the caller's promise: a typed reference to a variable of the method.
+            (Some(Way::Typed(_)), Passing::Value) => unsafe { typed(writer, argument.kind, address, true) },
+            // SAFETY: the caller's promise: a typed reference.
+            (Some(Way::TypedTarget(_)), _) => unsafe { typed(writer, argument.kind, address, false) },
             _ => alive_or_unknown(writer, argument.kind, None),
         }
     }
@@ -195,7 +225,7 @@ impl HandedOver<'_> {
             // SAFETY: the caller's promise: a copy of the reference.
             Way::Copy => writer.memory.word(unsafe { at_alive(this) })?,
             Way::Itself => this,
-            Way::Nothing | Way::Place => return None,
+            Way::Nothing | Way::Place | Way::Typed(_) | Way::TypedTarget(_) => return None,
         };
         // SAFETY: only the compiler's own code calls that of a state machine, with one that lives.
         (address != 0).then(|| unsafe { at_alive(address) })
@@ -223,6 +253,20 @@ fn by_reference(writer: &mut Writer<'_>, kind: Kind, address: Option<usize>) {
         (Kind::Redacted, _) => writer.word(value::REDACTED),
         (_, Some(0)) => writer.word(value::NULL),
         (_, Some(address)) => writer.value(kind, At::somewhere(address, kind.size() as usize), depth()),
+        (_, None) => writer.word(value::UNKNOWN),
+    }
+}
+
+/// Writes the target of the typed reference at an address; `is_alive`: it refers to a variable of the method, otherwise to anything.
+///
+/// # Safety
+/// There must be a typed reference of the method's own code.
+unsafe fn typed(writer: &mut Writer<'_>, kind: Kind, reference: Option<usize>, is_alive: bool) {
+    let known = reference.filter(|address| *address != 0);
+    match (kind, known) {
+        (Kind::Redacted, _) => writer.word(value::REDACTED),
+        // SAFETY: the caller's promise.
+        (_, Some(address)) => writer.typed(unsafe { at_alive(address) }, is_alive, depth()),
         (_, None) => writer.word(value::UNKNOWN),
     }
 }

@@ -7,7 +7,7 @@ use super::delegates;
 use super::kinds::{Class, Field, Form, Kind, Shown, Task};
 use super::memory::{At, Ground, MemoryReader};
 use super::proof::{Proof, Verdict, judge};
-use super::types::table::{class_of, is_told, number_of};
+use super::types::table::{class_of, is_of_values, is_told, number_of};
 
 /// Characters of a string that are kept.
 const CHARACTERS: usize = 256;
@@ -104,6 +104,37 @@ impl<'b> Writer<'b> {
             Kind::Int(bytes) => self.integer(at, bytes, true, |writer, n| writer.tagged(value::INT, n.to_le_bytes())),
             Kind::UInt(bytes) => {
                 self.integer(at, bytes, false, |writer, n| writer.tagged(value::UINT, n.to_le_bytes()))
+            }
+        }
+    }
+
+    /// Reads the target of the typed reference at `at`: its address, then its class, which is that of a value type or what a
+    /// reference is declared as. `is_alive`: the target is as alive as the typed reference, otherwise it may be anything.
+    pub(crate) fn typed(&mut self, at: At, is_alive: bool, depth: u32) {
+        let (Some(address), Some(id)) = (self.memory.word(at), self.memory.word(at.behind(8))) else {
+            return self.word(value::UNKNOWN);
+        };
+        if address == 0 {
+            return self.word(value::NULL);
+        }
+        let target = |bytes: u32| match is_alive {
+            // SAFETY: what a typed reference refers to is as alive as itself, says the caller.
+            true => unsafe { At::on(Ground::Alive, std::ptr::with_exposed_provenance(address)) },
+            false => At::somewhere(address, bytes as usize),
+        };
+        match class_of(id) {
+            Some(class) if class.is_of_values() => {
+                let size = class.shape().size;
+                self.structure(class, target(size), depth, NESTED);
+            }
+            Some(_) => self.reference(target(8), None, depth),
+            None => {
+                // The compiler's own type: looked into where queries are allowed.
+                number_of(id);
+                match is_of_values(id) {
+                    Some(false) => self.reference(target(8), None, depth),
+                    _ => self.word(value::UNKNOWN),
+                }
             }
         }
     }

@@ -5,7 +5,8 @@
 //! address: of the parameter, of a copy of `this`, or the address that is passed by reference itself. As parameters of the call
 //! these are managed pointers, so that a collection between two instructions before it moves them with what they point to.
 
-use clr_profiler::il::{Code, Edits, Opcode, Operand};
+use clr_profiler::il::{Code, Edits, NewLocal, Opcode, Operand};
+use clr_profiler::metadata::signature::Type;
 use clr_profiler::{MethodToWrite, ModuleId, ProfilerInfo, Token};
 use clrscope_recording::layout::probe_calls;
 use clrscope_recording::writer::CallerCell;
@@ -16,13 +17,15 @@ use super::WatchedMethod;
 use crate::boundary::guard;
 use crate::hooks::is_stopped;
 use crate::services::clock::ticks;
-use crate::services::values::probed::{HandedOver, Handing, MOST_AGAIN, MOST_PARAMETERS, Way};
+use crate::services::values::probed::{HandedOver, Handing, MOST_AGAIN, MOST_PARAMETERS, Open, ResultWay, Way};
 
 /// Types of what is handed over, as signatures have them.
 const VOID: u8 = 0x01;
 const I8: u8 = 0x0A;
 const UINT: u8 = 0x19;
 const OBJECT: u8 = 0x1C;
+/// A typed reference.
+const TYPED_REFERENCE: u8 = 0x16;
 /// A managed pointer to bytes.
 const POINTER: [u8; 2] = [0x10, 0x05];
 
@@ -244,12 +247,22 @@ pub(in crate::instruments::probes) fn edits(
         return edits;
     };
     let copy = handing.parameters.contains(&Way::Copy).then(|| edits.new_local(&[OBJECT]));
+    let is_typed = |way: &Way| matches!(way, Way::Typed(_) | Way::TypedTarget(_));
+    let references: Vec<Option<NewLocal>> =
+        handing.parameters.iter().map(|way| is_typed(way).then(|| edits.new_local(&[TYPED_REFERENCE]))).collect();
     let hand_over = |code: Code, number: usize| {
         let parameter = Operand::Word(number as u16);
-        match (handing.parameters.get(number), copy) {
-            (Some(Way::Copy), Some(copy)) => code.address_of(copy),
-            (Some(Way::Itself), _) => code.with(Opcode::Ldarg, parameter),
-            (Some(Way::Place), _) => code.with(Opcode::Ldarga, parameter),
+        let reference = references.get(number).copied().flatten();
+        match (handing.parameters.get(number), copy, reference) {
+            (Some(Way::Copy), Some(copy), _) => code.address_of(copy),
+            (Some(Way::Itself), ..) => code.with(Opcode::Ldarg, parameter),
+            (Some(Way::Place), ..) => code.with(Opcode::Ldarga, parameter),
+            (Some(Way::Typed(ty)), _, Some(reference)) => {
+                typed_reference(code.with(Opcode::Ldarga, parameter), watched, *ty, reference)
+            }
+            (Some(Way::TypedTarget(ty)), _, Some(reference)) => {
+                typed_reference(code.with(Opcode::Ldarg, parameter), watched, *ty, reference)
+            }
             _ => nothing(code),
         }
     };
@@ -265,7 +278,14 @@ pub(in crate::instruments::probes) fn edits(
     let begin = (0..most).fold(begin, hand_over).address(address(function));
     edits.at_entry(begin.call(Opcode::Calli, signature.as_raw(), most as u16 + 3, 1).store(time));
     let result = record_of(this.load(time));
-    let result = if handing.has_result { result.address_of_result() } else { nothing(result) };
+    let result = match handing.result {
+        ResultWay::Nothing => nothing(result),
+        ResultWay::Place => result.address_of_result(),
+        ResultWay::Typed(ty) => {
+            let reference = edits.new_local(&[TYPED_REFERENCE]);
+            typed_reference(result.address_of_result(), watched, ty, reference)
+        }
+    };
     let again = |code, at: usize| match handing.again.get(at) {
         Some(number) => hand_over(code, *number),
         None => nothing(code),
@@ -282,7 +302,18 @@ pub(in crate::instruments::probes) fn edits(
 /// Handing of the method, where values are wanted.
 fn handing(watched: &WatchedMethod, method: &MethodToWrite<'_>) -> Option<Handing> {
     let body = watched.takes_values.then_some(method.body)?;
-    Handing::of(method.metadata, method.token, body)
+    let typed: Vec<Type> = watched.typed.iter().map(|(open, _)| open.clone()).collect();
+    Handing::of(method.metadata, method.token, body, &typed)
+}
+
+/// Makes a typed reference of the address on the stack, and puts that one's address there.
+fn typed_reference(code: Code, watched: &WatchedMethod, open: Open, reference: NewLocal) -> Code {
+    match watched.typed.get(open) {
+        Some((_, token)) => {
+            code.with(Opcode::Mkrefany, Operand::Token(token.as_raw())).store(reference).address_of(reference)
+        }
+        None => nothing(code.plain(Opcode::Pop)),
+    }
 }
 
 fn watched_address(watched: &'static WatchedMethod) -> u64 {

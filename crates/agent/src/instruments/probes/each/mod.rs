@@ -12,7 +12,9 @@ mod pending;
 
 use std::sync::OnceLock;
 
-use clr_profiler::FunctionId;
+use clr_profiler::metadata::MetadataImport;
+use clr_profiler::metadata::signature::Type;
+use clr_profiler::{FunctionId, ModuleId, ProfilerInfo, Token};
 use clrscope_recording::writer::MethodLanes;
 
 use crate::instruments::probes::options::Each;
@@ -20,6 +22,7 @@ use crate::services::context::Context;
 use crate::services::values::arguments;
 use crate::services::values::plan::Plan;
 use crate::services::values::probed::{self, Handing};
+use crate::services::values::open_types::open_types;
 use crate::services::values::types::Types;
 
 pub(super) use calls::Calls;
@@ -50,11 +53,29 @@ impl EachCall {
         Ok(Self { calls: Calls::publish(context, each.last, types_only)?, types })
     }
 
-    /// A method whose calls are recorded under this number.
-    pub(super) fn method(&self, number: u32, lanes: MethodLanes) -> &'static WatchedMethod {
+    /// A method whose calls are recorded under this number, with the tokens of types of its values that stand for others.
+    pub(super) fn method(&self, number: u32, lanes: MethodLanes, typed: Vec<(Type, Token)>) -> &'static WatchedMethod {
         let (takes_values, handing, plan) = (self.types.is_some(), OnceLock::new(), OnceLock::new());
         // The method's code has its address, and may be called for ever.
-        Box::leak(Box::new(WatchedMethod { number, lanes, calls: self.calls, takes_values, handing, plan }))
+        Box::leak(Box::new(WatchedMethod { number, lanes, calls: self.calls, takes_values, typed, handing, plan }))
+    }
+
+    /// Tokens of the types of a method's values that stand for others: what has these is handed over with what they stand for.
+    ///
+    /// # Errors
+    /// The runtime's error.
+    pub(super) fn type_tokens(
+        &self,
+        info: &ProfilerInfo,
+        (module, method): (ModuleId, Token),
+        metadata: &MetadataImport,
+    ) -> clr_profiler::Result<Vec<(Type, Token)>> {
+        if self.types.is_none() {
+            return Ok(Vec::new());
+        }
+        let token = |(open, bytes): (Type, Vec<u8>)| Ok((open, info.type_token(module, &bytes)?));
+        let all = open_types(metadata, method).into_iter();
+        all.filter_map(|open| open.to_bytes().map(|bytes| (open, bytes))).map(token).collect()
     }
 }
 
@@ -64,6 +85,8 @@ pub(super) struct WatchedMethod {
     lanes: MethodLanes,
     calls: &'static Calls,
     takes_values: bool,
+    /// Types of values that stand for others, with their tokens in the module.
+    typed: Vec<(Type, Token)>,
     /// Handing of the code, once that is made.
     handing: OnceLock<Option<Handing>>,
     /// The plan of its values, from when one of its functions is compiled. Before that there are no calls.
@@ -74,6 +97,9 @@ impl WatchedMethod {
     /// A function of the method is about to be compiled.
     pub(super) fn compiles(&self, types: &Types, function: FunctionId) {
         self.plan.get_or_init(|| probed::prepare(types, function, self.number));
+        if !self.typed.is_empty() {
+            types.know_type_arguments(function);
+        }
     }
 
     /// Handing of the code and the plan by which values are read, where both are known. For hooks.

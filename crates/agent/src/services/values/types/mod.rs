@@ -37,6 +37,7 @@ use crate::services::patterns::Redaction;
 
 use super::arch::Convention;
 use super::kinds::{Class, Form, Kind, Shape};
+use super::open_types::is_of_framework;
 use super::{collections, delegates, source_names};
 use builders::Completions;
 use layout::Base;
@@ -195,7 +196,8 @@ impl Types {
         from.push(about.module);
         let is_own = from.iter().any(|module| self.modules().contains(&(*module, false)));
         table::announce(class.as_raw(), from);
-        if is_own || self.declared_name(&about).is_some_and(|name| is_known_by_another_form(&name)) {
+        let is_wanted = |name: String| is_known_by_another_form(&name) || is_of_framework(&name);
+        if is_own || self.declared_name(&about).is_some_and(is_wanted) {
             self.class(class);
         }
     }
@@ -210,6 +212,7 @@ impl Types {
         }
         self.know_canceling();
         self.know_arrays();
+        self.know_values();
     }
 
     /// Finds out whether classes say what they are derived from where we look.
@@ -219,6 +222,24 @@ impl Types {
             (id("System.Array"), id("System.String"), id("System.Object"))
         {
             table::know_arrays(arrays, string, object);
+        }
+    }
+
+    /// Finds out whether classes say where we look whether they are of values.
+    fn know_values(&self) {
+        let ids = |names: [&str; 4]| names.map(|name| self.core_id(name).map_or(0, |id| id.as_raw()));
+        let of_values = ids(["System.Int32", "System.Double", "System.Guid", "System.DayOfWeek"]);
+        table::know_values(&of_values, &ids(["System.Object", "System.String", "System.Array", "System.IDisposable"]));
+    }
+
+    /// Looks into the value types that a function's code is made for: where its hooks meet them they are known.
+    pub(crate) fn know_type_arguments(&self, function: FunctionId) {
+        let Ok(about) = self.info.function_info(function) else { return };
+        let of_class = about.class.and_then(|class| self.info.class_info(class).ok());
+        let of_class = of_class.into_iter().flat_map(|class| class.type_arguments).chain(about.class);
+        let all = about.type_arguments.into_iter().chain(of_class);
+        for argument in all.filter(|argument| !argument.is_null() && !self.is_shared(*argument)) {
+            self.class(argument);
         }
     }
 

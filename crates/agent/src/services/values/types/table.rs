@@ -4,7 +4,7 @@
 //! own, and the class is described under that number later, where queries are allowed.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use clr_profiler::ModuleId;
@@ -44,6 +44,13 @@ static ANNOUNCED: RwLock<Option<HashMap<usize, Vec<ModuleId>>>> = RwLock::new(No
 static ARRAYS: AtomicUsize = AtomicUsize::new(0);
 /// Offset in a class of the class that it is derived from, on all runtimes seen; checked before it is relied on.
 const PARENT: usize = 16;
+
+/// Whether classes say where we look whether they are of values.
+static SAYS_VALUES: AtomicBool = AtomicBool::new(false);
+/// Bits of a class's first word that say what kind it is, and those of value types, on all runtimes seen; checked before they
+/// are relied on.
+const CATEGORY: usize = 0x000C_0000;
+const OF_VALUES: usize = 0x0004_0000;
 
 /// Makes the table, empty. Called before any hook.
 pub(in crate::services::values) fn prepare() {
@@ -96,6 +103,24 @@ fn is_array(id: usize) -> bool {
 fn parent_of(id: usize) -> Option<usize> {
     let mut word = [0; 8];
     copy_if_there(id.checked_add(PARENT)?, &mut word).then(|| usize::from_ne_bytes(word))
+}
+
+/// Relies on what classes say of themselves where they say the right thing of these, of values and of others.
+pub(super) fn know_values(of_values: &[usize], others: &[usize]) {
+    let says = |id: &usize| category_of(*id).map(|category| category == OF_VALUES);
+    let is_right = of_values.iter().all(|id| says(id) == Some(true)) && others.iter().all(|id| says(id) == Some(false));
+    SAYS_VALUES.store(is_right, Ordering::Relaxed);
+}
+
+/// Whether values of a class lie where they are used; `None` where that can't be told. `id` must be a class. For hooks.
+pub(crate) fn is_of_values(id: usize) -> Option<bool> {
+    let category = category_of(id).filter(|_| SAYS_VALUES.load(Ordering::Relaxed))?;
+    Some(category == OF_VALUES)
+}
+
+fn category_of(id: usize) -> Option<usize> {
+    let mut word = [0; 8];
+    copy_if_there(id, &mut word).then(|| usize::from_ne_bytes(word) & CATEGORY)
 }
 
 /// The class of an object by its first word, if it is known. For hooks.
