@@ -1,4 +1,4 @@
-//! What changed code counted, in the view `summary`: probed methods and lines, and coverage.
+//! Counts of changed code in the view `summary`: probed methods and lines, and coverage.
 
 use std::io;
 
@@ -49,7 +49,7 @@ impl<'a> OfSummary<'a> {
     }
 }
 
-/// What changed code counted, for people, in `width` columns; `None` where nothing was.
+/// Counts of changed code for people, in `width` columns; `None` where nothing was counted.
 #[must_use]
 pub fn first_counted(recording: &Recording, query: &Query, width: usize) -> Option<String> {
     let counted = OfSummary::of(recording, query);

@@ -9,6 +9,7 @@ use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
 
 use super::plan::is_declared_value;
+use super::types::is_of_framework;
 
 /// `gpReferenceTypeConstraint`: only classes are given for the parameter, so that each value says what it is.
 const REFERENCE_TYPES: u32 = 0x04;
@@ -16,19 +17,6 @@ const REFERENCE_TYPES: u32 = 0x04;
 const BY_REF_LIKE: u32 = 0x20;
 /// Attribute of value types that have no typed references.
 const IS_BY_REF_LIKE: &str = "System.Runtime.CompilerServices.IsByRefLikeAttribute";
-/// Generic value types of the framework that have typed references, without their numbers of parameters: of another assembly's types
-/// it is not looked up whether they have.
-const OF_FRAMEWORK: [&str; 8] = [
-    "System.ArraySegment",
-    "System.Collections.Generic.KeyValuePair",
-    "System.Collections.Immutable.ImmutableArray",
-    "System.Memory",
-    "System.Nullable",
-    "System.ReadOnlyMemory",
-    "System.Threading.Tasks.ValueTask",
-    "System.ValueTuple",
-];
-
 /// Type parameters of a method and of the type that declares it.
 struct Parameters<'m> {
     metadata: &'m MetadataImport,
@@ -90,11 +78,6 @@ impl Parameters<'_> {
         let named = (token.table() == Token::TYPE_REF).then(|| self.metadata.type_ref(token).ok()).flatten();
         named.is_some_and(|named| is_of_framework(&named.name))
     }
-}
-
-/// Whether a generic value type of the framework by this name has typed references, as far as that is known.
-pub(super) fn is_of_framework(name: &str) -> bool {
-    name.split_once('`').is_some_and(|(name, _)| OF_FRAMEWORK.contains(&name))
 }
 
 /// Whether a type has type parameters in it.

@@ -37,7 +37,6 @@ use crate::services::patterns::Redaction;
 
 use super::arch::Convention;
 use super::kinds::{Class, Form, Kind, Shape};
-use super::open_types::is_of_framework;
 use super::{collections, delegates, source_names};
 use builders::Completions;
 use layout::Base;
@@ -450,6 +449,24 @@ impl Types {
             Base::Other => Kind::Reference(self.class(id)),
         }
     }
+}
+
+/// Generic value types of the framework that have typed references, without their numbers of parameters: of another assembly's types
+/// it is not looked up whether they have.
+const OF_FRAMEWORK: [&str; 8] = [
+    "System.ArraySegment",
+    "System.Collections.Generic.KeyValuePair",
+    "System.Collections.Immutable.ImmutableArray",
+    "System.Memory",
+    "System.Nullable",
+    "System.ReadOnlyMemory",
+    "System.Threading.Tasks.ValueTask",
+    "System.ValueTuple",
+];
+
+/// Whether a generic value type of the framework by this name has typed references, as far as that is known.
+pub(crate) fn is_of_framework(name: &str) -> bool {
+    name.split_once('`').is_some_and(|(name, _)| OF_FRAMEWORK.contains(&name))
 }
 
 /// Whether people know a type's values by another form than its fields, so that these are wanted of the first one too.
