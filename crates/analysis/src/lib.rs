@@ -134,7 +134,7 @@ pub use printable::{is_printable, one_line};
 pub use probe_callers::{CallerNode, CallerSums, ProbeCallers};
 pub use probe_calls::{ProbeCall, ProbeLog};
 pub use probe_watch::{ProbeWatch, WatchedProbe};
-pub use probes::{ProbeRow, ProbedPlace, probes};
+pub use probes::{ProbeRow, ProbedPlace, has_probes, probes};
 pub use programs::{Program, own_programs};
 pub use query::{NativeCode, Query, QueryProblem, Sort, ThreadSelector};
 pub use samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code};

@@ -166,6 +166,12 @@ pub fn probes(recording: &Recording, query: &Query) -> Result<(Vec<ProbeRow>, us
     Ok((rows, left_out))
 }
 
+/// Whether methods or lines of a recording have, or had, probes.
+#[must_use]
+pub fn has_probes(recording: &Recording) -> bool {
+    probes(recording, &Query::default()).is_ok_and(|(rows, _)| !rows.is_empty())
+}
+
 /// Name of the assembly with an index.
 pub(crate) fn module_name(process: &Process, index: u32) -> &str {
     process.modules.get(index as usize).map_or("", |module| module.name.as_str())

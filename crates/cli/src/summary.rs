@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use clrscope_analysis::numbers::number;
-use clrscope_analysis::{Program, Query, UnmatchedPattern, own_programs, stack_overflows, summary, unmatched_patterns};
+use clrscope_analysis::{
+    Program, Query, UnmatchedPattern, has_probes, own_programs, stack_overflows, summary, unmatched_patterns,
+};
 use clrscope_contract::instruments::first_view;
 use clrscope_contract::request::Glob;
-use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{Loss, LossReason, ProbedLine, ProbedMethod, Process, Recording, Remark, RemarkKind};
+use clrscope_recording::model::{Loss, LossReason, Process, Recording, Remark, RemarkKind};
 
 use clrscope_report::{first_counted, first_functions};
 
@@ -95,18 +96,11 @@ fn say_not_probed(recording: &Recording) {
     let refused: Vec<&Loss> = losses.filter(|loss| loss.reason == LossReason::NotProbed).collect();
     let count = refused.iter().fold(0_u64, |sum, loss| sum.saturating_add(loss.count));
     let Some(first) = refused.iter().find_map(|loss| loss.details.first()) else { return };
-    if recording.processes.iter().any(has_probes) {
+    if has_probes(recording) {
         return;
     }
     let of_others = if count > 1 { format!("; nor have {} others", number(count - 1)) } else { String::new() };
     say(&one_line(format!("clrscope: nothing has probes. {first}{of_others}")));
-}
-
-/// Whether methods or lines of a process have probes.
-fn has_probes(process: &Process) -> bool {
-    let chunks = |instrument| process.arenas(instrument).flat_map(|arena| &arena.chunks);
-    let has_methods = chunks(instrument::PROBES).any(|chunk| ProbedMethod::all(&chunk.bytes.load()).next().is_some());
-    has_methods || chunks(instrument::PROBE_LINES).any(|chunk| ProbedLine::all(&chunk.bytes.load()).next().is_some())
 }
 
 /// Says which bound kept the recording from growing: from then on it says less than the program did.

@@ -15,7 +15,7 @@ mod tree;
 
 use clrscope_analysis::{
     BYTES, ComparisonProblem, EXCEPTIONS, Judgement, Metric, NamedRecording, Query, QueryProblem, Sides,
-    complete_snapshots,
+    complete_snapshots, has_probes,
 };
 use clrscope_recording::model::Recording;
 
@@ -134,10 +134,6 @@ fn has_metric(sides: &Sides<'_>) -> bool {
 
 fn all_have(sides: &Sides<'_>, is_in: fn(&Recording) -> bool) -> bool {
     sides.each().all(|(_, one)| is_in(one.recording))
-}
-
-fn has_probes(recording: &Recording) -> bool {
-    clrscope_analysis::probes(recording, &Query::default()).is_ok_and(|(rows, _)| !rows.is_empty())
 }
 
 fn has_snapshots(recording: &Recording) -> bool {

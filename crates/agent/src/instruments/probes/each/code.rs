@@ -246,57 +246,99 @@ pub(in crate::instruments::probes) fn edits(
         edits.at_results(end(leave as *const ()));
         return edits;
     };
-    let copy = handing.parameters.contains(&Way::Copy).then(|| edits.new_local(&[OBJECT]));
-    let is_typed = |way: &Way| matches!(way, Way::Typed(_) | Way::TypedTarget(_));
-    let references: Vec<Option<NewLocal>> =
-        handing.parameters.iter().map(|way| is_typed(way).then(|| edits.new_local(&[TYPED_REFERENCE]))).collect();
-    let hand_over = |code: Code, number: usize| {
-        let parameter = Operand::Word(number as u16);
-        let reference = references.get(number).copied().flatten();
-        match (handing.parameters.get(number), copy, reference) {
-            (Some(Way::Copy), Some(copy), _) => code.address_of(copy),
-            (Some(Way::Itself), ..) => code.with(Opcode::Ldarg, parameter),
-            (Some(Way::Place), ..) => code.with(Opcode::Ldarga, parameter),
-            (Some(Way::Typed(ty)), _, Some(reference)) => {
-                typed_reference(code.with(Opcode::Ldarga, parameter), watched, *ty, reference)
-            }
-            (Some(Way::TypedTarget(ty)), _, Some(reference)) => {
-                typed_reference(code.with(Opcode::Ldarg, parameter), watched, *ty, reference)
-            }
-            _ => nothing(code),
-        }
-    };
-    let keep = match copy {
-        Some(copy) => found.plain(Opcode::Ldarg0).store(copy),
-        None => found,
-    };
+    let places = Places::new(&mut edits, watched, handing);
     let (most, function, signature) = match handing.parameters.len() <= FEW_PARAMETERS {
         true => (FEW_PARAMETERS, enter_few as *const (), signatures.enter_few),
         false => (MOST_PARAMETERS, enter_many as *const (), signatures.enter_many),
     };
-    let begin = record_of(keep.address(watched_address(watched)));
-    let begin = (0..most).fold(begin, hand_over).address(address(function));
+    let begin = record_of(places.keep_this(found).address(watched_address(watched)));
+    let begin = (0..most).fold(begin, |code, number| places.parameter(code, number)).address(address(function));
     edits.at_entry(begin.call(Opcode::Calli, signature.as_raw(), most as u16 + 3, 1).store(time));
-    let result = record_of(this.load(time));
-    let result = match handing.result {
-        ResultWay::Nothing => nothing(result),
-        ResultWay::Place => result.address_of_result(),
-        ResultWay::Typed(ty) => {
-            let reference = edits.new_local(&[TYPED_REFERENCE]);
-            typed_reference(result.address_of_result(), watched, ty, reference)
-        }
-    };
-    let again = |code, at: usize| match handing.again.get(at) {
-        Some(number) => hand_over(code, *number),
-        None => nothing(code),
-    };
     let (most, function, signature) = match handing.again.len() <= FEW_AGAIN {
         true => (FEW_AGAIN, leave_few as *const (), signatures.leave_few),
         false => (MOST_AGAIN, leave_many as *const (), signatures.leave_many),
     };
-    let end = (0..most).fold(result, again).address(address(function));
+    let end = places.result(record_of(this.load(time)));
+    let end = (0..most).fold(end, |code, at| places.parameter_again(code, at)).address(address(function));
     edits.at_results(end.call(Opcode::Calli, signature.as_raw(), most as u16 + 5, 0));
     edits
+}
+
+/// Local variables that a method's values are handed over by, beside the parameters themselves.
+struct Places<'h> {
+    watched: &'static WatchedMethod,
+    handing: &'h Handing,
+    /// The copy of `this`, where that is a reference.
+    copy: Option<NewLocal>,
+    /// Typed references to parameters, by their number.
+    typed: Vec<Option<NewLocal>>,
+    /// The typed reference to the result.
+    result: Option<NewLocal>,
+}
+
+impl<'h> Places<'h> {
+    fn new(edits: &mut Edits, watched: &'static WatchedMethod, handing: &'h Handing) -> Self {
+        let copy = handing.parameters.contains(&Way::Copy).then(|| edits.new_local(&[OBJECT]));
+        let mut reference = |is_typed: bool| is_typed.then(|| edits.new_local(&[TYPED_REFERENCE]));
+        let is_typed = |way: &Way| matches!(way, Way::Typed(_) | Way::TypedTarget(_));
+        let typed = handing.parameters.iter().map(|way| reference(is_typed(way))).collect();
+        let result = reference(matches!(handing.result, ResultWay::Typed(_)));
+        Self { watched, handing, copy, typed, result }
+    }
+
+    /// Copies `this`, where that is handed over so.
+    fn keep_this(&self, code: Code) -> Code {
+        match self.copy {
+            Some(copy) => code.plain(Opcode::Ldarg0).store(copy),
+            None => code,
+        }
+    }
+
+    /// Puts the address on the stack by which a parameter is handed over.
+    fn parameter(&self, code: Code, number: usize) -> Code {
+        let parameter = Operand::Word(number as u16);
+        let reference = self.typed.get(number).copied().flatten();
+        match (self.handing.parameters.get(number), self.copy, reference) {
+            (Some(Way::Copy), Some(copy), _) => code.address_of(copy),
+            (Some(Way::Itself), ..) => code.with(Opcode::Ldarg, parameter),
+            (Some(Way::Place), ..) => code.with(Opcode::Ldarga, parameter),
+            (Some(Way::Typed(open)), _, Some(reference)) => {
+                self.typed_reference(code.with(Opcode::Ldarga, parameter), *open, reference)
+            }
+            (Some(Way::TypedTarget(open)), _, Some(reference)) => {
+                self.typed_reference(code.with(Opcode::Ldarg, parameter), *open, reference)
+            }
+            _ => nothing(code),
+        }
+    }
+
+    /// Puts the address of a parameter that is handed over when the call ends, too.
+    fn parameter_again(&self, code: Code, at: usize) -> Code {
+        match self.handing.again.get(at) {
+            Some(number) => self.parameter(code, *number),
+            None => nothing(code),
+        }
+    }
+
+    fn result(&self, code: Code) -> Code {
+        match (self.handing.result, self.result) {
+            (ResultWay::Place, _) => code.address_of_result(),
+            (ResultWay::Typed(open), Some(reference)) => {
+                self.typed_reference(code.address_of_result(), open, reference)
+            }
+            _ => nothing(code),
+        }
+    }
+
+    /// Makes a typed reference of the address on the stack, and puts that one's address there.
+    fn typed_reference(&self, code: Code, open: Open, reference: NewLocal) -> Code {
+        match self.watched.typed.get(open) {
+            Some((_, token)) => {
+                code.with(Opcode::Mkrefany, Operand::Token(token.as_raw())).store(reference).address_of(reference)
+            }
+            None => nothing(code.plain(Opcode::Pop)),
+        }
+    }
 }
 
 /// Handing of the method, where values are wanted.
@@ -304,16 +346,6 @@ fn handing(watched: &WatchedMethod, method: &MethodToWrite<'_>) -> Option<Handin
     let body = watched.takes_values.then_some(method.body)?;
     let typed: Vec<Type> = watched.typed.iter().map(|(open, _)| open.clone()).collect();
     Handing::of(method.metadata, method.token, body, &typed)
-}
-
-/// Makes a typed reference of the address on the stack, and puts that one's address there.
-fn typed_reference(code: Code, watched: &WatchedMethod, open: Open, reference: NewLocal) -> Code {
-    match watched.typed.get(open) {
-        Some((_, token)) => {
-            code.with(Opcode::Mkrefany, Operand::Token(token.as_raw())).store(reference).address_of(reference)
-        }
-        None => nothing(code.plain(Opcode::Pop)),
-    }
 }
 
 fn watched_address(watched: &'static WatchedMethod) -> u64 {
