@@ -14,8 +14,9 @@ use super::raw::RawSample;
 
 /// Bytes of a stack that are looked at: more than the runtime's frames between a callback and the code that needed the type.
 const BYTES: usize = 6 << 10;
-/// Stacks that are taken between two rounds of the draining thread.
-const IN_A_ROUND: usize = LEAST;
+/// Stacks that are taken between two rounds of the draining thread: all that are wanted, since on a busy machine a short program may
+/// be over before the third one.
+const IN_A_ROUND: usize = MOST;
 /// Stacks that must have been seen before anything is said, and those after which no more are taken.
 const LEAST: usize = 24;
 const MOST: usize = 64;
@@ -25,11 +26,17 @@ const LEAST_ENTRIES: usize = 3;
 const EXCEPTION: usize = 32;
 
 /// Stacks of callbacks about types.
-#[derive(Default)]
 pub(super) struct TypeLoads {
     /// Number of stacks that are still to be taken.
     wanted: AtomicUsize,
     taken: Mutex<Vec<RawSample>>,
+}
+
+impl Default for TypeLoads {
+    /// Wants stacks from the program's start on: the first samples are looked at with what these say.
+    fn default() -> Self {
+        Self { wanted: AtomicUsize::new(IN_A_ROUND), taken: Mutex::default() }
+    }
 }
 
 impl TypeLoads {
@@ -141,7 +148,7 @@ mod tests {
     fn stacks_are_taken_as_long_as_somebody_wants_them() {
         let loads = TypeLoads::default();
         loads.told();
-        assert!(loads.take(false).is_empty());
+        assert_eq!(loads.take(false).len(), 1, "from the start on");
         (0..2 * IN_A_ROUND).for_each(|_| loads.told());
         let taken = loads.take(true);
         assert!(taken.len() == IN_A_ROUND && taken.iter().all(|sample| sample.stack.len() <= BYTES / 8));
