@@ -73,6 +73,13 @@ pub(crate) struct Above {
     is_profilers: bool,
 }
 
+impl Above {
+    /// Of code that an owner begins with.
+    fn of(owner: Slot) -> Self {
+        Self { owner, waits: None, is_profilers: false }
+    }
+}
+
 impl Known {
     fn new(paths: &Paths<'_>, catalog: &Catalog<'_>) -> Self {
         let functions = || (0..catalog.len() as Slot).map(|slot| catalog.function(slot));
@@ -91,7 +98,7 @@ impl Known {
     #[inline]
     fn below(&self, caller: Above, slot: Slot) -> Above {
         if self.is_own.get(slot as usize) == Some(&true) {
-            return Above { owner: slot, waits: None, is_profilers: false };
+            return Above::of(slot);
         }
         Above {
             waits: caller.waits.or_else(|| self.waits.get(slot as usize).copied().flatten()),
@@ -122,7 +129,7 @@ impl Along for OwnerSums<'_> {
     }
 
     fn outside(&self) -> Above {
-        Above { owner: self.catalog.root(), waits: None, is_profilers: false }
+        Above::of(self.catalog.root())
     }
 
     #[inline]
@@ -171,7 +178,7 @@ impl Owners {
     }
 
     fn take(&mut self, tree: &CallTree, catalog: &Catalog<'_>, known: &Known) {
-        let root = Above { owner: catalog.root(), waits: None, is_profilers: false };
+        let root = Above::of(catalog.root());
         let mut above = vec![root; tree.len()];
         let makes = |slot: Slot| known.makes_exceptions.get(slot as usize) == Some(&true);
         let mut times = tree.values().iter().peekable();

@@ -188,14 +188,19 @@ pub fn append_local(signature: &[u8], ty: &[u8]) -> Result<(Vec<u8>, u16)> {
         return Err(Error::TooManyLocals);
     }
     let mut new = vec![LOCALS];
-    match count + 1 {
-        more @ 0..0x80 => new.push(more as u8),
-        more @ 0x80..0x4000 => new.extend((more as u16 | 0x8000).to_be_bytes()),
-        more => new.extend((more | 0xc000_0000).to_be_bytes()),
-    }
+    append_number(&mut new, count + 1);
     new.extend(types);
     new.extend(ty);
     Ok((new, count as u16))
+}
+
+/// Appends a number to a signature, in as few bytes as it takes (ECMA-335, II.23.2). None from 2^29 on has a form.
+pub fn append_number(signature: &mut Vec<u8>, number: u32) {
+    match number {
+        0..0x80 => signature.push(number as u8),
+        0x80..0x4000 => signature.extend((number as u16 | 0x8000).to_be_bytes()),
+        _ => signature.extend((number | 0xc000_0000).to_be_bytes()),
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Types as bytes of a signature.
 
+use clr_il::append_number;
+
 use super::signature::{Primitive, Type};
 use crate::Token;
 
@@ -30,16 +32,16 @@ fn write(ty: &Type, bytes: &mut Vec<u8>) -> Option<()> {
         Type::Generic { token, is_value, arguments } => {
             bytes.push(0x15);
             named(*token, *is_value, bytes)?;
-            number(arguments.len() as u32, bytes);
+            append_number(bytes, arguments.len() as u32);
             arguments.iter().try_for_each(|argument| write(argument, bytes))?;
         }
         Type::TypeParameter(parameter) => {
             bytes.push(0x13);
-            number(*parameter, bytes);
+            append_number(bytes, *parameter);
         }
         Type::MethodParameter(parameter) => {
             bytes.push(0x1e);
-            number(*parameter, bytes);
+            append_number(bytes, *parameter);
         }
         Type::Vector(element) => within(0x1d, element, bytes)?,
         Type::Pointer(target) => within(0x0f, target, bytes)?,
@@ -63,17 +65,8 @@ fn named(token: Token, is_value: bool, bytes: &mut Vec<u8>) -> Option<()> {
         _ => return None,
     };
     bytes.push(if is_value { 0x11 } else { 0x12 });
-    number((token.as_raw() & 0x00ff_ffff) << 2 | table, bytes);
+    append_number(bytes, (token.as_raw() & 0x00ff_ffff) << 2 | table);
     Some(())
-}
-
-/// A compressed number (II.23.2); those of rows and parameters are below 2^29.
-fn number(number: u32, bytes: &mut Vec<u8>) {
-    match number {
-        0..0x80 => bytes.push(number as u8),
-        0x80..0x4000 => bytes.extend((number as u16 | 0x8000).to_be_bytes()),
-        _ => bytes.extend((number | 0xC000_0000).to_be_bytes()),
-    }
 }
 
 #[cfg(test)]

@@ -248,14 +248,16 @@ impl Prober {
             leave: self.info.signature_token(module, code::LEAVE)?,
         };
         let each = match &self.each {
-            Some(each) => Some((each, EachSignatures::make(&self.info, module)?)),
+            Some(each) => {
+                let metadata = self.functions.names().metadata(&self.info, module)?;
+                Some((each, EachSignatures::make(&self.info, module)?, metadata))
+            }
             None => None,
         };
         let callers = match self.callers {
             Some(callers) => Some((callers, CallerSignatures::make(&self.info, module)?)),
             None => None,
         };
-        let metadata = self.functions.names().metadata(&self.info, module)?;
         let index = self.functions.module_index(module);
         let is_numbered = each.is_some() || callers.is_some();
         let number = || if is_numbered { self.next_number.fetch_add(1, Ordering::Relaxed) } else { 0 };
@@ -276,13 +278,10 @@ impl Prober {
                 Some(lanes) => {
                     let method = (module, name.token);
                     methods.push(method);
-                    let each = match each {
-                        Some((each, signatures)) => {
-                            let typed = each.type_tokens(&self.info, method, &metadata)?;
-                            Some((each.method(record.number, lanes, typed), signatures))
-                        }
-                        None => None,
-                    };
+                    let each = each.as_ref().map(|(each, signatures, metadata)| {
+                        let typed = each.type_tokens(&self.info, method, metadata);
+                        (each.method(record.number, lanes, typed), *signatures)
+                    });
                     let called = callers.map(|(callers, signatures)| (callers.method(record.number, lanes), signatures));
                     let (name, standing) = (name.into(), Standing::Probed);
                     let probed = Probed { name, lanes, signatures, each, called, is_ready: false, standing };

@@ -6,7 +6,7 @@ use clr_profiler::{ClassId, FunctionId, FunctionInfo, ModuleId, Token};
 use super::types::{Scope, Types};
 
 /// `gpReferenceTypeConstraint`: only classes are given for the parameter.
-const REFERENCE_TYPES: u32 = 4;
+pub(super) const REFERENCE_TYPES: u32 = 4;
 
 /// Class of a method, and the type arguments of both.
 pub(super) struct Bindings {

@@ -8,11 +8,10 @@ use clr_profiler::Token;
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
 
+use super::bindings::REFERENCE_TYPES;
 use super::plan::is_declared_value;
 use super::types::is_of_framework;
 
-/// `gpReferenceTypeConstraint`: only classes are given for the parameter, so that each value says what it is.
-const REFERENCE_TYPES: u32 = 0x04;
 /// `gpAllowByRefLike`: what has no typed reference may be given for the parameter.
 const BY_REF_LIKE: u32 = 0x20;
 /// Attribute of value types that have no typed references.
@@ -57,7 +56,7 @@ pub(super) fn declaring(metadata: &MetadataImport, class: Token) -> Option<Type>
 }
 
 impl Parameters<'_> {
-    /// Whether values of a type are handed over with what it stands for.
+    /// Whether values of a type are handed over with what it stands for. What is a class for certain says what it is by itself.
     fn are_in(&self, ty: &Type) -> bool {
         let is_any = |attributes: Option<&u32>| {
             attributes.is_some_and(|attributes| attributes & (REFERENCE_TYPES | BY_REF_LIKE) == 0)

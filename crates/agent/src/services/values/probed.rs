@@ -23,9 +23,6 @@ pub(crate) const MOST_PARAMETERS: usize = 16;
 /// Addresses that are handed over when a call ends, beside that of the result.
 pub(crate) const MOST_AGAIN: usize = 8;
 
-/// Place of a type among those of a method's values that stand for others.
-pub(crate) type Open = usize;
-
 /// Way in which a method hands a parameter over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -37,10 +34,10 @@ pub(crate) enum Way {
     Itself,
     /// By the address of the parameter.
     Place,
-    /// By a typed reference to the parameter, whose type stands for others.
-    Typed(Open),
+    /// By a typed reference to the parameter, whose type, of this token, stands for others.
+    Typed(Token),
     /// By a typed reference to what the parameter, an address, refers to.
-    TypedTarget(Open),
+    TypedTarget(Token),
 }
 
 /// Way in which a method hands its result over.
@@ -50,8 +47,8 @@ pub(crate) enum ResultWay {
     Nothing,
     /// By its address.
     Place,
-    /// By a typed reference.
-    Typed(Open),
+    /// By a typed reference, of this type.
+    Typed(Token),
 }
 
 /// Values that a method hands over.
@@ -68,7 +65,7 @@ pub(crate) struct Handing {
 impl Handing {
     /// Handing of a method; none of one with a variable number of arguments, or whose signature can't be read. Values of `typed` have
     /// typed references.
-    pub(crate) fn of(metadata: &MetadataImport, method: Token, body: &Body, typed: &[Type]) -> Option<Self> {
+    pub(crate) fn of(metadata: &MetadataImport, method: Token, body: &Body, typed: &[(Type, Token)]) -> Option<Self> {
         let about = metadata.method(method).ok()?;
         let signature = signature::method(&about.signature).ok()?;
         if signature.convention != 0 || signature.explicit_this {
@@ -76,12 +73,12 @@ impl Handing {
         }
         let declared = metadata.type_def(about.class).ok()?;
         let is_value = is_declared_value(metadata, about.class);
-        let typed = |ty: &Type| typed.iter().position(|open| open == ty);
+        let typed = |ty: &Type| typed.iter().find(|(open, _)| open == ty).map(|(_, token)| *token);
         let of_generic = declaring(metadata, about.class).as_ref().and_then(typed);
         let this = match (is_value, &*declared.name, of_generic) {
             // Derived from the base of all value types, and none itself.
             (true, "System.Enum", _) => Way::Nothing,
-            (true, _, Some(open)) => Way::TypedTarget(open),
+            (true, _, Some(token)) => Way::TypedTarget(token),
             (true, ..) => Way::Itself,
             (false, ..) => Way::Copy,
         };

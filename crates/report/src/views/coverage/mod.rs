@@ -245,8 +245,8 @@ impl<'a> Opened<'a> {
 
     fn modules(&self, name: &'static str, in_text: bool, renderer: &mut dyn Renderer) -> io::Result<()> {
         let sheet = module_sheet();
-        let columns = SUMS_IN_TEXT.into_iter().chain([("module", 0)]).filter(|_| in_text);
-        let text: Vec<(&'static str, u8)> = columns.collect();
+        let columns = || SUMS_IN_TEXT.into_iter().chain([("module", 0)]).collect();
+        let text: Vec<(&'static str, u8)> = if in_text { columns() } else { Vec::new() };
         let section = Section {
             title: Title::Bold("Coverage".to_owned()),
             nothing: nothing("assembly with lines"),

@@ -6,7 +6,6 @@
 //! these are managed pointers, so that a collection between two instructions before it moves them with what they point to.
 
 use clr_profiler::il::{Code, Edits, NewLocal, Opcode, Operand};
-use clr_profiler::metadata::signature::Type;
 use clr_profiler::{MethodToWrite, ModuleId, ProfilerInfo, Token};
 use clrscope_recording::layout::probe_calls;
 use clrscope_recording::writer::CallerCell;
@@ -17,7 +16,7 @@ use super::WatchedMethod;
 use crate::boundary::guard;
 use crate::hooks::is_stopped;
 use crate::services::clock::ticks;
-use crate::services::values::probed::{HandedOver, Handing, MOST_AGAIN, MOST_PARAMETERS, Open, ResultWay, Way};
+use crate::services::values::probed::{HandedOver, Handing, MOST_AGAIN, MOST_PARAMETERS, ResultWay, Way};
 
 /// Types of what is handed over, as signatures have them.
 const VOID: u8 = 0x01;
@@ -246,7 +245,7 @@ pub(in crate::instruments::probes) fn edits(
         edits.at_results(end(leave as *const ()));
         return edits;
     };
-    let places = Places::new(&mut edits, watched, handing);
+    let places = Places::new(&mut edits, handing);
     let (most, function, signature) = match handing.parameters.len() <= FEW_PARAMETERS {
         true => (FEW_PARAMETERS, enter_few as *const (), signatures.enter_few),
         false => (MOST_PARAMETERS, enter_many as *const (), signatures.enter_many),
@@ -266,7 +265,6 @@ pub(in crate::instruments::probes) fn edits(
 
 /// Local variables that a method's values are handed over by, beside the parameters themselves.
 struct Places<'h> {
-    watched: &'static WatchedMethod,
     handing: &'h Handing,
     /// The copy of `this`, where that is a reference.
     copy: Option<NewLocal>,
@@ -277,13 +275,13 @@ struct Places<'h> {
 }
 
 impl<'h> Places<'h> {
-    fn new(edits: &mut Edits, watched: &'static WatchedMethod, handing: &'h Handing) -> Self {
+    fn new(edits: &mut Edits, handing: &'h Handing) -> Self {
         let copy = handing.parameters.contains(&Way::Copy).then(|| edits.new_local(&[OBJECT]));
         let mut reference = |is_typed: bool| is_typed.then(|| edits.new_local(&[TYPED_REFERENCE]));
         let is_typed = |way: &Way| matches!(way, Way::Typed(_) | Way::TypedTarget(_));
         let typed = handing.parameters.iter().map(|way| reference(is_typed(way))).collect();
         let result = reference(matches!(handing.result, ResultWay::Typed(_)));
-        Self { watched, handing, copy, typed, result }
+        Self { handing, copy, typed, result }
     }
 
     /// Copies `this`, where that is handed over so.
@@ -302,11 +300,11 @@ impl<'h> Places<'h> {
             (Some(Way::Copy), Some(copy), _) => code.address_of(copy),
             (Some(Way::Itself), ..) => code.with(Opcode::Ldarg, parameter),
             (Some(Way::Place), ..) => code.with(Opcode::Ldarga, parameter),
-            (Some(Way::Typed(open)), _, Some(reference)) => {
-                self.typed_reference(code.with(Opcode::Ldarga, parameter), *open, reference)
+            (Some(Way::Typed(ty)), _, Some(reference)) => {
+                typed_reference(code.with(Opcode::Ldarga, parameter), *ty, reference)
             }
-            (Some(Way::TypedTarget(open)), _, Some(reference)) => {
-                self.typed_reference(code.with(Opcode::Ldarg, parameter), *open, reference)
+            (Some(Way::TypedTarget(ty)), _, Some(reference)) => {
+                typed_reference(code.with(Opcode::Ldarg, parameter), *ty, reference)
             }
             _ => nothing(code),
         }
@@ -323,29 +321,21 @@ impl<'h> Places<'h> {
     fn result(&self, code: Code) -> Code {
         match (self.handing.result, self.result) {
             (ResultWay::Place, _) => code.address_of_result(),
-            (ResultWay::Typed(open), Some(reference)) => {
-                self.typed_reference(code.address_of_result(), open, reference)
-            }
+            (ResultWay::Typed(ty), Some(reference)) => typed_reference(code.address_of_result(), ty, reference),
             _ => nothing(code),
         }
     }
+}
 
-    /// Makes a typed reference of the address on the stack, and puts that one's address there.
-    fn typed_reference(&self, code: Code, open: Open, reference: NewLocal) -> Code {
-        match self.watched.typed.get(open) {
-            Some((_, token)) => {
-                code.with(Opcode::Mkrefany, Operand::Token(token.as_raw())).store(reference).address_of(reference)
-            }
-            None => nothing(code.plain(Opcode::Pop)),
-        }
-    }
+/// Makes a typed reference of the address on the stack, and puts that one's address there.
+fn typed_reference(code: Code, ty: Token, reference: NewLocal) -> Code {
+    code.with(Opcode::Mkrefany, Operand::Token(ty.as_raw())).store(reference).address_of(reference)
 }
 
 /// Handing of the method, where values are wanted.
 fn handing(watched: &WatchedMethod, method: &MethodToWrite<'_>) -> Option<Handing> {
     let body = watched.takes_values.then_some(method.body)?;
-    let typed: Vec<Type> = watched.typed.iter().map(|(open, _)| open.clone()).collect();
-    Handing::of(method.metadata, method.token, body, &typed)
+    Handing::of(method.metadata, method.token, body, &watched.typed)
 }
 
 fn watched_address(watched: &'static WatchedMethod) -> u64 {

@@ -20,9 +20,9 @@ use clrscope_recording::writer::MethodLanes;
 use crate::instruments::probes::options::Each;
 use crate::services::context::Context;
 use crate::services::values::arguments;
+use crate::services::values::open_types::open_types;
 use crate::services::values::plan::Plan;
 use crate::services::values::probed::{self, Handing};
-use crate::services::values::open_types::open_types;
 use crate::services::values::types::Types;
 
 pub(super) use calls::Calls;
@@ -60,22 +60,19 @@ impl EachCall {
         Box::leak(Box::new(WatchedMethod { number, lanes, calls: self.calls, takes_values, typed, handing, plan }))
     }
 
-    /// Tokens of the types of a method's values that stand for others: what has these is handed over with what they stand for.
-    ///
-    /// # Errors
-    /// The runtime's error.
+    /// Tokens of the types of a method's values that stand for others: what has these is handed over with what they stand for. Values
+    /// of those that the runtime gives none for are unknown.
     pub(super) fn type_tokens(
         &self,
         info: &ProfilerInfo,
         (module, method): (ModuleId, Token),
         metadata: &MetadataImport,
-    ) -> clr_profiler::Result<Vec<(Type, Token)>> {
+    ) -> Vec<(Type, Token)> {
         if self.types.is_none() {
-            return Ok(Vec::new());
+            return Vec::new();
         }
-        let token = |(open, bytes): (Type, Vec<u8>)| Ok((open, info.type_token(module, &bytes)?));
-        let all = open_types(metadata, method).into_iter();
-        all.filter_map(|open| open.to_bytes().map(|bytes| (open, bytes))).map(token).collect()
+        let token = |open: &Type| info.type_token(module, &open.to_bytes()?).ok();
+        open_types(metadata, method).into_iter().filter_map(|open| token(&open).map(|token| (open, token))).collect()
     }
 }
 
