@@ -326,6 +326,8 @@ pub mod sample {
     pub const KERNEL: u32 = 1 << 17;
     /// Flag: the thread was in the profiler's own code, a hook or the agent.
     pub const PROFILER: u32 = 1 << 18;
+    /// Flag: a frame of the stack was found by a guess. Recordings from before 2026-11-25 never have it, whatever their stacks.
+    pub const GUESSED: u32 = 1 << 19;
 }
 
 /// Records of `alloc`: rows of [`allocation::BYTES`] bytes, in chunks of the thread that allocated.

@@ -22,6 +22,8 @@ pub struct Sample {
     pub activity: Activity,
     /// The stack is whole, from the innermost frame to the start of the thread.
     pub complete: bool,
+    /// At least one frame of the stack was found by a guess, not by what is known of the frame that it called.
+    pub guessed: bool,
     /// The thread was in the kernel.
     pub kernel: bool,
     /// The thread was in the profiler's own code, a hook or the agent.
@@ -55,6 +57,7 @@ impl Sample {
         self.state as u32
             | (self.activity as u32) << sample::ACTIVITY
             | flag(self.complete, sample::COMPLETE)
+            | flag(self.guessed, sample::GUESSED)
             | flag(self.kernel, sample::KERNEL)
             | flag(self.profiler, sample::PROFILER)
     }
@@ -67,6 +70,7 @@ impl Sample {
             state: ThreadState::from_number(flags & sample::STATE),
             activity: Activity::from_number(flags >> sample::ACTIVITY & 0xFF),
             complete: flags & sample::COMPLETE != 0,
+            guessed: flags & sample::GUESSED != 0,
             kernel: flags & sample::KERNEL != 0,
             profiler: flags & sample::PROFILER != 0,
             ..Self::default()

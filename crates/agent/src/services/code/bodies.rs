@@ -8,17 +8,16 @@ use std::sync::{Arc, OnceLock};
 use clr_profiler::{FunctionId, IlRange, ModuleId, ProfilerInfo};
 use clrscope_recording::model::{StackFrame, Tier};
 
-use super::arch::{self, LeafStep, leaf_step};
+use super::arch;
 use super::feed::{CodeFeed, NewBody, News, Origin};
 use super::images::Images;
+use super::unwind_tables::{BodyStep, BodyUnwind};
 use crate::os::memory::copy_if_there;
 use crate::services::functions::Functions;
 use crate::services::stacks::code_around;
 
 /// Time for which code that is gone is remembered: samples of it may still come.
 const REMEMBERED_NS: u64 = 5_000_000_000;
-/// Bytes of code after an instruction that may say that its method is about to return.
-const REST: usize = 32;
 /// Bytes of a body that are searched for counters.
 const SEARCHED: usize = 4096;
 /// Addresses of no method that are remembered.
@@ -35,28 +34,14 @@ pub(crate) struct Body {
     /// The module that takes the body with it, where that was told.
     module: Option<ModuleId>,
     tier: Tier,
-    first: Vec<u8>,
     born_ns: u64,
     il: OnceLock<Vec<IlRange>>,
+    unwind: OnceLock<BodyUnwind>,
     /// Tells the body from others that lay or will lie there.
     pub(super) number: u64,
 }
 
 impl Body {
-    /// The way to the caller from the instruction at `address`, which is interrupted and not behind a call.
-    pub(crate) fn leaf_step(&self, address: usize) -> LeafStep {
-        if self.addresses.start != self.start {
-            return LeafStep::FramePointer;
-        }
-        let mut rest = [0; REST];
-        let bytes = REST.min(self.addresses.end - address);
-        // Code that is gone says nothing; then the frame pointer is the best there is.
-        if !copy_if_there(address, &mut rest[..bytes]) {
-            return LeafStep::FramePointer;
-        }
-        leaf_step(&self.first, address - self.start, &rest[..bytes])
-    }
-
     /// The frame of the body it took over lies beneath its own.
     pub(crate) fn took_over(&self) -> bool {
         self.tier == Tier::Osr
@@ -65,6 +50,11 @@ impl Body {
     /// Whether the body was there at a time, as long as it is not gone.
     pub(super) fn is_as_old_as(&self, time_ns: u64) -> bool {
         self.born_ns <= time_ns
+    }
+
+    /// Monotonic nanoseconds since which the body was there; 0 where that was not told.
+    pub(crate) fn born_ns(&self) -> u64 {
+        self.born_ns
     }
 
     /// Whether the method is one of the framework's.
@@ -131,6 +121,11 @@ impl Bodies {
             for range in &body.ranges {
                 let addresses = range.start..range.start + range.bytes;
                 is_gone |= self.insert(addresses, start, method, (Some(body.origin), body.born_ns), body.il.clone());
+            }
+            // The code may be gone when somebody asks.
+            let fleeting = body.ranges.iter().filter_map(|range| self.live.get(&range.start));
+            for body in fleeting {
+                body.unwind.get_or_init(|| BodyUnwind::find(&body.addresses, None));
             }
             if body.origin == Origin::Dynamic {
                 self.dynamic.insert(body.id, body.ranges.iter().map(|range| range.start).collect());
@@ -282,7 +277,8 @@ impl Bodies {
         self.took_over_anew |= tier == Tier::Osr;
         self.made += 1;
         let (il, number) = (il.map_or_else(OnceLock::new, OnceLock::from), self.made);
-        let body = Body { start, function, id, is_framework, module, tier, first, born_ns, il, number, addresses };
+        let unwind = OnceLock::new();
+        let body = Body { start, function, id, is_framework, module, tier, born_ns, il, unwind, number, addresses };
         self.live.insert(body.addresses.start, Arc::new(body));
         is_other
     }
@@ -304,6 +300,19 @@ impl Bodies {
             }
             Some(origin) => origin.tier(),
         }
+    }
+
+    /// The step to the caller from an address in a body. `is_return`: the address is where a call returns to, not an interrupted instruction.
+    pub(super) fn step(&mut self, body: &Arc<Body>, address: usize, is_return: bool) -> BodyStep {
+        let is_live = self.is_live(body);
+        let image = (body.tier == Tier::Precompiled).then(|| self.images.around(&self.info, body.start)).flatten();
+        let unwind = body.unwind.get_or_init(|| match (body.tier, image) {
+            (Tier::Precompiled, None) => BodyUnwind::Unknown,
+            _ => BodyUnwind::find(&body.addresses, image),
+        });
+        let BodyStep { step, is_certain } = unwind.step(&body.addresses, image, address, is_return);
+        // Where code is gone, nobody can say whether it had set up its frame.
+        BodyStep { step, is_certain: is_certain && (is_live || is_return) }
     }
 
     /// The name of the body's method.

@@ -131,6 +131,24 @@ impl Elf {
     /// The function around an address, both as the file gives addresses: from where it begins up to where the next one does, by the sorted table in
     /// front of the unwind data; `None` where there is none, or in another form than linkers write.
     pub(crate) fn function_around(&self, address: u64) -> Option<Range<u64>> {
+        self.entry_around(address).map(|(function, _)| function)
+    }
+
+    /// Whether unwind data says how the function around an address is left. Pieces in assembler may have none.
+    pub(crate) fn has_unwind_data(&self, address: u64) -> bool {
+        let covered = || {
+            let (function, entry) = self.entry_around(address)?;
+            let frames = self.eh_frame.as_ref()?;
+            // Length, distance of the common part, begin, length of the code (System V ABI, `.eh_frame`).
+            let at = usize::try_from(entry.checked_sub(frames.addresses.start)?).ok()?;
+            let length = number(&frames.bytes, at.checked_add(12)?, 4)?;
+            Some(address - function.start < length)
+        };
+        covered().unwrap_or(false)
+    }
+
+    /// The function around an address, and the address of its unwind data.
+    fn entry_around(&self, address: u64) -> Option<(Range<u64>, u64)> {
         /// Version 1; the table's length as a number, its rows as distances from the header.
         const FORM: [u8; 4] = [1, 0x1B, 0x03, 0x3B];
         const ROWS: usize = 12;
@@ -138,10 +156,11 @@ impl Elf {
         if !bytes.starts_with(&FORM) {
             return None;
         }
-        let start = |row: usize| {
-            let distance = number(bytes, ROWS + 8 * row, 4)? as u32 as i32;
+        let at = |offset: usize| {
+            let distance = number(bytes, offset, 4)? as u32 as i32;
             addresses.start.checked_add_signed(distance.into())
         };
+        let start = |row: usize| at(ROWS + 8 * row);
         let (mut low, mut high) = (0, (number(bytes, 8, 4)? as usize).min((bytes.len() - ROWS) / 8));
         let rows = high;
         // The last row that begins at or before the address.
@@ -150,8 +169,9 @@ impl Elf {
             if start(middle)? <= address { low = middle + 1 } else { high = middle }
         }
         let end = if low < rows { start(low)? } else { self.text.end };
-        let begin = start(low.checked_sub(1)?)?;
-        (begin..end).contains(&address).then_some(begin..end)
+        let row = low.checked_sub(1)?;
+        let begin = start(row)?;
+        (begin..end).contains(&address).then_some((begin..end, at(ROWS + 8 * row + 4)?))
     }
 }
 
@@ -219,7 +239,10 @@ mod tests {
         let function = Elf::function_around as *const () as u64 - base;
         let found = elf.function_around(function).expect("a function");
         assert_eq!(found.start, function);
-        assert_eq!(elf.function_around(found.end - 1), Some(found));
+        assert_eq!(elf.function_around(found.end - 1), Some(found.clone()));
+        assert!(elf.has_unwind_data(function) && !elf.has_unwind_data(0));
+        let cut = Elf { eh_frame: None, ..elf.clone() };
+        assert!(!cut.has_unwind_data(function), "without the data itself");
         assert_eq!((elf.function_around(0), elf.function_around(u64::MAX)), (None, None));
         let cut = |bytes: usize| {
             let mut cut = elf.clone();

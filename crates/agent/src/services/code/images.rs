@@ -13,28 +13,44 @@ use crate::os::memory::copy_if_there;
 
 /// Bytes of an image's beginning that hold its headers.
 const HEADERS: usize = 1024;
-/// Number of the table that leads to the header of managed code.
+/// Numbers of the tables that lead to the unwind information, and to the header of managed code.
+const EXCEPTIONS: usize = 3;
 const MANAGED: usize = 14;
+
+/// An image with code that was compiled at build time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Image {
+    pub(super) addresses: Range<usize>,
+    /// Where the table of its pieces of code lies, with their unwind information.
+    pub(super) pieces: Range<usize>,
+}
 
 /// The images that were met.
 #[derive(Default)]
 pub(super) struct Images {
-    /// Addresses of each module's image, if it has such code.
-    known: HashMap<ModuleId, Option<Range<usize>>>,
+    /// Each module's image, if it has such code.
+    known: HashMap<ModuleId, Option<Image>>,
 }
 
 impl Images {
     /// Whether an address lies in an image with precompiled code.
     pub(super) fn hold(&mut self, info: &ProfilerInfo, address: usize) -> bool {
-        let holds = |image: &Option<Range<usize>>| image.as_ref().is_some_and(|image| image.contains(&address));
-        if self.known.values().any(holds) {
-            return true;
+        self.around(info, address).is_some()
+    }
+
+    /// The image with precompiled code that an address lies in.
+    pub(super) fn around(&mut self, info: &ProfilerInfo, address: usize) -> Option<&Image> {
+        if self.find(address).is_none() {
+            // Modules that were loaded since.
+            for module in info.modules().unwrap_or_default() {
+                self.known.entry(module).or_insert_with(|| image_at(info.module_info(module).ok()?.base_address));
+            }
         }
-        // Modules that were loaded since.
-        for module in info.modules().unwrap_or_default() {
-            self.known.entry(module).or_insert_with(|| image_at(info.module_info(module).ok()?.base_address));
-        }
-        self.known.values().any(holds)
+        self.find(address)
+    }
+
+    fn find(&self, address: usize) -> Option<&Image> {
+        self.known.values().flatten().find(|image| image.addresses.contains(&address))
     }
 
     /// A module is gone, and its identifier and addresses may be used again.
@@ -43,8 +59,8 @@ impl Images {
     }
 }
 
-/// Addresses of the image that begins at `base`; `None` for one without precompiled code, and for one that lies in memory as in its file.
-fn image_at(base: usize) -> Option<Range<usize>> {
+/// The image that begins at `base`; `None` for one without precompiled code, and for one that lies in memory as in its file.
+fn image_at(base: usize) -> Option<Image> {
     /// Beginning of the header of precompiled code.
     const SIGNATURE: [u8; 4] = *b"RTR\0";
     if base == 0 {
@@ -67,7 +83,10 @@ fn image_at(base: usize) -> Option<Range<usize>> {
     }
     let native = u32::from_le_bytes(*header[64..].first_chunk()?) as usize;
     let mut found = [0; 4];
-    (inside(native, &mut found) && found == SIGNATURE).then(|| base..base + bytes)
+    let is_compiled = inside(native, &mut found) && found == SIGNATURE;
+    let (pieces, length) = (number(tables + 8 * EXCEPTIONS)?, number(tables + 8 * EXCEPTIONS + 4)?);
+    let pieces = if pieces.checked_add(length)? <= bytes { base + pieces..base + pieces + length } else { base..base };
+    is_compiled.then(|| Image { addresses: base..base + bytes, pieces })
 }
 
 #[cfg(test)]
@@ -83,6 +102,8 @@ mod tests {
         put(0x3C, &word(0x80));
         put(0x80 + 24, &0x20B_u16.to_le_bytes());
         put(0x80 + 24 + 56, &word(0x3000));
+        put(0x80 + 24 + 112 + 8 * 3, &word(0x2800));
+        put(0x80 + 24 + 112 + 8 * 3 + 4, &word(24));
         put(0x80 + 24 + 112 + 8 * 14, &word(0x1000));
         put(0x1000 + 64, &word(0x2000));
         put(0x2000, b"RTR\0");
@@ -93,7 +114,8 @@ mod tests {
     fn an_image_with_precompiled_code_is_known_by_its_headers_wherever_it_lies() {
         let image = image();
         let base = image.as_ptr().expose_provenance();
-        assert_eq!(image_at(base), Some(base..base + 0x3000));
+        let whole = Image { addresses: base..base + 0x3000, pieces: base + 0x2800..base + 0x2818 };
+        assert_eq!(image_at(base), Some(whole));
         assert_eq!((image_at(0), image_at(0x1000)), (None, None), "nothing is there");
     }
 

@@ -6,7 +6,8 @@
 //! | [`bodies`] | compiled methods by address, each tier its own, precompiled code and code that is gone a moment ago too |
 //! | [`images`] | precompiled code that the runtime has copied to where no file says so |
 //! | [`native`] | libraries and other mappings; [`elf`] reads what their files say |
-//! | [`arch`] | single instructions of compiled code |
+//! | [`unwind_tables`] | the step from a place in a compiled method to its caller, by the unwind information of the compilers |
+//! | [`arch`] | single instructions of compiled code, and the format of unwind information |
 //!
 //! Look-ups are for one thread, which drains samples: they ask the runtime about addresses that are new, allocate, and
 //! read files. Nothing here is for hooks or signal handlers.
@@ -17,6 +18,7 @@ pub(crate) mod elf;
 mod feed;
 mod images;
 pub(crate) mod native;
+mod unwind_tables;
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -32,6 +34,7 @@ pub(crate) use bodies::Body;
 pub(crate) use feed::{CodeFeed, SharedCodeFeed};
 pub(crate) use native::Library;
 use native::{Contents, NativeMap};
+pub(crate) use unwind_tables::BodyStep;
 
 use crate::services::functions::Functions;
 use crate::services::stacks::Mix;
@@ -171,6 +174,11 @@ impl CodeMap {
         if may_ask { self.bodies.ask(address, is_image, &self.feed) } else { None }
     }
 
+    /// Whether it is known that no call ends right before an address.
+    pub(crate) fn follows_no_call(&mut self, address: usize) -> bool {
+        self.is_call_before(address) == Some(false)
+    }
+
     fn is_call_before(&mut self, address: usize) -> Option<bool> {
         *self.calls.entry(address).or_insert_with(|| is_call_before(address))
     }
@@ -198,6 +206,26 @@ impl CodeMap {
         let found = library.elf.function_around((address as u64).wrapping_sub(distance))?;
         let at = |address: u64| address.wrapping_add(distance) as usize;
         Some((library, at(found.start)..at(found.end)))
+    }
+
+    /// Whether the address is where a function of a library begins: no call returns there.
+    pub(crate) fn begins_function(&self, address: usize) -> bool {
+        self.native_function(address).is_some_and(|(_, function)| function.start == address)
+    }
+
+    /// Whether a library's unwind data says how its function around an address is left.
+    pub(crate) fn has_unwind_data(library: &Library, address: usize) -> bool {
+        let distance = (library.base as u64).wrapping_sub(library.elf.loaded.start);
+        library.elf.has_unwind_data((address as u64).wrapping_sub(distance))
+    }
+
+    /// Whether what was found at an address is the same until code goes.
+    pub(crate) fn lasts(&self, place: &Place) -> bool {
+        match place {
+            Place::Method(body) => self.bodies.is_live(body),
+            Place::Native(..) => true,
+            Place::Stub | Place::Nowhere => false,
+        }
     }
 
     /// Code at an address where a thread was interrupted at a time.
@@ -272,6 +300,11 @@ impl CodeMap {
             Place::Stub => StackFrame::Native { module: self.special("[stub]", ModuleKind::Stub), offset: 0 },
             Place::Nowhere => StackFrame::Unknown,
         }
+    }
+
+    /// The step from an address in a body to its caller. `is_return`: the address is where a call returns to, not an interrupted instruction.
+    pub(crate) fn step(&mut self, body: &Arc<Body>, address: usize, is_return: bool) -> BodyStep {
+        self.bodies.step(body, address, is_return)
     }
 
     /// The name of a body's method.

@@ -61,7 +61,7 @@ pub(super) struct Drain {
 
 impl Drain {
     pub(super) fn new(sampler: &'static Sampler, engine: Engine, choice: Choice, map: CodeMap) -> Self {
-        let frames = Frames::new(sampler.stacks, map);
+        let frames = Frames::new(sampler, map);
         let cpu = sampler.cpu.get().map(|wanted| Output::new(sampler.writer, &wanted.store));
         let wall = sampler.wall.get().map(|wanted| {
             (Output::new(sampler.writer, &wanted.store), Poll::new(wanted.interval_ns, sampler.start_ns))
@@ -96,6 +96,7 @@ impl Drain {
         if self.choice.kernel {
             self.frames.kernel_start = kernel_start();
         }
+        self.sampler.meet_runtime_threads();
         if let Some(sample) = sample_here() {
             self.frames.update();
             self.frames.unwinder.learn_start_of_threads(&mut self.frames.map, &sample);
@@ -303,6 +304,7 @@ impl Drain {
                     },
                 },
                 complete: found.is_complete,
+                guessed: found.touched.guessed,
                 kernel: sample.in_kernel,
                 profiler: thread.is_own || found.touched.agent,
             };

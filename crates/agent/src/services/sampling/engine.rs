@@ -10,8 +10,8 @@ use super::os::perf::{self, PerfEvents, Wanted};
 use super::os::signal::{self, Shared};
 use super::raw::{RawSample, Registers};
 
-/// Words of the ring of signal handlers: hundreds of stacks.
-const RING_WORDS: usize = 1 << 17;
+/// Words of the ring of signal handlers: hundreds of stacks. The system backs them as they are used.
+const RING_WORDS: usize = 1 << 19;
 
 /// Engine that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

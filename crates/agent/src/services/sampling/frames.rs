@@ -2,10 +2,12 @@
 
 use clrscope_recording::model::{StackFrame, Stacks, ThreadState};
 
+use super::Sampler;
+use super::hijack::Hijacks;
 use super::last_stacks::LastStacks;
 use super::os::task::MOST_COPIED;
 use super::raw::RawSample;
-use super::unwind::{Ending, StackUnwinder};
+use super::unwind::{Ending, Rest, StackUnwinder};
 use super::walked::{Touched, WalkedFrame};
 use crate::os::memory::{copy_if_there, copy_while_there};
 use crate::services::code::arch::follows_system_call;
@@ -34,11 +36,11 @@ pub(super) struct FoundStack {
 }
 
 impl Frames {
-    pub(super) fn new(stacks: &'static RecordedStacks, map: CodeMap) -> Self {
+    pub(super) fn new(sampler: &'static Sampler, map: CodeMap) -> Self {
         Self {
-            stacks,
+            stacks: sampler.stacks,
             map,
-            unwinder: StackUnwinder::new(),
+            unwinder: StackUnwinder::new(Hijacks::new(&sampler.threads)),
             kernel_start: None,
             frames: Vec::new(),
             numbers: Vec::new(),
@@ -57,25 +59,26 @@ impl Frames {
     /// The stack of a sample of a thread that goes on: what lies further out than its thread has returned since its last sample is as it was,
     /// and where the sample holds too little of the stack, the rest is read now.
     pub(super) fn of_running(&mut self, sample: &mut RawSample) -> FoundStack {
-        let found = self.since_last(sample);
+        self.unwinder.leave_handlers_that_begin(&self.map, sample);
+        let found = self.since_last(sample, Rest::ToBeRead);
         if found.is_complete || sample.registers.ip == 0 {
             return found;
         }
-        let is_same = sample.read_on(self.unwinder.lost, |start| {
+        sample.read_on(self.unwinder.lost, |start| {
             let mut bytes = vec![0; MOST_COPIED];
             let copied = copy_while_there(start, &mut bytes);
             bytes[..copied].as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
         });
-        if is_same { self.since_last(sample) } else { found }
+        self.since_last(sample, Rest::Guessed)
     }
 
     /// The stack of a sample, from where it differs from the last one of the thread. A stack that is found whole is the thread's last one then.
-    fn since_last(&mut self, sample: &RawSample) -> FoundStack {
+    fn since_last(&mut self, sample: &RawSample, rest: Rest) -> FoundStack {
         if sample.registers.ip == 0 {
             return self.of(sample);
         }
         let last = self.last.of(sample.os_id);
-        let (ending, joined) = self.unwinder.walk(&mut self.map, sample, Some(last.compare(sample)));
+        let (ending, joined) = self.unwinder.walk(&mut self.map, sample, Some(last.compare(sample)), rest);
         let callers = joined.map_or(&[][..], |index| last.frames_to(index));
         let walked = &self.unwinder.walked;
         if ending != Ending::Complete {
@@ -112,7 +115,7 @@ impl Frames {
                 self.unwinder.walked.clear();
                 Ending::Complete
             }
-            _ => self.unwinder.walk(&mut self.map, sample, None).0,
+            _ => self.unwinder.walk(&mut self.map, sample, None, Rest::Guessed).0,
         };
         self.of_walked(sample, ending)
     }
@@ -141,9 +144,12 @@ impl Frames {
 
     /// State of a thread that waits in a call of the kernel that locks, events and sleeps are all made of, by the methods that
     /// [`of`](Self::of) met last. `is_suspended`: the runtime has other threads stand still.
-    pub(super) fn state_of_last(&self, stack: FoundStack, is_suspended: bool) -> ThreadState {
-        let names = self.unwinder.innermost.iter().map(|body| self.map.name(body)).collect();
-        state_by_names(names, stack.touched, is_suspended)
+    pub(super) fn state_of_last(&mut self, stack: FoundStack, time_ns: u64, is_suspended: bool) -> ThreadState {
+        let outer = self.unwinder.walked.iter().take_while(|walked| !walked.marks.own_code);
+        let addresses = outer.filter(|walked| walked.marks.method).map(|walked| walked.registers.ip);
+        let places: Vec<Place> = addresses.map(|ip| self.map.place_of_call(ip, time_ns)).collect();
+        let methods = places.iter().filter_map(|place| if let Place::Method(body) = place { Some(body) } else { None });
+        state_by_names(methods.map(|body| self.map.name(body)).collect(), stack.touched, is_suspended)
     }
 
     /// Learns from the stack of a callback about a type.

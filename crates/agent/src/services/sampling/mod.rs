@@ -6,7 +6,7 @@
 //! | [`os`] | what interrupts threads: `os::signal` and `os::timers`, or `os::perf`; what the system says of single threads |
 //! | [`ring`] | what signal handlers write into; [`targets`] the threads that have a timer |
 //! | [`engine`] | the choice between the engines, and what they have in common |
-//! | [`unwind`] | from registers and words to frames, [`walked`] ones; [`type_loads`] in which of them the runtime loads types |
+//! | [`unwind`] | from registers and words to frames, [`walked`] ones; [`hijack`] return addresses that the runtime has replaced; [`type_loads`] in which frames it loads types |
 //! | [`frames`] | from samples to numbers of stacks, by what has changed since the [`last_stacks`]; [`output`] where samples go |
 //! | [`drain`] | the thread that takes samples from the engine and records them; [`known_threads`] whose they are |
 //! | [`kernel_time`] | time in the kernel that may not be sampled |
@@ -21,6 +21,7 @@ mod arch;
 mod drain;
 mod engine;
 mod frames;
+mod hijack;
 mod kernel_time;
 mod known_threads;
 mod last_stacks;
@@ -46,6 +47,7 @@ use clrscope_recording::writer::{EventStore, ProcessWriter};
 
 use drain::Drain;
 use engine::Engine;
+use hijack::RuntimeThreads;
 use os::signal;
 use runtime_work::{RuntimeWork, Work};
 use targets::Targets;
@@ -114,6 +116,7 @@ impl SharedSampler {
             wall: OnceLock::new(),
             targets: OnceLock::new(),
             work: RuntimeWork::new(),
+            threads: RuntimeThreads::default(),
             type_loads: TypeLoads::default(),
             uses_signals: AtomicBool::new(false),
             state: AtomicU8::new(State::On as u8),
@@ -152,6 +155,7 @@ pub(crate) struct Sampler {
     /// The threads with timers, where there are timers.
     targets: OnceLock<Mutex<Targets>>,
     work: RuntimeWork,
+    threads: RuntimeThreads,
     type_loads: TypeLoads,
     /// Samples are taken by signals.
     uses_signals: AtomicBool,
@@ -202,6 +206,15 @@ impl Sampler {
         if let Err(error) = started {
             self.set_state(State::Ended);
             self.writer.note(self.start_ns, &format!("nothing is sampled: {error}"));
+        }
+    }
+
+    /// Learns which threads the runtime has already: callbacks tell of those that come.
+    fn meet_runtime_threads(&self) {
+        for thread in self.info.threads().unwrap_or_default() {
+            if let Ok(os_id) = self.info.os_thread(thread) {
+                self.threads.assigned(thread, os_id);
+            }
         }
     }
 
@@ -304,6 +317,7 @@ impl Callbacks for Sampler {
     }
 
     fn runtime_suspend_started(&self, reason: SuspendReason) {
+        self.threads.stop_begins();
         let is_collection = matches!(reason, SuspendReason::Gc | SuspendReason::GcPreparation);
         self.work.begin(if is_collection { Work::Collection } else { Work::Suspension });
     }
@@ -320,7 +334,12 @@ impl Callbacks for Sampler {
         self.work.end(|work| work != Work::ModuleLoad);
     }
 
-    fn thread_assigned_to_os_thread(&self, _thread: ThreadId, os_thread: u32) {
+    fn thread_destroyed(&self, thread: ThreadId) {
+        self.threads.destroyed(thread);
+    }
+
+    fn thread_assigned_to_os_thread(&self, thread: ThreadId, os_thread: u32) {
+        self.threads.assigned(thread, os_thread);
         let is_here = crate::os::threads::thread_id() == os_thread;
         if let Some(targets) = self.targets.get().filter(|_| is_here && self.state() == State::On) {
             // A thread of the profiler's own is known to the runtime, too.

@@ -263,7 +263,8 @@ impl Watched {
         self.open_ns += std::mem::take(&mut self.unseen_ns);
         self.state = match call.state() {
             ThreadState::Lock => {
-                sources.frames.state_of_last(self.stack, sources.work.is_suspended(os_id, sample.time_ns))
+                let is_suspended = sources.work.is_suspended(os_id, sample.time_ns);
+                sources.frames.state_of_last(self.stack, sample.time_ns, is_suspended)
             }
             state => state,
         };
@@ -323,6 +324,7 @@ impl Watched {
             count: (weight_ns.saturating_add(interval_ns / 2) / interval_ns).max(1) as u32,
             state,
             complete: stack.is_complete,
+            guessed: stack.touched.guessed,
             kernel: state != ThreadState::Ready,
             ..Sample::default()
         });

@@ -64,6 +64,15 @@ impl RawSample {
         self.rest = None;
     }
 
+    /// Takes the sample for one of what was interrupted with these registers, further out on the same stack; on another one nothing is changed.
+    pub(crate) fn interrupted_at(&mut self, registers: Registers) {
+        let below = registers.sp.checked_sub(self.registers.sp & !7).map(|bytes| bytes / 8);
+        if let Some(words) = below.filter(|&words| words <= self.stack.len()) {
+            self.stack.drain(..words);
+            self.registers = registers;
+        }
+    }
+
     /// Reads on where a walk was lost for want of words, with these registers: `read` copies the thread's stack as it is now, from an address on.
     /// Whether it is the same stack still: what is known of it from there on, and of the words before, stands there as it was; or callers
     /// of the chain stand there, whatever they have called since, and [`rest`](Self::rest) leads on from its end.
@@ -158,22 +167,6 @@ impl RawSample {
         self.frames.get(at).map(|(frame, _)| frame & !MARKS)
     }
 
-    /// Place of the frame that the one at `frame` took over: its frame pointer holds the same as the one that took over, further up.
-    pub(crate) fn taken_over_by(
-        &self,
-        frame: usize,
-        mut is_return_address: impl FnMut(usize) -> bool,
-    ) -> Option<usize> {
-        if let Some(at) = self.frame_at(frame).filter(|&at| self.frames[at].0 == frame | DETOUR) {
-            return self.next(at + 1);
-        }
-        let next = self.word(frame)?;
-        (frame + 16..next).step_by(8).take(1024).find(|&at| {
-            // Other words may hold the same by chance.
-            self.word(at) == Some(next) && self.word(at + 8).is_some_and(&mut is_return_address)
-        })
-    }
-
     /// The frames that the engine found from `start` on, with their return addresses.
     pub(crate) fn frames_from(&self, start: usize) -> impl Iterator<Item = (usize, usize)> {
         let at = self.frames.partition_point(|(frame, _)| frame & !MARKS < start);
@@ -203,19 +196,6 @@ impl RawSample {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_frame_that_was_taken_over_leads_where_the_one_above_leads() {
-        // What took over at 0x1000; a word that is the same by chance; the frame it took over; another one.
-        let stack = vec![0x1050, 11, 0x1050, 12, 0x1050, 77, 0, 0, 0, 0, 0x2000, 88];
-        let sample =
-            RawSample { registers: Registers { ip: 1, sp: 0x1000, bp: 0x1000 }, stack, ..RawSample::default() };
-        assert_eq!(sample.taken_over_by(0x1000, |ip| ip == 77), Some(0x1020));
-        assert_eq!(sample.taken_over_by(0x1000, |_| false), None);
-        let frames = vec![(0x1000 | DETOUR, 11), (0x1020, 77), (0x1050, 88)];
-        let noted = RawSample { frames, ..RawSample::default() };
-        assert_eq!(noted.taken_over_by(0x1000, |_| false), Some(0x1020));
-    }
 
     /// `read` in a loop that only `start_thread` called was no whole stack: no frame leads on from there.
     #[test]

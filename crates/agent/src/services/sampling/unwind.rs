@@ -1,29 +1,34 @@
 //! From a sample's registers and words to the frames of its stack, innermost first, up to the start of the thread.
 //!
-//! Compiled methods are stepped over by frame pointers, the innermost by its instructions ([`LeafStep`]); libraries by the
-//! unwind data in their files, which the crate `framehop` reads. What is found out about libraries is kept as long as they
-//! are loaded.
+//! Each frame is stepped over by the unwind information of its own code: compiled methods by what the compilers left
+//! ([`BodyStep`]), libraries by the unwind data in their files, which the crate `framehop` reads, and what a signal interrupted by the
+//! registers that the kernel has put on the stack. Only where none of these says how it goes on, a walk goes on by guessing: by the
+//! frame pointer, by the next place that looks like a frame, by return addresses whose frames nobody knows. A frame that was found
+//! so is marked, and with it the sample. What was found out about an address is kept, so that each frame costs one look-up.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use clrscope_recording::model::Stacks;
+use clrscope_recording::model::{StackFrame, Stacks};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 
+use super::hijack::Hijacks;
 use super::last_stacks::Comparison;
-use super::raw::{RawSample, Registers};
+use super::raw::{RawSample, Registers, UNKNOWN_FRAME};
 use super::type_loads::TypeLoaders;
 use super::walked::{Marks, WalkedFrame};
 use crate::os::memory::copy_if_there;
-use crate::services::code::arch::{LeafStep, SIGNAL_RETURN};
-use crate::services::code::{Body, CodeMap, Library, Place};
+use crate::services::code::arch::{Base, FrameStep, SIGNAL_RETURN, interrupted_by_signal};
+use crate::services::code::{BodyStep, CodeMap, Library, Place};
 use crate::services::stacks::Mix;
 
 /// Bytes of a stack at most: a frame pointer further up is none.
 const MOST_STACK: usize = 64 << 20;
+/// Addresses that are remembered.
+const MOST_MET: usize = 1 << 17;
 
 /// End of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,55 +50,99 @@ pub(crate) struct StackUnwinder {
     cache: CacheX86_64,
     /// Libraries whose unwind data is known, by where they are loaded.
     known: HashMap<usize, Arc<Library>, ByAddress>,
+    /// What was found out about addresses.
+    met: HashMap<usize, Met, ByAddress>,
     /// Return addresses in the functions of the C library that threads start in.
     roots: HashSet<usize, ByAddress>,
-    /// Steps from the innermost instruction of methods.
-    leaves: HashMap<usize, LeafStep, ByAddress>,
-    /// Whether code of the C library is what handlers of signals return to.
-    signal_returns: HashMap<usize, bool, ByAddress>,
+    /// Address that handlers of signals return to, once one was met.
+    signal_return: Option<usize>,
     /// Address at which the agent itself is loaded.
     own: Option<usize>,
     /// Functions of the runtime in which types are loaded.
     pub(super) type_loaders: TypeLoaders,
+    /// Return addresses that the runtime has replaced.
+    pub(super) hijacks: Hijacks,
     /// Frames of the last walk, innermost first.
     pub(super) walked: Vec<WalkedFrame>,
     /// The registers where the last walk was lost.
     pub(crate) lost: Registers,
-    /// The framework's methods that the last walk met before any other method, innermost first.
-    pub(crate) innermost: Vec<Arc<Body>>,
+}
+
+/// What is known of an address.
+#[derive(Clone, Copy)]
+struct Met {
+    frame: StackFrame,
+    marks: Marks,
+    way: Way,
+    /// In the C library.
+    is_c_library: bool,
+    /// Monotonic nanoseconds since which that lies there.
+    born_ns: u64,
+}
+
+/// Way from a frame to its caller.
+#[derive(Clone, Copy)]
+enum Way {
+    /// By the unwind data of a library.
+    Library,
+    /// By the unwind information of a method.
+    Method(BodyStep),
+    /// The code that handlers of signals return to: what was interrupted has its registers on the stack.
+    Signal,
+    /// A function's beginning, where no call returns to: the runtime may have put that there in place of a return address.
+    Replaced,
+    /// A piece of code of the runtime's own that is no method: it has no frame, and the return address lies at the stack pointer, as a rule.
+    Bare,
+    /// Nobody says.
+    Unknown,
 }
 
 /// Position of a walk.
-struct Step {
+#[derive(Clone, Copy)]
+struct Position {
     registers: Registers,
-    /// The instruction is where a call returns to.
+    /// The instruction is where a call returns to, not one that was interrupted.
     is_return: bool,
-    /// The instruction is the one that handlers of signals return to; the kernel has put its address there, and the next frame was interrupted.
-    ends_signal: bool,
-    place: Place,
+}
+
+/// Outcome of a step.
+enum Next {
+    Frame(Position, Certainty),
+    /// There is no caller.
+    End,
+    /// The sample lacks the words that the step needs.
+    Lacking,
+    /// Nobody says how it goes on.
+    Unknown,
+}
+
+/// Whether a step followed from what is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Certainty {
+    Certain,
+    Guessed,
 }
 
 impl StackUnwinder {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(hijacks: Hijacks) -> Self {
         Self {
             native: UnwinderX86_64::new(),
             cache: CacheX86_64::new(),
             known: HashMap::default(),
+            met: HashMap::default(),
             roots: HashSet::default(),
-            leaves: HashMap::default(),
-            signal_returns: HashMap::default(),
+            signal_return: None,
             own: None,
             type_loaders: TypeLoaders::default(),
+            hijacks,
             walked: Vec::new(),
             lost: Registers::default(),
-            innermost: Vec::new(),
         }
     }
 
     /// Code is gone: what was found out about addresses may be wrong.
     pub(crate) fn forget(&mut self) {
-        self.leaves.clear();
-        self.signal_returns.clear();
+        self.met.clear();
     }
 
     /// Learns where threads start from the calling thread's own stack.
@@ -102,12 +151,12 @@ impl StackUnwinder {
             Place::Native(library, _) => Some(library.base),
             _ => None,
         };
-        self.walk(map, sample, None);
+        self.walk(map, sample, None, Rest::Guessed);
     }
 
     /// Learns from the stack of a callback about a type in which functions of the runtime such are loaded.
     pub(super) fn learn_type_load(&mut self, map: &mut CodeMap, sample: &RawSample) {
-        self.walk(map, sample, None);
+        self.walk(map, sample, None, Rest::Guessed);
         let callers = self.walked.iter().skip_while(|walked| walked.marks.agent);
         let (mut run, mut runtime) = (Vec::new(), None);
         for walked in callers {
@@ -115,9 +164,25 @@ impl StackUnwinder {
             let function = function.filter(|(library, _)| *runtime.get_or_insert(library.base) == library.base);
             let Some((_, addresses)) = function else {
                 self.type_loaders.learn(&run);
+                // Frames are marked by what was known before.
+                self.met.clear();
                 break;
             };
             run.push(addresses);
+        }
+    }
+
+    /// Takes a sample for one of what a signal interrupted, where the signal's handler has not run its first instruction. Signals that are due at the
+    /// same moment as that of a timer come first, and a tick finds their handlers begun that have taken no time.
+    pub(super) fn leave_handlers_that_begin(&self, map: &CodeMap, sample: &mut RawSample) {
+        let Registers { ip, sp, .. } = sample.registers;
+        let returns_to_kernel = self.signal_return.is_some() && sample.word(sp) == self.signal_return;
+        if !returns_to_kernel || !map.begins_function(ip) {
+            return;
+        }
+        let Some(context) = sp.checked_add(8) else { return };
+        if let Some([ip, sp, bp]) = interrupted_by_signal(context, |address| sample.word(address)) {
+            sample.interrupted_at(Registers { ip, sp, bp });
         }
     }
 
@@ -128,186 +193,207 @@ impl StackUnwinder {
         map: &mut CodeMap,
         sample: &RawSample,
         mut last: Option<Comparison<'_>>,
+        rest: Rest,
     ) -> (Ending, Option<usize>) {
         self.walked.clear();
-        self.innermost.clear();
-        let place = map.place(sample.registers.ip, sample.time_ns);
-        let mut step = Step { registers: sample.registers, is_return: false, ends_signal: false, place };
+        let mut at = Position { registers: sample.registers, is_return: false };
+        let mut certainty = Certainty::Certain;
         // The addresses in the outermost library, which are where threads start if the walk ends there by itself.
         let mut outermost = Vec::new();
-        let (mut main_called, mut own_code) = (false, false);
+        let mut main_called = false;
         loop {
-            if let Place::Method(body) = &step.place {
-                own_code |= !body.is_framework();
-                if !own_code {
-                    self.innermost.push(Arc::clone(body));
-                }
+            let met = self.meet(map, at, sample.time_ns);
+            self.note(met, at, certainty);
+            self.lost = at.registers;
+            if at.is_return && met.is_c_library {
+                outermost.push(at.registers.ip);
+            } else {
+                outermost.clear();
             }
-            self.note(map, &step);
-            self.lost = step.registers;
-            if self.is_start(&step, main_called) {
+            if self.is_start(&met, at, main_called) {
                 return (Ending::Complete, None);
             }
             if self.walked.len() > Stacks::DEEPEST {
                 return (Ending::Cut, None);
             }
-            let next = match self.next(map, sample, &step) {
-                Next::Frame(registers) => registers,
+            let next = match self.next(map, sample, at, &met) {
+                Next::Lacking if rest == Rest::ToBeRead => return (Ending::Lost, None),
+                Next::Lacking | Next::Unknown => self.guess(map, sample, at),
+                found => found,
+            };
+            (at, certainty) = match next {
+                Next::Frame(next, certainty) => (next, certainty),
                 Next::End => {
                     self.roots.extend(outermost);
                     return (Ending::Complete, None);
                 }
-                Next::Lost => match self.follow_chain(map, sample, step.registers, main_called) {
-                    Ok(registers) => registers,
+                Next::Lacking | Next::Unknown => match self.follow_chain(map, sample, at.registers, main_called) {
+                    Ok(registers) => (Position { registers, is_return: true }, Certainty::Guessed),
                     Err(ending) => return (ending, None),
                 },
             };
-            if next.ip == 0 || next.sp <= step.registers.sp {
+            // A handler of a signal may have a stack of its own, anywhere.
+            let may_go_anywhere = matches!(met.way, Way::Signal);
+            if at.registers.ip == 0 || at.registers.sp <= self.lost.sp && !may_go_anywhere {
                 return (Ending::Lost, None);
             }
-            let joined = last.as_mut().and_then(|last| last.joins(next));
+            let joined = last.as_mut().filter(|_| at.is_return).and_then(|last| last.joins(at.registers));
             if joined.is_some() {
                 return (Ending::Complete, joined);
             }
-            main_called = matches!(&step.place, Place::Native(library, _) if library.is_main);
-            step = self.caller(map, sample, &step, next);
-            match &step.place {
-                Place::Native(library, _) if is_c_library(library) => outermost.push(next.ip),
-                _ => outermost.clear(),
+            main_called = met.marks.main_program;
+        }
+    }
+
+    /// What is known of the address of a frame that was there at a time.
+    fn meet(&mut self, map: &mut CodeMap, at: Position, time_ns: u64) -> Met {
+        let (ip, is_return) = (at.registers.ip, at.is_return);
+        let key = ip << 1 | usize::from(is_return);
+        if let Some(met) = self.met.get(&key).filter(|met| met.born_ns <= time_ns) {
+            return *met;
+        }
+        let (met, lasts) = self.look_up(map, ip, is_return, time_ns);
+        if lasts {
+            if self.met.len() >= MOST_MET {
+                self.met.clear();
             }
+            self.met.insert(key, met);
         }
+        met
     }
 
-    /// The frame that the registers of a caller, or of what a signal interrupted, lead to.
-    fn caller(&mut self, map: &mut CodeMap, sample: &RawSample, callee: &Step, registers: Registers) -> Step {
-        let before = map.place_of_call(registers.ip, sample.time_ns);
-        let ends_signal = self.ends_signal(&before, registers.ip);
-        if !ends_signal && !callee.ends_signal {
-            return Step { registers, is_return: true, ends_signal, place: before };
+    /// What an address is, and whether that lasts.
+    fn look_up(&mut self, map: &mut CodeMap, ip: usize, is_return: bool, time_ns: u64) -> (Met, bool) {
+        let mut place = if is_return { map.place_of_call(ip, time_ns) } else { map.place(ip, time_ns) };
+        let mut ends_call = is_return;
+        let mut way = match &place {
+            Place::Method(body) => Way::Method(map.step(body, ip, is_return)),
+            Place::Native(library, _) => {
+                self.know(library);
+                let call = ip - usize::from(is_return);
+                if CodeMap::has_unwind_data(library, call) { Way::Library } else { Way::Unknown }
+            }
+            Place::Stub | Place::Nowhere if !is_return => Way::Bare,
+            Place::Stub | Place::Nowhere => Way::Unknown,
+        };
+        if is_return && returns_from_signal(ip) {
+            self.signal_return = Some(ip);
+            // No call ends there: the instruction before may be another function's.
+            (way, ends_call) = (Way::Signal, false);
+            place = map.place(ip, time_ns);
+        } else if is_return && map.begins_function(ip) && map.follows_no_call(ip) {
+            way = Way::Replaced;
         }
-        // No call ends there: the instruction before may be another function's.
-        Step { registers, is_return: false, ends_signal, place: map.place(registers.ip, sample.time_ns) }
+        let frame = map.frame(&place, ip, ends_call);
+        let (marks, born_ns) = (self.marks(&place, ip), if let Place::Method(body) = &place { body.born_ns() } else { 0 });
+        let is_c_library = matches!(&place, Place::Native(library, _) if is_c_library(library));
+        (Met { frame, marks, way, is_c_library, born_ns }, map.lasts(&place))
     }
 
-    /// Whether handlers of signals return to an address, given the place of the byte before.
-    fn ends_signal(&mut self, before: &Place, ip: usize) -> bool {
-        let in_c_library = matches!(before, Place::Native(library, _) if is_c_library(library));
-        in_c_library
-            && *self.signal_returns.entry(ip).or_insert_with(|| {
-                let mut code = [0; SIGNAL_RETURN.len()];
-                copy_if_there(ip, &mut code) && code == SIGNAL_RETURN
-            })
-    }
-
-    /// Adds a frame to those that were walked.
-    fn note(&mut self, map: &mut CodeMap, step: &Step) {
+    fn marks(&self, place: &Place, ip: usize) -> Marks {
         let mut marks = Marks::default();
-        match &step.place {
+        match place {
             Place::Native(library, _) => {
                 marks.agent = Some(library.base) == self.own;
                 marks.compiler = library.name.starts_with("libclrjit");
                 marks.collector = library.name.starts_with("libclrgc");
                 marks.main_program = library.is_main;
                 marks.other_library = !library.is_main && !is_of_runtime(library);
-                marks.loads_types = self.type_loaders.hold(step.registers.ip);
+                marks.loads_types = self.type_loaders.hold(ip);
             }
             Place::Method(body) => (marks.method, marks.own_code) = (true, !body.is_framework()),
             Place::Stub | Place::Nowhere => {}
         }
-        let frame = map.frame(&step.place, step.registers.ip, step.is_return);
-        self.walked.push(WalkedFrame { registers: step.registers, frame, marks });
+        marks
+    }
+
+    /// Adds a frame to those that were walked.
+    fn note(&mut self, met: Met, at: Position, certainty: Certainty) {
+        let marks = Marks { guessed: certainty == Certainty::Guessed, ..met.marks };
+        self.walked.push(WalkedFrame { registers: at.registers, frame: met.frame, marks });
     }
 
     /// Whether the frame is one of those in which threads start.
-    fn is_start(&self, step: &Step, main_called: bool) -> bool {
-        let in_c_library = matches!(&step.place, Place::Native(library, _) if is_c_library(library));
-        step.is_return && in_c_library && (main_called || self.roots.contains(&step.registers.ip))
+    fn is_start(&self, met: &Met, at: Position, main_called: bool) -> bool {
+        at.is_return && met.is_c_library && (main_called || self.roots.contains(&at.registers.ip))
     }
 
-    /// Goes on by return addresses whose frames are not known, from where the walk stood last: to the start of the thread, or to the registers from
-    /// which a walk can go on.
-    fn follow_chain(
-        &mut self,
-        map: &mut CodeMap,
-        sample: &RawSample,
-        last: Registers,
-        mut main_called: bool,
-    ) -> Result<Registers, Ending> {
-        let chain = sample.chain_beyond(last).ok_or(Ending::Lost)?;
-        let unknown = if sample.rest.is_some() { chain.len().saturating_sub(1) } else { chain.len() };
-        for &ip in &chain[..unknown] {
-            let place = map.place_of_call(ip, sample.time_ns);
-            let registers = Registers { ip, sp: 0, bp: 0 };
-            let step = Step { registers, is_return: true, ends_signal: false, place };
-            self.note(map, &step);
-            if self.is_start(&step, main_called) {
-                return Err(Ending::Complete);
+    /// The step from a frame to its caller, by what is known.
+    fn next(&mut self, map: &mut CodeMap, sample: &RawSample, at: Position, met: &Met) -> Next {
+        let Registers { sp, bp, .. } = at.registers;
+        match met.way {
+            Way::Library => self.native_step(sample, at),
+            Way::Method(BodyStep { step, is_certain }) => {
+                let certainty = if is_certain { Certainty::Certain } else { Certainty::Guessed };
+                match by_step(sample, at.registers, step) {
+                    Ok(registers) => self.returned(map, sample, registers, certainty),
+                    Err(next) => next,
+                }
             }
-            main_called = matches!(&step.place, Place::Native(library, _) if library.is_main);
-        }
-        sample.rest.filter(|rest| rest.sp > last.sp).ok_or(Ending::Lost)
-    }
-
-    fn next(&mut self, map: &mut CodeMap, sample: &RawSample, step: &Step) -> Next {
-        let registers = step.registers;
-        let found = match &step.place {
-            Place::Native(library, _) => match self.native_step(sample, step, &Arc::clone(library)) {
-                Ok(Some(next)) => Some(next),
-                Ok(None) => return Next::End,
-                Err(()) => None,
+            Way::Signal => match interrupted_by_signal(sp, |address| sample.word(address)) {
+                Some([ip, sp, bp]) => {
+                    let registers = Registers { ip, sp, bp };
+                    Next::Frame(Position { registers, is_return: false }, Certainty::Certain)
+                }
+                None => Next::Lacking,
             },
-            Place::Method(body) if body.took_over() && self.leaf(body, step) == LeafStep::FramePointer => {
-                let taken = sample.taken_over_by(registers.bp, |ip| Self::is_return_address(map, sample, ip));
-                taken.and_then(|frame| by_frame_pointer(sample, registers, frame))
-            }
-            Place::Method(body) => match self.leaf(body, step) {
-                LeafStep::FramePointer => by_frame_pointer(sample, registers, registers.bp),
-                LeafStep::StackPointer(bytes, pushed) => by_stack_pointer(sample, registers, bytes, pushed),
+            Way::Bare => match sample.word(sp) {
+                Some(word) if Self::is_return_address(map, sample, word) => {
+                    let registers = Registers { ip: word, sp: sp + 8, bp };
+                    self.returned(map, sample, registers, Certainty::Certain)
+                }
+                Some(_) => Next::Unknown,
+                None => Next::Lacking,
             },
-            Place::Stub | Place::Nowhere => {
-                let next = by_stack_pointer(sample, registers, 0, None).filter(|_| !step.is_return);
-                next.filter(|next| Self::is_return_address(map, sample, next.ip))
-                    .or_else(|| by_frame_pointer(sample, registers, registers.bp))
-            }
-        };
-        // Where a library has used the frame pointer for something else, or nobody knows it, the next frame that leads on is
-        // taken.
-        let found = found.or_else(|| {
-            let on_stack = registers.bp >= registers.sp && registers.bp - registers.sp < MOST_STACK;
-            let frame = if on_stack { None } else { self.guess(map, sample, registers.sp) };
-            by_frame_pointer(sample, registers, frame?)
-        });
-        found.map_or(Next::Lost, Next::Frame)
-    }
-
-    fn leaf(&mut self, body: &Body, step: &Step) -> LeafStep {
-        if step.is_return {
-            return LeafStep::FramePointer;
+            Way::Replaced | Way::Unknown => Next::Unknown,
         }
-        *self.leaves.entry(step.registers.ip).or_insert_with(|| body.leaf_step(step.registers.ip))
     }
 
-    /// By the library's unwind data; `Ok(None)` where that says that there is no caller.
-    fn native_step(
-        &mut self,
-        sample: &RawSample,
-        step: &Step,
-        library: &Arc<Library>,
-    ) -> Result<Option<Registers>, ()> {
-        self.know(library);
-        let Registers { ip, sp, bp } = step.registers;
+    /// The frame that a method returns to. Where the runtime waits for the thread to stop, it has put an address of its own in place of one return
+    /// address.
+    fn returned(&mut self, map: &mut CodeMap, sample: &RawSample, next: Registers, certainty: Certainty) -> Next {
+        let at = Position { registers: next, is_return: true };
+        if !matches!(self.meet(map, at, sample.time_ns).way, Way::Replaced) {
+            return Next::Frame(at, certainty);
+        }
+        let is_return_address = |ip: usize| Self::is_return_address(map, sample, ip);
+        match self.hijacks.replaced(sample, next.sp - 8, is_return_address) {
+            Some((ip, is_certain)) => {
+                let certainty = if is_certain { certainty } else { Certainty::Guessed };
+                Next::Frame(Position { registers: Registers { ip, ..next }, is_return: true }, certainty)
+            }
+            None => Next::Frame(at, Certainty::Guessed),
+        }
+    }
+
+    /// By a library's unwind data.
+    fn native_step(&mut self, sample: &RawSample, at: Position) -> Next {
+        let Registers { ip, sp, bp } = at.registers;
         let mut registers = UnwindRegsX86_64::new(ip as u64, sp as u64, bp as u64);
-        let address = match step.is_return {
-            true => FrameAddress::ReturnAddress(NonZeroU64::new(ip as u64).ok_or(())?),
-            false => FrameAddress::InstructionPointer(ip as u64),
+        let address = match at.is_return {
+            true => NonZeroU64::new(ip as u64).map(FrameAddress::ReturnAddress),
+            false => Some(FrameAddress::InstructionPointer(ip as u64)),
         };
-        let mut read = |address: u64| sample.word(address as usize).map(|word| word as u64).ok_or(());
-        let next = self.native.unwind_frame(address, &mut registers, &mut self.cache, &mut read).map_err(|_| ())?;
-        let registers =
-            |ip: u64| Registers { ip: ip as usize, sp: registers.sp() as usize, bp: registers.bp() as usize };
-        Ok(next.map(registers))
+        let Some(address) = address else { return Next::Unknown };
+        let mut lacks = false;
+        let mut read = |address: u64| {
+            let word = sample.word(address as usize).map(|word| word as u64);
+            lacks |= word.is_none();
+            word.ok_or(())
+        };
+        match self.native.unwind_frame(address, &mut registers, &mut self.cache, &mut read) {
+            Ok(Some(ip)) => {
+                let registers =
+                    Registers { ip: ip as usize, sp: registers.sp() as usize, bp: registers.bp() as usize };
+                Next::Frame(Position { registers, is_return: true }, Certainty::Certain)
+            }
+            Ok(None) => Next::End,
+            Err(_) if lacks => Next::Lacking,
+            Err(_) => Next::Unknown,
+        }
     }
 
+    /// Makes the unwind data of a library known.
     fn know(&mut self, library: &Arc<Library>) {
         if self.known.get(&library.base).is_some_and(|known| Arc::ptr_eq(known, library)) {
             return;
@@ -330,8 +416,23 @@ impl StackUnwinder {
         self.native.add_module(Module::new(library.name.clone(), addresses, library.base as u64, sections));
     }
 
+    /// The next frame where nobody says how it goes on: that at the frame pointer, or the first place that looks like one.
+    fn guess(&mut self, map: &mut CodeMap, sample: &RawSample, at: Position) -> Next {
+        let Registers { sp, bp, .. } = at.registers;
+        let on_stack = bp >= sp && bp - sp < MOST_STACK;
+        let by_frame = by_step(sample, at.registers, FrameStep::BY_FRAME_POINTER).ok().filter(|_| on_stack);
+        let registers = by_frame.filter(|next| Self::is_return_address(map, sample, next.ip)).or_else(|| {
+            let frame = self.find_frame(map, sample, sp)?;
+            by_step(sample, Registers { bp: frame, ..at.registers }, FrameStep::BY_FRAME_POINTER).ok()
+        });
+        match registers {
+            Some(registers) => Next::Frame(Position { registers, is_return: true }, Certainty::Guessed),
+            None => Next::Unknown,
+        }
+    }
+
     /// The first frame from `start` on that leads on, of those that the engine found and of what lies on the stack.
-    fn guess(&mut self, map: &mut CodeMap, sample: &RawSample, start: usize) -> Option<usize> {
+    fn find_frame(&mut self, map: &mut CodeMap, sample: &RawSample, start: usize) -> Option<usize> {
         let is_return_address = |ip| Self::is_return_address(map, sample, ip);
         let on_stack = sample.find_frame(start, is_return_address, |ip| self.roots.contains(&ip));
         let noted =
@@ -343,31 +444,62 @@ impl StackUnwinder {
     fn is_return_address(map: &mut CodeMap, sample: &RawSample, ip: usize) -> bool {
         ip >= 0x1_0000 && map.is_return_address(ip, sample.time_ns)
     }
-}
 
-enum Next {
-    Frame(Registers),
-    /// There is no caller.
-    End,
-    Lost,
-}
-
-fn by_frame_pointer(sample: &RawSample, registers: Registers, frame: usize) -> Option<Registers> {
-    if frame < registers.sp {
-        return None;
+    /// Goes on by return addresses whose frames are not known, from where the walk stood last: to the start of the thread, or to the registers from
+    /// which a walk can go on.
+    fn follow_chain(
+        &mut self,
+        map: &mut CodeMap,
+        sample: &RawSample,
+        last: Registers,
+        mut main_called: bool,
+    ) -> Result<Registers, Ending> {
+        let chain = sample.chain_beyond(last).ok_or(Ending::Lost)?;
+        let unknown = if sample.rest.is_some() { chain.len().saturating_sub(1) } else { chain.len() };
+        for &ip in &chain[..unknown] {
+            let at = Position { registers: Registers { ip, sp: 0, bp: 0 }, is_return: true };
+            let met = self.meet(map, at, sample.time_ns);
+            self.note(met, at, Certainty::Guessed);
+            if self.is_start(&met, at, main_called) {
+                return Err(Ending::Complete);
+            }
+            main_called = met.marks.main_program;
+        }
+        sample.rest.filter(|rest| rest.sp > last.sp).ok_or(Ending::Lost)
     }
-    let ip = sample.word(frame.checked_add(8)?)?;
-    // A frame whose word is not known leads no further than to its return address.
-    Some(Registers { ip, sp: frame + 16, bp: sample.word(frame).unwrap_or(0) })
 }
 
-fn by_stack_pointer(sample: &RawSample, registers: Registers, bytes: u32, pushed: Option<u32>) -> Option<Registers> {
-    let at = registers.sp.checked_add(bytes as usize)?;
-    let bp = match pushed {
-        Some(pushed) => sample.word(registers.sp.checked_add(pushed as usize)?)?,
+/// What to do where a sample lacks words of the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// End there: the words are read from the thread's stack then.
+    ToBeRead,
+    /// Guess.
+    Guessed,
+}
+
+/// The caller's registers by a step.
+fn by_step(sample: &RawSample, registers: Registers, step: FrameStep) -> Result<Registers, Next> {
+    let base = match step.base {
+        Base::StackPointer => registers.sp,
+        Base::FramePointer if registers.bp == UNKNOWN_FRAME || registers.bp < registers.sp => return Err(Next::Unknown),
+        Base::FramePointer => registers.bp,
+    };
+    let at = |bytes: i32| base.checked_add_signed(bytes as isize).ok_or(Next::Unknown);
+    let sp = at(step.to_caller)?;
+    let ip = sample.word(sp.wrapping_sub(8)).ok_or(Next::Lacking)?;
+    let bp = match step.frame_pointer {
+        // A frame pointer that the sample lacks is one that nobody knows.
+        Some(bytes) => sample.word(at(bytes)?).unwrap_or(UNKNOWN_FRAME),
         None => registers.bp,
     };
-    Some(Registers { ip: sample.word(at)?, sp: at + 8, bp })
+    Ok(Registers { ip, sp, bp })
+}
+
+/// Whether handlers of signals return to an address.
+fn returns_from_signal(ip: usize) -> bool {
+    let mut code = [0; SIGNAL_RETURN.len()];
+    copy_if_there(ip, &mut code) && code == SIGNAL_RETURN
 }
 
 /// Whether a library is the runtime's, or what that waits in.

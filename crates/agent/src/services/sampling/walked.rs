@@ -31,6 +31,8 @@ pub(super) struct Marks {
     /// A method, and one that is not the framework's.
     pub(super) method: bool,
     pub(super) own_code: bool,
+    /// The frame was found by a guess from the one that it called.
+    pub(super) guessed: bool,
 }
 
 /// Marks that the frames of a stack left.
@@ -50,6 +52,8 @@ pub(crate) struct Touched {
     pub(crate) called_library: bool,
     /// Nothing but the runtime and the C library.
     pub(crate) runtime_alone: bool,
+    /// A frame was found by a guess.
+    pub(crate) guessed: bool,
 }
 
 impl Touched {
@@ -58,6 +62,7 @@ impl Touched {
         let (mut all, mut in_method) = (Self { runtime_alone: true, ..Self::default() }, false);
         for frame in marks {
             all.compiler |= frame.compiler;
+            all.guessed |= frame.guessed;
             all.collector |= frame.collector;
             all.agent |= frame.agent;
             all.own_code |= frame.own_code;

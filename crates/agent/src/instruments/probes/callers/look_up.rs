@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clr_profiler::{OwnThread, ProfilerInfo};
@@ -11,7 +11,7 @@ use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use super::gaps::{Gap, Gaps};
 use super::records::{Records, Waiting};
-use crate::services::code::arch::LeafStep;
+use crate::services::code::arch::Base;
 use crate::services::code::{Body, CodeMap, Place};
 use crate::services::context::Context;
 use crate::services::helper::Task;
@@ -132,7 +132,7 @@ fn frames_of(
         }
         if let Place::Method(body) = &place
             && (1..waiting.frames).contains(&nth)
-            && let Some(gap) = gap_behind(body, address)
+            && let Some(gap) = gap_behind(map, body, address)
         {
             let since_ns = || if gaps.note(address, gap) { monotonic_ns() } else { u64::MAX };
             let since_ns = *known.entry(address).or_insert_with(since_ns);
@@ -147,14 +147,13 @@ fn frames_of(
 }
 
 /// Gap behind a return address in a body.
-fn gap_behind(body: &Body, address: usize) -> Option<Gap> {
+fn gap_behind(map: &mut CodeMap, body: &Arc<Body>, address: usize) -> Option<Gap> {
     if body.took_over() {
         return Some(Gap::TookOver);
     }
-    match body.leaf_step(address) {
-        LeafStep::StackPointer(bytes, None) => Some(Gap::NoFrame(bytes as usize)),
-        _ => None,
-    }
+    let step = map.step(body, address, true).step;
+    let leaves_frame_pointer = step.base == Base::StackPointer && step.frame_pointer.is_none();
+    leaves_frame_pointer.then(|| Gap::NoFrame(usize::try_from(step.to_caller - 8).unwrap_or(0)))
 }
 
 struct Settle {

@@ -44,11 +44,10 @@ pub(crate) const MOST_THREADS: usize = 1 << 14;
 const COOKIE: usize = 0xC175_C09E << 32;
 /// Frames of a stack that are kept.
 const MOST_FRAMES: usize = 1024;
-/// Words of the stack that are kept of methods, which keep frame pointers, and of libraries: these may keep none, and the runtime's own are called
-/// by pieces of code that keep none.
-const FEW_WORDS: usize = 48;
-const MANY_WORDS: usize = 512;
-const MOST_WORDS: usize = 1024;
+/// Words of the stack that are kept: as many as perf events give. Frame pointers say how it goes on beyond them.
+const MOST_WORDS: usize = 2048;
+/// Words that are kept of a stack whose end nobody knows yet.
+const FEW_WORDS: usize = 512;
 /// Words that are copied at once of a stack whose bounds are not known.
 const PIECE_WORDS: usize = 32;
 /// Words that are searched for a frame where the chain of frame pointers is broken.
@@ -344,24 +343,14 @@ fn take(shared: &Shared, target: &Target, os_id: u32, registers: Registers) {
         let frame = if first.is_frame(registers.bp) { registers.bp } else { first.find().unwrap_or(0) };
         Walk { frame, ..first }
     };
+    let words = if on_stack { MOST_WORDS.min((end - (registers.sp & !7)) / 8) } else { FEW_WORDS };
+    // Frames that lie among the words say nothing that those don't.
+    let beyond = (registers.sp & !7) + 8 * words - 16;
     let steps = || {
         let mut walk = start();
-        std::iter::from_fn(move || walk.step()).take(MOST_FRAMES)
+        std::iter::from_fn(move || walk.step()).take(MOST_FRAMES).filter(move |(frame, _)| *frame > beyond)
     };
-    let (frames, words) = match on_stack {
-        true => {
-            // Where a handler of the runtime's begins, the C library's code behind it is where it returns to, and beyond lies the
-            // frame of its signal, kilobytes of registers.
-            let handles_signal = stack_word(registers.sp, low, end).is_some_and(|word| shared.libraries.hold(word));
-            let most = match shared.libraries.hold(registers.ip) {
-                _ if handles_signal => MOST_WORDS,
-                true => MANY_WORDS,
-                false => FEW_WORDS,
-            };
-            (steps().count(), most.min((end - (registers.sp & !7)) / 8))
-        }
-        false => (0, MANY_WORDS),
-    };
+    let frames = if on_stack && beyond + 16 < end { steps().count() } else { 0 };
     let weight = cpu_ns.saturating_sub(target.cpu_ns.load(Ordering::Relaxed));
     let Some(mut slot) = shared.ring.reserve(7 + 2 * frames + words) else { return };
     target.cpu_ns.store(cpu_ns, Ordering::Relaxed);

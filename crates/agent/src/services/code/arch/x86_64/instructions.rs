@@ -1,0 +1,246 @@
+//! Single instructions of x86-64: what prologs and epilogs of compiled methods do to the stack.
+
+use super::{Base, FrameStep};
+
+/// Bytes of a method's beginning that [`prolog_step`] looks at.
+pub(crate) const FIRST_BYTES: usize = 64;
+/// Bytes from an instruction on that [`epilog_step`] looks at.
+pub(crate) const EPILOG_BYTES: usize = 48;
+
+/// Code that handlers of signals return to, by which alone debuggers know it, too: `mov rax, 15; syscall` (rt_sigreturn).
+pub(crate) const SIGNAL_RETURN: [u8; 9] = [0x48, 0xC7, 0xC0, 0x0F, 0, 0, 0, 0x0F, 0x05];
+
+/// Registers that a signal interrupted, from what the kernel has put on the stack for [`SIGNAL_RETURN`] (`ucontext_t`), which lies at the
+/// stack pointer there: instruction, stack pointer, frame pointer. `word` reads a word of the stack.
+pub(crate) fn interrupted_by_signal(sp: usize, word: impl Fn(usize) -> Option<usize>) -> Option<[usize; 3]> {
+    /// Bytes from the context to its registers: flags, link, the alternate stack.
+    const REGISTERS: usize = 40;
+    let register = |number: libc::c_int| word(sp.checked_add(REGISTERS + 8 * number as usize)?);
+    Some([register(libc::REG_RIP)?, register(libc::REG_RSP)?, register(libc::REG_RBP)?])
+}
+
+/// Effect of one instruction of a prolog.
+enum Prolog {
+    /// Pushes a register; whether that is the frame pointer.
+    Push(bool),
+    /// Takes bytes off the stack pointer.
+    Take(u32),
+    /// Points the frame pointer at its frame.
+    Frame,
+    /// Nothing that matters.
+    Other,
+}
+
+/// The step from an instruction `offset` bytes into a method whose first bytes are `first`, by what the instructions up to there do: a guess, for
+/// methods whose unwind information is not to be had. Not for epilogs.
+pub(crate) fn prolog_step(first: &[u8], offset: usize) -> FrameStep {
+    let (mut at, mut depth, mut pushed, mut framed) = (0, 0_i32, None, false);
+    while at < offset {
+        let Some((bytes, what)) = prolog(&first[at.min(first.len())..]) else { break };
+        at += bytes;
+        match what {
+            Prolog::Push(is_frame_pointer) => {
+                depth += 8;
+                if is_frame_pointer {
+                    pushed = Some(depth);
+                }
+            }
+            Prolog::Take(bytes) => depth = depth.saturating_add_unsigned(bytes),
+            Prolog::Frame => framed = true,
+            Prolog::Other => {}
+        }
+    }
+    if framed {
+        return FrameStep::BY_FRAME_POINTER;
+    }
+    let frame_pointer = pushed.map(|pushed| depth.saturating_sub(pushed));
+    FrameStep { base: Base::StackPointer, to_caller: depth.saturating_add(8), frame_pointer }
+}
+
+/// The first instruction of `code` with its length, if it may stand in a prolog.
+fn prolog(code: &[u8]) -> Option<(usize, Prolog)> {
+    Some(match *code {
+        [0x55, ..] => (1, Prolog::Push(true)),
+        // mov rax, [rbp]; push rax: what takes over a running frame keeps its caller's frame pointer.
+        [0x48, 0x8B, 0x45, 0x00, 0x50, ..] => (5, Prolog::Push(true)),
+        [0x50..=0x57, ..] => (1, Prolog::Push(false)),
+        [0x41, 0x50..=0x57, ..] => (2, Prolog::Push(false)),
+        [0x48, 0x83, 0xEC, bytes @ 0..0x80, ..] => (4, Prolog::Take(bytes.into())),
+        [0x48, 0x81, 0xEC, a, b, c, d, ..] => (7, Prolog::Take(u32::from_le_bytes([a, b, c, d]))),
+        // vzeroupper
+        [0xC5, 0xF8, 0x77, ..] => (3, Prolog::Other),
+        // mov rbp, rsp; lea rbp, [rsp + n]
+        [0x48, 0x8B, 0xEC, ..] | [0x48, 0x89, 0xE5, ..] => (3, Prolog::Frame),
+        [0x48, 0x8D, 0x6C, 0x24, _, ..] => (5, Prolog::Frame),
+        [0x48, 0x8D, 0xAC, 0x24, _, _, _, _, ..] => (8, Prolog::Frame),
+        _ => return None,
+    })
+}
+
+/// End of the instructions that an epilog is made of.
+enum End {
+    Return,
+    /// A jump to so many bytes from where the instruction ends.
+    Near(i32),
+    /// A jump through memory, or to an address in a register, of the form that stands in epilogs only.
+    Far,
+    /// A jump through memory or a register that may be a table of cases.
+    Computed,
+}
+
+/// The step where the instructions from `address` on are the rest of an epilog: stack pointer, pops, return or jump. `is_inside` says whether an
+/// address lies in the same method: jumps that leave it end it, once its frame is gone, for what is called last.
+pub(crate) fn epilog_step(code: &[u8], address: usize, is_inside: impl Fn(usize) -> bool) -> Option<FrameStep> {
+    let (mut rest, mut depth, mut popped) = (code, 0_i32, None);
+    loop {
+        rest = match rest {
+            [0x48, 0x83, 0xC4, bytes @ 0..0x80, rest @ ..] => {
+                depth += i32::from(*bytes);
+                rest
+            }
+            [0x48, 0x81, 0xC4, a, b, c, d, rest @ ..] => {
+                depth = depth.checked_add_unsigned(u32::from_le_bytes([*a, *b, *c, *d]))?;
+                rest
+            }
+            // vzeroupper
+            [0xC5, 0xF8, 0x77, rest @ ..] => rest,
+            [0x5D, rest @ ..] => {
+                popped = Some(depth);
+                depth += 8;
+                rest
+            }
+            [0x58..=0x5B | 0x5E..=0x5F, rest @ ..] | [0x41, 0x58..=0x5F, rest @ ..] => {
+                depth += 8;
+                rest
+            }
+            _ => break,
+        };
+    }
+    let target = |bytes: i32, distance: i32| {
+        let at = address + (code.len() - rest.len()) + bytes as usize;
+        at.wrapping_add_signed(distance as isize)
+    };
+    let leaves = match end(rest)? {
+        End::Return | End::Far => true,
+        End::Near(distance) => !is_inside(target(5, distance)),
+        End::Computed => depth > 0,
+    };
+    leaves.then_some(FrameStep { base: Base::StackPointer, to_caller: depth.checked_add(8)?, frame_pointer: popped })
+}
+
+fn end(code: &[u8]) -> Option<End> {
+    /// Bits of the byte behind `FF` that make a jump of it.
+    const JUMP: u8 = 4;
+    Some(match *code {
+        // ret; rep ret
+        [0xC3, ..] | [0xF3, 0xC3, ..] => End::Return,
+        [0xE9, a, b, c, d, ..] => End::Near(i32::from_le_bytes([a, b, c, d])),
+        // jmp [address]; the prefix of 64 bits, which no such jump needs, marks ends of methods.
+        [0xFF, 0x25, ..] => End::Far,
+        [0x48..=0x4F, 0xFF, how, ..] if how >> 3 & 7 == JUMP => End::Far,
+        [0xFF, how, ..] | [0x41, 0xFF, how, ..] if how >> 3 & 7 == JUMP => End::Computed,
+        _ => return None,
+    })
+}
+
+/// Whether a method with these first bytes took over a running frame (on-stack replacement).
+pub(crate) fn takes_over_frame(first: &[u8]) -> bool {
+    first.starts_with(&[0x48, 0x8B, 0x45, 0x00, 0x50])
+}
+
+/// Whether code counts how often its blocks run, for the optimiser: an address in a register and an increment there.
+pub(crate) fn is_counting(code: &[u8]) -> bool {
+    code.windows(12).any(|code| matches!(code, [0x48, 0xB8..=0xBF, .., 0xFF, register] if *register < 8))
+}
+
+/// Whether the instruction before is a call of the kernel, given the bytes that end there.
+pub(crate) fn follows_system_call(before: &[u8]) -> bool {
+    before.ends_with(&[0x0F, 0x05])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// push rbp; push r15; push rbx; sub rsp, 0x10; lea rbp, [rsp+0x20]; mov rbx, rdi; ...; add rsp, 0x10; pop rbx; pop r15;
+    /// pop rbp; ret
+    const FRAMED: [u8; 27] = [
+        0x55, 0x41, 0x57, 0x53, 0x48, 0x83, 0xEC, 0x10, 0x48, 0x8D, 0x6C, 0x24, 0x20, 0x48, 0x8B, 0xDF, 0x90, 0x48,
+        0x83, 0xC4, 0x10, 0x5B, 0x41, 0x5F, 0x5D, 0xC3, 0xCC,
+    ];
+
+    const AT_RETURN_ADDRESS: FrameStep =
+        FrameStep { base: Base::StackPointer, to_caller: 8, frame_pointer: None };
+
+    fn by_stack_pointer(to_caller: i32, frame_pointer: Option<i32>) -> FrameStep {
+        FrameStep { base: Base::StackPointer, to_caller, frame_pointer }
+    }
+
+    fn at(code: &[u8], offset: usize) -> FrameStep {
+        let inside = 0x1000..0x1000 + code.len();
+        epilog_step(&code[offset..], 0x1000 + offset, |at| inside.contains(&at))
+            .unwrap_or_else(|| prolog_step(code, offset))
+    }
+
+    #[test]
+    fn the_caller_is_found_at_each_instruction_of_a_framed_method() {
+        let expected = [
+            (0, by_stack_pointer(8, None)),
+            (1, by_stack_pointer(16, Some(0))),
+            (3, by_stack_pointer(24, Some(8))),
+            (4, by_stack_pointer(32, Some(16))),
+            (8, by_stack_pointer(48, Some(32))),
+            (13, FrameStep::BY_FRAME_POINTER),
+            (16, FrameStep::BY_FRAME_POINTER),
+            (17, by_stack_pointer(48, Some(32))),
+            (21, by_stack_pointer(32, Some(16))),
+            (22, by_stack_pointer(24, Some(8))),
+            (24, by_stack_pointer(16, Some(0))),
+            (25, by_stack_pointer(8, None)),
+        ];
+        for (offset, step) in expected {
+            assert_eq!(at(&FRAMED, offset), step, "at {offset}");
+        }
+    }
+
+    #[test]
+    fn a_method_without_a_frame_leaves_its_return_address_above_what_it_took() {
+        // push rax; mov eax, edi; imul eax, esi; add rsp, 8; ret
+        let code = [0x50, 0x8B, 0xC7, 0x0F, 0xAF, 0xC6, 0x48, 0x83, 0xC4, 0x08, 0xC3];
+        let (whole, done) = (by_stack_pointer(16, None), AT_RETURN_ADDRESS);
+        assert_eq!([0, 1, 3, 6, 10].map(|offset| at(&code, offset)), [done, whole, whole, whole, done]);
+        // lea eax, [rdi+rsi]; ret
+        assert_eq!(at(&[0x8D, 0x04, 0x37, 0xC3], 0), done);
+    }
+
+    #[test]
+    fn jumps_that_leave_a_method_end_it_and_loops_and_tables_of_cases_do_not() {
+        let step = |code: &[u8]| epilog_step(code, 0x1000, |at| (0xF00..0x1100).contains(&at));
+        let done = Some(AT_RETURN_ADDRESS);
+        // pop rbp; jmp rax, with and without the prefix
+        let popped = Some(by_stack_pointer(16, Some(0)));
+        assert_eq!([step(&[0x5D, 0x48, 0xFF, 0xE0]), step(&[0x5D, 0xFF, 0xE0])], [popped; 2]);
+        assert_eq!([step(&[0x48, 0xFF, 0xE0]), step(&[0x49, 0xFF, 0xE3]), step(&[0xFF, 0x25, 0, 0, 0, 0])], [done; 3]);
+        assert_eq!([step(&[0xFF, 0xE0]), step(&[0xFF, 0xD0])], [None; 2], "a table of cases, a call");
+        // jmp to the next instruction, and to 0x1205
+        assert_eq!([step(&[0xE9, 0, 0, 0, 0]), step(&[0xE9, 0, 2, 0, 0])], [None, done]);
+        assert_eq!([step(&[]), step(&[0x90, 0xC3])], [None; 2]);
+    }
+
+    #[test]
+    fn what_a_signal_interrupted_lies_in_its_context() {
+        let word = |address: usize| Some(address);
+        let found = interrupted_by_signal(0x1000, word);
+        // Offsets of RIP, RSP and RBP in `ucontext_t` of the x86-64 ABI of Linux.
+        assert_eq!(found, Some([0x1000 + 168, 0x1000 + 160, 0x1000 + 120]));
+        assert_eq!(interrupted_by_signal(0x1000, |_| None), None);
+    }
+
+    #[test]
+    fn kinds_of_code_are_told_apart() {
+        assert!(takes_over_frame(&[0x48, 0x8B, 0x45, 0, 0x50, 0x48]) && !takes_over_frame(&FRAMED));
+        // mov rdi, address; inc dword ptr [rdi]
+        assert!(is_counting(&[0x90, 0x48, 0xBF, 1, 2, 3, 4, 5, 6, 7, 8, 0xFF, 0x07]) && !is_counting(&FRAMED));
+        assert!(follows_system_call(&[0xB8, 0x0F, 0x05]) && !follows_system_call(&[0x05]));
+    }
+}

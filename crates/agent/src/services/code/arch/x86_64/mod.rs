@@ -1,0 +1,10 @@
+//! Compiled code of x86-64: single instructions, and the unwind information that the compilers leave with each piece of code.
+
+mod instructions;
+mod unwind_info;
+
+pub(crate) use instructions::{
+    EPILOG_BYTES, FIRST_BYTES, SIGNAL_RETURN, epilog_step, follows_system_call, interrupted_by_signal, is_counting,
+    prolog_step, takes_over_frame,
+};
+pub(crate) use unwind_info::{Base, FrameStep, LONGEST_INFO, UnwindInfo};

@@ -1,0 +1,313 @@
+//! Unwind information of compiled methods: where the compilers have put it, and the step to the caller at each address.
+//!
+//! A body is made of pieces: the method itself, and one for each block of a handler (a funclet). Each piece has unwind information of its
+//! own. Of code that was compiled at build time the image's table of pieces leads there. Of code that was compiled while the program runs
+//! the runtime keeps it behind a header, to which the word in front of the code points (`RealCodeHeader` in `src/coreclr/vm/codeman.h`: the
+//! number of pieces at 32, the pieces from 36 on; so on 8, 9 and 10). That header is no promise of the runtime's. So what is read there is
+//! believed only where all of it fits: pieces that follow one another within the code, each with information that is understood, and a first
+//! piece whose prolog does what the information says. Anything else is a body without unwind information, whose steps are guesses.
+
+use std::ops::Range;
+
+use super::arch::{Base, EPILOG_BYTES, FIRST_BYTES, FrameStep, LONGEST_INFO, UnwindInfo, epilog_step, prolog_step};
+use super::images::Image;
+use crate::os::memory::{copy_if_there, copy_while_there};
+
+/// Bytes of a piece in both tables: begin, end, unwind information, each a `u32`.
+const PIECE: usize = 12;
+/// Pieces of one body at most.
+const MOST_PIECES: usize = 1 << 12;
+/// Bytes from the runtime's header of a body to its number of pieces and to the first of them.
+const COUNT_AT: usize = 32;
+const PIECES_AT: usize = 36;
+
+/// Step from a place in a body to the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BodyStep {
+    pub(crate) step: FrameStep,
+    /// The step follows from unwind information; otherwise it is a guess.
+    pub(crate) is_certain: bool,
+}
+
+/// What is kept of a body's unwind information.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum BodyUnwind {
+    /// One piece, as most bodies are: the address of its information, and the step from behind its prolog.
+    One { prolog: u8, step: FrameStep },
+    Many(Box<Box<[Piece]>>),
+    /// None that can be believed.
+    Unknown,
+}
+
+/// A piece of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Bytes from the beginning of the body.
+    begin: u32,
+    end: u32,
+    prolog: u8,
+    step: FrameStep,
+}
+
+/// A piece as it was found, with the address of its unwind information.
+struct Found {
+    code: Range<usize>,
+    info: usize,
+}
+
+/// The pieces of a body whose code lies at `code`. `image`: the image that it was compiled into at build time.
+fn pieces(code: &Range<usize>, image: Option<&Image>) -> Option<Vec<Found>> {
+    let found = match image {
+        Some(image) => pieces_in_image(code, image)?,
+        None => pieces_by_header(code)?,
+    };
+    let follow = found.windows(2).all(|pair| pair[0].code.end <= pair[1].code.start);
+    let inside = |piece: &Found| code.start <= piece.code.start && piece.code.end <= code.end && !piece.code.is_empty();
+    let begins = found.first().is_some_and(|first| first.code.start == code.start);
+    (begins && follow && found.iter().all(inside)).then_some(found)
+}
+
+fn pieces_by_header(code: &Range<usize>) -> Option<Vec<Found>> {
+    let header = word(code.start.checked_sub(8)?)?;
+    let count = number(header.checked_add(COUNT_AT)?)? as usize;
+    if count == 0 || count > MOST_PIECES {
+        return None;
+    }
+    let mut bytes = vec![0; count * PIECE];
+    copy_if_there(header.checked_add(PIECES_AT)?, &mut bytes).then_some(())?;
+    let first = rows(&bytes).next()?;
+    // Numbers count from the beginning of the memory that the runtime has put the code in.
+    let base = code.start.checked_sub(first[0])?;
+    Some(rows(&bytes).map(|row| found(base, row)).collect())
+}
+
+fn pieces_in_image(code: &Range<usize>, image: &Image) -> Option<Vec<Found>> {
+    let base = image.addresses.start;
+    let (start, end) = (code.start.checked_sub(base)?, code.end.checked_sub(base)?);
+    let row = |at: usize| {
+        let mut bytes = [0; PIECE];
+        copy_if_there(image.pieces.start + at * PIECE, &mut bytes).then(|| rows(&bytes).next()).flatten()
+    };
+    let (mut low, mut high) = (0, image.pieces.len() / PIECE);
+    while low < high {
+        let middle = low.midpoint(high);
+        if row(middle)?[0] < start { low = middle + 1 } else { high = middle }
+    }
+    let count = image.pieces.len() / PIECE;
+    let rest = (low..count).take(MOST_PIECES).map_while(row).take_while(|row| row[0] < end);
+    Some(rest.map(|row| found(base, row)).collect())
+}
+
+fn found(base: usize, [begin, end, info]: [usize; 3]) -> Found {
+    Found { code: base.saturating_add(begin)..base.saturating_add(end), info: base.saturating_add(info) }
+}
+
+fn rows(bytes: &[u8]) -> impl Iterator<Item = [usize; 3]> {
+    let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
+    bytes.chunks_exact(PIECE).map(move |row| [number(row), number(&row[4..]), number(&row[8..])])
+}
+
+fn word(address: usize) -> Option<usize> {
+    let mut bytes = [0; 8];
+    copy_if_there(address, &mut bytes).then(|| usize::from_le_bytes(bytes))
+}
+
+fn number(address: usize) -> Option<u32> {
+    let mut bytes = [0; 4];
+    copy_if_there(address, &mut bytes).then(|| u32::from_le_bytes(bytes))
+}
+
+fn info_at(address: usize) -> Option<UnwindInfo> {
+    let mut bytes = [0; LONGEST_INFO];
+    let there = copy_while_there(address, &mut bytes);
+    UnwindInfo::decode(&bytes[..there])
+}
+
+impl BodyUnwind {
+    /// Finds the unwind information of a body.
+    pub(super) fn find(code: &Range<usize>, image: Option<&Image>) -> Self {
+        let all = || {
+            let found = pieces(code, image)?;
+            if image.is_none() {
+                let first = found.first()?;
+                info_at(first.info)?.fits(&first_bytes(&first.code)).then_some(())?;
+            }
+            let piece = |found: &Found| {
+                let info = info_at(found.info)?;
+                let at = |address: usize| u32::try_from(address - code.start).ok();
+                let (begin, end) = (at(found.code.start)?, at(found.code.end)?);
+                Some(Piece { begin, end, prolog: info.prolog, step: info.step(u32::MAX)? })
+            };
+            found.iter().map(piece).collect::<Option<Vec<Piece>>>()
+        };
+        match all().as_deref() {
+            None | Some([]) => Self::Unknown,
+            Some([Piece { prolog, step, .. }]) => Self::One { prolog: *prolog, step: *step },
+            Some(pieces) => Self::Many(Box::new(pieces.into())),
+        }
+    }
+
+    /// The step to the caller from an address in the body. `is_return`: the address is where a call returns to, not an interrupted
+    /// instruction.
+    pub(super) fn step(&self, code: &Range<usize>, image: Option<&Image>, address: usize, is_return: bool) -> BodyStep {
+        if !is_return {
+            let mut rest = [0; EPILOG_BYTES];
+            let there = copy_while_there(address, &mut rest).min(code.end.saturating_sub(address));
+            if let Some(step) = epilog_step(&rest[..there], address, |at| code.contains(&at)) {
+                return BodyStep { step, is_certain: true };
+            }
+        }
+        match self.behind_epilogs(code, image, address, is_return) {
+            Some(step) => BodyStep { step, is_certain: true },
+            None => BodyStep { step: guess(code, address), is_certain: false },
+        }
+    }
+
+    fn behind_epilogs(
+        &self,
+        code: &Range<usize>,
+        image: Option<&Image>,
+        address: usize,
+        is_return: bool,
+    ) -> Option<FrameStep> {
+        // A call may be the last instruction of a piece.
+        let at = u32::try_from(address.checked_sub(code.start + usize::from(is_return))?).ok()?;
+        let in_prolog = |begin: u32, prolog: u8| {
+            let offset = u32::try_from(address - code.start).ok()?.checked_sub(begin)?;
+            (offset < u32::from(prolog)).then_some(offset)
+        };
+        let exact = |begin: u32, offset: u32| {
+            let start = code.start + begin as usize;
+            info_at(pieces(code, image)?.iter().find(|piece| piece.code.start == start)?.info)?.step(offset)
+        };
+        match self {
+            Self::Unknown => None,
+            Self::One { prolog, step } => in_prolog(0, *prolog).map_or(Some(*step), |offset| exact(0, offset)),
+            Self::Many(pieces) => {
+                let (first, after) = (pieces.first()?, pieces.partition_point(|piece| piece.begin <= at));
+                let piece = pieces.get(after.checked_sub(1)?).filter(|piece| at < piece.end)?;
+                if let Some(offset) = in_prolog(piece.begin, piece.prolog) {
+                    return exact(piece.begin, offset);
+                }
+                // Blocks of handlers have the frame pointer of their method, whose frame they work on.
+                if piece.begin == 0 { Some(piece.step) } else { first.step.of_block() }
+            }
+        }
+    }
+}
+
+impl FrameStep {
+    /// The step to the caller of a method from a block of a handler of it, behind the block's prolog: by the frame pointer, which is the method's
+    /// own there; `None` for a method that has none.
+    fn of_block(self) -> Option<Self> {
+        match (self.base, self.frame_pointer) {
+            (Base::FramePointer, _) => Some(self),
+            // All frame pointers point at the caller's, right below the return address (`genSPtoFPdelta` in
+            // `src/coreclr/jit/codegenxarch.cpp`).
+            (Base::StackPointer, Some(at)) => (at + 16 == self.to_caller).then_some(Self::BY_FRAME_POINTER),
+            (Base::StackPointer, None) => None,
+        }
+    }
+}
+
+/// By what the first instructions do, where they lie within those that are looked at, otherwise by the frame pointer.
+fn guess(code: &Range<usize>, address: usize) -> FrameStep {
+    prolog_step(&first_bytes(code), address.saturating_sub(code.start))
+}
+
+/// The first bytes of a body, as many as can be read.
+fn first_bytes(code: &Range<usize>) -> Vec<u8> {
+    let mut first = vec![0; FIRST_BYTES.min(code.len())];
+    let there = copy_while_there(code.start, &mut first);
+    first.truncate(there);
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// push rbp; sub rsp, 0x20; lea rbp, [rsp+0x20]; nop; add rsp, 0x20; pop rbp; ret. Then a block: push rbp; nop; pop rbp; ret.
+    const CODE: [u8; 22] = [
+        0x55, 0x48, 0x83, 0xEC, 0x20, 0x48, 0x8D, 0x6C, 0x24, 0x20, 0x90, 0x48, 0x83, 0xC4, 0x20, 0x5D, 0xC3, //
+        0x55, 0x90, 0x90, 0x5D, 0xC3,
+    ];
+    const BODY_INFO: [u8; 8] = [1, 10, 2, 0, 5, 0x32, 1, 0x50];
+    const BLOCK_INFO: [u8; 6] = [1, 1, 1, 0, 1, 0x50];
+
+    /// Memory with code, information and header as the runtime lays them out; 16 bytes in front of the code.
+    fn memory(pieces: &[[u32; 3]]) -> (Vec<u64>, Range<usize>) {
+        let mut words = vec![0_u64; 64];
+        let base = words.as_ptr().expose_provenance();
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut put = |at: usize, new: &[u8]| bytes[at..at + new.len()].copy_from_slice(new);
+        put(8, &(base as u64 + 0x100).to_le_bytes());
+        put(16, &CODE);
+        put(0x80, &BODY_INFO);
+        put(0x90, &BLOCK_INFO);
+        put(0x100 + COUNT_AT, &(pieces.len() as u32).to_le_bytes());
+        for (index, piece) in pieces.iter().enumerate() {
+            piece.iter().enumerate().for_each(|(at, number)| {
+                put(0x100 + PIECES_AT + index * PIECE + 4 * at, &number.to_le_bytes());
+            });
+        }
+        words.copy_from_slice(&bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect::<Vec<_>>());
+        (words, base + 16..base + 16 + CODE.len())
+    }
+
+    const AT_RETURN_ADDRESS: FrameStep =
+        FrameStep { base: Base::StackPointer, to_caller: 8, frame_pointer: None };
+    const PIECES: [[u32; 3]; 2] = [[16, 33, 0x80], [33, 38, 0x90]];
+
+    #[test]
+    fn a_body_that_was_compiled_a_moment_ago_is_stepped_over_by_what_its_header_leads_to() {
+        let (_words, code) = memory(&PIECES);
+        let unwind = BodyUnwind::find(&code, None);
+        let step = |offset: usize, is_return| unwind.step(&code, None, code.start + offset, is_return);
+        let by_sp = |to_caller, frame_pointer| BodyStep {
+            step: FrameStep { base: Base::StackPointer, to_caller, frame_pointer },
+            is_certain: true,
+        };
+        let by_frame_pointer = BodyStep { step: FrameStep::BY_FRAME_POINTER, is_certain: true };
+        assert_eq!([step(0, false), step(1, false), step(5, false)], [by_sp(8, None), by_sp(16, Some(0)), by_sp(48, Some(32))]);
+        assert_eq!([step(10, false), step(15, false), step(16, false)], [by_sp(48, Some(32)), by_sp(16, Some(0)), by_sp(8, None)]);
+        assert_eq!(step(17, true), by_sp(48, Some(32)), "a call that is the last instruction");
+        assert_eq!([step(17, false), step(18, false)], [by_sp(8, None), by_frame_pointer], "the block");
+    }
+
+    #[test]
+    fn unwind_information_that_does_not_fit_is_none_and_steps_are_guesses() {
+        let cases: [&[[u32; 3]]; 6] = [
+            &[],
+            &[[16, 60, 0x80]],
+            &[[16, 33, 0x84]],
+            &[[16, 33, 0x80], [30, 38, 0x90]],
+            &[[16, 33, 0x90]],
+            &[[16, 16, 0x80]],
+        ];
+        for pieces in cases {
+            let (_words, code) = memory(pieces);
+            let unwind = BodyUnwind::find(&code, None);
+            let fits = pieces == [[16, 33, 0x90]];
+            assert_eq!(unwind == BodyUnwind::Unknown, !fits, "{pieces:?}");
+            assert!(fits || !unwind.step(&code, None, code.start + 10, false).is_certain, "{pieces:?}");
+        }
+        assert_eq!(BodyUnwind::find(&(0x1000..0x1010), None), BodyUnwind::Unknown, "nothing can be read");
+    }
+
+    #[test]
+    fn pieces_of_an_image_are_found_in_its_table() {
+        let (mut words, code) = memory(&[]);
+        let base = code.start - 16;
+        let table = [[4, 16, 0x80], [16, 33, 0x80], [33, 38, 0x90], [40, 60, 0x80]];
+        let numbers: Vec<u32> = table.into_iter().flatten().collect();
+        words[32..38].copy_from_slice(
+            &numbers.as_chunks().0.iter().map(|[a, b]| u64::from(*a) | u64::from(*b) << 32).collect::<Vec<_>>(),
+        );
+        let image = Image { addresses: base..base + 512, pieces: base + 256..base + 256 + 4 * PIECE };
+        let unwind = BodyUnwind::find(&code, Some(&image));
+        assert!(matches!(&unwind, BodyUnwind::Many(pieces) if pieces.len() == 2), "{unwind:?}");
+        let at_return = BodyStep { step: AT_RETURN_ADDRESS, is_certain: true };
+        assert_eq!(unwind.step(&code, Some(&image), code.start, false), at_return);
+    }
+}
