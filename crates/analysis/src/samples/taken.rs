@@ -16,8 +16,10 @@ pub struct SamplingConditions<'a> {
     pub sampler: Option<&'a Sampler>,
     /// Samples in all processes.
     pub samples: u64,
-    /// Samples with a stack that is whole, from the innermost frame to the start of the thread.
+    /// Samples with a stack that is whole, from the innermost frame to the start of the thread, and certain in each frame.
     pub complete: u64,
+    /// Samples with a stack of which at least one frame was found by a guess.
+    pub guessed: u64,
     /// Samples in the profiler's own code.
     pub profiler: u64,
     /// Time that all samples stand for, nanoseconds.
@@ -50,12 +52,22 @@ fn of_instrument<'a>(processes: &[&'a Process], metric: &'static Metric) -> Opti
     let sampler = samplers.filter(|sampler| sampler.instrument == instrument).max_by_key(|sampler| sampler.reached_ns);
     let mut sums = SampleSums::default();
     processes.iter().for_each(|process| sums.add(&SampleSums::of(process, metric)));
-    let SampleSums { samples, complete, profiler, total_ns, idle_ns } = sums;
+    let SampleSums { samples, complete, guessed, profiler, total_ns, idle_ns } = sums;
     let mut reached_ns = sampler.map_or(0, |sampler| sampler.reached_ns);
     if reached_ns == 0 {
         reached_ns = total_ns.checked_div(samples).unwrap_or(0);
     }
-    Some(SamplingConditions { instrument, sampler, samples, complete, profiler, total_ns, idle_ns, reached_ns })
+    Some(SamplingConditions {
+        instrument,
+        sampler,
+        samples,
+        complete,
+        guessed,
+        profiler,
+        total_ns,
+        idle_ns,
+        reached_ns,
+    })
 }
 
 /// Sums of all samples of an instrument.
@@ -63,6 +75,7 @@ fn of_instrument<'a>(processes: &[&'a Process], metric: &'static Metric) -> Opti
 struct SampleSums {
     samples: u64,
     complete: u64,
+    guessed: u64,
     profiler: u64,
     total_ns: u64,
     idle_ns: u64,
@@ -87,7 +100,8 @@ impl SampleSums {
         let when = |is: bool, amount: u64| if is { amount } else { 0 };
         Self {
             samples: count,
-            complete: when(flags.complete, count),
+            complete: when(flags.complete && !flags.guessed, count),
+            guessed: when(flags.guessed, count),
             profiler: when(flags.profiler, count),
             total_ns: event.amount,
             idle_ns: when(flags.state == ThreadState::Idle, event.amount),
@@ -95,9 +109,10 @@ impl SampleSums {
     }
 
     fn add(&mut self, other: &Self) {
-        let Self { samples, complete, profiler, total_ns, idle_ns } = self;
-        let mine = [samples, complete, profiler, total_ns, idle_ns];
-        let theirs = [other.samples, other.complete, other.profiler, other.total_ns, other.idle_ns];
+        let Self { samples, complete, guessed, profiler, total_ns, idle_ns } = self;
+        let mine = [samples, complete, guessed, profiler, total_ns, idle_ns];
+        let theirs =
+            [other.samples, other.complete, other.guessed, other.profiler, other.total_ns, other.idle_ns];
         mine.into_iter().zip(theirs).for_each(|(sum, more)| *sum = sum.saturating_add(more));
     }
 }

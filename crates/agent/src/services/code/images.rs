@@ -4,6 +4,7 @@
 //! a rule, have sections that no page begins with: the runtime copies these into memory without a file, where they look like
 //! code that was compiled a moment ago.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -22,7 +23,46 @@ const MANAGED: usize = 14;
 pub(super) struct Image {
     pub(super) addresses: Range<usize>,
     /// Where the table of its pieces of code lies, with their unwind information.
-    pub(super) pieces: Range<usize>,
+    pieces: Range<usize>,
+    /// The table, once it was asked for.
+    rows: OnceCell<Vec<ImagePiece>>,
+}
+
+/// A piece of code of an image; addresses count from the image's beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ImagePiece {
+    pub(super) begin: u32,
+    pub(super) end: u32,
+    pub(super) unwind_info: u32,
+}
+
+impl ImagePiece {
+    /// Bytes of a piece in a table.
+    pub(super) const BYTES: usize = 12;
+
+    /// The pieces in a table's bytes.
+    pub(super) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> {
+        let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        let piece = move |row: &[u8]| Self { begin: number(row), end: number(&row[4..]), unwind_info: number(&row[8..]) };
+        bytes.chunks_exact(Self::BYTES).map(piece)
+    }
+}
+
+impl Image {
+    /// Pieces that begin within a part of the image, in ascending order.
+    pub(super) fn pieces_in(&self, code: Range<u32>) -> &[ImagePiece] {
+        let rows = self.rows.get_or_init(|| {
+            let mut bytes = vec![0; self.pieces.len()];
+            if copy_if_there(self.pieces.start, &mut bytes) { ImagePiece::all(&bytes).collect() } else { Vec::new() }
+        });
+        let first = |address: u32| rows.partition_point(|row| row.begin < address);
+        rows.get(first(code.start)..first(code.end)).unwrap_or_default()
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(addresses: Range<usize>, pieces: Range<usize>) -> Self {
+        Self { addresses, pieces, rows: OnceCell::new() }
+    }
 }
 
 /// The images that were met.
@@ -86,7 +126,7 @@ fn image_at(base: usize) -> Option<Image> {
     let is_compiled = inside(native, &mut found) && found == SIGNATURE;
     let (pieces, length) = (number(tables + 8 * EXCEPTIONS)?, number(tables + 8 * EXCEPTIONS + 4)?);
     let pieces = if pieces.checked_add(length)? <= bytes { base + pieces..base + pieces + length } else { base..base };
-    is_compiled.then(|| Image { addresses: base..base + bytes, pieces })
+    is_compiled.then(|| Image { addresses: base..base + bytes, pieces, rows: OnceCell::new() })
 }
 
 #[cfg(test)]
@@ -114,7 +154,7 @@ mod tests {
     fn an_image_with_precompiled_code_is_known_by_its_headers_wherever_it_lies() {
         let image = image();
         let base = image.as_ptr().expose_provenance();
-        let whole = Image { addresses: base..base + 0x3000, pieces: base + 0x2800..base + 0x2818 };
+        let whole = Image::of(base..base + 0x3000, base + 0x2800..base + 0x2818);
         assert_eq!(image_at(base), Some(whole));
         assert_eq!((image_at(0), image_at(0x1000)), (None, None), "nothing is there");
     }

@@ -10,11 +10,9 @@
 use std::ops::Range;
 
 use super::arch::{Base, EPILOG_BYTES, FIRST_BYTES, FrameStep, LONGEST_INFO, UnwindInfo, epilog_step, prolog_step};
-use super::images::Image;
+use super::images::{Image, ImagePiece};
 use crate::os::memory::{copy_if_there, copy_while_there};
 
-/// Bytes of a piece in both tables: begin, end, unwind information, each a `u32`.
-const PIECE: usize = 12;
 /// Pieces of one body at most.
 const MOST_PIECES: usize = 1 << 12;
 /// Bytes from the runtime's header of a body to its number of pieces and to the first of them.
@@ -73,38 +71,23 @@ fn pieces_by_header(code: &Range<usize>) -> Option<Vec<Found>> {
     if count == 0 || count > MOST_PIECES {
         return None;
     }
-    let mut bytes = vec![0; count * PIECE];
+    let mut bytes = vec![0; count * ImagePiece::BYTES];
     copy_if_there(header.checked_add(PIECES_AT)?, &mut bytes).then_some(())?;
-    let first = rows(&bytes).next()?;
     // Numbers count from the beginning of the memory that the runtime has put the code in.
-    let base = code.start.checked_sub(first[0])?;
-    Some(rows(&bytes).map(|row| found(base, row)).collect())
+    let base = code.start.checked_sub(ImagePiece::all(&bytes).next()?.begin as usize)?;
+    Some(ImagePiece::all(&bytes).map(|piece| found(base, piece)).collect())
 }
 
 fn pieces_in_image(code: &Range<usize>, image: &Image) -> Option<Vec<Found>> {
     let base = image.addresses.start;
-    let (start, end) = (code.start.checked_sub(base)?, code.end.checked_sub(base)?);
-    let row = |at: usize| {
-        let mut bytes = [0; PIECE];
-        copy_if_there(image.pieces.start + at * PIECE, &mut bytes).then(|| rows(&bytes).next()).flatten()
-    };
-    let (mut low, mut high) = (0, image.pieces.len() / PIECE);
-    while low < high {
-        let middle = low.midpoint(high);
-        if row(middle)?[0] < start { low = middle + 1 } else { high = middle }
-    }
-    let count = image.pieces.len() / PIECE;
-    let rest = (low..count).take(MOST_PIECES).map_while(row).take_while(|row| row[0] < end);
-    Some(rest.map(|row| found(base, row)).collect())
+    let inside = |address: usize| u32::try_from(address.checked_sub(base)?).ok();
+    let pieces = image.pieces_in(inside(code.start)?..inside(code.end)?);
+    Some(pieces.iter().take(MOST_PIECES).map(|piece| found(base, *piece)).collect())
 }
 
-fn found(base: usize, [begin, end, info]: [usize; 3]) -> Found {
-    Found { code: base.saturating_add(begin)..base.saturating_add(end), info: base.saturating_add(info) }
-}
-
-fn rows(bytes: &[u8]) -> impl Iterator<Item = [usize; 3]> {
-    let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
-    bytes.chunks_exact(PIECE).map(move |row| [number(row), number(&row[4..]), number(&row[8..])])
+fn found(base: usize, piece: ImagePiece) -> Found {
+    let at = |number: u32| base.saturating_add(number as usize);
+    Found { code: at(piece.begin)..at(piece.end), info: at(piece.unwind_info) }
 }
 
 fn word(address: usize) -> Option<usize> {
@@ -248,7 +231,7 @@ mod tests {
         put(0x100 + COUNT_AT, &(pieces.len() as u32).to_le_bytes());
         for (index, piece) in pieces.iter().enumerate() {
             piece.iter().enumerate().for_each(|(at, number)| {
-                put(0x100 + PIECES_AT + index * PIECE + 4 * at, &number.to_le_bytes());
+                put(0x100 + PIECES_AT + index * ImagePiece::BYTES + 4 * at, &number.to_le_bytes());
             });
         }
         words.copy_from_slice(&bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect::<Vec<_>>());
@@ -304,7 +287,7 @@ mod tests {
         words[32..38].copy_from_slice(
             &numbers.as_chunks().0.iter().map(|[a, b]| u64::from(*a) | u64::from(*b) << 32).collect::<Vec<_>>(),
         );
-        let image = Image { addresses: base..base + 512, pieces: base + 256..base + 256 + 4 * PIECE };
+        let image = Image::of(base..base + 512, base + 256..base + 256 + 4 * ImagePiece::BYTES);
         let unwind = BodyUnwind::find(&code, Some(&image));
         assert!(matches!(&unwind, BodyUnwind::Many(pieces) if pieces.len() == 2), "{unwind:?}");
         let at_return = BodyStep { step: AT_RETURN_ADDRESS, is_certain: true };

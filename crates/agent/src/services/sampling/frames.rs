@@ -64,10 +64,10 @@ impl Frames {
         if found.is_complete || sample.registers.ip == 0 {
             return found;
         }
-        sample.read_on(self.unwinder.lost, |start| {
-            let mut bytes = vec![0; MOST_COPIED];
-            let copied = copy_while_there(start, &mut bytes);
-            bytes[..copied].as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+        sample.read_on(self.unwinder.lost, |start, bytes| {
+            bytes.resize(MOST_COPIED, 0);
+            let copied = copy_while_there(start, bytes);
+            bytes.truncate(copied);
         });
         self.since_last(sample, Rest::Guessed)
     }

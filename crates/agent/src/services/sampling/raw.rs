@@ -1,5 +1,10 @@
 //! A sample as an engine takes it, before anybody looked at its addresses.
 
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use crate::services::stacks::Mix;
+
 /// Registers that lead to the callers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Registers {
@@ -31,13 +36,41 @@ pub(crate) struct RawSample {
     /// Frame pointers with the return addresses beside them, by ascending frame pointer. The word at a frame pointer is the
     /// next one, unless [`GAP`] or [`DETOUR`] is set in it.
     pub(crate) frames: Vec<(usize, usize)>,
-    /// Words that were read a moment later, after the address of the first; see [`read_on`](Self::read_on).
-    pub(crate) later: (usize, Vec<u64>),
+    /// Words that were read a moment later; see [`read_on`](Self::read_on).
+    pub(crate) later: Later,
     /// Return addresses as found by frame pointers that nobody knows, the innermost first; the first is the interrupted
     /// instruction.
     pub(crate) chain: Vec<usize>,
     /// Registers of the caller that is the last of the chain, where words that were read later lead on from it.
     pub(crate) rest: Option<Registers>,
+}
+
+/// Words of a stack that were read after a sample was taken.
+#[derive(Debug, Default)]
+pub(crate) struct Later {
+    /// Address of the first.
+    start: usize,
+    bytes: Vec<u8>,
+}
+
+impl Later {
+    fn word(&self, address: usize) -> Option<usize> {
+        let above = address.checked_sub(self.start).filter(|_| address.is_multiple_of(8))?;
+        self.bytes.get(above..)?.first_chunk().map(|word| usize::from_le_bytes(*word))
+    }
+
+    /// Addresses and words from an address on.
+    fn words(&self, from: usize) -> impl Iterator<Item = (usize, usize)> {
+        let above = from.saturating_sub(self.start) & !7;
+        let words = self.bytes.get(above..).unwrap_or_default().as_chunks().0;
+        (self.start + above..).step_by(8).zip(words.iter().map(|word| usize::from_le_bytes(*word)))
+    }
+
+    /// Lets go of what lies before an address, which is the first then.
+    fn forget_before(&mut self, address: usize) -> usize {
+        self.bytes.drain(..(address - self.start).min(self.bytes.len()));
+        address
+    }
 }
 
 /// Bit of a frame pointer in [`RawSample::frames`]: what lies there does not lead to the next one.
@@ -48,8 +81,9 @@ pub(crate) const DETOUR: usize = 2;
 const MARKS: usize = GAP | DETOUR;
 /// Bytes before the place where a walk was lost that are compared with what lies there later.
 const BEFORE: usize = 512;
-/// Words that must be known to say that a stack is the same still.
+/// Words that must be known to say that a stack is the same still, and those that are compared.
 const LEAST_KNOWN: usize = 8;
+const MOST_COMPARED: usize = 2048;
 
 impl RawSample {
     /// Empties the sample but keeps its memory.
@@ -60,7 +94,7 @@ impl RawSample {
         self.stack.clear();
         self.frames.clear();
         self.chain.clear();
-        self.later.1.clear();
+        self.later.bytes.clear();
         self.rest = None;
     }
 
@@ -73,23 +107,29 @@ impl RawSample {
         }
     }
 
-    /// Reads on where a walk was lost for want of words, with these registers: `read` copies the thread's stack as it is now, from an address on.
+    /// Reads on where a walk was lost for want of words, with these registers: `read` copies the thread's stack as it is now, from an address on,
+    /// and answers how many bytes that were.
     /// Whether it is the same stack still: what is known of it from there on, and of the words before, stands there as it was; or callers
     /// of the chain stand there, whatever they have called since, and [`rest`](Self::rest) leads on from its end.
-    pub(crate) fn read_on(&mut self, lost: Registers, read: impl FnOnce(usize) -> Vec<u64>) -> bool {
+    pub(crate) fn read_on(&mut self, lost: Registers, read: impl FnOnce(usize, &mut Vec<u8>)) -> bool {
         let start = lost.sp.saturating_sub(BEFORE).max(self.registers.sp) & !7;
-        let later = read(start);
-        let both = (start..).step_by(8).zip(&later).filter_map(|(at, &now)| Some((self.word(at)?, now as usize)));
-        let (same, all) = both.fold((0, 0), |(same, all), (then, now)| (same + usize::from(then == now), all + 1));
-        if all >= LEAST_KNOWN && 10 * same >= 9 * all {
-            self.later = (start, later);
-            return true;
+        let mut later = Later { start, bytes: std::mem::take(&mut self.later.bytes) };
+        read(start, &mut later.bytes);
+        let both = later.words(start).filter_map(|(at, now)| Some((self.word_then(at)?, now)));
+        let (same, all) = both.take(MOST_COMPARED).fold((0, 0), |(same, all), (then, now)| {
+            (same + usize::from(then == now), all + 1)
+        });
+        let mut is_same = all >= LEAST_KNOWN && 10 * same >= 9 * all;
+        if !is_same {
+            let rest = self.end_of_chain(lost, &later);
+            is_same = rest.is_some();
+            match rest {
+                Some((frame, rest)) => (later.start, self.rest) = (later.forget_before(frame), Some(rest)),
+                None => later.bytes.clear(),
+            }
         }
-        self.later.1.clear();
-        let Some((frame, rest)) = self.end_of_chain(lost, start, &later) else { return false };
-        self.later = (frame, later[(frame - start) / 8..].to_vec());
-        self.rest = Some(rest);
-        true
+        self.later = later;
+        is_same
     }
 
     /// Return addresses of the chain beyond a frame.
@@ -102,41 +142,44 @@ impl RawSample {
 
     /// The place in words that were read later from which on frame pointers lead to the callers at the end of the chain, as many as there are, and the
     /// registers of the outermost of these; `None` where they stand there more than once.
-    fn end_of_chain(&self, lost: Registers, start: usize, later: &[u64]) -> Option<(usize, Registers)> {
+    fn end_of_chain(&self, lost: Registers, later: &Later) -> Option<(usize, Registers)> {
         let chain = self.chain_beyond(lost)?;
-        let word = |address: usize| {
-            let above = address.checked_sub(start).filter(|_| address.is_multiple_of(8))?;
-            later.get(above / 8).map(|word| *word as usize)
-        };
+        // Where in the chain an address stands first, of those that enough others follow.
+        let mut places: HashMap<usize, usize, BuildHasherDefault<Mix>> = HashMap::default();
+        for (at, &address) in chain.iter().enumerate().take(chain.len().saturating_sub(LEAST_KNOWN - 1)) {
+            places.entry(address).or_insert(at);
+        }
+        if places.is_empty() {
+            return None;
+        }
         let outermost = |mut frame: usize, callers: &[usize]| {
             let mut registers = Registers::default();
             for &ip in callers {
-                if frame < start || word(frame + 8)? != ip {
+                if frame < later.start || later.word(frame + 8)? != ip {
                     return None;
                 }
-                registers = Registers { ip, sp: frame + 16, bp: word(frame)? };
+                registers = Registers { ip, sp: frame + 16, bp: later.word(frame)? };
                 frame = registers.bp;
             }
             Some(registers)
         };
-        let frames = || (start..).step_by(8).take(later.len().saturating_sub(1)).filter(|&frame| frame >= lost.sp);
-        (0..chain.len().saturating_sub(LEAST_KNOWN - 1))
-            .find_map(|at| {
-                let mut found = frames().filter(|frame| word(frame + 8) == Some(chain[at]));
-                let mut found = found.by_ref().filter_map(|frame| Some((frame, outermost(frame, &chain[at..])?)));
-                Some((found.next()?, found.next().is_none()))
-            })
-            .filter(|(_, is_only)| *is_only)
-            .map(|(found, _)| found)
+        let mut found: Option<(usize, usize, Registers)> = None;
+        let mut is_only = true;
+        for (at, word) in later.words(lost.sp.max(later.start) + 8) {
+            let Some(&first) = places.get(&word) else { continue };
+            let Some(registers) = outermost(at - 8, &chain[first..]) else { continue };
+            match found {
+                Some((known, ..)) if known < first => {}
+                Some((known, ..)) if known == first => is_only = false,
+                _ => (found, is_only) = (Some((first, at - 8, registers)), true),
+            }
+        }
+        found.filter(|_| is_only).map(|(_, frame, registers)| (frame, registers))
     }
 
     /// The word at an address of the thread's stack, as far as the sample holds it.
     pub(crate) fn word(&self, address: usize) -> Option<usize> {
-        self.word_then(address).or_else(|| {
-            let (start, words) = &self.later;
-            let above = address.checked_sub(*start).filter(|_| address.is_multiple_of(8))?;
-            words.get(above / 8).map(|word| *word as usize)
-        })
+        self.word_then(address).or_else(|| self.later.word(address))
     }
 
     /// The word at an address when the sample was taken.
@@ -213,14 +256,19 @@ mod tests {
         let registers = Registers { ip: 1, sp: 0x1000, bp: 0 };
         let mut sample = RawSample { registers, stack: stack.clone(), ..RawSample::default() };
         let lost = Registers { ip: 2, sp: 0x1080, bp: 0 };
-        let later = |from: usize, other: u64| {
-            assert_eq!(from, 0x1000);
+        let read = |words: Vec<u64>| {
+            move |from: usize, into: &mut Vec<u8>| {
+                assert_eq!(from, 0x1000);
+                *into = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            }
+        };
+        let later = |other: u64| {
             stack.iter().copied().chain([other, 88]).map(|word| if word == 3 { other } else { word }).collect()
         };
-        assert!(sample.read_on(lost, |from| later(from, 77)));
+        assert!(sample.read_on(lost, read(later(77))));
         assert_eq!([0x1010, 0x1080, 0x1088, 0x1090].map(|at| sample.word(at)), [Some(3), Some(77), Some(88), None]);
-        assert!(!sample.read_on(lost, |_| vec![9; 20]) && sample.word(0x1080).is_none(), "another stack");
-        assert!(!sample.read_on(lost, |_| Vec::new()), "the thread is gone");
+        assert!(!sample.read_on(lost, read(vec![9; 20])) && sample.word(0x1080).is_none(), "another stack");
+        assert!(!sample.read_on(lost, read(Vec::new())), "the thread is gone");
     }
 
     /// Of a program that starts with long chains of continuations a tenth of the stacks was cut: below them types were loaded, and when the rest of
@@ -231,9 +279,9 @@ mod tests {
         let sample = |chain| RawSample { registers, stack: vec![1; 2], chain, ..RawSample::default() };
         // What has been called since, and ten frames: a word of their own, the next frame, the return address.
         let frames = (0..10_u64).flat_map(|at| [55, 0x1020 + 24 * (at + 1) + 8, 100 + at]);
-        let read = |from: usize| {
+        let read = |from: usize, into: &mut Vec<u8>| {
             assert_eq!(from, 0x1000);
-            [8, 9, 10, 11].into_iter().chain(frames.clone()).collect::<Vec<u64>>()
+            *into = [8, 9, 10, 11].into_iter().chain(frames.clone()).flat_map(u64::to_le_bytes).collect();
         };
         // The frame below them is not there any more; the chain ends before they do.
         let chain: Vec<usize> = [7, 66].into_iter().chain(100..109).collect();

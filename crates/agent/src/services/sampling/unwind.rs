@@ -218,7 +218,8 @@ impl StackUnwinder {
             }
             let next = match self.next(map, sample, at, &met) {
                 Next::Lacking if rest == Rest::ToBeRead => return (Ending::Lost, None),
-                Next::Lacking | Next::Unknown => self.guess(map, sample, at),
+                Next::Lacking => Self::noted(map, sample, at),
+                Next::Unknown => self.guess(map, sample, at),
                 found => found,
             };
             (at, certainty) = match next {
@@ -276,7 +277,8 @@ impl StackUnwinder {
             Place::Stub | Place::Nowhere if !is_return => Way::Bare,
             Place::Stub | Place::Nowhere => Way::Unknown,
         };
-        if is_return && returns_from_signal(ip) {
+        let is_c_library = matches!(&place, Place::Native(library, _) if is_c_library(library));
+        if is_return && is_c_library && returns_from_signal(ip) {
             self.signal_return = Some(ip);
             // No call ends there: the instruction before may be another function's.
             (way, ends_call) = (Way::Signal, false);
@@ -286,7 +288,6 @@ impl StackUnwinder {
         }
         let frame = map.frame(&place, ip, ends_call);
         let (marks, born_ns) = (self.marks(&place, ip), if let Place::Method(body) = &place { body.born_ns() } else { 0 });
-        let is_c_library = matches!(&place, Place::Native(library, _) if is_c_library(library));
         (Met { frame, marks, way, is_c_library, born_ns }, map.lasts(&place))
     }
 
@@ -428,6 +429,19 @@ impl StackUnwinder {
         match registers {
             Some(registers) => Next::Frame(Position { registers, is_return: true }, Certainty::Guessed),
             None => Next::Unknown,
+        }
+    }
+
+    /// The next frame where the sample lacks words: the first that the engine noted beyond those.
+    fn noted(map: &mut CodeMap, sample: &RawSample, at: Position) -> Next {
+        let Registers { sp, .. } = at.registers;
+        let frame = sample.frames_from(sp).find(|&(_, ip)| Self::is_return_address(map, sample, ip));
+        let registers = frame.and_then(|(frame, _)| {
+            by_step(sample, Registers { bp: frame, ..at.registers }, FrameStep::BY_FRAME_POINTER).ok()
+        });
+        match registers {
+            Some(registers) => Next::Frame(Position { registers, is_return: true }, Certainty::Guessed),
+            None => Next::Lacking,
         }
     }
 

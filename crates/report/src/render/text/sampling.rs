@@ -41,6 +41,10 @@ pub(super) fn sampled(of: &SamplingConditions<'_>) -> String {
         0 => text.push_str(": no samples"),
         all => text.push_str(&format!(": {} samples, {} with a complete stack", count(all), share(complete))),
     }
+    if of.guessed > 0 {
+        let guessed = of.guessed as f64 / of.samples.max(1) as f64;
+        text.push_str(&format!(", {} with a guessed frame", share(guessed)));
+    }
     if of.profiler > 0 {
         text.push_str(&format!(", {} in the profiler", share(of.profiler as f64 / of.samples.max(1) as f64)));
     }
