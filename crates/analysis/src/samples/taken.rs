@@ -111,8 +111,7 @@ impl SampleSums {
     fn add(&mut self, other: &Self) {
         let Self { samples, complete, guessed, profiler, total_ns, idle_ns } = self;
         let mine = [samples, complete, guessed, profiler, total_ns, idle_ns];
-        let theirs =
-            [other.samples, other.complete, other.guessed, other.profiler, other.total_ns, other.idle_ns];
+        let theirs = [other.samples, other.complete, other.guessed, other.profiler, other.total_ns, other.idle_ns];
         mine.into_iter().zip(theirs).for_each(|(sum, more)| *sum = sum.saturating_add(more));
     }
 }

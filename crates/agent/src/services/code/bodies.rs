@@ -10,8 +10,8 @@ use clrscope_recording::model::{StackFrame, Tier};
 
 use super::arch;
 use super::feed::{CodeFeed, NewBody, News, Origin};
-use super::images::Images;
-use super::unwind_tables::{BodyStep, BodyUnwind};
+use super::images::{Image, Images};
+use super::unwind_tables::{BodyCode, BodyStep, BodyUnwind, OwnMemory};
 use crate::os::memory::copy_if_there;
 use crate::services::functions::Functions;
 use crate::services::stacks::code_around;
@@ -55,6 +55,10 @@ impl Body {
     /// Monotonic nanoseconds since which the body was there; 0 where that was not told.
     pub(crate) fn born_ns(&self) -> u64 {
         self.born_ns
+    }
+
+    fn code<'a>(&'a self, image: Option<&'a Image>) -> BodyCode<'a> {
+        BodyCode { code: &self.addresses, image, memory: &OwnMemory }
     }
 
     /// Whether the method is one of the framework's.
@@ -125,7 +129,7 @@ impl Bodies {
             // The code may be gone when somebody asks.
             let fleeting = body.ranges.iter().filter_map(|range| self.live.get(&range.start));
             for body in fleeting {
-                body.unwind.get_or_init(|| BodyUnwind::find(&body.addresses, None));
+                body.unwind.get_or_init(|| BodyUnwind::find(body.code(None)));
             }
             if body.origin == Origin::Dynamic {
                 self.dynamic.insert(body.id, body.ranges.iter().map(|range| range.start).collect());
@@ -306,11 +310,12 @@ impl Bodies {
     pub(super) fn step(&mut self, body: &Arc<Body>, address: usize, is_return: bool) -> BodyStep {
         let is_live = self.is_live(body);
         let image = (body.tier == Tier::Precompiled).then(|| self.images.around(&self.info, body.start)).flatten();
+        let code = body.code(image);
         let unwind = body.unwind.get_or_init(|| match (body.tier, image) {
             (Tier::Precompiled, None) => BodyUnwind::Unknown,
-            _ => BodyUnwind::find(&body.addresses, image),
+            _ => BodyUnwind::find(code),
         });
-        let BodyStep { step, is_certain } = unwind.step(&body.addresses, image, address, is_return);
+        let BodyStep { step, is_certain } = unwind.step(code, address, is_return);
         // Where code is gone, nobody can say whether it had set up its frame.
         BodyStep { step, is_certain: is_certain && (is_live || is_return) }
     }

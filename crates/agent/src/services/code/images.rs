@@ -43,7 +43,8 @@ impl ImagePiece {
     /// The pieces in a table's bytes.
     pub(super) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> {
         let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-        let piece = move |row: &[u8]| Self { begin: number(row), end: number(&row[4..]), unwind_info: number(&row[8..]) };
+        let piece =
+            move |row: &[u8]| Self { begin: number(row), end: number(&row[4..]), unwind_info: number(&row[8..]) };
         bytes.chunks_exact(Self::BYTES).map(piece)
     }
 }
@@ -100,7 +101,7 @@ impl Images {
 }
 
 /// The image that begins at `base`; `None` for one without precompiled code, and for one that lies in memory as in its file.
-fn image_at(base: usize) -> Option<Image> {
+pub(super) fn image_at(base: usize) -> Option<Image> {
     /// Beginning of the header of precompiled code.
     const SIGNATURE: [u8; 4] = *b"RTR\0";
     if base == 0 {

@@ -18,6 +18,8 @@ pub(crate) mod elf;
 mod feed;
 mod images;
 pub(crate) mod native;
+#[cfg(test)]
+mod unwind_checks;
 mod unwind_tables;
 
 use std::collections::HashMap;

@@ -9,15 +9,59 @@
 
 use std::ops::Range;
 
-use super::arch::{Base, EPILOG_BYTES, FIRST_BYTES, FrameStep, LONGEST_INFO, UnwindInfo, epilog_step, prolog_step};
+use super::arch::{
+    Base, EPILOG_BYTES, FIRST_BYTES, FrameStep, LONGEST_INFO, UnwindInfo, bytes_to_own_frame_pointer, epilog_step,
+    prolog_step,
+};
 use super::images::{Image, ImagePiece};
-use crate::os::memory::{copy_if_there, copy_while_there};
+use crate::os::memory::copy_while_there;
 
+/// Bytes of a handler's block in which it takes over the frame pointer of its method.
+const BLOCK_BYTES: usize = 32;
 /// Pieces of one body at most.
 const MOST_PIECES: usize = 1 << 12;
 /// Bytes from the runtime's header of a body to its number of pieces and to the first of them.
 const COUNT_AT: usize = 32;
 const PIECES_AT: usize = 36;
+
+/// Memory that code and its unwind information are read from.
+pub(super) trait Memory {
+    /// Copies memory up to the first page that is not there; how many bytes there were.
+    fn copy_while_there(&self, address: usize, into: &mut [u8]) -> usize;
+
+    /// Copies memory that may not be there; whether it was.
+    fn copy(&self, address: usize, into: &mut [u8]) -> bool {
+        self.copy_while_there(address, into) == into.len()
+    }
+
+    fn word(&self, address: usize) -> Option<usize> {
+        let mut bytes = [0; 8];
+        self.copy(address, &mut bytes).then(|| usize::from_le_bytes(bytes))
+    }
+
+    fn number(&self, address: usize) -> Option<u32> {
+        let mut bytes = [0; 4];
+        self.copy(address, &mut bytes).then(|| u32::from_le_bytes(bytes))
+    }
+}
+
+/// Memory of this process.
+pub(super) struct OwnMemory;
+
+impl Memory for OwnMemory {
+    fn copy_while_there(&self, address: usize, into: &mut [u8]) -> usize {
+        copy_while_there(address, into)
+    }
+}
+
+/// A body's code, and where it lies: what its unwind information is found by.
+#[derive(Clone, Copy)]
+pub(super) struct BodyCode<'a> {
+    pub(super) code: &'a Range<usize>,
+    /// The image that it was compiled into at build time.
+    pub(super) image: Option<&'a Image>,
+    pub(super) memory: &'a dyn Memory,
+}
 
 /// Step from a place in a body to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +75,10 @@ pub(crate) struct BodyStep {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BodyUnwind {
     /// One piece, as most bodies are: the address of its information, and the step from behind its prolog.
-    One { prolog: u8, step: FrameStep },
+    One {
+        prolog: u8,
+        step: FrameStep,
+    },
     Many(Box<Box<[Piece]>>),
     /// None that can be believed.
     Unknown,
@@ -53,71 +100,92 @@ struct Found {
     info: usize,
 }
 
-/// The pieces of a body whose code lies at `code`. `image`: the image that it was compiled into at build time.
-fn pieces(code: &Range<usize>, image: Option<&Image>) -> Option<Vec<Found>> {
-    let found = match image {
-        Some(image) => pieces_in_image(code, image)?,
-        None => pieces_by_header(code)?,
-    };
-    let follow = found.windows(2).all(|pair| pair[0].code.end <= pair[1].code.start);
-    let inside = |piece: &Found| code.start <= piece.code.start && piece.code.end <= code.end && !piece.code.is_empty();
-    let begins = found.first().is_some_and(|first| first.code.start == code.start);
-    (begins && follow && found.iter().all(inside)).then_some(found)
-}
-
-fn pieces_by_header(code: &Range<usize>) -> Option<Vec<Found>> {
-    let header = word(code.start.checked_sub(8)?)?;
-    let count = number(header.checked_add(COUNT_AT)?)? as usize;
-    if count == 0 || count > MOST_PIECES {
-        return None;
-    }
-    let mut bytes = vec![0; count * ImagePiece::BYTES];
-    copy_if_there(header.checked_add(PIECES_AT)?, &mut bytes).then_some(())?;
-    // Numbers count from the beginning of the memory that the runtime has put the code in.
-    let base = code.start.checked_sub(ImagePiece::all(&bytes).next()?.begin as usize)?;
-    Some(ImagePiece::all(&bytes).map(|piece| found(base, piece)).collect())
-}
-
-fn pieces_in_image(code: &Range<usize>, image: &Image) -> Option<Vec<Found>> {
-    let base = image.addresses.start;
-    let inside = |address: usize| u32::try_from(address.checked_sub(base)?).ok();
-    let pieces = image.pieces_in(inside(code.start)?..inside(code.end)?);
-    Some(pieces.iter().take(MOST_PIECES).map(|piece| found(base, *piece)).collect())
-}
-
 fn found(base: usize, piece: ImagePiece) -> Found {
     let at = |number: u32| base.saturating_add(number as usize);
     Found { code: at(piece.begin)..at(piece.end), info: at(piece.unwind_info) }
 }
 
-fn word(address: usize) -> Option<usize> {
-    let mut bytes = [0; 8];
-    copy_if_there(address, &mut bytes).then(|| usize::from_le_bytes(bytes))
-}
+impl BodyCode<'_> {
+    /// The body's pieces with the addresses of their unwind information; none where there is none that can be believed.
+    #[cfg(test)]
+    pub(super) fn pieces_with_info(&self) -> Vec<(Range<usize>, usize)> {
+        self.pieces().into_iter().flatten().map(|piece| (piece.code, piece.info)).collect()
+    }
 
-fn number(address: usize) -> Option<u32> {
-    let mut bytes = [0; 4];
-    copy_if_there(address, &mut bytes).then(|| u32::from_le_bytes(bytes))
-}
+    fn pieces(&self) -> Option<Vec<Found>> {
+        let code = self.code;
+        let found = match self.image {
+            Some(image) => self.pieces_in_image(image)?,
+            None => self.pieces_by_header()?,
+        };
+        let follow = found.windows(2).all(|pair| pair[0].code.end <= pair[1].code.start);
+        let inside =
+            |piece: &Found| code.start <= piece.code.start && piece.code.end <= code.end && !piece.code.is_empty();
+        let begins = found.first().is_some_and(|first| first.code.start == code.start);
+        (begins && follow && found.iter().all(inside)).then_some(found)
+    }
 
-fn info_at(address: usize) -> Option<UnwindInfo> {
-    let mut bytes = [0; LONGEST_INFO];
-    let there = copy_while_there(address, &mut bytes);
-    UnwindInfo::decode(&bytes[..there])
+    fn pieces_by_header(&self) -> Option<Vec<Found>> {
+        let header = self.memory.word(self.code.start.checked_sub(8)?)?;
+        let count = self.memory.number(header.checked_add(COUNT_AT)?)? as usize;
+        if count == 0 || count > MOST_PIECES {
+            return None;
+        }
+        let mut bytes = vec![0; count * ImagePiece::BYTES];
+        self.memory.copy(header.checked_add(PIECES_AT)?, &mut bytes).then_some(())?;
+        // Numbers count from the beginning of the memory that the runtime has put the code in.
+        let base = self.code.start.checked_sub(ImagePiece::all(&bytes).next()?.begin as usize)?;
+        Some(ImagePiece::all(&bytes).map(|piece| found(base, piece)).collect())
+    }
+
+    fn pieces_in_image(&self, image: &Image) -> Option<Vec<Found>> {
+        let base = image.addresses.start;
+        let inside = |address: usize| u32::try_from(address.checked_sub(base)?).ok();
+        let pieces = image.pieces_in(inside(self.code.start)?..inside(self.code.end)?);
+        Some(pieces.iter().take(MOST_PIECES).map(|piece| found(base, *piece)).collect())
+    }
+
+    fn info_at(&self, address: usize) -> Option<UnwindInfo> {
+        let mut bytes = [0; LONGEST_INFO];
+        let there = self.memory.copy_while_there(address, &mut bytes);
+        UnwindInfo::decode(&bytes[..there])
+    }
+
+    /// The first bytes, as many as can be read.
+    fn first_bytes(&self) -> Vec<u8> {
+        let mut first = vec![0; FIRST_BYTES.min(self.code.len())];
+        let there = self.memory.copy_while_there(self.code.start, &mut first);
+        first.truncate(there);
+        first
+    }
+
+    /// Whether a block of a handler, whose prolog ends at `begin`, has the frame pointer of its method at an address.
+    fn has_own_frame_pointer(&self, begin: usize, address: usize) -> bool {
+        let mut code = [0; BLOCK_BYTES];
+        if address >= begin + code.len() {
+            return true;
+        }
+        let there = self.memory.copy_while_there(begin, &mut code);
+        address >= begin + bytes_to_own_frame_pointer(&code[..there])
+    }
+
+    /// The step by what the first instructions do, where the address lies within those that are looked at, otherwise by the frame pointer.
+    fn guess(&self, address: usize) -> FrameStep {
+        prolog_step(&self.first_bytes(), address.saturating_sub(self.code.start))
+    }
 }
 
 impl BodyUnwind {
     /// Finds the unwind information of a body.
-    pub(super) fn find(code: &Range<usize>, image: Option<&Image>) -> Self {
+    pub(super) fn find(body: BodyCode<'_>) -> Self {
         let all = || {
-            let found = pieces(code, image)?;
-            if image.is_none() {
-                let first = found.first()?;
-                info_at(first.info)?.fits(&first_bytes(&first.code)).then_some(())?;
+            let found = body.pieces()?;
+            if body.image.is_none() {
+                body.info_at(found.first()?.info)?.fits(&body.first_bytes()).then_some(())?;
             }
             let piece = |found: &Found| {
-                let info = info_at(found.info)?;
-                let at = |address: usize| u32::try_from(address - code.start).ok();
+                let info = body.info_at(found.info)?;
+                let at = |address: usize| u32::try_from(address - body.code.start).ok();
                 let (begin, end) = (at(found.code.start)?, at(found.code.end)?);
                 Some(Piece { begin, end, prolog: info.prolog, step: info.step(u32::MAX)? })
             };
@@ -132,48 +200,66 @@ impl BodyUnwind {
 
     /// The step to the caller from an address in the body. `is_return`: the address is where a call returns to, not an interrupted
     /// instruction.
-    pub(super) fn step(&self, code: &Range<usize>, image: Option<&Image>, address: usize, is_return: bool) -> BodyStep {
+    pub(super) fn step(&self, body: BodyCode<'_>, address: usize, is_return: bool) -> BodyStep {
+        let code = body.code;
+        if let Some(step) = self.of_given_frame(code, address, is_return) {
+            return BodyStep { step, is_certain: true };
+        }
         if !is_return {
             let mut rest = [0; EPILOG_BYTES];
-            let there = copy_while_there(address, &mut rest).min(code.end.saturating_sub(address));
+            let left = EPILOG_BYTES.min(code.end.saturating_sub(address));
+            let there = body.memory.copy_while_there(address, &mut rest[..left]);
             if let Some(step) = epilog_step(&rest[..there], address, |at| code.contains(&at)) {
                 return BodyStep { step, is_certain: true };
             }
         }
-        match self.behind_epilogs(code, image, address, is_return) {
-            Some(step) => BodyStep { step, is_certain: true },
-            None => BodyStep { step: guess(code, address), is_certain: false },
-        }
+        let found = self.behind_epilogs(body, address, is_return);
+        found.unwrap_or_else(|| BodyStep { step: body.guess(address), is_certain: false })
     }
 
-    fn behind_epilogs(
-        &self,
-        code: &Range<usize>,
-        image: Option<&Image>,
-        address: usize,
-        is_return: bool,
-    ) -> Option<FrameStep> {
-        // A call may be the last instruction of a piece.
+    /// The step from a block of a handler that keeps the frame pointer that it is given, its method's, all the time: so from .NET 10 on.
+    fn of_given_frame(&self, code: &Range<usize>, address: usize, is_return: bool) -> Option<FrameStep> {
+        let Self::Many(pieces) = self else { return None };
         let at = u32::try_from(address.checked_sub(code.start + usize::from(is_return))?).ok()?;
+        let piece = pieces[1..].iter().find(|piece| (piece.begin..piece.end).contains(&at))?;
+        let keeps = piece.step.base == Base::StackPointer && piece.step.frame_pointer.is_none();
+        if keeps { pieces[0].step.of_block() } else { None }
+    }
+
+    fn behind_epilogs(&self, body: BodyCode<'_>, address: usize, is_return: bool) -> Option<BodyStep> {
+        let certain = |step: FrameStep| BodyStep { step, is_certain: true };
+        let start = body.code.start;
+        // A call may be the last instruction of a piece.
+        let at = u32::try_from(address.checked_sub(start + usize::from(is_return))?).ok()?;
         let in_prolog = |begin: u32, prolog: u8| {
-            let offset = u32::try_from(address - code.start).ok()?.checked_sub(begin)?;
+            let offset = u32::try_from(address - start).ok()?.checked_sub(begin)?;
             (offset < u32::from(prolog)).then_some(offset)
         };
         let exact = |begin: u32, offset: u32| {
-            let start = code.start + begin as usize;
-            info_at(pieces(code, image)?.iter().find(|piece| piece.code.start == start)?.info)?.step(offset)
+            let start = start + begin as usize;
+            body.info_at(body.pieces()?.iter().find(|piece| piece.code.start == start)?.info)?.step(offset)
         };
         match self {
             Self::Unknown => None,
-            Self::One { prolog, step } => in_prolog(0, *prolog).map_or(Some(*step), |offset| exact(0, offset)),
+            Self::One { prolog, step } => {
+                in_prolog(0, *prolog).map_or(Some(*step), |offset| exact(0, offset)).map(certain)
+            }
             Self::Many(pieces) => {
                 let (first, after) = (pieces.first()?, pieces.partition_point(|piece| piece.begin <= at));
                 let piece = pieces.get(after.checked_sub(1)?).filter(|piece| at < piece.end)?;
                 if let Some(offset) = in_prolog(piece.begin, piece.prolog) {
-                    return exact(piece.begin, offset);
+                    return exact(piece.begin, offset).map(certain);
                 }
-                // Blocks of handlers have the frame pointer of their method, whose frame they work on.
-                if piece.begin == 0 { Some(piece.step) } else { first.step.of_block() }
+                if piece.begin == 0 {
+                    return Some(certain(piece.step));
+                }
+                // Blocks of handlers have the frame pointer of their method, whose frame they work on, once they have taken it over. Before that the
+                // step leads to who runs the block.
+                let begin = start + piece.begin as usize + usize::from(piece.prolog);
+                if !is_return && !body.has_own_frame_pointer(begin, address) {
+                    return Some(BodyStep { step: piece.step, is_certain: false });
+                }
+                first.step.of_block().map(certain)
             }
         }
     }
@@ -193,19 +279,6 @@ impl FrameStep {
     }
 }
 
-/// By what the first instructions do, where they lie within those that are looked at, otherwise by the frame pointer.
-fn guess(code: &Range<usize>, address: usize) -> FrameStep {
-    prolog_step(&first_bytes(code), address.saturating_sub(code.start))
-}
-
-/// The first bytes of a body, as many as can be read.
-fn first_bytes(code: &Range<usize>) -> Vec<u8> {
-    let mut first = vec![0; FIRST_BYTES.min(code.len())];
-    let there = copy_while_there(code.start, &mut first);
-    first.truncate(there);
-    first
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +290,10 @@ mod tests {
     ];
     const BODY_INFO: [u8; 8] = [1, 10, 2, 0, 5, 0x32, 1, 0x50];
     const BLOCK_INFO: [u8; 6] = [1, 1, 1, 0, 1, 0x50];
+
+    fn own<'a>(code: &'a Range<usize>, image: Option<&'a Image>) -> BodyCode<'a> {
+        BodyCode { code, image, memory: &OwnMemory }
+    }
 
     /// Memory with code, information and header as the runtime lays them out; 16 bytes in front of the code.
     fn memory(pieces: &[[u32; 3]]) -> (Vec<u64>, Range<usize>) {
@@ -238,22 +315,27 @@ mod tests {
         (words, base + 16..base + 16 + CODE.len())
     }
 
-    const AT_RETURN_ADDRESS: FrameStep =
-        FrameStep { base: Base::StackPointer, to_caller: 8, frame_pointer: None };
+    const AT_RETURN_ADDRESS: FrameStep = FrameStep { base: Base::StackPointer, to_caller: 8, frame_pointer: None };
     const PIECES: [[u32; 3]; 2] = [[16, 33, 0x80], [33, 38, 0x90]];
 
     #[test]
     fn a_body_that_was_compiled_a_moment_ago_is_stepped_over_by_what_its_header_leads_to() {
         let (_words, code) = memory(&PIECES);
-        let unwind = BodyUnwind::find(&code, None);
-        let step = |offset: usize, is_return| unwind.step(&code, None, code.start + offset, is_return);
+        let unwind = BodyUnwind::find(own(&code, None));
+        let step = |offset: usize, is_return| unwind.step(own(&code, None), code.start + offset, is_return);
         let by_sp = |to_caller, frame_pointer| BodyStep {
             step: FrameStep { base: Base::StackPointer, to_caller, frame_pointer },
             is_certain: true,
         };
         let by_frame_pointer = BodyStep { step: FrameStep::BY_FRAME_POINTER, is_certain: true };
-        assert_eq!([step(0, false), step(1, false), step(5, false)], [by_sp(8, None), by_sp(16, Some(0)), by_sp(48, Some(32))]);
-        assert_eq!([step(10, false), step(15, false), step(16, false)], [by_sp(48, Some(32)), by_sp(16, Some(0)), by_sp(8, None)]);
+        assert_eq!(
+            [step(0, false), step(1, false), step(5, false)],
+            [by_sp(8, None), by_sp(16, Some(0)), by_sp(48, Some(32))]
+        );
+        assert_eq!(
+            [step(10, false), step(15, false), step(16, false)],
+            [by_sp(48, Some(32)), by_sp(16, Some(0)), by_sp(8, None)]
+        );
         assert_eq!(step(17, true), by_sp(48, Some(32)), "a call that is the last instruction");
         assert_eq!([step(17, false), step(18, false)], [by_sp(8, None), by_frame_pointer], "the block");
     }
@@ -270,12 +352,12 @@ mod tests {
         ];
         for pieces in cases {
             let (_words, code) = memory(pieces);
-            let unwind = BodyUnwind::find(&code, None);
+            let unwind = BodyUnwind::find(own(&code, None));
             let fits = pieces == [[16, 33, 0x90]];
             assert_eq!(unwind == BodyUnwind::Unknown, !fits, "{pieces:?}");
-            assert!(fits || !unwind.step(&code, None, code.start + 10, false).is_certain, "{pieces:?}");
+            assert!(fits || !unwind.step(own(&code, None), code.start + 10, false).is_certain, "{pieces:?}");
         }
-        assert_eq!(BodyUnwind::find(&(0x1000..0x1010), None), BodyUnwind::Unknown, "nothing can be read");
+        assert_eq!(BodyUnwind::find(own(&(0x1000..0x1010), None)), BodyUnwind::Unknown, "nothing can be read");
     }
 
     #[test]
@@ -288,9 +370,9 @@ mod tests {
             &numbers.as_chunks().0.iter().map(|[a, b]| u64::from(*a) | u64::from(*b) << 32).collect::<Vec<_>>(),
         );
         let image = Image::of(base..base + 512, base + 256..base + 256 + 4 * ImagePiece::BYTES);
-        let unwind = BodyUnwind::find(&code, Some(&image));
+        let unwind = BodyUnwind::find(own(&code, Some(&image)));
         assert!(matches!(&unwind, BodyUnwind::Many(pieces) if pieces.len() == 2), "{unwind:?}");
         let at_return = BodyStep { step: AT_RETURN_ADDRESS, is_certain: true };
-        assert_eq!(unwind.step(&code, Some(&image), code.start, false), at_return);
+        assert_eq!(unwind.step(own(&code, Some(&image)), code.start, false), at_return);
     }
 }

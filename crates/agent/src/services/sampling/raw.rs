@@ -116,9 +116,9 @@ impl RawSample {
         let mut later = Later { start, bytes: std::mem::take(&mut self.later.bytes) };
         read(start, &mut later.bytes);
         let both = later.words(start).filter_map(|(at, now)| Some((self.word_then(at)?, now)));
-        let (same, all) = both.take(MOST_COMPARED).fold((0, 0), |(same, all), (then, now)| {
-            (same + usize::from(then == now), all + 1)
-        });
+        let (same, all) = both
+            .take(MOST_COMPARED)
+            .fold((0, 0), |(same, all), (then, now)| (same + usize::from(then == now), all + 1));
         let mut is_same = all >= LEAST_KNOWN && 10 * same >= 9 * all;
         if !is_same {
             let rest = self.end_of_chain(lost, &later);

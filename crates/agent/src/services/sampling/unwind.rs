@@ -287,7 +287,8 @@ impl StackUnwinder {
             way = Way::Replaced;
         }
         let frame = map.frame(&place, ip, ends_call);
-        let (marks, born_ns) = (self.marks(&place, ip), if let Place::Method(body) = &place { body.born_ns() } else { 0 });
+        let (marks, born_ns) =
+            (self.marks(&place, ip), if let Place::Method(body) = &place { body.born_ns() } else { 0 });
         (Met { frame, marks, way, is_c_library, born_ns }, map.lasts(&place))
     }
 
@@ -384,8 +385,7 @@ impl StackUnwinder {
         };
         match self.native.unwind_frame(address, &mut registers, &mut self.cache, &mut read) {
             Ok(Some(ip)) => {
-                let registers =
-                    Registers { ip: ip as usize, sp: registers.sp() as usize, bp: registers.bp() as usize };
+                let registers = Registers { ip: ip as usize, sp: registers.sp() as usize, bp: registers.bp() as usize };
                 Next::Frame(Position { registers, is_return: true }, Certainty::Certain)
             }
             Ok(None) => Next::End,
@@ -496,7 +496,9 @@ pub(crate) enum Rest {
 fn by_step(sample: &RawSample, registers: Registers, step: FrameStep) -> Result<Registers, Next> {
     let base = match step.base {
         Base::StackPointer => registers.sp,
-        Base::FramePointer if registers.bp == UNKNOWN_FRAME || registers.bp < registers.sp => return Err(Next::Unknown),
+        Base::FramePointer if registers.bp == UNKNOWN_FRAME || registers.bp < registers.sp => {
+            return Err(Next::Unknown);
+        }
         Base::FramePointer => registers.bp,
     };
     let at = |bytes: i32| base.checked_add_signed(bytes as isize).ok_or(Next::Unknown);

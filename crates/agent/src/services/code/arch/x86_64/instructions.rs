@@ -143,6 +143,37 @@ fn end(code: &[u8]) -> Option<End> {
     })
 }
 
+/// Bytes from the end of the prolog of a handler's block up to where the frame pointer is that of the block's method: the block is given it, or where it
+/// lies.
+pub(crate) fn bytes_to_own_frame_pointer(code: &[u8]) -> usize {
+    let (mut at, mut end) = (0, 0);
+    while let Some((bytes, sets)) = code.get(at..).and_then(frame_pointer_move) {
+        at += bytes;
+        if sets {
+            end = at;
+        }
+    }
+    end
+}
+
+/// Length of the first instruction, and whether it sets the frame pointer, for those that a block begins with.
+fn frame_pointer_move(code: &[u8]) -> Option<(usize, bool)> {
+    /// Bits of the byte that says what an instruction works on: the frame pointer is written, or stored.
+    const FRAME_POINTER: u8 = 5 << 3;
+    match *code {
+        // vzeroupper
+        [0xC5, 0xF8, 0x77, ..] => Some((3, false)),
+        [0x48, operation @ (0x8B | 0x8D | 0x89), what, ..] if what & 0x38 == FRAME_POINTER => {
+            let has_index = what & 7 == 4 && what < 0xC0;
+            let displacement = [0, 1, 4, 0][usize::from(what >> 6)];
+            Some((3 + usize::from(has_index) + displacement, operation != 0x89))
+        }
+        // mov rbp, rdi and its like, in the other form
+        [0x48, 0x89, what, ..] if what & 0xC7 == 0xC5 => Some((3, true)),
+        _ => None,
+    }
+}
+
 /// Whether a method with these first bytes took over a running frame (on-stack replacement).
 pub(crate) fn takes_over_frame(first: &[u8]) -> bool {
     first.starts_with(&[0x48, 0x8B, 0x45, 0x00, 0x50])
@@ -169,8 +200,7 @@ mod tests {
         0x83, 0xC4, 0x10, 0x5B, 0x41, 0x5F, 0x5D, 0xC3, 0xCC,
     ];
 
-    const AT_RETURN_ADDRESS: FrameStep =
-        FrameStep { base: Base::StackPointer, to_caller: 8, frame_pointer: None };
+    const AT_RETURN_ADDRESS: FrameStep = FrameStep { base: Base::StackPointer, to_caller: 8, frame_pointer: None };
 
     fn by_stack_pointer(to_caller: i32, frame_pointer: Option<i32>) -> FrameStep {
         FrameStep { base: Base::StackPointer, to_caller, frame_pointer }
@@ -225,6 +255,17 @@ mod tests {
         // jmp to the next instruction, and to 0x1205
         assert_eq!([step(&[0xE9, 0, 0, 0, 0]), step(&[0xE9, 0, 2, 0, 0])], [None, done]);
         assert_eq!([step(&[]), step(&[0x90, 0xC3])], [None; 2]);
+    }
+
+    #[test]
+    fn a_block_begins_by_taking_over_its_methods_frame_pointer() {
+        // mov rbp, [rdi+0x20]; mov [rsp+8], rbp; lea rbp, [rbp+0x40]; nop
+        let given = [0x48, 0x8B, 0x6F, 0x20, 0x48, 0x89, 0x6C, 0x24, 0x08, 0x48, 0x8D, 0x6D, 0x40, 0x90];
+        assert_eq!(bytes_to_own_frame_pointer(&given), 13);
+        // vzeroupper; mov rbp, rdi, in both forms
+        assert_eq!(bytes_to_own_frame_pointer(&[0xC5, 0xF8, 0x77, 0x48, 0x8B, 0xEF, 0x90]), 6);
+        assert_eq!(bytes_to_own_frame_pointer(&[0x48, 0x89, 0xFD, 0x90]), 3);
+        assert_eq!([bytes_to_own_frame_pointer(&[0x90]), bytes_to_own_frame_pointer(&[])], [0; 2]);
     }
 
     #[test]

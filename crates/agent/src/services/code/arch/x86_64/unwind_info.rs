@@ -29,8 +29,7 @@ pub(crate) struct FrameStep {
 
 impl FrameStep {
     /// By the frame pointer: it points at the caller's, below the return address.
-    pub(crate) const BY_FRAME_POINTER: Self =
-        Self { base: Base::FramePointer, to_caller: 16, frame_pointer: Some(0) };
+    pub(crate) const BY_FRAME_POINTER: Self = Self { base: Base::FramePointer, to_caller: 16, frame_pointer: Some(0) };
 }
 
 /// Effect of one instruction of a prolog.
@@ -92,7 +91,8 @@ impl UnwindInfo {
 
     /// The step to the caller from so many bytes into the piece, unless that is in an epilog; `None` where it can't be told.
     pub(crate) fn step(&self, offset: u32) -> Option<FrameStep> {
-        let done = || self.operations.iter().filter(|(at, _)| u32::from(*at) <= offset).map(|(_, operation)| *operation);
+        let done =
+            || self.operations.iter().filter(|(at, _)| u32::from(*at) <= offset).map(|(_, operation)| *operation);
         let set = done().find_map(|operation| match operation {
             Operation::SetFramePointer(bytes) => Some(i32::try_from(bytes).ok()),
             _ => None,
@@ -158,7 +158,10 @@ mod tests {
         let step = |to_caller, frame_pointer| Some(FrameStep { base: SP, to_caller, frame_pointer });
         let found = [0, 1, 3, 4, 8, 13, 500].map(|at| info.step(at));
         let whole = step(48, Some(32));
-        assert_eq!(found, [step(8, None), step(16, Some(0)), step(24, Some(8)), step(32, Some(16)), whole, whole, whole]);
+        assert_eq!(
+            found,
+            [step(8, None), step(16, Some(0)), step(24, Some(8)), step(32, Some(16)), whole, whole, whole]
+        );
     }
 
     #[test]
