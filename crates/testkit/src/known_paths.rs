@@ -127,7 +127,18 @@ impl KnownPaths {
         }
     }
 
-    /// Number of leaves that each thread noted.
+    /// What the thread `walker N` did in a time: the leaves that were on the stack then, and the ways between them, in order.
+    pub fn moments(&self, walker: usize, from_ns: u64, until_ns: u64) -> Vec<Moment> {
+        let notes = self.notes.get(walker).map_or(&[][..], Vec::as_slice);
+        let first = notes.partition_point(|note| note.until < from_ns);
+        let last = notes.partition_point(|note| note.from <= until_ns);
+        let own = &notes[first.saturating_sub(1).min(last)..last];
+        let leaves = own.iter().map(|note| Moment::On(note.path));
+        let ways = own.windows(2).map(|pair| Moment::Between(pair[0].path, pair[1].path));
+        leaves.chain(ways).collect()
+    }
+
+    /// Number of leaves that all threads noted.
     pub fn leaves_noted(&self) -> usize {
         self.notes.iter().map(Vec::len).sum()
     }
@@ -320,6 +331,19 @@ impl Tally {
         }
     }
 
+    /// Adds a record of a thread that stood still, or waited for a processor, in a time: the stack must be one that the thread had in that time.
+    pub fn add_still(&mut self, known: &KnownPaths, moments: &[Moment], names: &[&str], whole: bool, count: u64) {
+        let is = |moment: &&Moment| match **moment {
+            Moment::On(path) => known.judge(path, names).is_equal(),
+            Moment::Between(from, to) => known.is_on_the_way(from, to, names),
+            Moment::Outside => false,
+        };
+        // Of a stack that the thread never had, any difference is as good as another.
+        if let Some(moment) = moments.iter().find(is).or(moments.first()) {
+            self.add(known, *moment, names, whole, count);
+        }
+    }
+
     fn add_known(&mut self, known: &KnownPaths, path: u64, names: &[&str], whole: bool, count: u64) {
         let judgement = known.judge(path, names);
         self.samples += count;
@@ -422,6 +446,10 @@ NOTES
         assert_eq!([at(201), at(275)], [Moment::Between(first, second), Moment::On(second)]);
         assert_eq!([at(301), known.moment(0, 150), known.moment(9, 150)], [Moment::Outside; 3]);
         assert_eq!(known.leaves_noted(), 2);
+        let all = [Moment::On(first), Moment::On(second), Moment::Between(first, second)];
+        assert_eq!(known.moments(1, 150, 260), all);
+        assert_eq!(known.moments(1, 210, 220), all[..1], "where it was seen last");
+        assert_eq!(known.moments(0, 0, u64::MAX), []);
     }
 
     #[test]

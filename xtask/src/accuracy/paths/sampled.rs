@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use clrscope_recording::model::{LossReason, Process, Sample, SamplingEngine, StackFrame};
+use clrscope_recording::model::{LossReason, Process, Sample, SamplingEngine, StackFrame, ThreadState};
 use clrscope_testkit::{KnownPaths, Runtime, Tally, fixture};
 
 use super::Condition;
@@ -47,6 +47,9 @@ impl Engine {
     }
 }
 
+/// Time before a thread stood still, or waited for a processor, in which it may have been seen last: records of such times have the stack of then.
+const SEEN_BEFORE_NS: u64 = 30_000_000;
+
 /// Names of steps and leaves, as the fixture says them.
 #[derive(Debug, Default)]
 pub(super) struct Shapes(pub(super) Vec<String>);
@@ -60,33 +63,44 @@ pub(super) struct Judged {
     pub(super) weight_ns: u64,
 }
 
-/// Runs the fixture once; nothing where the engine is not to be had here.
+/// Outcome of a run.
+pub(super) enum Outcome {
+    Judged(Judged),
+    /// The program ended as it should not.
+    Broken(String),
+    /// The engine is not to be had here.
+    NotHere,
+}
+
+/// Runs the fixture once.
 pub(super) fn run(
     runtime: &Runtime,
     condition: &Condition,
     engine: Engine,
     (samples, seed): (u64, u64),
     shapes: &mut Shapes,
-) -> Result<Option<Judged>, String> {
+) -> Result<Outcome, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let (out, notes) = (folder.path().join("run.clrs.d"), folder.path().join("notes"));
     let milliseconds = engine.milliseconds(samples);
     let mut command = runtime.command(&fixture("KnownPaths"));
-    command.arg(&notes).args([milliseconds, seed].map(|number| number.to_string())).arg(condition.way);
+    command.arg(&notes).args([milliseconds, seed].map(|number| number.to_string())).args(condition.way);
     command.envs(condition.environment.iter().copied());
     under_agent(&mut command, engine.request(), &out);
-    run_measured(&mut command)?;
+    if let Err(why) = run_measured(&mut command) {
+        return Ok(Outcome::Broken(why));
+    }
     let recording = clrscope_recording::open(&out).map_err(|error| error.to_string())?;
     let process = recording.processes.first().ok_or("no process was recorded")?;
     let sampler = process.samplers.iter().find(|sampler| sampler.instrument == engine.instrument());
     let by = sampler.map(|sampler| sampler.engine).unwrap_or_default();
     if engine == Engine::Perf && by != SamplingEngine::Perf {
-        return Ok(None);
+        return Ok(Outcome::NotHere);
     }
     let known = KnownPaths::read(&notes);
     shapes.0 = known.shapes().map(|shape| shape.name.clone()).collect();
     let cpu_ns = 2 * milliseconds * 1_000_000;
-    Ok(Some(judge(process, engine.instrument(), start_of(&out)?, &known, cpu_ns)))
+    Ok(Outcome::Judged(judge(process, engine.instrument(), start_of(&out)?, &known, cpu_ns)))
 }
 
 /// Monotonic nanoseconds at the start of the one process of a recording, which the name of its folder ends with: `pPID-START`.
@@ -109,9 +123,14 @@ fn judge(process: &Process, instrument: &str, start_ns: u64, known: &KnownPaths,
     for sample in chunks.flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>()) {
         let Some(&walker) = walkers.get(&sample.thread) else { continue };
         weight_ns += sample.weight_ns;
-        let moment = known.moment(walker, start_ns + sample.time_ns);
         let names = names.entry(sample.stack).or_insert_with(|| methods(process, sample.stack));
-        tally.add(known, moment, names, sample.complete, u64::from(sample.count));
+        let (time_ns, count) = (start_ns + sample.time_ns, u64::from(sample.count));
+        if sample.state == ThreadState::Running {
+            tally.add(known, known.moment(walker, time_ns), names, sample.complete, count);
+        } else {
+            let moments = known.moments(walker, time_ns - SEEN_BEFORE_NS, time_ns + sample.weight_ns);
+            tally.add_still(known, &moments, names, sample.complete, count);
+        }
     }
     let lost = [LossReason::SampleRingFull, LossReason::PerfLost, LossReason::EventDropped];
     let losses = process.losses.iter().filter(|loss| lost.contains(&loss.reason));

@@ -45,6 +45,9 @@ fn sums(all: &[Series], page: &mut Page) {
                 tally.astray,
                 covered,
             ));
+            for broken in &series.broken {
+                page.line(format_args!("      the program {broken}"));
+            }
         }
     }
 }
