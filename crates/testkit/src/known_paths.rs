@@ -173,7 +173,8 @@ impl KnownPaths {
 
     /// Whether a method may stand above those of a leaf: one that it calls, or one that is on no path, such as a constructor.
     fn may_be_above(&self, leaf: &Shape, name: &str) -> bool {
-        leaf.beside.iter().any(|beside| beside == name) || !self.on_paths.contains(name) && !self.before.iter().any(|one| one == name)
+        leaf.beside.iter().any(|beside| beside == name)
+            || !self.on_paths.contains(name) && !self.before.iter().any(|one| one == name)
     }
 
     /// Whether a stack can have been one on the way from a path's leaf to that of another: the outer frames of either, and what they call beside.
@@ -353,7 +354,9 @@ impl Tally {
         shapes.sort_unstable();
         shapes.dedup();
         for shape in shapes {
-            let of = |faults: &[(Option<usize>, String)]| faults.iter().filter(|fault| fault.0 == Some(shape)).count() as u64;
+            let of = |faults: &[(Option<usize>, String)]| {
+                faults.iter().filter(|fault| fault.0 == Some(shape)).count() as u64
+            };
             let (missing, extra) = (of(&judgement.missing), of(&judgement.extra));
             let sum = self.by_shape.entry(shape).or_default();
             sum.samples += count;
@@ -498,8 +501,9 @@ NOTES
     fn tallies_count_faults_where_they_are_and_lost_samples_as_not_equal() {
         let known = known(&[]);
         let path = path(&[0], 0);
-        let names = ["Program::Start", "Steps::Next", "Plain::Framed", "Steps::Next", "Leaves::Reach", "Leaves::Compute"]
-            .map(|name| format!("KnownPaths.{name}"));
+        let names =
+            ["Program::Start", "Steps::Next", "Plain::Framed", "Steps::Next", "Leaves::Reach", "Leaves::Compute"]
+                .map(|name| format!("KnownPaths.{name}"));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut tally = Tally::default();
         tally.add(&known, Moment::On(path), &names, true, 3);

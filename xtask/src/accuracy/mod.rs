@@ -35,8 +35,7 @@ use load::Load;
 use page::Page;
 use parts::{PARTS, headings};
 
-const USAGE: &str =
-    "usage: cargo xtask accuracy [--loaded] [--runs N] [--rounds N] [--only shares,samples,allocations,sleeps,paths] [--paths] [--quick]";
+const USAGE: &str = "usage: cargo xtask accuracy [--loaded] [--runs N] [--rounds N] [--only shares,samples,allocations,sleeps,paths] [--paths] [--quick]";
 
 /// Runs everything; fails where a goal is missed.
 ///

@@ -88,7 +88,12 @@ pub(super) fn run(plan: Plan, page: &mut Page) -> Result<usize, String> {
     for condition in &CONDITIONS[..conditions] {
         for runtime in runtimes() {
             for &engine in condition.engines {
-                Page::progress(format_args!("paths: {}, {} on .NET {}", condition.name, engine.name(), runtime.version));
+                Page::progress(format_args!(
+                    "paths: {}, {} on .NET {}",
+                    condition.name,
+                    engine.name(),
+                    runtime.version
+                ));
                 all.extend(take(runtime, condition, engine, least, &mut shapes)?);
             }
         }

@@ -15,8 +15,10 @@ const EXAMPLES: usize = 12;
 pub(super) fn print(all: &[Series], shapes: &Shapes, page: &mut Page) {
     sums(all, page);
     for runtime in clrscope_testkit::runtimes() {
-        let of_it: Vec<&Series> =
-            all.iter().filter(|series| series.runtime == runtime && series.condition.name == CONDITIONS[0].name).collect();
+        let of_it: Vec<&Series> = all
+            .iter()
+            .filter(|series| series.runtime == runtime && series.condition.name == CONDITIONS[0].name)
+            .collect();
         by_shape(runtime, &of_it, shapes, page);
         let of_it: Vec<&Series> = all.iter().filter(|series| series.runtime == runtime).collect();
         examples(&of_it, shapes, page);
@@ -54,8 +56,7 @@ fn sums(all: &[Series], page: &mut Page) {
 
 fn by_shape(runtime: &Runtime, of_it: &[&Series], shapes: &Shapes, page: &mut Page) {
     page.line(format_args!("\n.NET {}, {}", runtime.version, CONDITIONS[0].name));
-    let head: String =
-        of_it.iter().map(|series| format!("   {:^31}", series.engine.name())).collect();
+    let head: String = of_it.iter().map(|series| format!("   {:^31}", series.engine.name())).collect();
     page.line(format_args!("{:36}{head}", ""));
     let columns = "   samples   equal missing   extra".repeat(of_it.len());
     page.line(format_args!("{:36}{columns}", "step, leaf"));
@@ -78,7 +79,9 @@ fn examples(of_it: &[&Series], shapes: &Shapes, page: &mut Page) {
     for series in of_it {
         for (&shape, sum) in &series.tally.by_shape {
             if let Some(first) = &sum.first_wrong {
-                let one = wrong.entry(shape).or_insert_with(|| (0, format!("{}, {}: {first}", series.engine.name(), series.condition.name)));
+                let one = wrong
+                    .entry(shape)
+                    .or_insert_with(|| (0, format!("{}, {}: {first}", series.engine.name(), series.condition.name)));
                 one.0 += sum.samples - sum.equal;
             }
         }
