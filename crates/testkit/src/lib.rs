@@ -12,6 +12,7 @@
 //!
 //! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about themselves,
 //!   [`last_count`] what one said before it was killed.
+//! - [`KnownPaths`] reads what a program noted about its call stacks, and judges samples of it.
 //! - [`Service`] is a program that serves; [`get`] and [`load`] ask it something.
 //! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers, built once;
 //!   [`panicking_agent`] an agent with a fault.
@@ -33,6 +34,7 @@ pub mod confine;
 mod counter;
 mod expectations;
 mod hostile;
+mod known_paths;
 mod left_over;
 pub mod manifest;
 mod program;
@@ -52,6 +54,7 @@ pub use chance::random_pause;
 pub use counter::last_count;
 pub use expectations::{Expectations, ThreadCalls};
 pub use hostile::HOSTILE;
+pub use known_paths::{KnownPaths, Moment, Shape, ShapeTally, Tally};
 pub use left_over::left_over;
 pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
 pub use pypi::from_pypi;

@@ -10,19 +10,22 @@
 //!
 //! `Allocated` allocates objects of random sizes and measures how much of each type, on every runtime at hand.
 //!
+//! `KnownPaths` knows its call paths, which stacks of samples must equal (`--paths`, that is `--only paths`).
+//!
 //! Bounds of single runs, of times as of sampled bytes, hold the truth in 95 of 100 rows, or so many that chance may have done the
 //! rest (see [`bounds`]).
 //!
 //! With `--loaded` others keep every processor busy meanwhile: shares may be off then, but bounds and counts are true. Runs are fewer and shorter then, as each takes three times as long or more.
 //!
 //! Each part goes into a section of its own of `docs/accuracy.md`, as soon as it is measured; with `--only` the others stay as they are. With
-//! `--loaded`, or other numbers of runs and rounds than usual, nothing is written there.
+//! `--loaded`, `--quick` (fewer samples of paths) or other numbers of runs and rounds than usual, nothing is written there.
 
 mod allocations;
 mod bounds;
 mod load;
 mod page;
 mod parts;
+mod paths;
 mod sampled;
 mod shares;
 mod sleeps;
@@ -32,8 +35,7 @@ use load::Load;
 use page::Page;
 use parts::{PARTS, headings};
 
-const USAGE: &str =
-    "usage: cargo xtask accuracy [--loaded] [--runs N] [--rounds N] [--only shares,samples,allocations,sleeps]";
+const USAGE: &str = "usage: cargo xtask accuracy [--loaded] [--runs N] [--rounds N] [--only shares,samples,allocations,sleeps,paths] [--paths] [--quick]";
 
 /// Runs everything; fails where a goal is missed.
 ///
@@ -42,12 +44,20 @@ const USAGE: &str =
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let loaded = arguments.iter().any(|word| word == "--loaded");
     let (runs, rounds) = if loaded { (5, 250) } else { (7, 1_000) };
-    let mut plan = shares::Plan { runs, rounds, loaded };
+    let mut plan = shares::Plan { runs, rounds, loaded, quick: false };
     let mut parts: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
     let mut is_usual = !loaded;
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         if word == "--loaded" {
+            continue;
+        }
+        if word == "--quick" {
+            (plan.quick, is_usual) = (true, false);
+            continue;
+        }
+        if word == "--paths" {
+            parts = vec!["paths"];
             continue;
         }
         if word == "--only" {

@@ -4,7 +4,7 @@ use clrscope_testkit::runtimes;
 
 use super::page::Page;
 use super::shares::Plan;
-use super::{allocations, sampled, shares, sleeps};
+use super::{allocations, paths, sampled, shares, sleeps};
 use crate::agents::newest_runtime;
 
 /// A part that can be measured alone.
@@ -22,7 +22,7 @@ pub(super) struct Part {
 }
 
 /// All of them, in the order in which they are measured and stand on the page.
-pub(super) const PARTS: [Part; 4] = [
+pub(super) const PARTS: [Part; 5] = [
     Part {
         name: "shares",
         heading: "Times of `calls`",
@@ -68,6 +68,20 @@ their bounds would have a chance below 1 % if they held 95 of 100.",
         about: "Wall and CPU time of methods that sleep, managed and native, wait, spin, and work so long.",
         measure: |_, page| sleeps::run(newest_runtime()?, page),
         needs_quiet: true,
+    },
+    Part {
+        name: "paths",
+        heading: "Paths of samples",
+        about: "\
+A program goes random call paths: through methods with and without a frame, precompiled code that calls back, all tiers, handlers of
+exceptions, native code and back, tail calls, delegates, generics, code made at run time. The path is a number handed down as an argument, and
+its leaf notes it with the times between which it was on the stack; the program's own stack traces agree with what the number means. A sample in
+that time is *equal* when the methods of the program on its stack are those of the path, in order: no other, none missing. Samples that were lost are not
+equal. Of each step and leaf: samples with it on their paths, how many of them have no fault in it, frames that are missing and frames too many.
+*Called whole* are samples that are not equal and marked complete all the same; *astray* those between two leaves that are on the way from none to the
+next; *CPU time* is the part of what the threads used that their samples stand for.",
+        measure: |plan, page| paths::run(plan, page),
+        needs_quiet: false,
     },
 ];
 

@@ -19,6 +19,8 @@ pub(super) struct Plan {
     pub(super) rounds: usize,
     /// Whether others keep the processors busy: then only bounds and counts are goals.
     pub(super) loaded: bool,
+    /// Whether a quick look is enough: so few runs that goals mean little.
+    pub(super) quick: bool,
 }
 
 /// A program whose groups of functions print their calls and times; the last one makes no calls.

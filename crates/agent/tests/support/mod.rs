@@ -4,6 +4,7 @@
 pub(crate) mod counted;
 pub(crate) mod flow;
 pub(crate) mod known;
+pub(crate) mod paths;
 pub(crate) mod said;
 
 use std::collections::BTreeMap;
@@ -19,8 +20,21 @@ use clrscope_testkit::{Expectations, Finished, Runtime, agent, fixture, load_pro
 pub(crate) struct Run {
     pub(crate) finished: Finished,
     pub(crate) recording: Recording,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
+
+impl Run {
+    /// Start of the one process by the monotonic clock, nanoseconds: the name of its folder ends with it (`pPID-START`).
+    pub(crate) fn start_ns(&self) -> u64 {
+        let entries = self.folder.path().join(RECORDING).read_dir().expect("the recording");
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let mut starts = names.filter_map(|name| name.strip_prefix('p')?.split_once('-')?.1.parse().ok());
+        starts.next().expect("a folder of the process")
+    }
+}
+
+/// Name of the recording directory of a run.
+const RECORDING: &str = "run.clrs.d";
 
 /// Sets the variables that load the agent into whatever `command` starts.
 pub(crate) fn under_agent(command: &mut Command, request: &str, out: &Path) {
@@ -69,12 +83,12 @@ pub(crate) fn record_confined(
 /// Runs a command under the agent.
 pub(crate) fn record_command(runtime: &Runtime, name: &str, request: &str, mut command: Command) -> Run {
     let folder = scratch();
-    let out: PathBuf = folder.path().join("run.clrs.d");
+    let out: PathBuf = folder.path().join(RECORDING);
     under_agent(&mut command, request, &out);
     let finished = run(command);
     let recording = clrscope_recording::open(&out)
         .unwrap_or_else(|error| panic!("{name} on {}: {error}\n{}", runtime.version, finished.stderr_text()));
-    Run { finished, recording, _folder: folder }
+    Run { finished, recording, folder }
 }
 
 /// Sums over all threads of a process, by name.

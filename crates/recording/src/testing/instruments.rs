@@ -67,6 +67,7 @@ fn sample(number: u32) -> [u8; 32] {
         complete: number.is_multiple_of(2),
         kernel: number.is_multiple_of(3),
         profiler: number.is_multiple_of(7),
+        guessed: number.is_multiple_of(5),
     };
     sample.to_bytes()
 }

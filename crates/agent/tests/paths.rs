@@ -1,0 +1,158 @@
+//! Call paths of samples against programs that know theirs: every own frame is there, in order, and no other. Nothing has hooks here: these would
+//! force frames on methods and keep precompiled code out, and with them the faults.
+//!
+//! `cargo xtask accuracy --paths` does the same at length, by step, into `docs/accuracy.md`.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use clrscope_recording::model::{Process, Sample, SamplingEngine, StackFrame};
+use clrscope_testkit::{KnownPaths, Runtime, Tally, each_runtime, not_run, scratch};
+use support::paths::judge;
+use support::{Run, record_with};
+
+/// Requests with each engine; waits are looked at beside.
+const REQUESTS: [(SamplingEngine, &str); 2] = [
+    (SamplingEngine::Perf, "cpu:engine=perf;wall:rate=1000"),
+    (SamplingEngine::Timer, "cpu:engine=timer;wall:rate=1000"),
+];
+
+/// Runs a fixture with each engine that is to be had.
+fn each_engine(runtime: &Runtime, name: &str, arguments: &[&str], mut check: impl FnMut(&Run, &str)) {
+    for (engine, request) in REQUESTS {
+        let run = record_with(runtime, name, request, arguments);
+        let place = format!("{} on {}", engine.name(), runtime.version);
+        let ended = &run.finished;
+        assert_eq!(ended.code(), 0, "{place}: {name} ended so: {}", ended.stderr_text());
+        let by = run.recording.processes[0].samplers.iter().find(|sampler| sampler.instrument == "cpu");
+        if by.is_none_or(|sampler| sampler.engine != engine) {
+            not_run(&format!("the engine {} is not to be had here", engine.name()));
+            continue;
+        }
+        check(&run, &place);
+    }
+}
+
+/// Samples of an instrument, each with the names of its methods, innermost first.
+fn sampled<'a>(process: &'a Process, instrument: &str) -> Vec<(Sample, Vec<&'a str>)> {
+    let name = |frame| match frame {
+        StackFrame::Method { function, .. } => Some(process.functions.get(function as usize)?.name.as_str()),
+        _ => None,
+    };
+    let chunks = process.arenas(instrument).flat_map(|arena| &arena.chunks);
+    let all = chunks.flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>());
+    all.map(|sample| (sample, process.stacks.frames(sample.stack).filter_map(name).collect())).collect()
+}
+
+/// Nanoseconds that samples with this method on their stacks stand for.
+fn below(all: &[(Sample, Vec<&str>)], method: &str) -> u64 {
+    all.iter().filter(|(_, names)| names.contains(&method)).map(|(sample, _)| sample.weight_ns).sum()
+}
+
+/// `Task.Wait()` and `List<T>.Contains` have no frame pointer: stepping over them by frame pointers left their callers out, in silence.
+#[test]
+fn callers_of_frameless_methods_have_their_time() {
+    each_runtime(|runtime| {
+        for (way, rounds, instrument) in [("waits", "8", "wall"), ("works", "8", "cpu")] {
+            each_engine(runtime, "Frameless", &[way, rounds], |run, place| {
+                let all = sampled(&run.recording.processes[0], instrument);
+                let text = run.finished.stdout_text();
+                let measured = text.lines().filter_map(|line| line.strip_prefix("MEASURED ")?.split_once("-ns "));
+                let measured: Vec<(&str, &str)> = measured.filter_map(|(_, rest)| rest.split_once(' ')).collect();
+                assert_eq!(measured.len(), 2, "{place}, {way}: {text}");
+                for (method, truth) in measured {
+                    let truth: u64 = truth.parse().expect("nanoseconds");
+                    let share = below(&all, method) as f64 / truth as f64;
+                    assert!((0.85..1.15).contains(&share), "{place}, {way}: {share:.2} of the {truth} ns of {method}");
+                }
+            });
+        }
+    });
+}
+
+/// The frame that a signal had interrupted was left out, and a return address that the runtime had changed led nowhere: `Leaf` had half of the time
+/// of `Mid`, which does nothing but call it.
+#[test]
+fn a_method_that_is_suspended_keeps_its_time() {
+    each_runtime(|runtime| {
+        each_engine(runtime, "Suspended", &["1500"], |run, place| {
+            for instrument in ["cpu", "wall"] {
+                let all = sampled(&run.recording.processes[0], instrument);
+                let mid: Vec<_> =
+                    all.into_iter().filter(|(_, names)| names.contains(&"Suspended.Program::Mid")).collect();
+                let (leaf, whole) = (below(&mid, "Suspended.Program::Leaf"), below(&mid, "Suspended.Program::Mid"));
+                assert!(mid.len() > 100, "{place}, {instrument}: {} samples", mid.len());
+                let share = leaf as f64 / whole as f64;
+                assert!(share >= 0.99, "{place}, {instrument}: Leaf has {share:.3} of the time of Mid");
+            }
+        });
+    });
+}
+
+/// The worst shapes of a tally, in words.
+fn worst(known: &KnownPaths, tally: &Tally) -> String {
+    let names: Vec<&str> = known.shapes().map(|shape| shape.name.as_str()).collect();
+    let mut wrong: Vec<_> = tally.by_shape.iter().filter(|(_, sum)| sum.equal < sum.samples).collect();
+    wrong.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.samples - sum.equal));
+    let line = |(shape, sum): &(&usize, &clrscope_testkit::ShapeTally)| {
+        format!(
+            "{}: {} of {} are equal; {}\n",
+            names[**shape],
+            sum.equal,
+            sum.samples,
+            sum.first_wrong.as_deref().unwrap_or("")
+        )
+    };
+    wrong.iter().take(4).map(line).collect()
+}
+
+/// 999 of 1,000 samples have the own frames of the path that the leaf noted, in order and no others.
+#[test]
+fn own_frames_are_those_of_the_path_that_the_program_notes() {
+    let mut sums: BTreeMap<String, (Tally, String)> = BTreeMap::new();
+    each_runtime(|runtime| {
+        for way in ["", "collected"] {
+            let folder = scratch();
+            let notes = folder.path().join("notes").display().to_string();
+            // A filter that runs during collections has a test of its own.
+            let more = if way.is_empty() { [].as_slice() } else { &["-filter"] };
+            let arguments: Vec<&str> = [&notes, "700", "1", way].into_iter().chain(more.iter().copied()).collect();
+            each_engine(runtime, "KnownPaths", &arguments, |run, place| {
+                let known = KnownPaths::read(notes.as_ref());
+                for instrument in ["cpu", "wall"] {
+                    let tally = judge(&run.recording.processes[0], instrument, run.start_ns(), &known);
+                    let place =
+                        format!("{place}, {instrument}, {way}: {:.2} % of {}\n", tally.equal_percent(), tally.samples);
+                    let (sum, text) = sums.entry(format!("{instrument} {way}")).or_default();
+                    *text += &format!("{place}{}", worst(&known, &tally));
+                    sum.join(tally);
+                }
+            });
+        }
+    });
+    let wrong: Vec<String> =
+        sums.into_iter().filter_map(|(which, (tally, text))| not_true(&which, &tally, &text)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is wrong with a tally, if something is. Of few samples chance may have put some more among the wrong ones, but no more than four standard deviations.
+fn not_true(which: &str, tally: &Tally, text: &str) -> Option<String> {
+    let expected = 0.001 * tally.samples as f64;
+    let unequal = (tally.samples - tally.equal) as f64;
+    let is_true = tally.samples > 1_000 && unequal <= expected + 4.0 * expected.sqrt();
+    (!is_true).then(|| format!("{which}: {:.2} % of {} are equal\n{text}", tally.equal_percent(), tally.samples))
+}
+
+/// On 9 and 10 a program whose exception filter runs during a collection is ended by the runtime wherever a profiler, an empty one too, asks for notifications of
+/// exceptions. The timers asked for them.
+#[test]
+fn a_filter_that_runs_during_collections_does_not_end_the_program() {
+    each_runtime(|runtime| {
+        let folder = scratch();
+        let notes = folder.path().join("notes").display().to_string();
+        each_engine(runtime, "KnownPaths", &[&notes, "1500", "1", "collected", "filter"], |run, place| {
+            assert!(!sampled(&run.recording.processes[0], "cpu").is_empty(), "{place}");
+        });
+    });
+}

@@ -1,0 +1,523 @@
+//! The fixture `KnownPaths`: what it noted about itself, and samples of it judged by that.
+//!
+//! A path is a number that its methods hand down; the leaf notes it with the times between which it was on the stack. So whoever has
+//! sampled the thread in that time must have found the frames of that path, in order, and no others of the program's own.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::path::Path;
+
+/// A step of a path, or its leaf.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// Words for tables.
+    pub name: String,
+    /// Methods that it puts on the stack, the outermost first.
+    frames: Vec<String>,
+    /// Methods that it may call beside the path.
+    beside: Vec<String>,
+}
+
+/// A leaf's note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Note {
+    path: u64,
+    /// Monotonic nanoseconds.
+    from: u64,
+    until: u64,
+}
+
+/// What a thread did at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// A leaf was on the stack, at the end of this path.
+    On(u64),
+    /// The thread was on its way from the leaf of one path to that of the other.
+    Between(u64, u64),
+    /// It did nothing that is known: before its first leaf, after its last.
+    Outside,
+}
+
+/// Longest way from a leaf to the next: what takes longer waits for something that nobody knows, the end of the program for instance.
+const LONGEST_WAY_NS: u64 = 1_000_000_000;
+/// Digits of a path, see `KnownPaths.cs`.
+const STEP_BITS: u32 = 6;
+
+/// The fixture's account of one run.
+#[derive(Debug)]
+pub struct KnownPaths {
+    before: Vec<String>,
+    /// Methods that are native functions: frames of that name count for nothing.
+    stubs: HashSet<String>,
+    steps: Vec<Shape>,
+    leaves: Vec<Shape>,
+    /// Methods that paths are made of.
+    on_paths: HashSet<String>,
+    /// By thread.
+    notes: Vec<Vec<Note>>,
+}
+
+/// A frame of a path, with the shape it belongs to: a step's number, or that of a leaf after those of the steps; nothing for what stands between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Expected<'known> {
+    name: &'known str,
+    shape: Option<usize>,
+}
+
+/// Differences between a stack and the truth.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Judgement {
+    /// Frames that should be there and are not, with the shape that each belongs to.
+    pub missing: Vec<(Option<usize>, String)>,
+    /// Frames that should not be there, with the shape of the last right one before each.
+    pub extra: Vec<(Option<usize>, String)>,
+}
+
+impl Judgement {
+    /// Whether the stack is the true one.
+    pub fn is_equal(&self) -> bool {
+        self.missing.is_empty() && self.extra.is_empty()
+    }
+}
+
+impl KnownPaths {
+    /// Reads the file that the fixture wrote.
+    ///
+    /// # Panics
+    /// When it is not what the fixture writes.
+    pub fn read(file: &Path) -> Self {
+        let bytes = fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        Self::parse(&bytes).unwrap_or_else(|| panic!("{} is no account of paths", file.display()))
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        const END: &[u8] = b"NOTES\n";
+        let end = bytes.windows(END.len()).position(|window| window == END)?;
+        let text = std::str::from_utf8(&bytes[..end]).ok()?;
+        let with = |start: &'static str| text.lines().filter_map(move |line| line.strip_prefix(start));
+        let shapes = |start| with(start).map(Shape::parse).collect::<Option<Vec<_>>>();
+        let (steps, leaves) = (shapes("STEP ")?, shapes("LEAF ")?);
+        let on_paths = steps.iter().chain(&leaves).flat_map(|shape| shape.frames.iter().cloned()).collect();
+        Some(Self {
+            before: list(with("BEFORE ").next()?),
+            stubs: list(with("STUBS ").next()?).into_iter().collect(),
+            steps,
+            leaves,
+            on_paths,
+            notes: notes(&bytes[end + END.len()..])?,
+        })
+    }
+
+    /// All steps, and then all leaves; judgements name them by their index.
+    pub fn shapes(&self) -> impl Iterator<Item = &Shape> {
+        self.steps.iter().chain(&self.leaves)
+    }
+
+    /// What the thread `walker N` did, by the monotonic clock.
+    pub fn moment(&self, walker: usize, time_ns: u64) -> Moment {
+        let notes = self.notes.get(walker).map_or(&[][..], Vec::as_slice);
+        let after = notes.partition_point(|note| note.from <= time_ns);
+        let Some(note) = after.checked_sub(1).map(|at| notes[at]) else { return Moment::Outside };
+        if time_ns <= note.until {
+            return Moment::On(note.path);
+        }
+        match notes.get(after) {
+            Some(next) if next.from - note.until < LONGEST_WAY_NS => Moment::Between(note.path, next.path),
+            _ => Moment::Outside,
+        }
+    }
+
+    /// What the thread `walker N` did in a time: the leaves that were on the stack then, and the ways between them, in order.
+    pub fn moments(&self, walker: usize, from_ns: u64, until_ns: u64) -> Vec<Moment> {
+        let notes = self.notes.get(walker).map_or(&[][..], Vec::as_slice);
+        let first = notes.partition_point(|note| note.until < from_ns);
+        let last = notes.partition_point(|note| note.from <= until_ns);
+        let own = &notes[first.saturating_sub(1).min(last)..last];
+        let leaves = own.iter().map(|note| Moment::On(note.path));
+        let ways = own.windows(2).map(|pair| Moment::Between(pair[0].path, pair[1].path));
+        leaves.chain(ways).collect()
+    }
+
+    /// Number of leaves that all threads noted.
+    pub fn leaves_noted(&self) -> usize {
+        self.notes.iter().map(Vec::len).sum()
+    }
+
+    /// Indexes of the shapes of a path.
+    pub fn shapes_of(&self, path: u64) -> impl Iterator<Item = usize> {
+        let steps = (0..(path >> 56 & 15) as u32).map(move |at| (path >> (STEP_BITS * at) & 63) as usize);
+        steps.chain([self.steps.len() + (path >> 48 & 63) as usize])
+    }
+
+    /// The path's own frames, the outermost first.
+    fn truth(&self, path: u64) -> Vec<Expected<'_>> {
+        let between = self.before.last().map(String::as_str).unwrap_or_default();
+        let mut all: Vec<_> = self.before.iter().map(|name| Expected { name, shape: None }).collect();
+        for index in self.shapes_of(path) {
+            let shape = self.shapes().nth(index);
+            all.extend(shape.iter().flat_map(|shape| &shape.frames).map(|name| Expected { name, shape: Some(index) }));
+            all.extend((index < self.steps.len()).then_some(Expected { name: between, shape: Some(index) }));
+        }
+        all
+    }
+
+    /// Judges a stack that was sampled while the leaf was on it. `names` are those of all its methods as they are recorded, the outermost first.
+    pub fn judge(&self, path: u64, names: &[&str]) -> Judgement {
+        let mut found = self.own(names);
+        let leaf = self.shapes_of(path).last().and_then(|leaf| self.shapes().nth(leaf));
+        while found.last().is_some_and(|last| leaf.is_some_and(|leaf| self.may_be_above(leaf, last))) {
+            found.pop();
+        }
+        compare(&self.truth(path), &found)
+    }
+
+    /// Whether a method may stand above those of a leaf: one that it calls, or one that is on no path, such as a constructor.
+    fn may_be_above(&self, leaf: &Shape, name: &str) -> bool {
+        leaf.beside.iter().any(|beside| beside == name)
+            || !self.on_paths.contains(name) && !self.before.iter().any(|one| one == name)
+    }
+
+    /// Whether a stack can have been one on the way from a path's leaf to that of another: the outer frames of either, and what they call beside.
+    pub fn is_on_the_way(&self, from: u64, to: u64, names: &[&str]) -> bool {
+        let found = self.own(names);
+        [from, to].into_iter().any(|path| {
+            let truth = self.truth(path);
+            let same = truth.iter().zip(&found).take_while(|(expected, name)| expected.name == **name).count();
+            let shapes = || self.shapes_of(path).filter_map(|index| self.shapes().nth(index));
+            let beside = |name: &str| shapes().any(|shape| self.may_be_above(shape, name));
+            same > 0 && found[same..].iter().all(|name| beside(name))
+        })
+    }
+
+    /// The program's own methods among these, in its own words.
+    fn own(&self, names: &[&str]) -> Vec<String> {
+        let own = |name: &&str| {
+            if let Some(own) = name.strip_prefix("KnownPaths.") {
+                return (!self.stubs.contains(own)).then(|| own.to_owned());
+            }
+            let made = name.strip_prefix("DynamicClass::")?;
+            let made = if made.starts_with("lambda_method") { "lambda_method" } else { made };
+            let made = format!("Dynamic::{made}");
+            self.on_paths.contains(&made).then_some(made)
+        };
+        names.iter().filter_map(own).collect()
+    }
+
+    /// A judgement in words: what was found where the truth is another, each way the frames from just before the first difference on.
+    pub fn explain(&self, path: u64, names: &[&str]) -> String {
+        const SHOWN: usize = 6;
+        let (truth, found) = (self.truth(path), self.own(names));
+        let same = truth.iter().zip(&found).take_while(|(expected, name)| expected.name == **name).count();
+        let from = same.saturating_sub(2);
+        let shown = |all: Vec<&str>| {
+            let more = if all.len() > from + SHOWN { " ..." } else { "" };
+            format!("{}{more}", all.into_iter().skip(from).take(SHOWN).collect::<Vec<_>>().join(" > "))
+        };
+        let found = shown(found.iter().map(String::as_str).collect());
+        format!("{found} instead of {}", shown(truth.iter().map(|expected| expected.name).collect()))
+    }
+}
+
+impl Shape {
+    /// `NAME: FRAME, FRAME; BESIDE, BESIDE`
+    fn parse(line: &str) -> Option<Self> {
+        let (rest, beside) = line.rsplit_once("; ")?;
+        let (name, frames) = rest.rsplit_once(": ")?;
+        Some(Self { name: name.to_owned(), frames: list(frames), beside: list(beside) })
+    }
+}
+
+fn list(text: &str) -> Vec<String> {
+    text.split(", ").map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// The notes of all threads: for each their number and then their words.
+fn notes(mut bytes: &[u8]) -> Option<Vec<Vec<Note>>> {
+    let mut all = Vec::new();
+    while !bytes.is_empty() {
+        let count = usize::try_from(word(bytes, 0)?).ok()?;
+        let own = (0..count).map(|at| {
+            let [path, from, until] = [0, 1, 2].map(|field| word(bytes, 1 + 3 * at + field));
+            // The leaf stores the number as it has come to it, with how many steps are done.
+            Some(Note { path: path? & !(15 << 60), from: from?, until: until? })
+        });
+        all.push(own.collect::<Option<Vec<_>>>()?);
+        bytes = bytes.get(8 * (1 + 3 * count)..)?;
+    }
+    Some(all)
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(8 * at..8 * at + 8)?.try_into().ok()?))
+}
+
+/// Differences by a longest common subsequence: so few frames are called wrong as can be.
+fn compare(truth: &[Expected<'_>], found: &[String]) -> Judgement {
+    let same = |at: usize, other: usize| truth[at].name == found[other];
+    // Longest common subsequence of what begins at each pair of places.
+    let mut longest = vec![vec![0_u32; found.len() + 1]; truth.len() + 1];
+    for at in (0..truth.len()).rev() {
+        for other in (0..found.len()).rev() {
+            longest[at][other] = if same(at, other) {
+                longest[at + 1][other + 1] + 1
+            } else {
+                longest[at + 1][other].max(longest[at][other + 1])
+            };
+        }
+    }
+    let (mut at, mut other, mut judgement) = (0, 0, Judgement::default());
+    while at < truth.len() || other < found.len() {
+        if at < truth.len() && other < found.len() && same(at, other) {
+            (at, other) = (at + 1, other + 1);
+        } else if other == found.len() || at < truth.len() && longest[at + 1][other] >= longest[at][other + 1] {
+            judgement.missing.push((truth[at].shape, truth[at].name.to_owned()));
+            at += 1;
+        } else {
+            let before = at.checked_sub(1).and_then(|before| truth[before].shape);
+            judgement.extra.push((before, found[other].clone()));
+            other += 1;
+        }
+    }
+    judgement
+}
+
+/// Sums of judgements.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// Samples of which the truth is known.
+    pub samples: u64,
+    /// Samples whose own frames are the true ones, in order.
+    pub equal: u64,
+    /// Samples that are not equal, and pass for whole.
+    pub silent: u64,
+    /// Samples between two leaves.
+    pub between: u64,
+    /// Samples between two leaves that were on the way from none to the next.
+    pub astray: u64,
+    /// By shape: samples with it on their paths, those of them with a fault in it, and frames that are missing and too many.
+    pub by_shape: BTreeMap<usize, ShapeTally>,
+    /// The first sample between two leaves that was on neither way: the frames found.
+    pub first_astray: Option<String>,
+}
+
+/// Sums of one shape.
+#[derive(Debug, Clone, Default)]
+pub struct ShapeTally {
+    /// Samples with the shape on their paths.
+    pub samples: u64,
+    /// Samples without a fault in this shape.
+    pub equal: u64,
+    /// Frames of the shape that were not found.
+    pub missing: u64,
+    /// Frames that were found after one of the shape and are none of the path.
+    pub extra: u64,
+    /// First sample with a fault in it, in words.
+    pub first_wrong: Option<String>,
+}
+
+impl Tally {
+    /// Adds a sample: what the thread did then, the names of the methods found, the outermost first, whether the stack passes for whole, and
+    /// how many samples it stands for.
+    pub fn add(&mut self, known: &KnownPaths, moment: Moment, names: &[&str], whole: bool, count: u64) {
+        match moment {
+            Moment::On(path) => self.add_known(known, path, names, whole, count),
+            Moment::Between(from, to) => {
+                self.between += count;
+                if !known.is_on_the_way(from, to, names) {
+                    self.astray += count;
+                    self.first_astray.get_or_insert_with(|| known.own(names).join(" > "));
+                }
+            }
+            Moment::Outside => {}
+        }
+    }
+
+    /// Adds a record of a thread that stood still, or waited for a processor, in a time: the stack must be one that the thread had in that time.
+    pub fn add_still(&mut self, known: &KnownPaths, moments: &[Moment], names: &[&str], whole: bool, count: u64) {
+        let is = |moment: &&Moment| match **moment {
+            Moment::On(path) => known.judge(path, names).is_equal(),
+            Moment::Between(from, to) => known.is_on_the_way(from, to, names),
+            Moment::Outside => false,
+        };
+        // Of a stack that the thread never had, any difference is as good as another.
+        if let Some(moment) = moments.iter().find(is).or(moments.first()) {
+            self.add(known, *moment, names, whole, count);
+        }
+    }
+
+    fn add_known(&mut self, known: &KnownPaths, path: u64, names: &[&str], whole: bool, count: u64) {
+        let judgement = known.judge(path, names);
+        self.samples += count;
+        self.equal += if judgement.is_equal() { count } else { 0 };
+        self.silent += if whole && !judgement.is_equal() { count } else { 0 };
+        let mut shapes: Vec<usize> = known.shapes_of(path).collect();
+        shapes.sort_unstable();
+        shapes.dedup();
+        for shape in shapes {
+            let of = |faults: &[(Option<usize>, String)]| {
+                faults.iter().filter(|fault| fault.0 == Some(shape)).count() as u64
+            };
+            let (missing, extra) = (of(&judgement.missing), of(&judgement.extra));
+            let sum = self.by_shape.entry(shape).or_default();
+            sum.samples += count;
+            sum.missing += count * missing;
+            sum.extra += count * extra;
+            if missing + extra == 0 {
+                sum.equal += count;
+            } else if sum.first_wrong.is_none() {
+                sum.first_wrong = Some(known.explain(path, names));
+            }
+        }
+    }
+
+    /// Adds samples that somebody took and did not record: they are not equal to anything.
+    pub fn add_lost(&mut self, count: u64) {
+        self.samples += count;
+    }
+
+    /// Adds another tally to this one.
+    pub fn join(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.equal += other.equal;
+        self.silent += other.silent;
+        self.between += other.between;
+        self.astray += other.astray;
+        self.first_astray = self.first_astray.take().or(other.first_astray);
+        for (shape, more) in other.by_shape {
+            let sum = self.by_shape.entry(shape).or_default();
+            sum.samples += more.samples;
+            sum.equal += more.equal;
+            sum.missing += more.missing;
+            sum.extra += more.extra;
+            sum.first_wrong = sum.first_wrong.take().or(more.first_wrong);
+        }
+    }
+
+    /// Share of the samples that are equal, in percent.
+    pub fn equal_percent(&self) -> f64 {
+        percent(self.equal, self.samples)
+    }
+}
+
+impl ShapeTally {
+    /// Share of the samples that are equal, in percent.
+    pub fn equal_percent(&self) -> f64 {
+        percent(self.equal, self.samples)
+    }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "BEFORE Program::Start, Steps::Next
+STUBS Natives::Find
+STEP framed: Plain::Framed; Plain::Nothing
+STEP three: Plain::First, Plain::Second; 
+LEAF computes: Leaves::Reach, Leaves::Compute; 
+LEAF calls, and more: Leaves::Reach, Leaves::Forwarders; Leaves::Forward, Leaves::Divide
+NOTES
+";
+
+    /// A path of these steps with this leaf.
+    fn path(steps: &[u64], leaf: u64) -> u64 {
+        let digits: u64 = steps.iter().enumerate().map(|(at, step)| step << (6 * at)).sum();
+        (steps.len() as u64) << 56 | leaf << 48 | digits
+    }
+
+    fn known(threads: &[&[Note]]) -> KnownPaths {
+        let mut bytes = TEXT.as_bytes().to_vec();
+        for notes in threads {
+            let words = notes.iter().flat_map(|note| [note.path | 2 << 60, note.from, note.until]);
+            let words: Vec<u8> = [notes.len() as u64].into_iter().chain(words).flat_map(u64::to_le_bytes).collect();
+            bytes.extend(words);
+        }
+        KnownPaths::parse(&bytes).expect("an account")
+    }
+
+    #[test]
+    fn a_moment_is_that_of_the_leaf_on_the_stack_or_lies_between_two() {
+        let (first, second) = (path(&[0], 0), path(&[1, 0], 1));
+        let notes = [Note { path: first, from: 100, until: 200 }, Note { path: second, from: 250, until: 300 }];
+        let known = known(&[&[], &notes]);
+        let at = |time| known.moment(1, time);
+        assert_eq!([at(99), at(100), at(200)], [Moment::Outside, Moment::On(first), Moment::On(first)]);
+        assert_eq!([at(201), at(275)], [Moment::Between(first, second), Moment::On(second)]);
+        assert_eq!([at(301), known.moment(0, 150), known.moment(9, 150)], [Moment::Outside; 3]);
+        assert_eq!(known.leaves_noted(), 2);
+        let all = [Moment::On(first), Moment::On(second), Moment::Between(first, second)];
+        assert_eq!(known.moments(1, 150, 260), all);
+        assert_eq!(known.moments(1, 210, 220), all[..1], "where it was seen last");
+        assert_eq!(known.moments(0, 0, u64::MAX), []);
+    }
+
+    #[test]
+    fn a_missing_frame_is_its_shapes_fault_and_one_too_many_that_of_the_one_before() {
+        let known = known(&[]);
+        let path = path(&[1, 0], 1);
+        let frame = |name: &str| format!("KnownPaths.{name}");
+        let whole: Vec<String> = "Program::Start Steps::Next Plain::First Plain::Second Steps::Next Plain::Framed Steps::Next Leaves::Reach \
+             Leaves::Forwarders Leaves::Forward Leaves::Divide"
+            .split(' ')
+            .map(frame)
+            .collect();
+        let judge = |names: &[String]| {
+            let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+            // Others' frames, and those of native functions, say nothing.
+            names.insert(names.len().min(3), "System.Threading.Tasks.Task::Wait");
+            names.insert(names.len().min(1), "KnownPaths.Natives::Find");
+            known.judge(path, &names)
+        };
+        assert!(judge(&whole).is_equal() && judge(&whole[..9]).is_equal(), "{:?}", judge(&whole));
+        let without = |gone: usize| judge(&[&whole[..gone], &whole[gone + 1..]].concat());
+        assert_eq!(without(3).missing, [(Some(1), "Plain::Second".to_owned())]);
+        assert_eq!(without(0).missing, [(None, "Program::Start".to_owned())]);
+        assert_eq!(judge(&whole[..8]).missing, [(Some(3), "Leaves::Forwarders".to_owned())], "a leaf is no ornament");
+        let mut more = whole.clone();
+        more.insert(6, frame("Plain::Second"));
+        assert_eq!(judge(&more).extra, [(Some(0), "Plain::Second".to_owned())]);
+        assert!(!judge(&[]).is_equal() && judge(&[]).missing.len() == 9);
+    }
+
+    #[test]
+    fn between_leaves_a_stack_is_the_beginning_of_either_path() {
+        let known = known(&[]);
+        let (from, to) = (path(&[0], 0), path(&[1], 1));
+        let is = |names: &str| {
+            let names: Vec<String> = names.split(' ').map(|name| format!("KnownPaths.{name}")).collect();
+            known.is_on_the_way(from, to, &names.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        assert!(is("Program::Start") && is("Program::Start Steps::Next Plain::Framed Plain::Nothing"));
+        assert!(is("Program::Start Steps::Next Plain::First Other::.ctor"));
+        assert!(!is("Steps::Next Plain::First") && !is("Program::Start Steps::Next Plain::Second"));
+        assert!(!is("Program::Start Plain::Framed Steps::Next"));
+    }
+
+    #[test]
+    fn tallies_count_faults_where_they_are_and_lost_samples_as_not_equal() {
+        let known = known(&[]);
+        let path = path(&[0], 0);
+        let names =
+            ["Program::Start", "Steps::Next", "Plain::Framed", "Steps::Next", "Leaves::Reach", "Leaves::Compute"]
+                .map(|name| format!("KnownPaths.{name}"));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut tally = Tally::default();
+        tally.add(&known, Moment::On(path), &names, true, 3);
+        tally.add(&known, Moment::On(path), &names[..5], true, 1);
+        tally.add(&known, Moment::Outside, &names, true, 1);
+        tally.add(&known, Moment::Between(path, path), &names[2..], true, 1);
+        tally.add_lost(1);
+        assert_eq!([tally.samples, tally.equal, tally.silent, tally.between, tally.astray], [5, 3, 1, 1, 1]);
+        let (step, leaf) = (&tally.by_shape[&0], &tally.by_shape[&2]);
+        assert_eq!([step.samples, step.equal, leaf.samples, leaf.equal, leaf.missing], [4, 4, 4, 3, 1]);
+        assert!(leaf.first_wrong.as_deref().is_some_and(|text| text.contains("instead of")), "{leaf:?}");
+        let mut twice = tally.clone();
+        twice.join(tally.clone());
+        assert_eq!(twice.equal_percent(), 60.0);
+        assert_eq!(twice.by_shape[&2].missing, 2);
+    }
+}

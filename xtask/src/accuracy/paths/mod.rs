@@ -1,0 +1,132 @@
+//! Call paths that the program knows, against the stacks that samples have: truth 2 of the walker's proof.
+//!
+//! `KnownPaths` goes random paths whose leaves note them. On every runtime at hand, with each engine, at least so many samples are taken while a leaf is on the
+//! stack; the own methods of each must be those of the path, in order. A sample that was lost is not equal. That is done under conditions
+//! that give methods code of other kinds, and once while the runtime suspends threads all the time.
+
+mod sampled;
+mod tables;
+
+use clrscope_testkit::{Runtime, Tally, runtimes};
+
+use super::page::Page;
+use super::shares::Plan;
+use sampled::{Engine, Outcome, Shapes};
+
+/// Samples of each runtime, engine and condition, at least.
+const LEAST: u64 = 10_000;
+/// The same for a quick look, which proves nothing.
+const QUICK: u64 = 1_000;
+/// Share of them that must be equal, in percent.
+const GOAL: f64 = 99.9;
+/// Runs for a series at most: a run that gives next to no samples would go on for ever otherwise.
+const MOST_RUNS: u64 = 8;
+
+/// Circumstances of a run.
+struct Condition {
+    /// Words for tables.
+    name: &'static str,
+    /// The fixture's way.
+    way: &'static [&'static str],
+    /// Settings of the runtime.
+    environment: &'static [(&'static str, &'static str)],
+    /// Engines that samples are taken by.
+    engines: &'static [Engine],
+}
+
+/// The engines.
+const ALL: &[Engine] = &[Engine::Perf, Engine::Timer, Engine::Wall];
+
+/// All conditions; of the first there are tables by shape.
+const CONDITIONS: [Condition; 5] = [
+    Condition { name: "as it comes", way: &[], environment: &[], engines: ALL },
+    // A filter that runs while the runtime collects ends the program on 9 and 10 wherever a profiler, an empty one too, asks for notifications of exceptions:
+    // that has a test of its own.
+    Condition { name: "collections all the time", way: &["collected", "-filter"], environment: &[], engines: ALL },
+    Condition {
+        name: "quick code for ever",
+        way: &[],
+        environment: &[("DOTNET_TC_CallCounting", "0")],
+        engines: &[Engine::Perf],
+    },
+    Condition {
+        name: "optimised at once",
+        way: &[],
+        environment: &[("DOTNET_TieredCompilation", "0")],
+        engines: &[Engine::Perf],
+    },
+    Condition {
+        name: "nothing precompiled",
+        way: &[],
+        environment: &[("DOTNET_ReadyToRun", "0")],
+        engines: &[Engine::Perf],
+    },
+];
+
+/// Results of one runtime, condition and engine.
+struct Series {
+    runtime: &'static Runtime,
+    condition: &'static Condition,
+    engine: Engine,
+    tally: Tally,
+    /// Share of the CPU time that the threads used which their samples stand for, in percent; nothing where samples stand for other time.
+    covered: Option<f64>,
+    /// Ends of the program that were none: each misses the goal whatever the samples say.
+    broken: Vec<String>,
+}
+
+impl Series {
+    fn is_met(&self) -> bool {
+        self.broken.is_empty() && self.tally.equal_percent() >= GOAL
+    }
+}
+
+/// Takes all series and prints the tables; how many missed the goal.
+pub(super) fn run(plan: Plan, page: &mut Page) -> Result<usize, String> {
+    let (mut all, mut shapes) = (Vec::new(), Shapes::default());
+    let (least, conditions) = if plan.quick { (QUICK, 2) } else { (LEAST, CONDITIONS.len()) };
+    for condition in &CONDITIONS[..conditions] {
+        for runtime in runtimes() {
+            for &engine in condition.engines {
+                Page::progress(format_args!(
+                    "paths: {}, {} on .NET {}",
+                    condition.name,
+                    engine.name(),
+                    runtime.version
+                ));
+                all.extend(take(runtime, condition, engine, least, &mut shapes)?);
+            }
+        }
+    }
+    tables::print(&all, &shapes, page);
+    Ok(all.iter().filter(|series| !series.is_met()).count())
+}
+
+/// A whole series; nothing where the engine is not to be had here.
+fn take(
+    runtime: &'static Runtime,
+    condition: &'static Condition,
+    engine: Engine,
+    least: u64,
+    shapes: &mut Shapes,
+) -> Result<Option<Series>, String> {
+    let (mut tally, mut cpu_ns, mut weight_ns, mut broken) = (Tally::default(), 0, 0, Vec::new());
+    for seed in 1..=MOST_RUNS {
+        let run = match sampled::run(runtime, condition, engine, (least, seed), shapes)? {
+            Outcome::Judged(run) => run,
+            Outcome::Broken(why) => {
+                broken.push(format!("seed {seed}: {}", why.lines().next().unwrap_or_default()));
+                continue;
+            }
+            Outcome::NotHere => return Ok(None),
+        };
+        tally.join(run.tally);
+        cpu_ns += run.cpu_ns;
+        weight_ns += run.weight_ns;
+        if tally.samples >= least {
+            break;
+        }
+    }
+    let covered = (engine != Engine::Wall && cpu_ns > 0).then(|| 100.0 * weight_ns as f64 / cpu_ns as f64);
+    Ok(Some(Series { runtime, condition, engine, tally, covered, broken }))
+}
