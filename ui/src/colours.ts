@@ -9,6 +9,7 @@ export const KINDS_OF_CODE: { names: string[]; label: string; colour: string; ha
   { names: ["kernel"], label: "kernel", colour: "#b9b9c4" },
   { names: ["waiting"], label: "waiting", colour: "#efe58a" },
   { names: ["profiler", "unknown"], label: "unknown", colour: "#d6d6d6" },
+  { names: ["cut"], label: "too small for this page", colour: "#f2f2f2" },
 ];
 
 const byName = new Map(KINDS_OF_CODE.flatMap((kind) => kind.names.map((name) => [name, kind.colour] as const)));

@@ -81,8 +81,12 @@ impl Columns {
         sampling::bounds(own.metric, self.steps.wall_ns, (share.low, most))
     }
 
-    /// Bounds of own CPU time, where measured.
+    /// Bounds of own CPU time, where measured: none of them beyond those of the wall time.
     pub(crate) fn cpu_bounds(&self, own: NodeValues, share: Share) -> Option<(u64, u64)> {
-        self.cpu.then(|| sampling::bounds(own.cpu_ns, self.steps.cpu_ns, (share.low, share.high)))
+        self.cpu.then(|| {
+            let (low, high) = sampling::bounds(own.cpu_ns, self.steps.cpu_ns, (share.low, share.high));
+            let most = if self.sampled.is_some() { u64::MAX } else { self.wall_bounds(own, share).1 };
+            (low.min(most), high.min(most))
+        })
     }
 }

@@ -56,6 +56,7 @@ mod columns;
 mod comparison;
 mod cost;
 mod coverage;
+mod cpu_within_wall;
 mod edges;
 mod events;
 mod exceptions;

@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use clrscope_recording::model::{CallTree, Process, Recording, StackFrame, Thread, TreeSource};
 
 use crate::catalog::Catalog;
+use crate::cpu_within_wall::cpu_within_wall;
 use crate::measured::Measured;
 use crate::metric::Metric;
 use crate::query::{Query, QueryProblem};
@@ -65,7 +66,11 @@ impl ThreadPaths<'_> {
     /// The tree. Made again at each call: ask once and drop it after use.
     pub(crate) fn load(&self) -> CallTree {
         match &self.tree {
-            PathTree::Calls(tree) => tree.load(),
+            PathTree::Calls(tree) => {
+                let mut tree = tree.load();
+                cpu_within_wall(&mut tree);
+                tree
+            }
             PathTree::Stacks(tree) => tree.to_call_tree(),
             PathTree::Merged(merged) => merged.tree().to_call_tree(),
         }

@@ -55,11 +55,16 @@ fn started(chunk: HandmadeChunk, of: u64, generation: u64, kind: u64) -> Handmad
 
 /// Sizes of two heaps, and the end.
 fn ended(chunk: HandmadeChunk, of: u64, mechanisms: u64, left: u64) -> HandmadeChunk {
+    met(chunk, of, mechanisms, left, 1_000)
+}
+
+/// As [`ended`], of a collection that met so much in the youngest generation of each heap.
+fn met(chunk: HandmadeChunk, of: u64, mechanisms: u64, left: u64, young: u64) -> HandmadeChunk {
     let generations = (0..5_u64).flat_map(|generation| {
         let after = if generation == 2 { left / 2 } else { 0 };
         [
             (Tag::GENERATION, number(generation)),
-            (Tag::BEFORE, number(1_000)),
+            (Tag::BEFORE, number(if generation == 0 { young } else { 1_000 })),
             (Tag::FREE_BEFORE, number(100)),
             (Tag::AFTER, number(after + 50)),
             (Tag::FREE_AFTER, number(50)),
@@ -187,12 +192,47 @@ fn a_heap_that_grows_from_one_full_collection_to_the_next_is_a_finding() {
     };
     let text = told(&[10, 12, 14, 15, 18, 20]).expect("a finding");
     assert_eq!(
-        text,
-        "the heap grew by 120 MB per minute after full collections: from 10.0 MB to 20.0 MB over 6 of them"
+        text, "the heap grew from 10.0 MB to 20.0 MB after full collections, 6 of them in 5.00 s",
+        "nobody saw a minute of it"
     );
     assert_eq!(told(&[10, 12]), None, "two are too few");
     assert_eq!(told(&[10, 30, 9, 28, 11, 31]), None, "up and down is no growth");
     assert_eq!(told(&[1_000, 1_001, 1_002, 1_003]), None, "a few parts in a thousand are none");
+}
+
+#[test]
+fn growth_is_said_by_the_minute_where_it_was_seen_for_one() {
+    let recording = leaving(&(10..80).collect::<Vec<u64>>());
+    let facts = collection_facts(&recording, &Query::default()).expect("facts");
+    let findings = findings_about_collections(&facts);
+    let told = findings.into_iter().map(|finding| finding.text).find(|text| text.contains("grew"));
+    let text =
+        "the heap grew from 10.0 MB to 79.0 MB after full collections, 70 of them in 69.0 s, by 60.0 MB per minute";
+    assert_eq!(told.as_deref(), Some(text));
+}
+
+/// A program that allocated 200 MB at its start and then slept for three seconds "allocated 20.3 GB per second": the bytes were
+/// divided by the time from the first collection to the last.
+#[test]
+fn what_is_allocated_in_a_burst_is_said_by_the_time_recorded() {
+    let milliseconds = 1_000_000;
+    let one = |of: u64| {
+        let chunk = HandmadeChunk::new(0, of, of * milliseconds);
+        let chunk = suspend(chunk, 1).put(Kind::GC_TRIGGERED, &[(Tag::REASON_CODE, number(0))]);
+        // Each collection meets 20 MB more than the one before left.
+        resume(met(started(chunk, of, 0, 0), of, 0, 0, 9_998_300)).finish()
+    };
+    let mut recording = recording((1..=10).map(one).collect());
+    recording.run.duration_ns = 3_200 * milliseconds;
+    recording.processes[0].duration_ns = 3_200 * milliseconds;
+    let facts = collection_facts(&recording, &Query::default()).expect("facts");
+    assert_eq!((facts.allocated_bytes, facts.span_ns), (Some(200_000_000), 3_200 * milliseconds));
+    let paused = &findings_about_collections(&facts)[0].text;
+    assert!(paused.ends_with("; it allocated at least 200 MB, 62.5 MB per second of the time recorded"), "{paused}");
+    // What the first collection of a part of the time met may be older than that.
+    let query = Query { since_ns: Some(3 * milliseconds), ..Query::default() };
+    let facts = collection_facts(&recording, &query).expect("facts");
+    assert_eq!(facts.allocated_bytes, Some((facts.count - 1) * 20_000_000), "{facts:?}");
 }
 
 /// Sentences of the summary: the part of the time that the program stood still, the longest pause with its reason and the code that
@@ -220,7 +260,7 @@ fn the_summary_says_how_long_the_program_stood_still_and_by_whom() {
     let [paused, longest] = texts.as_slice() else { panic!("{texts:#?}") };
     assert!(paused.starts_with("the program stood still "), "{paused}");
     assert!(paused.contains(" ms) for 2 collections (1 of generation 0, 0 of 1, 1 of 2"), "{paused}");
-    assert!(paused.contains("; it allocated ") && paused.ends_with(" per second"), "{paused}");
+    assert!(paused.contains("; it allocated ") && paused.ends_with(" per second of the time recorded"), "{paused}");
     assert_eq!(
         longest,
         "the longest pause, 30.0 ms, was a blocking collection of generation 2: allocation of small objects, caused by Shop.Report::Print"

@@ -260,14 +260,14 @@ fn losses_come_in_order_and_can_be_cut_by_time() {
 
 #[test]
 fn a_metric_orders_rows_and_says_what_they_have_of_it() {
-    let r = recording("thread 1\n  A 9 10 3\n    B 2 5 8\n");
+    let r = recording("thread 1\n  A 9 10 3\n    B 2 8 8\n");
     let by = |metric| functions(&r, &Query { metric: Some(metric), ..Query::default() }).expect("rows");
     let shown = |metric| {
         let view = by(metric);
         let row = |row: &FunctionRow<'_>| format!("{} {} {}", row.function.name(), row.amount.own, row.amount.total);
         (view.rows.iter().map(row).collect::<Vec<_>>().join(", "), view.conditions.total)
     };
-    assert_eq!(shown(&WALL), ("A 10 15, B 5 5".to_owned(), 15));
+    assert_eq!(shown(&WALL), ("A 10 18, B 8 8".to_owned(), 18));
     assert_eq!(shown(&CPU), ("B 8 8, A 3 11".to_owned(), 11));
     assert_eq!(shown(&CALLS), ("A 9 9, B 2 2".to_owned(), 11));
     let times = |metric| by(metric).rows.iter().map(|row| row.times).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 //! `summary` and the conditions of a recording.
 
-use clrscope_analysis::{Query, conditions, summary};
-use clrscope_recording::model::{Exit, HookCost, Loss, LossReason, Module, Recording};
+use clrscope_analysis::{Query, TreeOptions, conditions, functions, summary, tree};
+use clrscope_recording::model::{Clock, Exit, HookCost, Loss, LossReason, Module, Recording};
 use clrscope_recording::testing::ascii_trees::{recording, recording_with};
 
 fn sentences(recording: &Recording, query: &Query) -> Vec<(String, u64)> {
@@ -9,11 +9,18 @@ fn sentences(recording: &Recording, query: &Query) -> Vec<(String, u64)> {
     findings.into_iter().map(|f| (f.text, (f.share * 1000.0).round() as u64)).collect()
 }
 
+/// The recording with clocks that are as fine as its times, which are nanoseconds: the bounds of those are as wide as of milliseconds
+/// by a clock that steps a thousand times a second.
+fn finely(mut recording: Recording) -> Recording {
+    recording.processes.iter_mut().filter_map(|process| process.calls.as_mut()).for_each(|calls| calls.interval_ns = 1);
+    recording
+}
+
 #[test]
 fn it_says_what_stands_out() {
-    let r = recording(
+    let r = finely(recording(
         "thread 1\n  Main 1 10 10\n    Load 1 10 10\n      Parse 900 500 400\n      libc!read 3 100 1\n    [JIT] 50 250 250\n    [suspended: GC] 2 130\n    (truncated) 46\n",
-    );
+    ));
     let expected = [
         ("Parse and the framework code that it calls used 59.6 % of the CPU time", 596),
         ("Parse was called 900 times, 94.6 % of all calls", 946),
@@ -52,12 +59,12 @@ fn with_framework(trees: &str) -> Recording {
 /// not in the threads of the pool that wait for work, which once came first.
 #[test]
 fn own_code_comes_first_and_idle_threads_are_no_finding() {
-    let mut r = with_framework(
+    let mut r = finely(with_framework(
         "thread 1\n  Main 1 10 10\n    Work 1 50 50\n      System.Sort 9 300 300\n        Compare 90 40 40\n    Pay 1 5 5\n      \
          System.Threading.Monitor::Enter 1 1 1\n        System.Threading.Monitor::Enter_Slowpath 1 600 0\n\
          thread 2\n  System.Threading.PortableThreadPool+WorkerThread::WorkerThreadStart 1 1 1\n    \
          System.Threading.LowLevelLifoSemaphore::Wait 1 9000 0\n      System.Threading.LowLevelLifoSemaphore::WaitNative 1 9000 0\n",
-    );
+    ));
     r.run.duration_ns = 10_000;
     let view = summary(&r, &Query::default()).expect("a summary");
     let own: Vec<_> = view.own.iter().map(|own| (own.row.function.name(), own.work_ns, own.waited_ns)).collect();
@@ -73,6 +80,53 @@ fn own_code_comes_first_and_idle_threads_are_no_finding() {
     assert_eq!(found[0].0, "Work and the framework code that it calls used 86.0 % of the CPU time");
     assert_eq!(found[1].0, "below Pay threads spent 600 ns waiting for locks");
     assert!(found.iter().all(|(text, _)| !text.contains("LowLevel")), "{found:?}");
+}
+
+/// A static constructor of 1.33 ms, charged with 78.8 ms of CPU time by one late sample, was the first line of a summary: "used 18.1 %
+/// of the CPU time". Its bounds went from 0 to 278 ms.
+#[test]
+fn a_call_that_one_late_sample_charged_is_no_finding() {
+    let ms = 1_000_000;
+    let (constructor, work) = (format!("{} {}", 1_330_000, 788 * ms / 10), format!("{} {}", 900 * ms, 356 * ms));
+    let mut r = recording(&format!("thread 1\n  Main 1 {ms} {ms}\n    .cctor 1 {constructor}\n    Work 300 {work}\n"));
+    let calls = r.processes[0].calls.as_mut().expect("calls");
+    (calls.sample_steps.cpu_ns, calls.clock) = (20 * ms, Clock::Tsc);
+    let view = summary(&r, &Query::default()).expect("a summary");
+    let texts: Vec<&str> = view.findings.iter().map(|finding| finding.text.as_str()).collect();
+    assert!(texts.iter().all(|text| !text.contains(".cctor and")), "{texts:?}");
+    assert_eq!(texts[0], "Work and the framework code that it calls used 99.5 % of the CPU time");
+    let row = view.own.iter().find(|own| own.row.function.name() == ".cctor").expect("a row").row;
+    assert_eq!((row.times.exclusive_ns, row.times.exclusive_cpu_ns), (1_330_000, Some(1_330_000)));
+    assert_eq!(row.times.exclusive_cpu_bounds_ns, Some((0, 1_330_000)), "as wide as its wall time");
+    assert_eq!(view.conditions.totals.cpu_ns, Some(ms + 788 * ms / 10 + 356 * ms), "no CPU time is lost");
+    let of_low = view.findings.iter().filter(|finding| finding.bounds.0 <= 0.0);
+    assert_eq!(of_low.count(), 0, "{:?}", view.findings);
+}
+
+/// A thread works or waits: rows of each function of one thread, and all paths of its tree, have at most as much CPU time as wall time.
+#[test]
+fn cpu_time_of_one_thread_is_never_more_than_its_wall_time() {
+    let r = recording(
+        "thread 1\n  Main 1 100 900\n    Parse 9 50 10\n      Read 1 500 20\n    Load 1 40 90\n      Parse 2 900 700\n",
+    );
+    let rows = functions(&r, &Query { per_thread: true, ..Query::default() }).expect("rows").rows;
+    let times: Vec<_> = rows.iter().map(|row| (row.function.name(), row.times)).collect();
+    assert_eq!(times.len(), 4);
+    for (name, times) in times {
+        assert!(times.exclusive_cpu_ns <= Some(times.exclusive_ns), "{name} {times:?}");
+        assert!(times.inclusive_cpu_ns <= Some(times.inclusive_ns), "{name} {times:?}");
+        let highest = times.exclusive_cpu_bounds_ns.map(|bounds| bounds.1);
+        assert!(highest <= Some(times.exclusive_bounds_ns.1), "{name} {times:?}");
+    }
+    let tree = tree(&r, &Query::default(), &TreeOptions::default()).expect("a tree");
+    for node in &tree.nodes {
+        let times = node.times;
+        assert!(times.exclusive_cpu_ns <= Some(times.exclusive_ns), "{} {times:?}", node.function.name());
+        assert!(times.inclusive_cpu_ns <= Some(times.inclusive_ns), "{} {times:?}", node.function.name());
+    }
+    let all =
+        tree.nodes.iter().filter(|node| node.depth == 0).filter_map(|node| node.times.inclusive_cpu_ns).sum::<u64>();
+    assert_eq!(all, 1_590, "all that the thread used, of 1,590 ns");
 }
 
 /// A lock that holds a tenth of the run up is said however many idle threads there are: a share of all thread time was lost

@@ -63,6 +63,8 @@ export interface PackedDocument {
   sections?: PackedSection[];
   /** When the rows of a tree had their amounts. */
   times?: Times | null;
+  /** Sums of everything, by thread where the rows are: where there was no room for all paths. */
+  whole?: PackedSection;
   /** A part of the time was asked for, and the numbers are sums over the whole run all the same. */
   whole_run?: boolean;
   /** Reason why there is nothing. */
@@ -208,11 +210,14 @@ export class Document {
   readonly key: string;
   readonly view: string;
   readonly sections: Section[];
+  /** Sums of everything, where the rows are not all. */
+  readonly whole: Section | null;
 
   constructor(
     readonly packed: PackedDocument,
     pool: Json[],
   ) {
+    this.whole = packed.whole ? new Section(packed.whole, pool) : null;
     this.key = packed.key;
     this.view = packed.view;
     this.sections = (packed.sections ?? []).map((section) => new Section(section, pool));

@@ -2,13 +2,20 @@
 
 import type { Section, Value } from "../data/document";
 import { oneLine } from "../data/format";
+import { SMALLER } from "./cut";
 import type { Func } from "./tree";
 
 export class Functions {
   readonly list: Func[] = [];
+  /** Number of the frame of paths that there is no room for. */
+  readonly smaller: number;
   /** What addresses call a function: the same in every page of a recording, whatever was looked at first. */
   private readonly ids: number[] = [];
   private readonly byId = new Map<number, number>();
+
+  constructor() {
+    this.smaller = this.add([SMALLER.label, SMALLER.signature, SMALLER.module], SMALLER);
+  }
 
   /** Numbers of the functions that the rows of a section are about. */
   of(section: Section): Int32Array {

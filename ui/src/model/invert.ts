@@ -18,12 +18,33 @@ interface Group {
   amounts: number[];
 }
 
-/** The inverted tree, level by level, as far as the steps last. */
-export function inverted(tree: CallTree): Inverted {
+/** Own amounts of functions that the tree does not have: they lie in the frame of what there is no room for. */
+export interface Beside {
+  /** By function. */
+  own: Float64Array;
+  /** The frame. */
+  smaller: number;
+}
+
+/** What the tool says that functions have themselves, beyond what the tree has of them; at most as much as there is no room for. */
+export function besideOf(tree: CallTree, exact: Float64Array, smaller: number): Beside {
+  const own = exact.slice();
+  let cut = 0;
+  for (let node = 1; node < tree.size; node++) {
+    if (tree.func[node] === smaller) cut += tree.own[node];
+    else if (tree.func[node] < own.length) own[tree.func[node]] -= tree.own[node];
+  }
+  const sum = own.reduce((all, one) => all + Math.max(0, one), 0);
+  const part = sum > cut ? cut / sum : 1;
+  return { own: own.map((one) => Math.max(0, one) * part), smaller };
+}
+
+/** The inverted tree, level by level, as far as the steps last. `beside` are own amounts whose callers nobody knows here. */
+export function inverted(tree: CallTree, beside: Beside | null = null): Inverted {
   const nodes: Nodes = { func: [-1], parent: [-1], own: [0], rest: [0] };
   const first: Group = { node: 0, cursors: [], amounts: [] };
   for (let node = 1; node < tree.size; node++) {
-    if (tree.own[node] > 0) {
+    if (tree.own[node] > 0 && tree.func[node] !== beside?.smaller) {
       first.cursors.push(node);
       first.amounts.push(tree.own[node]);
     }
@@ -40,9 +61,30 @@ export function inverted(tree: CallTree): Inverted {
     }
     steps += work;
     level = level.flatMap((group) => below(group, tree, nodes));
+    if (levels === 0 && beside) addBeside(tree, nodes, beside);
     levels++;
   }
   return { nodes, wholeLevels: null };
+}
+
+/** Adds amounts whose callers nobody knows: below each function, and what not even has a function. */
+function addBeside(tree: CallTree, nodes: Nodes, { own, smaller }: Beside): void {
+  const add = (func: number, parent: number, amount: number): number => {
+    nodes.func.push(func);
+    nodes.parent.push(parent);
+    nodes.own.push(amount);
+    nodes.rest.push(0);
+    return nodes.func.length - 1;
+  };
+  const known = new Map(nodes.func.map((func, node) => [func, node] as const));
+  let left = 0;
+  for (let node = 1; node < tree.size; node++) if (tree.func[node] === smaller) left += tree.own[node];
+  own.forEach((amount, func) => {
+    if (amount <= 0) return;
+    left -= amount;
+    add(smaller, known.get(func) ?? add(func, 0, 0), amount);
+  });
+  if (left > tree.total[0] * 1e-9) add(smaller, 0, left);
 }
 
 /** The children of a group: its members' functions, each with their callers as members. */

@@ -1,7 +1,7 @@
 // The trees of a recording, before anything is merged or left out: a document of paths, and of a served page those parts of it
 // that were looked at more closely.
 
-import type { Document, Json, Measure } from "../data/document";
+import type { Document, Json, Measure, Section } from "../data/document";
 import { oneLine } from "../data/format";
 import type { Place } from "../data/source";
 import type { Functions } from "./functions";
@@ -34,6 +34,8 @@ export class Profile {
   private readonly thread: Int32Array;
   private readonly parent: Int32Array;
   private readonly pid: (row: number) => number;
+  /** Amounts of everything by process and thread, where the document does not have all paths. */
+  private readonly whole: Section | null;
 
   constructor(
     readonly document: Document,
@@ -48,6 +50,7 @@ export class Profile {
     this.parent = new Int32Array(size);
     const pid = section.column("pid");
     this.pid = (row) => pid?.number(row) ?? 0;
+    this.whole = document.whole;
     this.readThreads();
     const path: number[] = [];
     for (let node = 0; node < size; node++) {
@@ -75,6 +78,14 @@ export class Profile {
         found.push({ pid: process, thread: (thread?.value(node) ?? {}) as { [key: string]: Json } });
       }
       this.thread[node] = number;
+    }
+    // Threads of which all paths are small are there, too.
+    const whole = this.document.whole;
+    const ofWhole = whole?.column("thread");
+    for (let row = 0; whole && ofWhole && row < whole.rows; row++) {
+      const process = whole.column("pid")?.number(row) ?? 0;
+      const of = (ofWhole.value(row) ?? {}) as { [key: string]: Json };
+      if (!found.some((one) => one.pid === process && one.thread.id === of.id)) found.push({ pid: process, thread: of });
     }
     for (const { pid, thread } of found) {
       const name = threadLabel(thread);
@@ -136,6 +147,29 @@ export class Profile {
       const rest = total ? Math.max(0, total.number(node) - mine - below[node]) : 0;
       builder.add(map[node], mine * part, rest * part);
     }
+    if (root === 0) builder.add(0, 0, this.beside(measure, wanted) * (parts ? parts[size] : 1));
+  }
+
+  /** What lies on no path that is there: of the wanted threads' amounts what their rows don't have. */
+  private beside(measure: Measure, wanted: boolean[]): number {
+    const [section, whole] = [this.document.main!, this.whole];
+    if (!whole) return 0;
+    const key = measure.total ?? measure.own;
+    const [all, ofRows] = [whole.column(key), section.column(key)];
+    const [pid, thread] = [whole.column("pid"), whole.column("thread")];
+    const isWanted = (row: number) => {
+      if (!thread) return true;
+      const id = ((thread.value(row) ?? {}) as { id?: number }).id ?? 0;
+      const at = this.threads.findIndex((one) => one.key === `${pid?.number(row) ?? 0}.${id}`);
+      return at < 0 || wanted[at];
+    };
+    let sum = 0;
+    for (let row = 0; row < whole.rows; row++) if (isWanted(row)) sum += all?.number(row) ?? 0;
+    for (let row = 0; row < section.rows; row++) {
+      // Without totals each row has its own alone.
+      if ((measure.total === null || this.parent[row] < 0) && wanted[this.thread[row]]) sum -= ofRows?.number(row) ?? 0;
+    }
+    return Math.max(0, sum);
   }
 
   /** The part of each row's own amount that lies within a part of the time; null where nobody knows. */
@@ -143,7 +177,8 @@ export class Profile {
     const times = this.document.packed.times;
     if (!times) return null;
     const size = this.document.main!.rows;
-    const [all, within] = [new Float64Array(size), new Float64Array(size)];
+    // The last one stands for what lies on none of the rows.
+    const [all, within] = [new Float64Array(size + 1), new Float64Array(size + 1)];
     let at = 0;
     times.counts.forEach((rows, piece) => {
       const [begin, end] = [piece * times.piece_ns, (piece + 1) * times.piece_ns];

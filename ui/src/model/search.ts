@@ -1,5 +1,6 @@
 // Search: words, several with commas between them, or a regular expression between slashes.
 
+import { CUT, isCut } from "./cut";
 import type { CallTree, Func } from "./tree";
 
 /** Whether a text matches what is searched for; null where nothing is. */
@@ -26,7 +27,7 @@ export function matcher(query: string): ((text: string) => boolean) | null {
 /** The functions that match, by name, signature or assembly. */
 export function matching(functions: Func[], query: string): Uint8Array | null {
   const is = matcher(query);
-  return is && Uint8Array.from(functions, (one) => (is(one.label) || is(one.signature) || is(one.module) ? 1 : 0));
+  return is && Uint8Array.from(functions, (one) => (one.code !== CUT && (is(one.label) || is(one.signature) || is(one.module)) ? 1 : 0));
 }
 
 export interface Matched {
@@ -34,14 +35,17 @@ export interface Matched {
   nodes: number[];
   /** The part of the whole that lies in or below them, each amount once. */
   share: number;
+  /** Some of what there is no room for may match as well. */
+  isLeast: boolean;
 }
 
 /** What of a tree matches. */
-export function matchedIn(tree: CallTree, functions: Uint8Array): Matched {
+export function matchedIn(tree: CallTree, functions: Uint8Array, all: Func[]): Matched {
   const nodes: number[] = [];
-  let sum = 0;
-  let covered = 0;
+  let [sum, covered] = [0, 0];
+  let isLeast = false;
   for (let node = 1; node < tree.size; node++) {
+    if (node >= covered && isCut(all, tree.func[node])) isLeast = true;
     if (!functions[tree.func[node]]) continue;
     nodes.push(node);
     if (node >= covered) {
@@ -49,5 +53,5 @@ export function matchedIn(tree: CallTree, functions: Uint8Array): Matched {
       covered = tree.end[node];
     }
   }
-  return { nodes, share: tree.total[0] > 0 ? sum / tree.total[0] : 0 };
+  return { nodes, share: tree.total[0] > 0 ? sum / tree.total[0] : 0, isLeast };
 }

@@ -1,6 +1,7 @@
 // Changes to trees that the user asks for one after another: each makes a new tree of the one before.
 
 import { labelOf } from "../colours";
+import { type Exact, isCut } from "./cut";
 import type { Functions } from "./functions";
 import { Builder, type Func, type Nodes } from "./tree";
 
@@ -42,33 +43,80 @@ export function chipOf({ kind, path }: Transform, functions: Func[]): string {
   return about ? `${about.chip} ${(about.of ?? nameOf)(functions[path[path.length - 1]])}` : PRESETS.find((one) => one.kind === kind)!.label;
 }
 
+/** Changes that would have to know what lies below the frame of what there is no room for: it stays, and may be too much. */
+export const ASKS_FOR_ALL: Kind[] = ["f", "F", "d", "K", "w"];
+
 /** What says that nothing of a node is kept. */
 const GONE = -2;
 /** What says that a node lies outside of what is focused on. */
 const OUTSIDE = -1;
 
-/** The tree that a change makes of another. */
-export function changed(nodes: Nodes, transform: Transform, functions: Func[]): Nodes {
+/** The tree that a change makes of another; `exact` is what is known of the functions of that one, whatever paths it has. */
+export function changed(nodes: Nodes, transform: Transform, functions: Func[], exact: Exact | null = null): Nodes {
   const out = new Builder(functions.length);
   const map = new Int32Array(nodes.func.length);
   const step = stepOf(transform, nodes, functions, out);
   const focuses = transform.kind === "f" || transform.kind === "F";
   map[0] = focuses ? OUTSIDE : 0;
   if (!focuses) out.add(0, nodes.own[0], nodes.rest[0]);
+  const smaller = smallerOf(transform, nodes, functions, out);
   for (let node = 1; node < map.length; node++) {
     const up = map[nodes.parent[node]];
-    map[node] = up === GONE ? GONE : step(node, up);
+    map[node] = up === GONE ? GONE : isCut(functions, nodes.func[node]) ? smaller(node, up) : step(node, up);
     if (map[node] >= 0) out.add(map[node], nodes.own[node], nodes.rest[node]);
   }
+  const whole = exact && wholeOf(nodes, transform, exact);
+  if (whole !== null) putRight(out, whole, transform.kind === "d", functions);
   return out.nodes;
 }
 
+/** What all paths together have after a change; null where only they could tell. */
+function wholeOf(nodes: Nodes, { kind, path }: Transform, exact: Exact): number | null {
+  const total = exact.total[path[0]] ?? -1;
+  if (total < 0 || (kind !== "f" && kind !== "d")) return null;
+  return kind === "f" ? total : Math.max(0, nodes.own.reduce((sum, own) => sum + own, 0) - total);
+}
+
+/** Makes the sum of a tree what it is known to be: by the frame of what there is no room for, of which there is one alone where it is not
+ * known below which paths some of it is to be left out. */
+function putRight(out: Builder, whole: number, alone: boolean, functions: Func[]): void {
+  const { nodes } = out;
+  let [sum, smaller] = [0, -1];
+  nodes.func.forEach((func, node) => {
+    if (isCut(functions, func)) {
+      smaller = func;
+      if (alone || nodes.parent[node] === 0) nodes.own[node] = 0;
+    }
+    sum += nodes.own[node];
+  });
+  if (smaller >= 0) nodes.own[out.child(0, smaller)] += Math.max(0, whole - sum);
+}
+
+/** Whether it is known what a change leaves of everything. */
+export const isExact = ({ kind, path }: Transform, exact: Exact | null): boolean =>
+  !ASKS_FOR_ALL.includes(kind) || ((kind === "f" || kind === "d") && exact !== null && exact.total[path[0]] >= 0);
+
 type Step = (node: number, up: number) => number;
+
+/** Whether a function is another, or one of those that it stands for: nameless code that is not folded. */
+const isOrWithin = (functions: Func[], func: number, wanted: number): boolean => func === wanted || functions[func]?.library === wanted;
+
+/** What becomes of a frame of what there is no room for. */
+function smallerOf({ kind, path }: Transform, nodes: Nodes, functions: Func[], out: Builder): Step {
+  const func = (node: number) => nodes.func[node];
+  if (kind === "f") return (node, up) => out.child(Math.max(0, up), func(node));
+  if (kind === "F") {
+    // The path goes on in what is missing beside it, of other threads, and nowhere else.
+    const isAbove = pathAbove(nodes, path);
+    return (node, up) => (up !== OUTSIDE ? out.child(up, func(node)) : isAbove(nodes.parent[node]) ? out.child(0, func(node)) : OUTSIDE);
+  }
+  if (kind === "c") return (node, up) => (up > 0 && isOrWithin(functions, out.nodes.func[up], path[path.length - 1]) ? up : out.child(up, func(node)));
+  return (node, up) => out.child(up, func(node));
+}
 
 function stepOf({ kind, path }: Transform, nodes: Nodes, functions: Func[], out: Builder): Step {
   const func = path[path.length - 1];
-  // A frame that stood for nameless code is all of that where it is not folded.
-  const is = (other: number) => other === func || functions[other]?.library === func;
+  const is = (other: number) => isOrWithin(functions, other, func);
   const isOfKind = (other: number) => kindOfCode(functions[other]) === kindOfCode(functions[func]);
   const plain: Step = (node, up) => out.child(up, nodes.func[node]);
   switch (kind) {
@@ -115,6 +163,15 @@ function recursion(nodes: Nodes, isFunc: (func: number) => boolean, plain: Step)
     const target = is && above > 0 ? above : plain(node, up);
     outermost[node] = above > 0 ? above : is ? target : 0;
     return target;
+  };
+}
+
+/** Whether a node is one above the end of a path. */
+function pathAbove(nodes: Nodes, path: number[]): (node: number) => boolean {
+  return (node) => {
+    const way: number[] = [];
+    for (let at = node; at > 0; at = nodes.parent[at]) way.push(nodes.func[at]);
+    return way.length < path.length && way.reverse().every((func, at) => func === path[at]);
   };
 }
 

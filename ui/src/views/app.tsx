@@ -1,17 +1,18 @@
 // The page: tabs, what is shared between them, keys that hold everywhere.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Document, Page, Section } from "../data/document";
+import type { Document, Measure, Page, Section } from "../data/document";
 import { save, toCsv, toJson } from "../data/download";
-import { oneLine, time } from "../data/format";
+import { amount, oneLine, time } from "../data/format";
 import { matchedIn, matching as matchingOf } from "../model/search";
-import { inverted } from "../model/invert";
+import { cutOf, type Exact, isCut, withSmaller } from "../model/cut";
+import { besideOf, inverted } from "../model/invert";
 import { Functions } from "../model/functions";
 import { folded, foldedPath, hasNameless, pathsWithin } from "../model/nameless";
 import { Profile, threadLabel } from "../model/profile";
 import type { Source, Standing } from "../data/source";
-import { KINDS, changed, parsed, type Transform, written as writtenChanges } from "../model/transforms";
-import { arranged, type CallTree, type Nodes, pathTo, sumsOf } from "../model/tree";
+import { KINDS, changed, isExact, parsed, type Transform, written as writtenChanges } from "../model/transforms";
+import { arranged, type CallTree, type Func, type Nodes, pathTo, sumsOf } from "../model/tree";
 import { read, type State, written } from "../state";
 import { MOMENTS, type Tab, tabsOf } from "../tabs";
 import { collapsed } from "../data/collapsed";
@@ -166,15 +167,29 @@ export function App({ model }: { model: Model }) {
     () => (profile && measure ? profile.merged(measure, new Set(threads === "" ? [] : threads.split(",")), range, details) : null),
     [profile, measure, threads, range?.join(), details],
   );
+  // What the tool knows of functions holds for the whole recording.
+  const isFiltered = source.served || threads !== "" || range !== null;
+  const exact = useMemo(
+    () => (measure && table?.main && !isFiltered ? exactOf(table.main, model.rowsOf(table)!, measure, functions, folds) : null),
+    [measure, table, isFiltered, folds, known],
+  );
+  // A served page can be asked for what is missing as long as the picture is the plain one.
+  const showsCut = !source.served || state.invert || changes.length > 0;
   const upright = useMemo(() => {
-    const first = merged && folds ? folded(merged, functions) : merged;
-    return first && arranged(changes.reduce((nodes, change) => changed(nodes, change, functions), first));
-  }, [merged, changes, folds]);
-  const upsideDown = useMemo(() => (upright && state.invert ? inverted(upright) : null), [upright, state.invert]);
+    const whole = merged && showsCut ? withSmaller(merged, functions, model.functions.smaller) : merged;
+    const first = whole && folds ? folded(whole, functions) : whole;
+    return first && arranged(changes.reduce((nodes, change, at) => changed(nodes, change, functions, at === 0 ? exact : null), first));
+  }, [merged, changes, folds, showsCut, exact]);
+  const cutAmount = useMemo(() => (upright ? cutOf(upright, functions) : 0), [upright]);
+  const isSure = cutAmount === 0 || changes.every((change, at) => isExact(change, at === 0 ? exact : null));
+  const upsideDown = useMemo(() => {
+    if (!upright || !state.invert) return null;
+    return inverted(upright, exact && cutAmount > 0 && changes.length === 0 ? besideOf(upright, exact.own, model.functions.smaller) : null);
+  }, [upright, state.invert, exact]);
   const tree = useMemo(() => (upsideDown ? arranged(upsideDown.nodes) : upright), [upright, upsideDown]);
   const sums = useMemo(() => upright && sumsOf(upright, functions.length), [upright, known]);
   const matching = useMemo(() => matchingOf(functions, state.search), [known, state.search]);
-  const matched = useMemo(() => (matching && upright && isPaths ? matchedIn(upright, matching) : null), [matching, upright, isPaths]);
+  const matched = useMemo(() => (matching && upright && isPaths ? matchedIn(upright, matching, functions) : null), [matching, upright, isPaths]);
   const chosen = state.func === null ? null : (model.functions.number(state.func) ?? null);
   const func = chosen === null || !folds ? chosen : foldedPath([chosen], functions)[0];
   const idOf = (func: number | null) => (func === null || func < 0 ? null : model.functions.id(func));
@@ -216,6 +231,7 @@ export function App({ model }: { model: Model }) {
     [model, page],
   );
   const menuItems = (func: number, node: number | null) => {
+    if (isCut(functions, func)) return [];
     const path = node !== null && tree && !state.invert ? pathTo(tree, node) : null;
     const possible = KINDS.filter(({ kind }) => path !== null || (kind !== "F" && kind !== "M"));
     const items = possible.map(({ kind, menu }) => ({
@@ -232,8 +248,12 @@ export function App({ model }: { model: Model }) {
       { label: "Copy name", act: () => void navigator.clipboard?.writeText(functions[func].signature).catch(() => {}) },
     ];
   };
-  const openMenu = (func: number, node: number | null, x: number, y: number) => setMenu({ x, y, title: functions[func].label, items: menuItems(func, node) });
+  const openMenu = (func: number, node: number | null, x: number, y: number) => {
+    const items = menuItems(func, node);
+    if (items.length > 0) setMenu({ x, y, title: functions[func].label, items });
+  };
   const onKey = (func: number, node: number | null, event: KeyboardEvent): boolean => {
+    if (isCut(functions, func)) return false;
     if (event.key === "F10" && event.shiftKey) {
       openMenu(func, node, innerWidth / 3, innerHeight / 3);
       return true;
@@ -324,6 +344,7 @@ export function App({ model }: { model: Model }) {
           field={search}
           search={state.search}
           share={matched?.share ?? null}
+          isLeast={matched?.isLeast ?? false}
           onSearch={(text) => update({ search: text })}
           onNext={next}
           onLeave={() => {
@@ -353,7 +374,12 @@ export function App({ model }: { model: Model }) {
         )}
         {tab?.form === "neighbours" && shown && <CallersAndCallees shown={shown} onOpen={lookAt} />}
         {isPaths && upsideDown?.wholeLevels != null && <p class="note warning">Callers further up than {upsideDown.wholeLevels} levels are left out: focus on a function to see them.</p>}
-        {cut && isPaths && tab?.form !== "functions" && <p class="note">{cut}</p>}
+        {cutAmount > 0 && measure && isPaths && (
+          <p class="note">
+            {amount(cutAmount, measure.unit)} lie on paths that are too small for this page.{isSure ? "" : " Nobody knows here what the changes above would leave of that: it is at most so much."}
+          </p>
+        )}
+        {cut && cutAmount === 0 && isPaths && tab?.form !== "functions" && <p class="note">{cut}</p>}
       </div>
       </main>
       {menu && <Menu menu={menu} onClose={() => setMenu(null)} />}
@@ -366,6 +392,22 @@ export function App({ model }: { model: Model }) {
 function functionsOf(page: Page, paths: Document | undefined): Document | undefined {
   const metric = paths?.packed.options[1];
   return page.of("functions").find((document) => document.packed.options[1] === metric);
+}
+
+/** What the tool says of the functions of a table by a measure, as frames of the trees: nameless code folded where that is. */
+function exactOf(section: Section, rows: Int32Array, measure: Measure, functions: Func[], folds: boolean): Exact | null {
+  const [own, total] = [section.column(measure.own), measure.total === null ? undefined : section.column(measure.total)];
+  if (!own) return null;
+  const exact: Exact = { own: new Float64Array(functions.length), total: new Float64Array(functions.length).fill(-1) };
+  for (let row = 0; row < section.rows; row++) {
+    const library = folds ? functions[rows[row]]?.library : undefined;
+    const func = library ?? rows[row];
+    if (func < 0) continue;
+    exact.own[func] += own.number(row);
+    // Totals of functions that call one another don't add up; several rows of a function are of several processes.
+    if (total && library === undefined) exact.total[func] = Math.max(0, exact.total[func]) + total.number(row);
+  }
+  return exact;
 }
 
 /** Whether rows of a document are moments, of which a part of the time can be chosen. */

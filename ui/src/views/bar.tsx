@@ -88,12 +88,14 @@ interface SearchProps {
   field: RefObject<HTMLInputElement | null>;
   search: string;
   share: number | null;
+  /** There may be more. */
+  isLeast: boolean;
   onSearch(search: string): void;
   onNext(by: number): void;
   onLeave(): void;
 }
 
-export function Search({ field, search, share: matched, onSearch, onNext, onLeave }: SearchProps) {
+export function Search({ field, search, share: matched, isLeast, onSearch, onNext, onLeave }: SearchProps) {
   return (
     <span class="search">
       <input
@@ -112,7 +114,7 @@ export function Search({ field, search, share: matched, onSearch, onNext, onLeav
           if (event.key !== "f") event.preventDefault();
         }}
       />
-      <output>{matched === null ? "" : `matched ${share(matched)}`}</output>
+      <output>{matched === null ? "" : `matched ${isLeast ? "at least " : ""}${share(matched)}`}</output>
     </span>
   );
 }

@@ -223,7 +223,7 @@ function Told({ shown, node, root }: { shown: Shown; node: number; root: string 
 function Legend({ shown }: { shown: Shown }) {
   const { tree, functions, matching } = shown;
   const codes = useMemo(() => new Set(Array.from(tree.func.subarray(1, Math.min(tree.size, 200_000)), (func) => functions[func].code)), [tree]);
-  const matched = useMemo(() => (matching ? matchedIn(tree, matching) : null), [tree, matching]);
+  const matched = useMemo(() => (matching ? matchedIn(tree, matching, functions) : null), [tree, matching]);
   const kinds = shown.look?.legend ?? KINDS_OF_CODE.filter((kind) => kind.names.some((name) => codes.has(name)));
   return (
     <div class="legend">
@@ -231,7 +231,7 @@ function Legend({ shown }: { shown: Shown }) {
         <span key={kind.label}><span class="mark" style={{ background: kind.colour }} />{kind.label}</span>
       ))}
       <span class="faint">{count(tree.size - 1)} paths</span>
-      {matched && <span class="faint">{count(matched.nodes.length)} match</span>}
+      {matched && <span class="faint">{matched.isLeast ? "at least " : ""}{count(matched.nodes.length)} match</span>}
     </div>
   );
 }

@@ -4,6 +4,7 @@ import { useMemo } from "preact/hooks";
 import type { Document, Section } from "../data/document";
 import { amount, share, value } from "../data/format";
 import { colourOf } from "../colours";
+import { CUT } from "../model/cut";
 import { addsUp, type Library, librariesOf, sumOf } from "../model/libraries";
 import { type Func, neighboursOf } from "../model/tree";
 import { tableColumns } from "./section";
@@ -124,10 +125,13 @@ function Summed({ shown, onOpen }: { shown: Shown; onOpen(func: number): void })
         onMenu={(func, x, y) => shown.menuOf(func, x, y)}
         onKey={(func, event) => shown.keyOf(func, event)}
       />
-      <p class="note">Sums of the paths that the filters and changes above leave.</p>
+      <p class="note">Sums of the paths that the filters and changes above leave{hasCut(shown) ? "; what is too small for this page has a row of its own, so that functions have at least as much as is said here" : ""}.</p>
     </div>
   );
 }
+
+/** Whether there was no room for some paths. */
+const hasCut = ({ functions, sums }: Shown): boolean => functions.some((func, at) => func.code === CUT && sums.total[at] > 0);
 
 /** Columns of rows that are functions: own amount, total, share, name, module. */
 function sumColumns(shown: Shown, own: ((func: number) => number) | null, total: (func: number) => number): TableColumn[] {
@@ -184,7 +188,7 @@ export function CallersAndCallees({ shown, onOpen }: { shown: Shown; onOpen(func
         <h2><span class="mark" style={{ background: colourOf(functions[func].code) }} />{functions[func].label}</h2>
         <p>{functions[func].signature} <span class="faint">[{functions[func].module}]</span></p>
         <p>
-          {measure.title} {amount(sums.total[func], measure.unit)} ({share(sums.total[func] / whole)}), self {amount(sums.own[func], measure.unit)} ({share(sums.own[func] / whole)})
+          {measure.title} {hasCut(shown) ? "at least " : ""}{amount(sums.total[func], measure.unit)} ({share(sums.total[func] / whole)}), self {amount(sums.own[func], measure.unit)} ({share(sums.own[func] / whole)})
         </p>
         <p class="note">A double click or Enter goes on to a caller or callee.</p>
       </section>

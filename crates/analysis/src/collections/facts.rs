@@ -2,6 +2,7 @@
 
 use clrscope_recording::model::Recording;
 
+use super::reconstruct::ALLOCATED_IN;
 use super::{Collection, CollectionKind};
 use crate::parts::shown_ns;
 use crate::query::Query;
@@ -26,6 +27,8 @@ pub struct Growth {
     pub last_bytes: u64,
     /// Number of collections.
     pub collections: usize,
+    /// Time from the first of them to the last.
+    pub span_ns: u64,
 }
 
 /// Facts that all collections say together.
@@ -45,8 +48,9 @@ pub struct CollectionFacts<'a> {
     pub span_ns: u64,
     /// The collections with the longest pauses, the longest first; three at most.
     pub longest: Vec<Collection<'a>>,
-    /// Bytes allocated per second between the first collection and the last; `None` where sizes are not known.
-    pub allocated_per_second: Option<f64>,
+    /// Bytes that collections met: those allocated before the first, where that is the program's first, and from each to the next.
+    /// What was allocated after the last is not among them. `None` where sizes are not known.
+    pub allocated_bytes: Option<u64>,
     /// Growth after collections of everything, where there is one.
     pub growth: Option<Growth>,
 }
@@ -56,6 +60,13 @@ impl CollectionFacts<'_> {
     #[must_use]
     pub fn paused_share(&self) -> f64 {
         if self.span_ns == 0 { 0.0 } else { (self.pause_ns as f64 / self.span_ns as f64).min(1.0) }
+    }
+
+    /// Bytes allocated per second of the time that was watched, at least; `None` where sizes are not known.
+    #[must_use]
+    pub fn allocated_per_second(&self) -> Option<f64> {
+        let bytes = self.allocated_bytes.filter(|_| self.span_ns > 0)?;
+        Some(bytes as f64 * 1e9 / self.span_ns as f64)
     }
 }
 
@@ -81,7 +92,7 @@ pub fn collection_facts<'a>(recording: &'a Recording, query: &Query) -> Option<C
         pause_ns: rows.iter().map(|row| row.pause_ns).sum(),
         span_ns: watched_ns(recording, &query),
         longest,
-        allocated_per_second: allocated_per_second(&rows),
+        allocated_bytes: allocated_bytes(&rows),
         growth: growth(&rows),
     })
 }
@@ -96,12 +107,33 @@ fn watched_ns(recording: &Recording, query: &Query) -> u64 {
     until.saturating_sub(query.since_ns.unwrap_or(0)).min(shown)
 }
 
-fn allocated_per_second(rows: &[Collection<'_>]) -> Option<f64> {
-    let mut known = rows.iter().filter(|row| row.allocated_bytes.is_some());
-    let first_known = rows.iter().find(|row| !row.generations.is_empty())?.start_ns;
-    let bytes: u64 = known.clone().filter_map(|row| row.allocated_bytes).fold(0, u64::saturating_add);
-    let seconds = known.next_back()?.start_ns.saturating_sub(first_known) as f64 / 1e9;
-    (seconds > 0.0).then(|| bytes as f64 / seconds)
+/// Bytes that the collections of each process met. What a collection that is not the first here met was allocated since the one
+/// before; what the first met is left out, as it may be older than the time that is shown, unless it is the program's first.
+fn allocated_bytes(rows: &[Collection<'_>]) -> Option<u64> {
+    let mut met: Vec<u32> = Vec::new();
+    let (mut sum, mut is_known) = (0_u64, false);
+    for row in rows {
+        let pid = row.process.pid;
+        let is_first = !met.contains(&pid);
+        if is_first {
+            met.push(pid);
+        }
+        let allocated = match (is_first, row.number) {
+            (true, Some(1)) => met_bytes(row),
+            (true, _) => None,
+            _ => row.allocated_bytes,
+        };
+        is_known |= allocated.is_some();
+        sum = sum.saturating_add(allocated.unwrap_or(0));
+    }
+    is_known.then_some(sum)
+}
+
+/// Bytes of objects that a collection met where objects are allocated.
+fn met_bytes(row: &Collection<'_>) -> Option<u64> {
+    let of = |generation: usize| row.generations.get(generation).copied();
+    let sizes = ALLOCATED_IN.map(of).into_iter().collect::<Option<Vec<_>>>()?;
+    Some(sizes.iter().fold(0, |sum, sizes| sum.saturating_add(sizes.before.saturating_sub(sizes.free_before))))
 }
 
 fn growth(rows: &[Collection<'_>]) -> Option<Growth> {
@@ -112,7 +144,7 @@ fn growth(rows: &[Collection<'_>]) -> Option<Growth> {
     let left: Vec<(u64, u64)> = full.filter_map(|row| Some((row.end_ns?, row.live_bytes()?))).collect();
     let step = left.len().div_ceil(MOST_COMPARED).max(1);
     let compared: Vec<_> = left.iter().step_by(step).copied().collect();
-    let (first, last) = (left.first()?.1, left.last()?.1);
+    let ((began, first), (ended, last)) = (*left.first()?, *left.last()?);
     let pairs = || compared.iter().enumerate().flat_map(|(at, a)| compared[at + 1..].iter().map(move |b| (a, b)));
     let later = |(a, b): &(&(u64, u64), &(u64, u64))| b.0 > a.0;
     let mut slopes: Vec<f64> =
@@ -128,5 +160,6 @@ fn growth(rows: &[Collection<'_>]) -> Option<Growth> {
         first_bytes: first,
         last_bytes: last,
         collections: left.len(),
+        span_ns: ended.saturating_sub(began),
     })
 }

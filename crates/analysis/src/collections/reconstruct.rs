@@ -337,9 +337,11 @@ impl<'a> Course<'a> {
     }
 }
 
-/// Adds what was allocated between two collections: in generation 0, and among large and pinned objects.
+/// Generations in which objects are allocated: generation 0, large and pinned objects.
+pub(super) const ALLOCATED_IN: [usize; 3] = [0, 3, 4];
+
+/// Adds what was allocated between two collections.
 fn add_allocations(rows: &mut [Collection<'_>]) {
-    const ALLOCATED_IN: [usize; 3] = [0, 3, 4];
     let mut left: Option<[u64; ALLOCATED_IN.len()]> = None;
     // A collection in the background reports what it met long after that.
     for row in rows.iter_mut().filter(|row| row.kind != CollectionKind::Background && !row.generations.is_empty()) {

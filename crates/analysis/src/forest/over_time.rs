@@ -18,7 +18,8 @@ use crate::stack_trees::wanted_part;
 /// Amount of a node's own within one piece of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodePiece {
-    /// Number of the node in the order of the walk, from 0.
+    /// Number of the node in the order of the walk, from 0; that behind the last for what lies on paths that are left out from their
+    /// outermost function on.
     pub node: u32,
     /// Number of the piece of the run, from 0.
     pub piece: u32,
@@ -39,6 +40,8 @@ struct Known {
 
 /// Number of the path of no function.
 const OUTSIDE: u32 = u32::MAX;
+/// Number of no node, while it is not known how many there are.
+const BESIDE: u32 = u32::MAX;
 
 impl<'a> Forest<'a> {
     /// Amounts of the nodes that [`walk`](Self::walk) shows under these options, by equal pieces of the run, of which there are
@@ -54,7 +57,7 @@ impl<'a> Forest<'a> {
             let names = NameOrder::new(paths, &self.query);
             let known = self.nodes(paths, &names, options, &mut shown);
             let mut nodes: FxHashMap<(*const Thread, u32), Option<u32>> = FxHashMap::default();
-            let mut path_of: FxHashMap<u32, u32> = FxHashMap::default();
+            let mut path_of: FxHashMap<u32, Option<u32>> = FxHashMap::default();
             let mut path = Vec::new();
             let events = stacks.measured.blocks.iter().flat_map(Block::events).map(Event::unpacked);
             for event in events {
@@ -63,11 +66,12 @@ impl<'a> Forest<'a> {
                 let at = *path_of.entry(event.stack).or_insert_with(|| {
                     stacks.path(event.stack, &mut path);
                     let slots = path.iter().rev().map(|&function| names.catalog.slot(function));
-                    known.path_of(slots.skip_while(|slot| !names.wants(*slot)))
+                    let mut wanted = slots.skip_while(|slot| !names.wants(*slot)).peekable();
+                    wanted.peek().is_some().then(|| known.path_of(wanted))
                 });
-                let Some(node) = *nodes.entry((thread, at)).or_insert_with(|| known.node_at(thread, at)) else {
-                    continue;
-                };
+                let Some(at) = at else { continue };
+                let node = *nodes.entry((thread, at)).or_insert_with(|| known.node_at(thread, at));
+                let node = node.unwrap_or(BESIDE);
                 let most = u64::from(pieces) - 1;
                 share_out(event.time_ns, event.lasted_ns, part.amount, piece_ns, most, |piece, amount| {
                     let sum = sums.entry((node, piece.min(most) as u32)).or_default();
@@ -75,8 +79,9 @@ impl<'a> Forest<'a> {
                 });
             }
         }
+        let number = |node: u32| if node == BESIDE { shown } else { node };
         let mut all: Vec<NodePiece> =
-            sums.into_iter().map(|((node, piece), amount)| NodePiece { node, piece, amount }).collect();
+            sums.into_iter().map(|((node, piece), amount)| NodePiece { node: number(node), piece, amount }).collect();
         all.sort_unstable_by_key(|one| (one.piece, one.node));
         all
     }

@@ -72,7 +72,7 @@ pub(super) fn growth(grown: &TypeHistory, way: Option<&HeapWay<'_>>) -> Finding 
     if let Some(way) = way.filter(|way| way.root.is_some()) {
         let _ = write!(text, "; held by {}", way.label());
     }
-    Finding { text, share: more as f64 / last.1.max(1) as f64 }
+    Finding::exact(text, more as f64 / last.1.max(1) as f64)
 }
 
 /// Sentence about the root that holds most.
@@ -84,7 +84,7 @@ pub(super) fn hold(hold: &RootHold<'_>, all: u64) -> Finding {
         let _ = write!(text, ": {} {}", number(most.objects), most.type_name());
         let _ = write!(text, " with {}, by {}", bytes(most.bytes), most.label());
     }
-    Finding { text, share: share.min(1.0) }
+    Finding::exact(text, share.min(1.0))
 }
 
 /// A root in words: `static field Shop.Cache.items`.

@@ -180,6 +180,11 @@ impl CallTree {
         &self.values
     }
 
+    /// As [`values`](Self::values), to be changed; times of nodes that have none can't be put.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = (u32, &mut NodeValues)> {
+        self.values.iter_mut().map(|(node, values)| (*node, values))
+    }
+
     /// Marks of `node`.
     #[must_use]
     pub fn flags(&self, node: u32) -> NodeFlags {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::least::least_share;
 use super::moments;
 use super::plan::{Budget, forest_of, planned};
+use super::whole;
 use crate::render::json::recording;
 use crate::render::page::{Packed, Pool};
 use crate::view::Report;
@@ -24,10 +25,14 @@ pub(super) fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budg
         let mut packed = Packed::new(&mut pool);
         opened.render(&mut packed)?;
         let mut head = planned.head();
+        let members = packed.members(planned.view.name);
         if let Some(forest) = &forest {
+            if planned.request.min_share > 0.0 {
+                head["whole"] = whole::of(forest, &planned.measures, &mut pool);
+            }
             head["times"] = moments::of(forest, recording, planned.request.min_share, budget.moments);
         }
-        all.push(with_members(&head, &packed.members(planned.view.name)));
+        all.push(with_members(&head, &members));
     }
     let members = format!("\"values\":{},\"documents\":[{}]", pool.to_json(), all.join(","));
     Ok(with_members(&about(recording, report.view.name), &members))

@@ -13,6 +13,7 @@ mod moments;
 mod plan;
 mod served;
 mod shell;
+mod whole;
 
 use std::io::{self, Write};
 

@@ -63,6 +63,8 @@ fn findings<'c>() -> Sheet<'c, Findings> {
     Sheet::new([
         Column::new("text", "", Kind::Text, |finding: &Finding| Cell::text(&finding.text)),
         Column::new("share", "share", Kind::Share, |finding: &Finding| Cell::Share(finding.share)),
+        Column::new("share_low", "at least", Kind::Share, |finding: &Finding| Cell::Share(finding.bounds.0)),
+        Column::new("share_high", "at most", Kind::Share, |finding: &Finding| Cell::Share(finding.bounds.1)),
     ])
 }
 

@@ -2,7 +2,7 @@
 
 use clrscope_recording::model::Recording;
 
-use super::findings::Finding;
+use super::findings::{Finding, Part};
 use crate::allocations::BYTES;
 use crate::numbers::{bytes, number, percent};
 use crate::query::{Query, QueryProblem};
@@ -26,15 +26,21 @@ pub fn findings_about_allocations(view: &Allocations<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = whole(view).into_iter().collect();
     // Who follows objects asks for what stays.
     found.extend(alive(view));
-    let large = view.rows.iter().filter(|row| row.share >= LEAST_SHARE).take(MOST);
-    found.extend(large.map(|row| Finding { text: of_type(row), share: row.share }));
+    let large = view.rows.iter().map(|row| (row, Part::between(row.bytes, row.bytes_bounds, view.bytes)));
+    let large = large.filter(|(_, part)| part.is_surely(LEAST_SHARE)).take(MOST);
+    found.extend(large.map(|(row, part)| Finding::of(of_type(row), part)));
     found
 }
 
 fn whole(view: &Allocations<'_>) -> Option<Finding> {
-    let about = if view.rows.iter().any(|row| row.bytes_bounds.0 < row.bytes) { "about " } else { "" };
+    let about = about(view);
     let text = format!("the program allocated {about}{} in {about}{} objects", bytes(view.bytes), number(view.objects));
-    (view.bytes > 0).then_some(Finding { text, share: 1.0 })
+    (view.bytes > 0).then(|| Finding::exact(text, 1.0))
+}
+
+/// What is said before amounts that samples stand for.
+fn about(view: &Allocations<'_>) -> &'static str {
+    if view.rows.iter().any(|row| row.bytes_bounds.0 < row.bytes) { "about " } else { "" }
 }
 
 fn of_type(row: &AllocationRow<'_>) -> String {
@@ -55,7 +61,8 @@ fn alive(view: &Allocations<'_>) -> Option<Finding> {
     let (whole, survived) = (all(|live| live.bytes), all(|live| live.survived_bytes));
     let by = row.live_place.map_or_else(String::new, |by| format!(", most of it allocated by {}", by.function.label()));
     let when = if view.at_end { "at the end" } else { "at the end of the time shown" };
-    let text = format!("{} that were allocated were alive {when}, or not collected yet", bytes(whole));
+    let about = about(view);
+    let text = format!("{about}{} that were allocated were alive {when}, or not collected yet", bytes(whole));
     let text = match survived {
         0 => format!("{text}, and no collection saw it: {} of it {}{by}", bytes(live.bytes), name(row)),
         _ => format!(
@@ -67,7 +74,7 @@ fn alive(view: &Allocations<'_>) -> Option<Finding> {
         ),
     };
     let weight = if survived > 0 { survived } else { whole };
-    (whole > 0).then_some(Finding { text, share: weight as f64 / view.bytes.max(1) as f64 })
+    (whole > 0).then(|| Finding::exact(text, weight as f64 / view.bytes.max(1) as f64))
 }
 
 fn name<'a>(row: &AllocationRow<'a>) -> &'a str {

@@ -10,6 +10,9 @@ use crate::query::Query;
 /// Pauses of this many nanoseconds are worth a sentence.
 const LONG_NS: u64 = 1_000_000;
 
+/// Time from the first full collection to the last from which on a growth is said by the minute.
+const LEAST_OF_RATE_NS: u64 = 60_000_000_000;
+
 /// The sentences of a summary, where collections were recorded.
 pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     let facts = collection_facts(recording, query);
@@ -24,12 +27,16 @@ pub fn findings_about_collections(facts: &CollectionFacts<'_>) -> Vec<Finding> {
     let mut texts = vec![paused(facts)];
     texts.extend(facts.longest.first().filter(|longest| longest.pause_ns >= LONG_NS).map(longest));
     texts.extend(facts.growth.map(|growth| {
-        let per_minute = bytes(growth.bytes_per_minute as u64);
         let [first, last] = [growth.first_bytes, growth.last_bytes].map(bytes);
-        let full = number(growth.collections as u64);
-        format!("the heap grew by {per_minute} per minute after full collections: from {first} to {last} over {full} of them")
+        let (full, took) = (number(growth.collections as u64), time(growth.span_ns));
+        // A minute of what was seen for a moment is a guess.
+        let rate = match growth.span_ns >= LEAST_OF_RATE_NS {
+            true => format!(", by {} per minute", bytes(growth.bytes_per_minute as u64)),
+            false => String::new(),
+        };
+        format!("the heap grew from {first} to {last} after full collections, {full} of them in {took}{rate}")
     }));
-    texts.into_iter().map(|text| Finding { text, share }).collect()
+    texts.into_iter().map(|text| Finding::exact(text, share)).collect()
 }
 
 fn paused(facts: &CollectionFacts<'_>) -> String {
@@ -42,9 +49,10 @@ fn paused(facts: &CollectionFacts<'_>) -> String {
         0 => String::new(),
         induced => format!(", {} of them induced", number(induced)),
     };
-    let rate = facts
-        .allocated_per_second
-        .map_or_else(String::new, |rate| format!("; it allocated {} per second", bytes(rate as u64)));
+    let rate = facts.allocated_bytes.map_or_else(String::new, |allocated| {
+        let rate = facts.allocated_per_second().unwrap_or(0.0);
+        format!("; it allocated at least {}, {} per second of the time recorded", bytes(allocated), bytes(rate as u64))
+    });
     format!(
         "the program stood still {} of the time ({}) for {collections} ({low} of generation 0, {middle} of 1, {high} of 2{induced}){rate}",
         percent(facts.paused_share()),

@@ -7,11 +7,12 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{FunctionKind, Tier};
 
 use super::elsewhere::ElsewhereKind;
-use super::{OwnWait, Summary, is_code};
+use super::{KindRow, OwnWait, Summary, is_code};
 use crate::function::is_own;
 use crate::numbers::{number, percent, time};
 use crate::query::Sort;
 use crate::samples::SampleKind;
+use crate::sampling::{Steps, sampled_bounds, share_bounds};
 use crate::views::rows::FunctionRow;
 use crate::waits::{WaitKind, wait_kind};
 
@@ -22,6 +23,67 @@ pub struct Finding {
     pub text: String,
     /// The share it speaks of, 0 to 1.
     pub share: f64,
+    /// Bounds between which the share lies in 95 of 100 cases; the share itself where it was measured whole. A sentence about a
+    /// share that is worth one from some size on is there only where the lower bound is that large.
+    pub bounds: (f64, f64),
+}
+
+impl Finding {
+    /// A sentence about something that was measured whole.
+    #[must_use]
+    pub fn exact(text: String, share: f64) -> Self {
+        Self { text, share, bounds: (share, share) }
+    }
+
+    /// A sentence about a part of the whole.
+    pub(super) fn of(text: String, part: Part) -> Self {
+        Self { text, share: part.share, bounds: (part.low, part.high) }
+    }
+}
+
+/// A part of a whole that was found by samples, with bounds between which it lies in 95 of 100 cases.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) share: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Part {
+    /// Part of `all` that an amount with bounds is.
+    pub(super) fn between(amount: u64, (low, high): (u64, u64), all: u64) -> Self {
+        Self { share: part(amount, all), low: part(low.min(amount), all), high: part(high.max(amount), all) }
+    }
+
+    /// Part of so many samples.
+    pub(super) fn of_samples(share: f64, samples: u64) -> Self {
+        let (low, high) = share_bounds(share, samples);
+        Self { share, low, high }
+    }
+
+    /// Part that is known.
+    fn exact(share: f64) -> Self {
+        Self { share, low: share, high: share }
+    }
+
+    /// Whether the part is surely as large as this.
+    pub(super) fn is_surely(self, least: f64) -> bool {
+        self.low >= least && self.low > 0.0
+    }
+}
+
+/// Part of all work that a function's amount is, with the bounds that `calls` gives it.
+fn part_of_work(view: &Summary<'_>, amount: u64, bounds: (u64, u64)) -> Part {
+    let (all, _) = all_work(view);
+    match view.conditions.metric.is_sampled() {
+        true => Part::of_samples(part(amount, all), view.conditions.samples),
+        false => Part::between(amount, bounds, all),
+    }
+}
+
+/// Bounds of a function's own work, where `calls` measured it.
+fn bounds_of_work(row: &FunctionRow<'_>) -> (u64, u64) {
+    row.times.exclusive_cpu_bounds_ns.unwrap_or(row.times.exclusive_bounds_ns)
 }
 
 /// Shares of CPU time, and of calls, that are worth a sentence.
@@ -51,7 +113,9 @@ pub(super) fn findings(
     let is_said = libraries.is_some();
     found.extend(libraries);
     found.extend(busiest_own(view).or_else(|| (!is_said).then(|| busiest(view)).flatten()));
-    found.extend([WaitKind::Lock, WaitKind::Sleep].into_iter().filter_map(|kind| longest_wait(waits, kind, run_ns)));
+    found.extend(
+        [WaitKind::Lock, WaitKind::Sleep].into_iter().filter_map(|kind| longest_wait(view, waits, kind, run_ns)),
+    );
     found.extend(most_thrown(view).or_else(|| most_made(view)));
     found.extend(most_called(view, rows));
     if !filtered {
@@ -75,18 +139,20 @@ fn all_work(view: &Summary<'_>) -> (u64, &'static str) {
 
 /// The own function with the most work below it in the framework, in all its instantiations.
 fn busiest_own(view: &Summary<'_>) -> Option<Finding> {
-    let mut work: BTreeMap<(&str, Cow<'_, str>), u64> = BTreeMap::new();
+    let mut work: BTreeMap<(&str, Cow<'_, str>), (u64, u64, u64)> = BTreeMap::new();
     for own in &view.own {
         let function = &own.row.function;
         let sum = work.entry((function.module(), function.label())).or_default();
-        *sum = sum.saturating_add(own.work_ns);
+        sum.0 = sum.0.saturating_add(own.work_ns);
+        sum.1 = sum.1.saturating_add(own.work_bounds_ns.0);
+        sum.2 = sum.2.saturating_add(own.work_bounds_ns.1);
     }
     // The first of those that are equal.
-    let ((_, name), work) = work.iter().rev().max_by_key(|(_, work)| **work)?;
-    let (all, what) = all_work(view);
-    let share = part(*work, all);
-    let text = format!("{name} and the framework code that it calls used {} of the {what}", percent(share));
-    (share >= MUCH).then_some(Finding { text, share })
+    let ((_, name), (work, low, high)) = work.iter().rev().max_by_key(|(_, work)| work.0)?;
+    let (_, what) = all_work(view);
+    let part = part_of_work(view, *work, (*low, *high));
+    let text = format!("{name} and the framework code that it calls used {} of the {what}", percent(part.share));
+    part.is_surely(MUCH).then(|| Finding::of(text, part))
 }
 
 /// The innermost function of a library below which most of the CPU time was spent, where own code and what it calls used less: a program
@@ -101,14 +167,15 @@ fn busiest_library(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Findi
         let function = &row.function;
         function.kind() == FunctionKind::Managed && !is_own(function) && function.module() != CORE_LIBRARY
     };
-    let has_most = |row: &&FunctionRow<'_>| part(row.amount.total, all) >= MOST;
+    let of_all = |row: &FunctionRow<'_>| Part::of_samples(part(row.amount.total, all), view.conditions.samples);
+    let has_most = |row: &&FunctionRow<'_>| of_all(row).is_surely(MOST);
     let innermost = |a: &&FunctionRow<'_>, b: &&FunctionRow<'_>| {
         a.amount.total.cmp(&b.amount.total).then_with(|| a.compare(b, Sort::Name))
     };
     let row = rows.iter().filter(is_of_library).filter(has_most).min_by(innermost)?;
-    let share = part(row.amount.total, all);
-    let text = format!("{} and what it calls used {} of the {what}", row.function.label(), percent(share));
-    (part(own, all) < MOST).then_some(Finding { text, share })
+    let found = of_all(row);
+    let text = format!("{} and what it calls used {} of the {what}", row.function.label(), percent(found.share));
+    (part(own, all) < MOST).then(|| Finding::of(text, found))
 }
 
 /// The function of the framework with the most work, where own code does little. None where all threads were sampled by
@@ -119,22 +186,33 @@ fn busiest(view: &Summary<'_>) -> Option<Finding> {
     }
     // Threads that wait for work spin a little before they sleep: that is no finding.
     let row = view.framework.iter().find(|row| wait_kind(&row.function).is_none())?;
-    let (all, what) = all_work(view);
-    let share = part(row.work_ns(), all);
-    let text = format!("{} used {} of the {what} itself", row.function.label(), percent(share));
-    (share >= MUCH).then_some(Finding { text, share })
+    let (_, what) = all_work(view);
+    let part = part_of_work(view, row.work_ns(), bounds_of_work(row));
+    let text = format!("{} used {} of the {what} itself", row.function.label(), percent(part.share));
+    part.is_surely(MUCH).then(|| Finding::of(text, part))
 }
 
 /// The own function below which threads waited longest for this: worth a sentence by how long the program ran, however many
 /// idle threads it had.
-fn longest_wait(waits: &[OwnWait<'_>], kind: WaitKind, run_ns: u64) -> Option<Finding> {
+fn longest_wait(view: &Summary<'_>, waits: &[OwnWait<'_>], kind: WaitKind, run_ns: u64) -> Option<Finding> {
     let of_kind = waits.iter().filter(|wait| wait.kind == kind);
     let named = of_kind.filter_map(|wait| Some((wait.function?, wait.ns)));
     let (function, ns) = named.min_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0)))?;
-    let share = part(ns, run_ns);
+    let (low, high) = sampled_bounds(ns as f64, step_of_waits(view));
+    let part = Part::between(ns, (low as u64, high as u64), run_ns);
     let what = if kind == WaitKind::Lock { "waiting for locks" } else { "sleeping" };
     let text = format!("below {} threads spent {} {what}", function.label(), time(ns));
-    (share >= MUCH_WAITED).then_some(Finding { text, share })
+    part.is_surely(MUCH_WAITED).then(|| Finding::of(text, part))
+}
+
+/// Step in which waits were measured, nanoseconds: what a sample stands for, or that of the wall clock of `calls`; 0 where that is exact.
+fn step_of_waits(view: &Summary<'_>) -> f64 {
+    let conditions = &view.conditions;
+    if conditions.metric.is_sampled() {
+        return conditions.total as f64 / conditions.samples.max(1) as f64;
+    }
+    let steps = conditions.processes.iter().filter_map(|process| Some(Steps::of(process.calls?).wall_ns));
+    steps.fold(0.0, f64::max)
 }
 
 /// Whether an instrument recorded.
@@ -145,6 +223,7 @@ pub(super) fn has(view: &Summary<'_>, instrument: &str) -> bool {
 /// Kinds of work that the program's code does not do by itself.
 fn most_by_kind(view: &Summary<'_>) -> Vec<Finding> {
     let all = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.time_ns));
+    let samples = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.samples));
     let said = |kind| {
         Some(match kind {
             SampleKind::Jit => "went to the compilation of methods",
@@ -163,9 +242,10 @@ fn most_by_kind(view: &Summary<'_>) -> Vec<Finding> {
             _ => return None,
         })
     };
-    let found = view.kinds.iter().filter_map(|row| Some((part(row.time_ns, all), said(row.kind)?)));
-    let much = found.filter(|(share, _)| *share >= MUCH);
-    much.map(|(share, what)| Finding { text: format!("{} of the CPU time {what}", percent(share)), share }).collect()
+    let of_all = |row: &KindRow| Part::of_samples(part(row.time_ns, all), samples);
+    let found = view.kinds.iter().filter_map(|row| Some((of_all(row), said(row.kind)?)));
+    let much = found.filter(|(part, _)| part.is_surely(MUCH));
+    much.map(|(part, what)| Finding::of(format!("{} of the CPU time {what}", percent(part.share)), part)).collect()
 }
 
 /// Time in methods whose code was still that of their first, quick compilation.
@@ -177,13 +257,13 @@ fn unoptimised(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Finding> 
     let all = rows.iter().fold(0_u64, |sum, row| sum.saturating_add(of(row)));
     let samples = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.samples));
     let most = rows.iter().min_by(|a, b| of(b).cmp(&of(a)).then_with(|| a.function.compare(&b.function)))?;
-    let share = part(all, samples);
+    let part = Part::of_samples(part(all, samples), samples);
     let text = format!(
         "{} of the CPU time ran code that was not optimised yet (tier 0), the most in {}",
-        percent(share),
+        percent(part.share),
         most.function.label()
     );
-    (samples > 0 && share >= MUCH_UNOPTIMISED).then_some(Finding { text, share })
+    part.is_surely(MUCH_UNOPTIMISED).then(|| Finding::of(text, part))
 }
 
 fn most_thrown(view: &Summary<'_>) -> Option<Finding> {
@@ -195,7 +275,7 @@ fn most_thrown(view: &Summary<'_>) -> Option<Finding> {
         1 => format!("one exception was thrown: {}{place}", most.type_name),
         _ => format!("{all_text} exceptions were thrown, {count} of them {}{place}", most.type_name),
     };
-    Some(Finding { text, share: part(most.count, all) })
+    Some(Finding::exact(text, part(most.count, all)))
 }
 
 /// The own function below which most exceptions were made, where `exceptions` did not record them.
@@ -207,7 +287,7 @@ fn most_made(view: &Summary<'_>) -> Option<Finding> {
         "{all_text} exceptions were made, {count} of them below {}: run -i exceptions shows types, stacks and catchers",
         place.label()
     );
-    (most.count >= MANY_EXCEPTIONS).then_some(Finding { text, share: part(most.count, all) })
+    (most.count >= MANY_EXCEPTIONS).then(|| Finding::exact(text, part(most.count, all)))
 }
 
 /// The own function that was called most.
@@ -218,7 +298,7 @@ fn most_called(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Finding> 
     let calls = number(row.times.calls);
     let least = if row.inlined { "at least " } else { "" };
     let text = format!("{} was called {least}{calls} times, {} of all calls", row.function.label(), percent(share));
-    (row.times.calls > 1 && share >= MUCH).then_some(Finding { text, share })
+    (row.times.calls > 1 && share >= MUCH).then(|| Finding::exact(text, share))
 }
 
 /// The profiler's own time, and what is missing.
@@ -226,18 +306,19 @@ fn runtime(view: &Summary<'_>) -> Vec<Finding> {
     let (totals, raw) = (&view.conditions.totals, view.conditions.raw);
     let measured = totals.functions_ns.saturating_add(if raw { 0 } else { totals.profiler_ns });
     let ours = if raw { "is left in" } else { "has been taken out" };
+    let profilers = (totals.profiler_low_ns, totals.profiler_high_ns);
     let candidates = [
         (
-            part(totals.profiler_ns, measured),
+            Part::between(totals.profiler_ns, profilers, measured),
             MUCH,
             format!("of the measured thread time was the profiler's own and {ours}"),
         ),
         (
-            part(totals.truncated_calls, totals.calls),
+            Part::exact(part(totals.truncated_calls, totals.calls)),
             0.0,
             "of the calls ended in (truncated): the memory limit was reached".to_owned(),
         ),
     ];
-    let said = candidates.into_iter().filter(|(share, least, _)| share > least);
-    said.map(|(share, _, text)| Finding { text: format!("{} {text}", percent(share)), share }).collect()
+    let said = candidates.into_iter().filter(|(part, least, _)| part.is_surely(*least));
+    said.map(|(part, _, text)| Finding::of(format!("{} {text}", percent(part.share)), part)).collect()
 }

@@ -23,9 +23,10 @@ use crate::function::{FunctionRef, is_own, is_profilers};
 use crate::metric::Metric;
 use crate::owners::Owners;
 use crate::parts::shown_ns;
-use crate::paths;
+use crate::paths::{self, Paths};
 use crate::programs::own_programs;
 use crate::query::{Query, QueryProblem, Sort};
+use crate::sampling::{HOOK_MARGIN, Steps, sampled_bounds};
 use crate::waits::WaitKind;
 
 pub use allocating::findings_about_allocations;
@@ -42,6 +43,9 @@ pub struct OwnRow<'a> {
     /// Work of the function and of all framework code below it up to the next own function: CPU time, or wall time
     /// where CPU time was not measured.
     pub work_ns: u64,
+    /// Bounds of that work, between which it lies in 95 of 100 cases: those of the clock of `calls` and of the cost of its hooks.
+    /// Work by samples has those of its share of all samples.
+    pub work_bounds_ns: (u64, u64),
     /// Time that its threads waited below it for locks, times, files, sockets, tasks and events.
     pub waited_ns: u64,
     /// Callees that the function calls most, with the metric of those calls; for the first functions by samples.
@@ -129,8 +133,9 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         totals.push((paths.process, sums.totals));
         let wanted = sums.catalog.wanted(query);
         let all: Vec<FunctionRow<'a>> = sums.rows(&wanted).collect();
+        let clock = Clock::of(&paths, query);
         let is_own = !has_users || is_users(paths.process);
-        own.extend(if is_own { own_rows(&sums, &owners, &wanted) } else { Vec::new() });
+        own.extend(if is_own { own_rows(&sums, &owners, &wanted, &clock) } else { Vec::new() });
         below.add(&sums, &owners, is_own);
         rows.extend(all);
         if metric.is_sampled() {
@@ -187,13 +192,43 @@ fn is_code(row: &FunctionRow<'_>) -> bool {
     matches!(row.function.kind(), FunctionKind::Managed | FunctionKind::Native)
 }
 
+/// Clock by which `calls` measured work in a process.
+struct Clock {
+    step_ns: f64,
+    raw: bool,
+}
+
+impl Clock {
+    fn of(paths: &Paths<'_>, query: &Query) -> Self {
+        let calls = paths.process.calls.as_ref().filter(|_| paths.metric.is_of_calls());
+        let step_ns = calls.map_or(0.0, |calls| {
+            let steps = Steps::of(calls);
+            if calls.cpu_measured { steps.cpu_ns } else { steps.wall_ns }
+        });
+        Self { step_ns, raw: query.raw }
+    }
+
+    /// Part of a function's measured time that is left when hooks took so much of it.
+    fn left(&self, measured: u64, hooks_ns: u64, margin: f64) -> f64 {
+        if self.raw || measured == 0 { 1.0 } else { (1.0 - hooks_ns as f64 * margin / measured as f64).max(0.0) }
+    }
+
+    /// Bounds of work, of which `low` is left if hooks cost most, and `high` if they cost least.
+    fn bounds(&self, low: u64, high: u64) -> (u64, u64) {
+        (sampled_bounds(low as f64, self.step_ns).0 as u64, sampled_bounds(high as f64, self.step_ns).1 as u64)
+    }
+}
+
 /// Own functions with the framework code below them.
-fn own_rows<'a>(sums: &ProcessSums<'a>, owners: &Owners, wanted: &[bool]) -> Vec<OwnRow<'a>> {
+fn own_rows<'a>(sums: &ProcessSums<'a>, owners: &Owners, wanted: &[bool], clock: &Clock) -> Vec<OwnRow<'a>> {
     let keeps = |slot: Slot, measured: u64| match sums.row_of(slot) {
         Some(row) if measured > 0 => (row.work_ns() as f64 / measured as f64).min(1.0),
         _ => 1.0,
     };
     let work = owners.work_by_owner(keeps);
+    let hooks = |slot: Slot| sums.row_of(slot).map(|row| row.times).unwrap_or_default();
+    let low = owners.work_by_owner(|slot, all| clock.left(all, hooks(slot).profiler_high_ns, 1.0 + HOOK_MARGIN));
+    let high = owners.work_by_owner(|slot, all| clock.left(all, hooks(slot).profiler_low_ns, 1.0 - HOOK_MARGIN));
     let mut waited: FxHashMap<Slot, u64> = FxHashMap::default();
     let is_wait = |kind| !matches!(kind, WaitKind::Idle | WaitKind::Other);
     owners.waits().filter(|(_, kind, _)| is_wait(*kind)).for_each(|(owner, _, ns)| {
@@ -205,7 +240,8 @@ fn own_rows<'a>(sums: &ProcessSums<'a>, owners: &Owners, wanted: &[bool]) -> Vec
         let row = sums.row_of(slot).filter(|row| is_own(&row.function))?;
         let of = |sums: &FxHashMap<Slot, u64>| sums.get(&slot).copied().unwrap_or(0);
         let calls = [None; sampled::MOST_CALLEES];
-        Some(OwnRow { row, work_ns: of(&work), waited_ns: of(&waited), calls })
+        let work_bounds_ns = clock.bounds(of(&low).min(of(&work)), of(&high).max(of(&work)));
+        Some(OwnRow { row, work_ns: of(&work), work_bounds_ns, waited_ns: of(&waited), calls })
     };
     slots.filter_map(row).collect()
 }

@@ -29,7 +29,7 @@ pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
             ));
         }
     }
-    texts.into_iter().map(|text| Finding { text, share: 0.0 }).collect()
+    texts.into_iter().map(|text| Finding::exact(text, 0.0)).collect()
 }
 
 fn lacks_its_last(process: &Process) -> bool {

@@ -7,6 +7,7 @@ use super::Summary;
 use super::findings::{Finding, has};
 use crate::query::Query;
 use crate::samples::SampleKind;
+use crate::sampling::sampled_bounds;
 use crate::views::rows::{FunctionRow, ThreadRow};
 
 /// Shortest time that is worth a word: programs that start and end have much to wait for.
@@ -29,10 +30,13 @@ pub(super) fn found(view: &Summary<'_>, recording: &Recording, query: &Query) ->
     let programs = view.kinds.iter().filter(|row| row.kind != SampleKind::Profiler);
     let cpu_ns = programs.map(|row| row.time_ns).fold(0_u64, u64::saturating_add);
     let used = cpu_ns as f64 / time_ns as f64;
+    let samples = view.conditions.samples.max(1) as f64;
+    let (_, most_ns) = sampled_bounds(cpu_ns as f64, view.conditions.total as f64 / samples);
+    let surely_unused = 1.0 - most_ns / time_ns as f64 / f64::from(processors);
     let unused = 1.0 - used / f64::from(processors);
     let busiest_ns = view.threads.rows.iter().filter(|row| is_programs(row)).map(|row| row.amount.own).max();
     let busiest = busiest_ns.unwrap_or(0) as f64 / time_ns as f64;
-    if unused < 1.0 - MUCH_OF_ALL || busiest > MUCH_OF_ONE {
+    if surely_unused < 1.0 - MUCH_OF_ALL || busiest > MUCH_OF_ONE {
         return Vec::new();
     }
     let of = if processors == 1 { "of one processor".to_owned() } else { format!("of {processors} processors") };
@@ -44,7 +48,7 @@ pub(super) fn found(view: &Summary<'_>, recording: &Recording, query: &Query) ->
              and how often it went on"
         )
     });
-    [Some(waits), awaits].into_iter().flatten().map(|text| Finding { text, share: unused }).collect()
+    [Some(waits), awaits].into_iter().flatten().map(|text| Finding::exact(text, unused)).collect()
 }
 
 /// Whether a thread runs the program's code, and not the runtime's alone.

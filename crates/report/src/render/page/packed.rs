@@ -25,7 +25,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// The place of a value.
-    fn place(&mut self, value: &Value) -> usize {
+    pub(crate) fn place(&mut self, value: &Value) -> usize {
         let text = value.to_string();
         if let Some(&place) = self.places.get(&text) {
             return place;

@@ -1,0 +1,181 @@
+// Sums of pages in headless Chromium: whatever is changed of a picture, it has all that the recording has. The recording is one of
+// which a page has no room for most paths; what it has is known by how it was made (`cut` in `crates/cli/tests/page.rs`).
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { chromium } from "playwright-core";
+
+const folder = process.env.PAGES;
+const SERVED = JSON.parse(process.env.SERVED ?? "{}");
+const PATIENCE = 60_000;
+/** Nanoseconds of a step, and steps of the recording: of everything, and of its parts. */
+const STEP = 1e6;
+const [BIG, JOIN, LEAF, ODD] = [100_000, 10_000, 160_000, 20];
+const ALL = BIG + JOIN + LEAF + ODD;
+const SMALLER = "(smaller: open with clrscope view)";
+let browser;
+
+before(async () => {
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"], timeout: PATIENCE });
+});
+after(() => browser?.close());
+
+/** Opens the page with a state, in a file or served. */
+async function opened(name, hash = "") {
+  const served = SERVED[name];
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true });
+  context.setDefaultTimeout(PATIENCE);
+  const page = await context.newPage();
+  const trouble = [];
+  page.on("pageerror", (error) => trouble.push(String(error)));
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && trouble.push(message.text()));
+  await page.goto(`${served ?? `file://${folder}/${name}.html`}${hash}`);
+  await page.waitForSelector("[role=tab]");
+  const close = async () => {
+    assert.deepEqual(trouble, [], name);
+    await context.close();
+  };
+  return { page, close };
+}
+
+const open = async (page, tab) => {
+  await page.click(`#tab-${tab}`);
+  await page.waitForSelector(`#panel[aria-labelledby="tab-${tab}"]`);
+};
+const until = (page, key, value) => page.waitForFunction(([key, value]) => (new URLSearchParams(location.hash.slice(1)).get(key) ?? "") === value, [key, value]);
+
+/** Steps of the root of the flame graph, as words say it: three digits. */
+async function toldOf(page) {
+  await open(page, "flame");
+  await page.waitForSelector(".waiting", { state: "detached" });
+  await page.waitForFunction(() => /threads? [\d.,]+ \S+ \(100/.test(document.querySelector("#frame-told")?.innerText.replace(/\s+/g, " ") ?? ""));
+  const [, number, unit] = /threads? ([\d.,]+) (ms|s) \(100/.exec((await page.innerText("#frame-told")).replace(/\s+/g, " "));
+  return Number(number.replaceAll(",", "")) * (unit === "s" ? 1_000 : 1);
+}
+
+/** Own amounts of the picture as it is downloaded, in steps, by function. */
+async function ownOf(page) {
+  await open(page, "flame");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption(".download select", "shown 0")]);
+  const own = new Map();
+  for (const line of readFileSync(await download.path(), "utf8").trim().split("\n")) {
+    const [path, amount] = [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ")))];
+    const name = path.split(";").pop();
+    own.set(name, (own.get(name) ?? 0) + amount / STEP);
+  }
+  return own;
+}
+const sumOf = (own) => [...own.values()].reduce((sum, one) => sum + one, 0);
+const isNear = (found, expected, what) => assert.ok(Math.abs(found - expected) <= Math.max(0.006 * expected, 0.5), `${what}: ${found} steps for ${expected}`);
+
+/** Makes a change by the menu of a function's row. */
+async function change(page, name, item) {
+  await open(page, "functions");
+  await page.fill(".search input", `/${name}$/`);
+  const row = page.locator("#panel .table-body [role=row]", { hasText: name }).first();
+  await row.click({ button: "right" });
+  await page.click(`[role=menuitem]:has-text("${item}")`);
+  await page.waitForSelector(".chip");
+  await page.fill(".search input", "");
+}
+
+/** Changes by the menu, and the steps that the recording has after each. */
+const CHANGES = [
+  ["App.Wide::Tiny", "Merge function into callers", ALL],
+  ["App.Big::Run", "Merge function into callers", ALL],
+  ["App.Wide::A17", "Collapse function", ALL],
+  ["App.Wide::A17", "Collapse library", ALL],
+  ["App.Wide::A17", "Collapse recursion", ALL],
+  ["System.Text::Join", "Merge all code of its kind", ALL],
+  ["App.Wide::Tiny", "Focus on function", LEAF],
+  ["App.Wide::A17", "Focus on function", 400],
+  ["App.Wide::B17", "Focus on function", 400],
+  ["App.Big::Run", "Focus on function", BIG],
+  ["App.Wide::Tiny", "Drop paths with function", ALL - LEAF],
+  ["App.Wide::B17", "Drop paths with function", ALL - 400],
+  ["App.Big::Run", "Drop paths with function", ALL - BIG],
+];
+
+test("sums of a file that was cut are those of the recording, whatever is changed of it", async () => {
+  const { page, close } = await opened("cut", "#tab=flame");
+  isNear(await toldOf(page), ALL, "the whole");
+  const whole = await ownOf(page);
+  assert.equal(sumOf(whole), ALL);
+  assert.equal(whole.get(SMALLER), LEAF + ODD, "one frame stands for what there is no room for");
+  for (const [name, item, expected] of CHANGES) {
+    await change(page, name, item);
+    isNear(await toldOf(page), expected, `${item}: ${name}`);
+    assert.equal(sumOf(await ownOf(page)), expected, `${item}: ${name}`);
+    assert.ok(!/Nobody knows/.test(await page.innerText("#panel")), item);
+    await page.click(".chip");
+    await until(page, "changes", "");
+  }
+  for (const label of ["just my code"]) {
+    await page.click(`label:has-text('${label}') input`);
+    await page.waitForSelector(".chip");
+    assert.equal(sumOf(await ownOf(page)), ALL, label);
+    await page.click(".chip");
+    await until(page, "changes", "");
+  }
+  await close();
+});
+
+test("what nobody can know of a file that was cut is said to be at most so much", async () => {
+  const { page, close } = await opened("cut", "#tab=flame");
+  for (const [name, item] of [["System.Text::Join", "Drop paths with code of its kind"]]) {
+    await change(page, name, item);
+    const own = await ownOf(page);
+    assert.equal(sumOf(own), ALL - JOIN);
+    assert.equal(own.get(SMALLER), LEAF + ODD);
+    assert.match(await page.innerText("#panel"), /Nobody knows here/);
+    await page.click(".chip");
+    await until(page, "changes", "");
+  }
+  await page.click("label:has-text('without waiting') input");
+  assert.equal(sumOf(await ownOf(page)), ALL);
+  assert.match(await page.innerText("#panel"), /Nobody knows here/);
+  await page.click(".chip");
+  await until(page, "changes", "");
+  // The tool's table is of all threads.
+  const thread = await page.$eval("select option:has-text('main')", (option) => option.value);
+  await page.evaluate((thread) => (location.hash = `#tab=functions&threads=${thread}`), thread);
+  await until(page, "threads", thread);
+  await change(page, "App.Big::Run", "Focus on function");
+  assert.deepEqual([...(await ownOf(page))].sort(), [[SMALLER, LEAF], ["App.Big::Run", BIG]]);
+  assert.match(await page.innerText("#panel"), /Nobody knows here/);
+  await close();
+});
+
+test("a file that was cut names functions by their own amounts when it is inverted, whose paths have no room", async () => {
+  const { page, close } = await opened("cut", "#tab=tree&invert=1");
+  await page.waitForSelector(".tree .table-body .table-row");
+  const rows = (await page.$$eval(".tree .table-body .table-row", (all) => all.map((row) => row.innerText.replace(/\s+/g, " ")))).filter((row) => /\d (ms|s) /.test(row));
+  assert.match(rows[0], /^160 s 59\.\d %.*App\.Wide::Tiny/, rows.slice(0, 4).join("\n"));
+  assert.ok(rows.some((row) => /^100 s 37\.0 %.*App\.Big::Run/.test(row)), rows.slice(0, 6).join("\n"));
+  isNear(await toldOf(page), ALL, "inverted");
+  await close();
+});
+
+test("threads, parts of the time and searches of a file that was cut have true sums", async () => {
+  const { page, close } = await opened("cut", "#tab=flame");
+  const thread = await page.$eval("select option:has-text('odd')", (option) => option.value).catch(() => null);
+  assert.ok(thread, "a thread of small paths alone is there");
+  await page.evaluate((thread) => (location.hash = `#tab=flame&threads=${thread}`), thread);
+  await until(page, "threads", thread);
+  isNear(await toldOf(page), ODD, "a thread of small paths");
+  await page.evaluate(() => (location.hash = "#tab=flame&invert=1"));
+  await until(page, "threads", "");
+  isNear(await toldOf(page), ALL, "inverted");
+  await page.evaluate(() => (location.hash = "#tab=flame&range=500000000,1000000000"));
+  await until(page, "invert", "");
+  isNear(await toldOf(page), LEAF / 2 + ODD / 2, "the second half");
+  await page.evaluate(() => (location.hash = "#tab=flame&range=500000000,1000000000&invert=1"));
+  await until(page, "invert", "1");
+  isNear(await toldOf(page), LEAF / 2 + ODD / 2, "the second half, inverted");
+  await page.evaluate(() => (location.hash = "#tab=flame&search=Big"));
+  await until(page, "search", "Big");
+  await page.waitForFunction(() => /matched at least 37\.0 %/.test(document.querySelector(".search output").textContent));
+  await page.evaluate(() => (location.hash = "#tab=flame&search=App::Main"));
+  await page.waitForFunction(() => /matched at least (99|100)/.test(document.querySelector(".search output").textContent));
+  await close();
+});
