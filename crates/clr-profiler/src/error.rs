@@ -36,6 +36,8 @@ impl HResult {
     pub const DATA_INCOMPLETE: Self = Self(0x8013_1351_u32 as i32);
     /// A call that is not allowed in this place.
     pub const UNSUPPORTED_CALL_SEQUENCE: Self = Self(0x8013_1363_u32 as i32);
+    /// A thread that the runtime does not know as one of its own.
+    pub const NOT_MANAGED_THREAD: Self = Self(0x8013_1355_u32 as i32);
     /// Collections run beside the program, so it is too late to follow them object by object.
     pub const CONCURRENT_GC_NOT_PROFILABLE: Self = Self(0x8013_1376_u32 as i32);
     /// Methods can't be compiled again: that must be asked for at the start.
@@ -182,6 +184,7 @@ mod tests {
             (HResult::IRREVERSIBLE_INSTRUMENTATION, "CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT"),
             (HResult::UNSUPPORTED_FOR_ATTACH, "CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER"),
             (HResult::CONCURRENT_GC_NOT_PROFILABLE, "CORPROF_E_CONCURRENT_GC_NOT_PROFILABLE"),
+            (HResult::NOT_MANAGED_THREAD, "CORPROF_E_NOT_MANAGED_THREAD"),
             (HResult::UNSUPPORTED_CALL_SEQUENCE, "CORPROF_E_UNSUPPORTED_CALL_SEQUENCE"),
             (HResult::DATA_INCOMPLETE, "CORPROF_E_DATAINCOMPLETE"),
             (HResult::CANCEL_ACTIVATION, "CORPROF_E_PROFILER_CANCEL_ACTIVATION"),

@@ -5,6 +5,7 @@ use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::Type;
 use clr_profiler::{ClassId, ModuleId, Token};
 
+use super::loading::keeps_from_loading;
 use super::primitives::{core_name, primitive_kind};
 use super::{Scope, Types};
 use crate::services::values::kinds::Kind;
@@ -19,6 +20,7 @@ impl Types {
             Type::Array { element, rank } => Kind::Reference(self.array(ty, element, *rank, scope)),
             Type::Named { is_value, .. } | Type::Generic { is_value, .. } => match self.class_id(ty, scope) {
                 Some(id) => self.kind_of(id),
+                None if *is_value && keeps_from_loading() => self.value_of_any_class(ty, scope),
                 None if *is_value => Kind::Opaque(0),
                 None => Kind::Reference(None),
             },
@@ -38,19 +40,19 @@ impl Types {
         }
     }
 
-    /// The class of a type in a signature, where the runtime has one loaded or can load it.
+    /// The class of a type in a signature, where the runtime has one loaded or can load it. Nothing is loaded on a thread of the
+    /// agent's own.
     pub(crate) fn class_id(&self, ty: &Type, scope: &Scope<'_>) -> Option<ClassId> {
         match ty {
-            Type::Primitive(primitive) => {
-                let core = *self.core.get()?;
-                let metadata = self.metadata(core).ok()?;
-                let token = metadata.find_type_def(core_name(*primitive)?, None).ok()??;
-                self.info.class_from_token(core, token).ok()
-            }
-            Type::Named { token, .. } => {
+            Type::Primitive(primitive) => self.core_id(core_name(*primitive)?),
+            Type::Named { token, is_value } => {
                 let (module, token) = self.find(*token, scope.module, scope.metadata)?;
+                if keeps_from_loading() {
+                    return self.loaded_named(module, token, *is_value);
+                }
                 self.info.class_from_token(module, token).ok().and_then(ClassId::non_null)
             }
+            Type::Generic { .. } if keeps_from_loading() => self.loaded_generic(ty, scope),
             Type::Generic { token, arguments, .. } => {
                 let (module, token) = self.find(*token, scope.module, scope.metadata)?;
                 let arguments: Option<Vec<_>> = arguments.iter().map(|ty| self.class_id(ty, scope)).collect();
@@ -64,7 +66,7 @@ impl Types {
     }
 
     /// Declaration of a type: references lead to other modules by name.
-    fn find(&self, token: Token, module: ModuleId, metadata: &MetadataImport) -> Option<(ModuleId, Token)> {
+    pub(super) fn find(&self, token: Token, module: ModuleId, metadata: &MetadataImport) -> Option<(ModuleId, Token)> {
         if token.table() == Token::TYPE_DEF {
             return Some((module, token));
         }
@@ -99,6 +101,7 @@ impl Types {
             Type::Pointer(inner) => self.type_text(inner, scope) + "*",
             Type::ByRef(inner) => format!("ref {}", self.type_text(inner, scope)),
             Type::FunctionPointer(_) => "delegate*".to_owned(),
+            _ if keeps_from_loading() => self.declared_text(ty, scope).unwrap_or_else(|| "?".to_owned()),
             _ => {
                 let id = self.class_id(ty, scope);
                 if let Some(name) = open_parameter(ty, scope)
