@@ -10,7 +10,7 @@ use crate::services::developer_log::{Level, log};
 use crate::services::errand::Errand;
 use crate::services::helper::Task;
 use crate::services::values::types::Types;
-use crate::services::values::types::loading::without_loading;
+use crate::services::values::types::loading::on_own_thread;
 
 /// Rounds of the helper thread between two looks: about half a second.
 const ROUNDS: u32 = 25;
@@ -33,7 +33,7 @@ impl LookIntoTypes {
     fn begin(&mut self) {
         let (info, types) = (self.info.clone(), self.types);
         self.errand = Some(Errand::begin(&self.info, "clrscope-types", move || {
-            if let Err(error) = without_loading(&info, || types.look_into_pending()) {
+            if let Err(error) = on_own_thread(&info, || types.look_into_pending()) {
                 log(Level::Warn, || format!("probes: values of some types are unknown: {error}"));
             }
             types.name_delegates();

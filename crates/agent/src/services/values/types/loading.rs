@@ -1,11 +1,12 @@
-//! Types that are looked into on a thread of the agent's own: there nothing is loaded for it that the program has not loaded.
+//! Types that signatures name, found where they are loaded and not loaded because somebody looks.
 //!
-//! In a callback about the program's own loading or compiling, on its own thread, the runtime may load what a signature names. A
-//! thread of the agent's is none that the runtime knows: where it loads a type there it goes by the data of a managed thread, which
-//! are not there, and ends the program. So the runtime [adopts](ProfilerInfo::adopt_current_thread) the thread first, which lets it look
-//! up generic value types; it refuses such questions where it did not. Still nothing new is asked for, since what is loaded
-//! may bring assemblies along, and with them code of the program that answers where they are. What a field refers to is
-//! found where it is loaded, and otherwise described from metadata; the type of a value that lies in a loaded class is loaded itself.
+//! Loading a class may bring an assembly along, and with it code of the program that says where assemblies are. So what a field refers
+//! to is looked up only, and described from metadata where it is not loaded: no object of it is there. The type of a value is
+//! loaded with the class that the value lies in, or for the code that takes it.
+//!
+//! A thread of the agent's own is none that the runtime knows: where it loads a type there it goes by the data of a managed thread,
+//! which are not there, and ends the program. The framework refuses questions that may come to that. So the runtime
+//! [adopts](ProfilerInfo::adopt_current_thread) the thread first; and still no instantiation is asked for there but those of values.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -29,8 +30,8 @@ thread_local! {
     static LEVEL: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Runs work on a thread of the agent's own during which types are looked into without loading more.
-pub(crate) fn without_loading(info: &ProfilerInfo, work: impl FnOnce()) -> clr_profiler::Result<()> {
+/// Runs work on a thread of the agent's own in which types are looked into.
+pub(crate) fn on_own_thread(info: &ProfilerInfo, work: impl FnOnce()) -> clr_profiler::Result<()> {
     struct Back(bool);
     impl Drop for Back {
         fn drop(&mut self) {
@@ -44,13 +45,15 @@ pub(crate) fn without_loading(info: &ProfilerInfo, work: impl FnOnce()) -> clr_p
     adopted
 }
 
-/// Whether nothing is to be loaded here.
+/// Whether this is a thread of the agent's own, where nothing is to be loaded.
 pub(super) fn keeps_from_loading() -> bool {
     KEEPS.get()
 }
 
-/// Error of the runtime about methods that are generic, or of generic types.
-const IS_PARAMETERIZED: HResult = HResult(0x8013_135d_u32 as i32);
+/// Whether the runtime knows a method, which is generic or of a generic type, so that its token alone names no function.
+fn is_parameterized(error: &clr_profiler::Error) -> bool {
+    error.hresult() == HResult::FUNCTION_IS_PARAMETERIZED
+}
 
 impl Types {
     /// A class that a field refers to: looked into later, so that the stack stays flat, and not at all where no object of it would be
@@ -85,31 +88,31 @@ impl Types {
             return Some(*known);
         }
         let methods = self.metadata(module).ok()?.methods(token).ok()?;
-        let is_generic = |error: &clr_profiler::Error| error.hresult() == IS_PARAMETERIZED;
-        let function = methods.into_iter().find_map(|method| match self.info.function_from_token(module, method) {
-            Err(error) if is_generic(&error) => None,
-            found => Some(found),
-        });
-        let (class, ..) = self.info.function_place(function?.ok()?).ok()?;
+        let functions = methods.into_iter().map(|method| self.info.function_from_token(module, method));
+        let function = functions.skip_while(|found| found.as_ref().is_err_and(is_parameterized)).next()?.ok()?;
+        let (class, ..) = self.info.function_place(function).ok()?;
         // One that is still being loaded says nothing of itself.
         let class = class.filter(|class| self.info.class_info(*class).is_ok())?;
         self.found_loaded().insert((module, token), class);
         Some(class)
     }
 
-    /// The class of a named type without loading one, except that a value type is known to be loaded by the caller.
+    /// The class of a named type, where it is loaded. One of values the runtime may load: it lies in a class that is loaded, which it is
+    /// loaded with, or in code that the runtime is about to compile.
     pub(super) fn loaded_named(&self, module: ModuleId, token: Token, is_value: bool) -> Option<ClassId> {
         let of_value = || self.info.class_from_token(module, token).ok().and_then(ClassId::non_null);
         self.loaded(module, token).or_else(|| is_value.then(of_value).flatten())
     }
 
-    /// The class of a generic value type, which the caller knows to be loaded; of others nobody can tell whether they are.
-    pub(super) fn loaded_generic(&self, ty: &Type, scope: &Scope<'_>) -> Option<ClassId> {
-        let Type::Generic { token, is_value: true, arguments } = ty else { return None };
-        let (module, token) = self.find(*token, scope.module, scope.metadata)?;
-        let arguments: Option<Vec<_>> = arguments.iter().map(|ty| self.class_id(ty, scope)).collect();
-        let found = self.info.class_from_token_and_type_args(module, token, &arguments?);
-        found.ok().and_then(ClassId::non_null)
+    /// Whether the runtime may be asked for an instantiation of a generic class over types that are loaded: where the class itself is
+    /// loaded, and on threads of the program.
+    pub(super) fn may_instantiate(&self, module: ModuleId, token: Token) -> bool {
+        let is_loaded = |methods: Vec<Token>| {
+            methods.first().is_some_and(|method| {
+                self.info.function_from_token(module, *method).as_ref().is_err_and(is_parameterized)
+            })
+        };
+        !keeps_from_loading() && self.metadata(module).and_then(|metadata| metadata.methods(token)).is_ok_and(is_loaded)
     }
 
     /// Kind of a generic value whose type arguments are not all loaded. Its code is that of every class, and so is its

@@ -20,8 +20,7 @@ impl Types {
             Type::Array { element, rank } => Kind::Reference(self.array(ty, element, *rank, scope)),
             Type::Named { is_value, .. } | Type::Generic { is_value, .. } => match self.class_id(ty, scope) {
                 Some(id) => self.kind_of(id),
-                None if *is_value && keeps_from_loading() => self.value_of_any_class(ty, scope),
-                None if *is_value => Kind::Opaque(0),
+                None if *is_value => self.value_of_any_class(ty, scope),
                 None => Kind::Reference(None),
             },
             // Code is shared over references only; with one parameter it is the one.
@@ -40,21 +39,19 @@ impl Types {
         }
     }
 
-    /// The class of a type in a signature, where the runtime has one loaded or can load it. Nothing is loaded on a thread of the
-    /// agent's own.
+    /// The class of a type in a signature, where it is loaded; of a value type also where the runtime can load it.
     pub(crate) fn class_id(&self, ty: &Type, scope: &Scope<'_>) -> Option<ClassId> {
         match ty {
             Type::Primitive(primitive) => self.core_id(core_name(*primitive)?),
             Type::Named { token, is_value } => {
                 let (module, token) = self.find(*token, scope.module, scope.metadata)?;
-                if keeps_from_loading() {
-                    return self.loaded_named(module, token, *is_value);
-                }
-                self.info.class_from_token(module, token).ok().and_then(ClassId::non_null)
+                self.loaded_named(module, token, *is_value)
             }
-            Type::Generic { .. } if keeps_from_loading() => self.loaded_generic(ty, scope),
-            Type::Generic { token, arguments, .. } => {
+            Type::Generic { token, is_value, arguments } => {
                 let (module, token) = self.find(*token, scope.module, scope.metadata)?;
+                if !*is_value && !self.may_instantiate(module, token) {
+                    return None;
+                }
                 let arguments: Option<Vec<_>> = arguments.iter().map(|ty| self.class_id(ty, scope)).collect();
                 let found = self.info.class_from_token_and_type_args(module, token, &arguments?);
                 found.ok().and_then(ClassId::non_null)
@@ -109,7 +106,7 @@ impl Types {
                 {
                     return name.to_owned();
                 }
-                let Some(id) = id else { return "?".to_owned() };
+                let Some(id) = id else { return self.declared_text(ty, scope).unwrap_or_else(|| "?".to_owned()) };
                 let text = self.names.class(&self.info, id).to_string();
                 if text.contains(ANY_CLASS) { self.with_parameters(text, ty, scope) } else { text }
             }
