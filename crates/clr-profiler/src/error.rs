@@ -36,6 +36,8 @@ impl HResult {
     pub const DATA_INCOMPLETE: Self = Self(0x8013_1351_u32 as i32);
     /// A call that is not allowed in this place.
     pub const UNSUPPORTED_CALL_SEQUENCE: Self = Self(0x8013_1363_u32 as i32);
+    /// A thread that the runtime does not know as one of its own.
+    pub const NOT_MANAGED_THREAD: Self = Self(0x8013_1355_u32 as i32);
     /// Collections run beside the program, so it is too late to follow them object by object.
     pub const CONCURRENT_GC_NOT_PROFILABLE: Self = Self(0x8013_1376_u32 as i32);
     /// Methods can't be compiled again: that must be asked for at the start.
@@ -46,6 +48,8 @@ impl HResult {
     pub const PROFILER_DETACHING: Self = Self(0x8013_1367_u32 as i32);
     /// The runtime does not let the profiler go, which has or had hooks, changed IL, or asked to compile methods again.
     pub const IRREVERSIBLE_INSTRUMENTATION: Self = Self(0x8013_1370_u32 as i32);
+    /// A token of a method that is generic, or of a generic type, names no function by itself.
+    pub const FUNCTION_IS_PARAMETERIZED: Self = Self(0x8013_135d_u32 as i32);
     /// The method has no IL.
     pub const FUNCTION_NOT_IL: Self = Self(0x8013_1354_u32 as i32);
     /// Profiling of a kind that an attached profiler may not do.
@@ -182,6 +186,8 @@ mod tests {
             (HResult::IRREVERSIBLE_INSTRUMENTATION, "CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT"),
             (HResult::UNSUPPORTED_FOR_ATTACH, "CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER"),
             (HResult::CONCURRENT_GC_NOT_PROFILABLE, "CORPROF_E_CONCURRENT_GC_NOT_PROFILABLE"),
+            (HResult::FUNCTION_IS_PARAMETERIZED, "CORPROF_E_FUNCTION_IS_PARAMETERIZED"),
+            (HResult::NOT_MANAGED_THREAD, "CORPROF_E_NOT_MANAGED_THREAD"),
             (HResult::UNSUPPORTED_CALL_SEQUENCE, "CORPROF_E_UNSUPPORTED_CALL_SEQUENCE"),
             (HResult::DATA_INCOMPLETE, "CORPROF_E_DATAINCOMPLETE"),
             (HResult::CANCEL_ACTIVATION, "CORPROF_E_PROFILER_CANCEL_ACTIVATION"),

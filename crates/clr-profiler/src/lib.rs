@@ -126,6 +126,7 @@
 //! | queries after a detach, or of a profiler that was refused | give an error; a detach waits for queries under way |
 //! | modules, their classes and functions, metadata and IL after an unloading | give an error once [`Callbacks::module_unload_started`] is due; texts, signatures and IL are copies |
 //! | objects and their texts | can't be carried out of their callback, and what may let a collection run is refused there: [`ProfilerInfo::suspend`], [`ProfilerInfo::class_from_token`], [`ProfilerInfo::request_rejit`], ... |
+//! | types that nobody has loaded | what may load one is refused on threads that the runtime does not know: [`ProfilerInfo::class_from_token`], [`ProfilerInfo::class_from_token_and_type_args`], [`ProfilerInfo::function_from_token_and_type_args`] |
 //! | handles | [`ObjectHandle::with`] is refused where a collection may move the object |
 //! | changed IL | [`ProfilerInfo::set_il_function_body`], [`BodyWriters::write_module`] are unsafe: nobody verifies the code |
 //!

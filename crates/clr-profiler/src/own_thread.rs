@@ -1,4 +1,4 @@
-//! Threads of a profiler's own: known to the runtime, begun when the runtime is up, ended before the profiler goes.
+//! Threads of a profiler's own: begun when the runtime is up, ended before the profiler goes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,9 @@ const UP_PAUSE: Duration = Duration::from_millis(1);
 /// that is given to it:
 ///
 /// - the thread blocks all signals before its first instruction: handlers of the program never run on it;
-/// - the thread is made known to the runtime ([`initialize_current_thread`](ProfilerInfo::initialize_current_thread));
+/// - the runtime is told that the thread will call it ([`initialize_current_thread`](ProfilerInfo::initialize_current_thread)), which
+///   makes it no managed thread: what may load types is refused on it, unless the code has it
+///   [adopted](ProfilerInfo::adopt_current_thread) first;
 /// - the code begins when the runtime is up and the profiler's [`Setup`](crate::Setup) is in force: what answers
 ///   `CORPROF_E_RUNTIME_UNINITIALIZED` before can be asked, and events that were asked for are on;
 /// - a panic is caught and counted like that of a callback;

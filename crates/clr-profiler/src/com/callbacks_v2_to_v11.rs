@@ -15,6 +15,7 @@ use super::start;
 use crate::callback_args::{
     DynamicIl, FunctionControl, GcReason, Generations, MovedRanges, Roots, SurvivingRanges, WeakTableElements,
 };
+use crate::error::check;
 use crate::{Error, FunctionId, GcHandleId, HResult, ModuleId, ObjectId, ThreadId, Token};
 
 impl ICorProfilerCallback2_Impl for CallbackObject_Impl {
@@ -109,7 +110,18 @@ impl ICorProfilerCallback4_Impl for CallbackObject_Impl {
         })
     }
 
-    forward! { ReJITCompilationFinished ReJITError }
+    forward! { ReJITCompilationFinished }
+
+    unsafe fn ReJITError(&self, module_id: usize, method_id: u32, function_id: usize, status: HRESULT) -> HRESULT {
+        // The framework asked about no module, for a thread to be adopted.
+        if module_id == 0 {
+            return S_OK;
+        }
+        self.notify(|p| {
+            let function = FunctionId::received(function_id);
+            p.rejit_error(ModuleId(module_id), Token(method_id), function, check(status, "ReJIT"));
+        })
+    }
 
     unsafe fn MovedReferences2(
         &self,

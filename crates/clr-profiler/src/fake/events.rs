@@ -3,7 +3,8 @@
 use crate::{Events, HResult};
 
 use super::code::ReJitRequest;
-use super::world::{Phase, World};
+use super::threads::{adopt, current};
+use super::world::{Phase, Thread, World};
 
 /// Answers of the runtime that have no constant of their own in the framework.
 const IRREVERSIBLE_INSTRUMENTATION: HResult = HResult(0x8013_1370_u32 as i32);
@@ -42,6 +43,19 @@ impl World {
             return Err(HResult::REJIT_NOT_ENABLED);
         }
         self.code.requests.push(request);
+        Ok(())
+    }
+
+    /// A thread of the profiler's own becomes a managed one.
+    pub(super) fn adopt(&mut self) -> Result<(), HResult> {
+        if !self.events.contains(Events::ENABLE_REJIT) {
+            return Err(HResult::REJIT_NOT_ENABLED);
+        }
+        if current().is_none() {
+            let last = self.threads.last_key_value().map_or(0, |(number, _)| *number);
+            self.threads.insert(last + 1, Thread::default());
+            adopt(last + 1);
+        }
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use super::answer::{S_OK, put, put_array, put_text, read_text, unanswered};
 use super::code::{ReJitRequest, methods};
 use super::info_v1_to_v2::Info_Impl;
 use super::{event_pipe, lists, visits};
-use crate::{Events, HResult};
+use crate::{Events, HResult, ModuleId};
 
 impl ICorProfilerInfo4_Impl for Info_Impl {
     unsafe fn InitializeCurrentThread(&self) -> HRESULT {
@@ -55,6 +55,9 @@ impl ICorProfilerInfo4_Impl for Info_Impl {
         self.ask(|world| {
             // SAFETY: the caller's array, as long as the others.
             unsafe { put_array(&vec![S_OK; methods.len()], count, std::ptr::null_mut(), each) };
+            if methods.iter().all(|(module, _)| *module == ModuleId::NULL) {
+                return world.adopt();
+            }
             world.request(ReJitRequest::Revert(methods))
         })
     }

@@ -16,6 +16,11 @@ pub(super) fn current() -> Option<usize> {
     CURRENT.get()
 }
 
+/// The calling thread, one of the profiler's own, is this fake thread from now on.
+pub(super) fn adopt(number: usize) {
+    CURRENT.set(Some(number));
+}
+
 /// Runs `job` as fake thread `number`, on this thread.
 pub(super) fn as_thread<R>(number: usize, job: impl FnOnce() -> R) -> R {
     let before = CURRENT.replace(Some(number));

@@ -4,7 +4,7 @@ use clr_profiler_sys::cor::CorElementType;
 use clr_profiler_sys::structs::COR_FIELD_OFFSET;
 
 use super::{ProfilerInfo, ask_array, ask_word, enter_all};
-use crate::call_context::{outside_collections, outside_hooks, where_objects_may_move};
+use crate::call_context::{outside_collections, outside_hooks};
 use crate::error::check;
 use crate::{ClassId, ModuleId, ObjectId, Result, Token};
 
@@ -45,7 +45,7 @@ pub struct ArrayClass {
 }
 
 impl ProfilerInfo {
-    /// Declaration and type arguments of a class. Not in hooks, nor during a collection.
+    /// Declaration and type arguments of a class. Loads nothing: on every thread. Not in hooks, nor during a collection.
     ///
     /// # Errors
     /// The runtime's error: for arrays `CORPROF_E_CLASSID_IS_ARRAY`, see [`array_class`](Self::array_class); for
@@ -71,7 +71,8 @@ impl ProfilerInfo {
         Ok(found)
     }
 
-    /// Element and rank of an array type, `None` where `class` is not one. Also during a collection.
+    /// Element and rank of an array type, `None` where `class` is not one. Loads nothing: on every thread. Also during
+    /// a collection.
     ///
     /// # Errors
     /// The runtime's error.
@@ -92,12 +93,14 @@ impl ProfilerInfo {
         Ok(Some(ArrayClass { element_type: kind.0 as u8, element, rank }))
     }
 
-    /// The class of a type that is not generic and is loaded. May load types.
+    /// The class of a type that is not generic. Loads it where it is not loaded, so on managed threads only: in callbacks, and on
+    /// threads of the profiler's own that the runtime has [adopted](Self::adopt_current_thread). Neither in hooks, nor during a
+    /// collection, nor where objects are lent.
     ///
     /// # Errors
-    /// The runtime's error.
+    /// `CORPROF_E_NOT_MANAGED_THREAD` with a sentence on another thread; the runtime's error.
     pub fn class_from_token(&self, module: ModuleId, token: Token) -> Result<ClassId> {
-        where_objects_may_move("GetClassFromToken")?;
+        self.where_types_may_load("GetClassFromToken")?;
         let runtime = self.base("GetClassFromToken")?;
         let _inside = self.in_module(module, "GetClassFromToken")?;
         // SAFETY: a valid out-parameter.
@@ -107,17 +110,18 @@ impl ProfilerInfo {
         Ok(class)
     }
 
-    /// The class of a generic type with these type arguments, those of enclosing types first. May load types.
+    /// The class of a generic type with these type arguments, those of enclosing types first. Loads it where it is not loaded, so
+    /// in the same places only as [`class_from_token`](Self::class_from_token).
     ///
     /// # Errors
-    /// The runtime's error.
+    /// `CORPROF_E_NOT_MANAGED_THREAD` with a sentence on another thread; the runtime's error.
     pub fn class_from_token_and_type_args(
         &self,
         module: ModuleId,
         token: Token,
         type_arguments: &[ClassId],
     ) -> Result<ClassId> {
-        where_objects_may_move("GetClassFromTokenAndTypeArgs")?;
+        self.where_types_may_load("GetClassFromTokenAndTypeArgs")?;
         let runtime = self.base("GetClassFromTokenAndTypeArgs")?;
         let _arguments_stay = enter_all(type_arguments, "GetClassFromTokenAndTypeArgs")?;
         let _inside = self.in_module(module, "GetClassFromTokenAndTypeArgs")?;
@@ -150,7 +154,7 @@ impl ProfilerInfo {
         }
     }
 
-    /// Layout of the fields of a class, without those of its base classes. Not in hooks.
+    /// Layout of the fields of a class, without those of its base classes. Loads nothing: on every thread. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error; for arrays and strings `E_INVALIDARG`.

@@ -36,7 +36,7 @@ pub struct DynamicFunction {
 }
 
 impl ProfilerInfo {
-    /// Class, module, token and type arguments of a function. Not in hooks, nor during a collection.
+    /// Class, module, token and type arguments of a function. Loads nothing: on every thread. Not in hooks, nor during a collection.
     ///
     /// # Errors
     /// The runtime's error; dynamic functions have no token, see [`dynamic_function_info`](Self::dynamic_function_info).
@@ -133,11 +133,11 @@ impl ProfilerInfo {
         Ok(DynamicFunction { module: ModuleId(module), name, signature })
     }
 
-    /// The function of a method that is neither generic nor in a generic class. May load types: not in hooks, nor during a
-    /// collection.
+    /// The function of a method that is neither generic nor in a generic class, where that class is loaded. Loads nothing: on every
+    /// thread. Not in hooks, nor during a collection.
     ///
     /// # Errors
-    /// The runtime's error.
+    /// The runtime's error: `E_INVALIDARG` where the class is not loaded, too.
     pub fn function_from_token(&self, module: ModuleId, method: Token) -> Result<FunctionId> {
         where_objects_may_move("GetFunctionFromToken")?;
         let runtime = self.base("GetFunctionFromToken")?;
@@ -149,10 +149,12 @@ impl ProfilerInfo {
         Ok(function)
     }
 
-    /// The function of a method with these type arguments (of the method itself), in `class`. May load types.
+    /// The function of a method with these type arguments (of the method itself), in `class`. May load types, so on managed threads
+    /// only: in callbacks, and on threads of the profiler's own that the runtime has [adopted](Self::adopt_current_thread). Neither
+    /// in hooks, nor during a collection, nor where objects are lent.
     ///
     /// # Errors
-    /// The runtime's error.
+    /// `CORPROF_E_NOT_MANAGED_THREAD` with a sentence on another thread; the runtime's error.
     pub fn function_from_token_and_type_args(
         &self,
         module: ModuleId,
@@ -160,7 +162,7 @@ impl ProfilerInfo {
         class: Option<ClassId>,
         type_arguments: &[ClassId],
     ) -> Result<FunctionId> {
-        where_objects_may_move("GetFunctionFromTokenAndTypeArgs")?;
+        self.where_types_may_load("GetFunctionFromTokenAndTypeArgs")?;
         let runtime = self.base("GetFunctionFromTokenAndTypeArgs")?;
         let _class_stays = class.map(|class| class.enter("GetFunctionFromTokenAndTypeArgs")).transpose()?;
         let _arguments_stay = enter_all(type_arguments, "GetFunctionFromTokenAndTypeArgs")?;

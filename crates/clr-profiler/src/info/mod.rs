@@ -54,7 +54,8 @@ pub use threads::RuntimeVersion;
 /// sentence. Cheap to clone and usable from every thread, but not from everywhere: each method says where. As a rule nothing
 /// may be asked in an enter, leave or tail-call hook, in a signal handler, or between begin and end of a collection, except
 /// where a method says it can. Debug builds refuse what is asked in a hook, or in a callback about objects during a
-/// collection, with a sentence and `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE`; release builds ask, at the program's risk.
+/// collection, with a sentence and `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE`; release builds ask, at the program's risk. What may load
+/// types is refused on threads that the runtime does not know, in release builds too.
 ///
 /// ```
 /// use clr_profiler::{ModuleId, ProfilerInfo};

@@ -3,11 +3,14 @@
 use std::fmt;
 
 use clr_profiler_sys::enums::COR_PRF_RUNTIME_TYPE;
+use clr_profiler_sys::info::ICorProfilerInfo4;
+use windows_core::HRESULT;
 
 use super::{ProfilerInfo, ask_word};
+use crate::call_context::where_objects_may_move;
 use crate::error::check;
 use crate::text::read_text;
-use crate::{Result, ThreadId};
+use crate::{Error, HResult, Result, ThreadId};
 
 /// Version of a runtime.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,15 +69,48 @@ impl ProfilerInfo {
         Ok(handle as usize)
     }
 
-    /// Tells the runtime that this native thread will call it, so that later calls need no set-up.
+    /// Tells the runtime that this native thread will call it, so that later calls need no set-up. The thread is no managed one
+    /// by that: what may load types is refused there as before, see [`adopt_current_thread`](Self::adopt_current_thread).
     ///
     /// # Errors
     /// The runtime's error.
     pub fn initialize_current_thread(&self) -> Result<()> {
         let method = "InitializeCurrentThread";
-        let runtime = self.at_level::<clr_profiler_sys::info::ICorProfilerInfo4>(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
         // SAFETY: no arguments.
         check(unsafe { runtime.InitializeCurrentThread() }, method)
+    }
+
+    /// Adoption of a thread of the profiler's own: the runtime counts it among its managed threads from now on, in
+    /// [`threads`](Self::threads) too, and answers there what may load types. It runs no managed code by that. Once the thread ends the
+    /// runtime lets go of it. Needs [`Events::ENABLE_REJIT`](crate::Events::ENABLE_REJIT): the runtime adopts whoever asks it for
+    /// methods to be compiled again, so this asks for none. Not in callbacks and hooks.
+    ///
+    /// # Errors
+    /// The runtime's error: `CORPROF_E_REJIT_NOT_ENABLED` without that event.
+    pub fn adopt_current_thread(&self) -> Result<()> {
+        let method = "RequestRevert";
+        where_objects_may_move(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
+        // The runtime makes the thread its own before it looks at the methods, of which it wants at least one.
+        let (module, token, mut status) = (0, 0, HRESULT(0));
+        // SAFETY: three arrays of one element. That there is no such module is an error that `ReJITError` tells, for which the
+        // callback object waits.
+        check(unsafe { runtime.RequestRevert(1, &module, &token, &mut status) }, method)?;
+        self.current_thread().map(drop)
+    }
+
+    /// Guard of queries that may load types: allowed where objects may move, on managed threads. On any other the runtime loads a
+    /// type all the same, by the data of a managed thread that is not there, and ends the program. In release builds, too.
+    pub(super) fn where_types_may_load(&self, method: &'static str) -> Result<()> {
+        where_objects_may_move(method)?;
+        match self.current_thread() {
+            Err(error) if error.hresult() == HResult::NOT_MANAGED_THREAD => {
+                let why = "can't be asked on a thread that the runtime does not know: it may load a type, which crashes there";
+                Err(Error::refused(method, why).with_hresult(HResult::NOT_MANAGED_THREAD))
+            }
+            other => other.map(drop),
+        }
     }
 
     /// Version of this runtime. Callable everywhere.

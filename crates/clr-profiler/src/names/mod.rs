@@ -14,7 +14,9 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::metadata::MetadataImport;
+use crate::metadata::signature::Type;
 use crate::{ClassId, FunctionId, ModuleId, ProfilerInfo, Result, Token};
+use csharp::Context;
 use types::ModuleNames;
 
 pub use source::{Closure, SourceKind, StateMachine};
@@ -83,7 +85,7 @@ impl FunctionName {
 ///
 /// The cache may be used in callbacks about functions, classes, modules and exceptions, in
 /// [`object_allocated`](crate::Callbacks::object_allocated), in the mapper, and on threads of the profiler's own; not in hooks,
-/// nor while a collection runs ([`for_each_callback!`](crate::for_each_callback) says it of each callback). A look-up may load types and so let a
+/// nor while a collection runs ([`for_each_callback!`](crate::for_each_callback) says it of each callback). A look-up loads no type, but may let a
 /// collection run: ask for the size of an object before the name of its class.
 #[derive(Default)]
 pub struct NameCache {
@@ -173,6 +175,25 @@ impl NameCache {
             }
             Err(_) => "?".into(),
         }
+    }
+
+    /// A type in a signature of this module as C# writes it, by metadata alone: nothing of it need be loaded. `type_arguments` are what
+    /// the type's generic parameters stand for, `method_arguments` what the method's do; others are `T0` and `M0`.
+    ///
+    /// # Errors
+    /// The runtime's error about the module.
+    pub fn type_in_signature(
+        &self,
+        info: &ProfilerInfo,
+        module: ModuleId,
+        ty: &Type,
+        type_arguments: &[Arc<str>],
+        method_arguments: &[Arc<str>],
+    ) -> Result<String> {
+        let module = self.module(info, module)?;
+        let mut text = String::new();
+        Context { module: &module, type_arguments, method_arguments }.write_type(&mut text, ty);
+        Ok(text)
     }
 
     /// The names of a function if they have been looked up before. Asks nobody, so it is good while a collection runs, too.

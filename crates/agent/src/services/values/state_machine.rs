@@ -90,7 +90,7 @@ fn task_of(types: &Types, builder: &Member) -> Option<Member> {
     let members = types.members(id)?;
     let task = members.into_iter().find_map(|member| match member.kind {
         // The builder of tasks without a result is built on that of tasks with one.
-        Kind::Reference(Some(_)) if member.name == "m_task" => Some(member),
+        Kind::Reference(_) if member.name == "m_task" => Some(member),
         _ => None,
     })?;
     let type_name = if task.type_name.contains("VoidTaskResult") {

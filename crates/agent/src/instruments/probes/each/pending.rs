@@ -1,14 +1,16 @@
 //! Types that calls have met and nobody has looked into yet.
 //!
 //! Where the program compiles methods all the time that is done then. A program that was attached to may compile none for hours, so
-//! here a thread that the runtime knows does it.
+//! here a thread of the agent's own does it, without loading anything.
 
 use clr_profiler::ProfilerInfo;
 use clrscope_recording::writer::Answer;
 
+use crate::services::developer_log::{Level, log};
 use crate::services::errand::Errand;
 use crate::services::helper::Task;
 use crate::services::values::types::Types;
+use crate::services::values::types::loading::on_own_thread;
 
 /// Rounds of the helper thread between two looks: about half a second.
 const ROUNDS: u32 = 25;
@@ -29,9 +31,11 @@ impl LookIntoTypes {
     }
 
     fn begin(&mut self) {
-        let types = self.types;
+        let (info, types) = (self.info.clone(), self.types);
         self.errand = Some(Errand::begin(&self.info, "clrscope-types", move || {
-            types.look_into_pending();
+            if let Err(error) = on_own_thread(&info, || types.look_into_pending()) {
+                log(Level::Warn, || format!("probes: values of some types are unknown: {error}"));
+            }
             types.name_delegates();
             Answer::Done
         }));

@@ -7,6 +7,7 @@
 //! | [`layout`] | shapes of classes, from the runtime's layout and the metadata |
 //! | [`shape`] | the description of a class in the recording |
 //! | [`primitives`] | numbers, characters, booleans |
+//! | [`loading`] | what is asked on a thread of the agent's own, where nothing is loaded |
 //! | [`shared`] | the classes of code that instantiations share |
 //! | [`tasks`] | tasks, which are shown as what they come to |
 //! | [`builders`] | what builds the tasks of `async` methods |
@@ -14,6 +15,7 @@
 
 mod builders;
 mod layout;
+pub(crate) mod loading;
 pub(crate) mod primitives;
 mod shape;
 mod shared;
@@ -84,6 +86,8 @@ pub(crate) struct Types {
     /// Array types as signatures in a module write them.
     declared_arrays: Mutex<HashMap<(ModuleId, String), &'static Class>>,
     instantiations: shared::Instantiations,
+    /// Types that are not generic and were found to be loaded.
+    found_loaded: Mutex<HashMap<(ModuleId, Token), ClassId>>,
     completions: Completions,
 }
 
@@ -116,6 +120,7 @@ impl Types {
             knows_primitives: AtomicBool::new(false),
             declared_arrays: Mutex::default(),
             instantiations: shared::Instantiations::default(),
+            found_loaded: Mutex::default(),
             completions: Completions::default(),
         }))
     }
@@ -153,6 +158,9 @@ impl Types {
     fn core_id(&self, name: &str) -> Option<ClassId> {
         let core = *self.core.get()?;
         let token = self.metadata(core).ok()?.find_type_def(name, None).ok()??;
+        if loading::keeps_from_loading() {
+            return self.loaded_named(core, token, true);
+        }
         self.info.class_from_token(core, token).ok()
     }
 
@@ -256,6 +264,7 @@ impl Types {
         table::forget_recent();
         self.declared_arrays().retain(|(of, _), _| *of != module);
         self.instantiations.module_unloaded(module);
+        self.found_loaded().retain(|(of, _), _| *of != module);
     }
 
     /// Whether hooks have met what nobody has looked into yet.
@@ -268,6 +277,7 @@ impl Types {
         for id in table::pending() {
             // SAFETY: hooks have read it as the class of a live object; classes of modules that may be unloaded are not looked into.
             self.class(unsafe { ClassId::from_raw(id) });
+            self.look_into_referred();
             table::no_longer_pending(id);
         }
     }
@@ -336,31 +346,41 @@ impl Types {
 
     /// The class with this id; looked into when it is new.
     pub(crate) fn class(&self, id: ClassId) -> Option<&'static Class> {
+        Some(match self.enter(id)? {
+            Inserted::Known(class) => class,
+            Inserted::New(class) => {
+                self.look_into(class, id);
+                class
+            }
+        })
+    }
+
+    /// The class with this id in the table.
+    fn enter(&self, id: ClassId) -> Option<Inserted> {
         if let Some(known) = table::known(id.as_raw()) {
-            return Some(known);
+            return Some(Inserted::Known(known));
         }
-        let array = self.info.array_class(id).ok()?;
-        let about = match array {
-            Some(_) => None,
-            None => Some(self.info.class_info(id).ok()?),
-        };
+        if self.info.array_class(id).ok()?.is_none() {
+            self.info.class_info(id).ok()?;
+        }
         let mut modules = Vec::new();
         self.modules_of(id, &mut modules, shared::NESTED);
-        let class = match table::insert(id.as_raw(), modules)? {
-            Inserted::New(class) => class,
-            Inserted::Known(class) => return Some(class),
-        };
+        table::insert(id.as_raw(), modules)
+    }
+
+    /// Finds out what a class that is new in the table looks like, and describes it.
+    fn look_into(&self, class: &'static Class, id: ClassId) {
         let mut names = Names::default();
-        let shape = match (array, about) {
-            (Some(array), _) => {
+        let shape = match (self.info.array_class(id), self.info.class_info(id)) {
+            (Ok(Some(array)), _) => {
                 // Elements of an enumeration are of its underlying type too.
                 let primitive = || Primitive::from_element_type(array.element_type).and_then(primitive_kind);
                 let element = array.element.map(|element| self.kind_of(element)).or_else(primitive);
                 let form = Form::Array { element: element.unwrap_or(Kind::Opaque(8)), rank: array.rank };
                 Shape { form, size: 8, ..Shape::default() }
             }
-            (None, Some(about)) => self.shape(id, &about, &mut names),
-            (None, None) => Shape::default(),
+            (_, Ok(about)) => self.shape(id, &about, &mut names),
+            _ => Shape::default(),
         };
         let _ = class.shape.set(shape);
         let mut payload = PayloadWriter::default();
@@ -373,11 +393,14 @@ impl Types {
         }
         payload.u32(class.object_bytes());
         self.describe(&payload);
-        Some(class)
     }
 
     /// The class of arrays that a signature names: for those whose own class no hook has met before.
     fn array(&self, ty: &Type, element: &Type, rank: u32, scope: &Scope<'_>) -> Option<&'static Class> {
+        if loading::keeps_from_loading() && matches!(element, Type::Named { is_value: true, .. } | Type::Generic { is_value: true, .. }) {
+            // Nobody says that the elements' type is loaded: the array does once there is one.
+            return None;
+        }
         let kind = self.kind(element, scope);
         if matches!(kind, Kind::Opaque(_)) {
             return None;
@@ -403,6 +426,10 @@ impl Types {
         payload.u32(u32::from(names.is_value)).texts(&names.fields).texts(&names.types).u32(0);
         self.describe(&payload);
         class
+    }
+
+    fn found_loaded(&self) -> MutexGuard<'_, HashMap<(ModuleId, Token), ClassId>> {
+        self.found_loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn declared_arrays(&self) -> MutexGuard<'_, HashMap<(ModuleId, String), &'static Class>> {
@@ -431,7 +458,7 @@ impl Types {
     /// Kind by which a value of this class is read: value types by their fields, others by reference.
     pub(crate) fn kind_of(&self, id: ClassId) -> Kind {
         if matches!(self.info.array_class(id), Ok(Some(_))) {
-            return Kind::Reference(self.class(id));
+            return Kind::Reference(self.reference_to(id));
         }
         let Ok(about) = self.info.class_info(id) else { return Kind::Reference(None) };
         let Ok(metadata) = self.metadata(about.module) else { return Kind::Reference(None) };
@@ -446,8 +473,12 @@ impl Types {
         }
         match self.base_of(&about) {
             Base::Value | Base::Enum => self.class(id).map_or(Kind::Opaque(8), Kind::Struct),
-            Base::Other => Kind::Reference(self.class(id)),
+            Base::Other => Kind::Reference(self.reference_to(id)),
         }
+    }
+
+    fn reference_to(&self, id: ClassId) -> Option<&'static Class> {
+        if loading::keeps_from_loading() { self.referred_to(id) } else { self.class(id) }
     }
 }
 

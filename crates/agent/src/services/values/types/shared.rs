@@ -97,7 +97,7 @@ impl Types {
     }
 
     /// Stand-in for a type argument in shared code: `__Canon` for every class.
-    fn stand_in(&self, class: ClassId, depth: u32) -> Option<ClassId> {
+    pub(super) fn stand_in(&self, class: ClassId, depth: u32) -> Option<ClassId> {
         let depth = depth.checked_sub(1)?;
         let about = match self.info.array_class(class) {
             Ok(Some(_)) => return self.any_class(),
@@ -116,8 +116,6 @@ impl Types {
 
     /// Stand-in for every class.
     pub(in crate::services::values) fn any_class(&self) -> Option<ClassId> {
-        let core = *self.core.get()?;
-        let token = self.metadata(core).ok()?.find_type_def("System.__Canon", None).ok()??;
-        self.info.class_from_token(core, token).ok().and_then(ClassId::non_null)
+        self.core_id("System.__Canon").and_then(ClassId::non_null)
     }
 }

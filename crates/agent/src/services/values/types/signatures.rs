@@ -5,6 +5,7 @@ use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::Type;
 use clr_profiler::{ClassId, ModuleId, Token};
 
+use super::loading::keeps_from_loading;
 use super::primitives::{core_name, primitive_kind};
 use super::{Scope, Types};
 use crate::services::values::kinds::Kind;
@@ -19,7 +20,7 @@ impl Types {
             Type::Array { element, rank } => Kind::Reference(self.array(ty, element, *rank, scope)),
             Type::Named { is_value, .. } | Type::Generic { is_value, .. } => match self.class_id(ty, scope) {
                 Some(id) => self.kind_of(id),
-                None if *is_value => Kind::Opaque(0),
+                None if *is_value => self.value_of_any_class(ty, scope),
                 None => Kind::Reference(None),
             },
             // Code is shared over references only; with one parameter it is the one.
@@ -38,21 +39,19 @@ impl Types {
         }
     }
 
-    /// The class of a type in a signature, where the runtime has one loaded or can load it.
+    /// The class of a type in a signature, where it is loaded; of a value type also where the runtime can load it.
     pub(crate) fn class_id(&self, ty: &Type, scope: &Scope<'_>) -> Option<ClassId> {
         match ty {
-            Type::Primitive(primitive) => {
-                let core = *self.core.get()?;
-                let metadata = self.metadata(core).ok()?;
-                let token = metadata.find_type_def(core_name(*primitive)?, None).ok()??;
-                self.info.class_from_token(core, token).ok()
-            }
-            Type::Named { token, .. } => {
+            Type::Primitive(primitive) => self.core_id(core_name(*primitive)?),
+            Type::Named { token, is_value } => {
                 let (module, token) = self.find(*token, scope.module, scope.metadata)?;
-                self.info.class_from_token(module, token).ok().and_then(ClassId::non_null)
+                self.loaded_named(module, token, *is_value)
             }
-            Type::Generic { token, arguments, .. } => {
+            Type::Generic { token, is_value, arguments } => {
                 let (module, token) = self.find(*token, scope.module, scope.metadata)?;
+                if !*is_value && !self.may_instantiate(module, token) {
+                    return None;
+                }
                 let arguments: Option<Vec<_>> = arguments.iter().map(|ty| self.class_id(ty, scope)).collect();
                 let found = self.info.class_from_token_and_type_args(module, token, &arguments?);
                 found.ok().and_then(ClassId::non_null)
@@ -64,7 +63,7 @@ impl Types {
     }
 
     /// Declaration of a type: references lead to other modules by name.
-    fn find(&self, token: Token, module: ModuleId, metadata: &MetadataImport) -> Option<(ModuleId, Token)> {
+    pub(super) fn find(&self, token: Token, module: ModuleId, metadata: &MetadataImport) -> Option<(ModuleId, Token)> {
         if token.table() == Token::TYPE_DEF {
             return Some((module, token));
         }
@@ -99,6 +98,7 @@ impl Types {
             Type::Pointer(inner) => self.type_text(inner, scope) + "*",
             Type::ByRef(inner) => format!("ref {}", self.type_text(inner, scope)),
             Type::FunctionPointer(_) => "delegate*".to_owned(),
+            _ if keeps_from_loading() => self.declared_text(ty, scope).unwrap_or_else(|| "?".to_owned()),
             _ => {
                 let id = self.class_id(ty, scope);
                 if let Some(name) = open_parameter(ty, scope)
@@ -106,7 +106,7 @@ impl Types {
                 {
                     return name.to_owned();
                 }
-                let Some(id) = id else { return "?".to_owned() };
+                let Some(id) = id else { return self.declared_text(ty, scope).unwrap_or_else(|| "?".to_owned()) };
                 let text = self.names.class(&self.info, id).to_string();
                 if text.contains(ANY_CLASS) { self.with_parameters(text, ty, scope) } else { text }
             }
