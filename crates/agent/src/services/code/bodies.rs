@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use clr_profiler::internals::FrameShape;
 use clr_profiler::{FunctionId, IlRange, ModuleId, ProfilerInfo};
 use clrscope_recording::model::{StackFrame, Tier};
 
@@ -13,6 +14,7 @@ use super::feed::{CodeFeed, NewBody, News, Origin};
 use super::images::Images;
 use crate::os::memory::copy_if_there;
 use crate::services::functions::Functions;
+use crate::services::il::has_blocks;
 use crate::services::stacks::code_around;
 
 /// Time for which code that is gone is remembered: samples of it may still come.
@@ -38,6 +40,7 @@ pub(crate) struct Body {
     first: Vec<u8>,
     born_ns: u64,
     il: OnceLock<Vec<IlRange>>,
+    has_blocks: OnceLock<bool>,
     /// Tells the body from others that lay or will lie there.
     pub(super) number: u64,
 }
@@ -55,6 +58,16 @@ impl Body {
             return LeafStep::FramePointer;
         }
         leaf_step(&self.first, address - self.start, &rest[..bytes])
+    }
+
+    /// A frame of the method, as it is recorded.
+    pub(super) fn frame(&self, il_offset: Option<u32>) -> StackFrame {
+        StackFrame::Method { function: self.function, il_offset, tier: self.tier }
+    }
+
+    /// The body's frame, where its prolog is known and understood.
+    pub(crate) fn frame_shape(&self) -> Option<FrameShape> {
+        if self.addresses.start == self.start { FrameShape::of_prolog(&self.first) } else { None }
     }
 
     /// The frame of the body it took over lies beneath its own.
@@ -282,7 +295,7 @@ impl Bodies {
         self.took_over_anew |= tier == Tier::Osr;
         self.made += 1;
         let (il, number) = (il.map_or_else(OnceLock::new, OnceLock::from), self.made);
-        let body = Body { start, function, id, is_framework, module, tier, first, born_ns, il, number, addresses };
+        let body = Body { start, function, id, is_framework, module, tier, first, born_ns, il, number, addresses, has_blocks: OnceLock::new() };
         self.live.insert(body.addresses.start, Arc::new(body));
         is_other
     }
@@ -306,6 +319,15 @@ impl Bodies {
         }
     }
 
+    /// Whether the body has catch, finally or filter blocks, as far as the method's IL can be read.
+    pub(super) fn has_blocks(&self, body: &Body) -> bool {
+        *body.has_blocks.get_or_init(|| {
+            let about = self.info.function_info(body.id);
+            let il = about.and_then(|about| self.info.il_function_body(about.module, about.token));
+            il.is_ok_and(|il| has_blocks(&il))
+        })
+    }
+
     /// The name of the body's method.
     pub(super) fn name(&self, body: &Body) -> String {
         self.functions.names().function(&self.info, body.id).name.clone()
@@ -317,7 +339,7 @@ impl Bodies {
         // An address on the stack is where a call returns to; the byte before it belongs to the call.
         let at = address.checked_sub(body.start + usize::from(is_return)).and_then(|at| u32::try_from(at).ok());
         let il_offset = at.and_then(|at| IlRange::statement_at(il, at));
-        StackFrame::Method { function: body.function, il_offset, tier: body.tier }
+        body.frame(il_offset)
     }
 }
 

@@ -274,6 +274,16 @@ impl CodeMap {
         }
     }
 
+    /// The frame of a body in which nobody knows where it is.
+    pub(crate) fn frame_without_line(&self, body: &Body) -> StackFrame {
+        body.frame(None)
+    }
+
+    /// Whether a body has catch, finally or filter blocks, as far as that is known.
+    pub(crate) fn has_blocks(&self, body: &Body) -> bool {
+        self.bodies.has_blocks(body)
+    }
+
     /// The name of a body's method.
     pub(crate) fn name(&self, body: &Body) -> String {
         self.bodies.name(body)
