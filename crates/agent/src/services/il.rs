@@ -25,6 +25,13 @@ pub(crate) fn is_accessor(body: &[u8]) -> bool {
     is_made_of(&GET) || is_made_of(&SET)
 }
 
+/// Whether a method body, header and all, has clauses: blocks that run when an exception comes, or on the way out.
+pub(crate) fn has_blocks(body: &[u8]) -> bool {
+    /// Of the first byte of a body: a large header, and sections behind the code.
+    const LARGE_WITH_SECTIONS: u8 = 0xB;
+    body.first().is_some_and(|flags| flags & LARGE_WITH_SECTIONS == LARGE_WITH_SECTIONS)
+}
+
 /// Whether the innermost catch block around this offset of a method's code belongs to a clause with a filter; nothing where
 /// there is no such block, or the body can't be understood.
 pub(crate) fn handler_has_filter(body: &[u8], il_offset: u32) -> Option<bool> {

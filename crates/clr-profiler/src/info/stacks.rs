@@ -9,7 +9,7 @@ use clr_profiler_sys::hresult::S_OK;
 use windows_core::HRESULT;
 
 use super::{ProfilerInfo, Suspended};
-use crate::arch::FRAME_POINTER_IN_CONTEXT;
+use crate::arch::{FRAME_POINTER_IN_CONTEXT, STACK_POINTER_IN_CONTEXT};
 use crate::call_context::outside_collections;
 use crate::{Error, FunctionId, HResult, ThreadId};
 
@@ -23,6 +23,8 @@ pub struct StackFrame {
     pub address: usize,
     /// Frame pointer, where that was asked for: see [`ProfilerInfo::stack_here_with_frame_pointers`].
     pub frame_pointer: Option<usize>,
+    /// Stack pointer with which the frame goes on, where the frame pointer was asked for.
+    pub stack_pointer: Option<usize>,
 }
 
 /// The runtime hands out the registers of each frame.
@@ -198,9 +200,10 @@ unsafe extern "system" fn frame(
     walk.frames += 1;
     let has_registers = !context.is_null() && context_size as usize >= FRAME_POINTER_IN_CONTEXT + 8;
     // SAFETY: the runtime says that so many bytes are there.
-    let frame_pointer =
-        has_registers.then(|| unsafe { context.add(FRAME_POINTER_IN_CONTEXT).cast::<usize>().read_unaligned() });
-    let visited = catch_unwind(AssertUnwindSafe(|| (walk.visit)(StackFrame { function, address, frame_pointer })));
+    let register = |at: usize| has_registers.then(|| unsafe { context.add(at).cast::<usize>().read_unaligned() });
+    let [frame_pointer, stack_pointer] = [FRAME_POINTER_IN_CONTEXT, STACK_POINTER_IN_CONTEXT].map(register);
+    let frame = StackFrame { function, address, frame_pointer, stack_pointer };
+    let visited = catch_unwind(AssertUnwindSafe(|| (walk.visit)(frame)));
     match visited {
         Ok(ControlFlow::Continue(())) => S_OK,
         _ => {

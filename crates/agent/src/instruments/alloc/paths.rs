@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::internals::{CurrentStack, FrameChain, NativeFrame};
 use clr_profiler::{NoStack, ProfilerInfo};
@@ -19,8 +19,10 @@ use clrscope_recording::model::{LossReason, StackFrame};
 use clrscope_recording::writer::{AllocationCell, ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::instruments::calls::here::Here;
-use crate::services::code::{CodeMap, Place};
+use crate::services::code::{Body, CodeMap, Place};
 use crate::services::context::Context;
+use crate::services::stacks::block_addresses::Between;
+use crate::services::stacks::call_sites::is_call_before;
 use crate::services::stacks::{Mix, mix_address};
 use crate::services::stacks::table::RecordedStacks;
 
@@ -80,8 +82,8 @@ impl Tables {
 struct Pending {
     path: u64,
     time_ns: u64,
-    /// Return addresses in managed code, innermost first.
-    addresses: Vec<usize>,
+    /// Methods, innermost first: the address at which the runtime's walk says that each goes on, and what lies on the stack further in.
+    methods: Vec<(usize, Between)>,
     is_cut: bool,
     /// The record whose stack it is.
     cell: AllocationCell,
@@ -90,7 +92,7 @@ struct Pending {
 
 impl Pending {
     fn bytes(&self) -> usize {
-        size_of::<Self>() + self.addresses.capacity() * size_of::<usize>()
+        size_of::<Self>() + self.methods.iter().map(|(_, between)| size_of::<usize>() + between.bytes()).sum::<usize>()
     }
 }
 
@@ -158,14 +160,14 @@ impl Paths {
 
     /// Has the calling thread's stack looked up, and filled into the record. In a callback; of the runtime the stack alone is asked.
     pub(super) fn look_up_later(&self, path: u64, frame: NativeFrame, cell: AllocationCell) {
-        let (mut addresses, mut is_cut) = (Vec::with_capacity(self.frames.min(64)), false);
+        let (mut walked, mut is_cut) = (Vec::with_capacity(self.frames.min(64)), false);
         let unloads = self.unloads.load(Ordering::Acquire);
-        let walk = self.info.stack_here(|frame| {
-            is_cut = addresses.len() >= self.frames;
+        let walk = self.info.stack_here_with_frame_pointers(|frame| {
+            is_cut = walked.len() >= self.frames;
             if is_cut {
                 return ControlFlow::Break(());
             }
-            addresses.push(frame.address);
+            walked.push(frame);
             ControlFlow::Continue(())
         });
         // The runtime allocates before any method runs, and where it starts a thread.
@@ -175,14 +177,19 @@ impl Paths {
         {
             self.writer.note(monotonic_ns(), &format!("alloc: the runtime could not walk a stack: {error}"));
         }
-        if addresses.is_empty() {
-            return;
-        }
-        let is_news = CurrentStack::here()
-            .is_some_and(|stack| self.gaps.learn(stack, frame, addresses[0], addresses.get(1).copied()));
+        let Some(innermost) = walked.first().map(|frame| frame.address) else { return };
+        let stack = CurrentStack::here();
+        let mut callee = None;
+        let methods = walked.iter().map(|method| {
+            let read = |stack| Between::read(stack, frame.address(), callee.replace(*method), *method);
+            (method.address, stack.map(read).unwrap_or_default())
+        });
+        let methods: Vec<_> = methods.collect();
+        let caller = walked.get(1).map(|frame| frame.address);
+        let is_news = stack.is_some_and(|stack| self.gaps.learn(stack, frame, innermost, caller));
         // Until now stacks that differ had this number.
         let path = if is_news { UNKNOWN } else { path };
-        let pending = Pending { path, time_ns: monotonic_ns(), addresses, is_cut, cell, unloads };
+        let pending = Pending { path, time_ns: monotonic_ns(), methods, is_cut, cell, unloads };
         let mut tables = self.tables();
         let bytes = tables.pending_bytes + pending.bytes();
         if bytes <= self.limits.waiting || tables.pending.is_empty() {
@@ -229,7 +236,11 @@ impl Paths {
             let known = self.tables().numbers.get(&stack.path).copied();
             let number = known.unwrap_or_else(|| {
                 frames.clear();
-                frames.extend(stack.addresses.iter().filter_map(|&address| frame_at(map, address, stack.time_ns)));
+                let mut callee = None;
+                let found = |(address, between): &(usize, Between)| {
+                    frame_at(map, (*address, between), &mut callee, stack.time_ns)
+                };
+                frames.extend(stack.methods.iter().filter_map(found));
                 self.recorded.number_of(&frames, stack.is_cut)
             });
             stack.cell.set_stack(number);
@@ -275,8 +286,24 @@ fn edge_here(thread: ThreadRecord) -> Option<Here> {
     unsafe { Here::of(thread) }
 }
 
-/// The frame of a method that goes on at a return address; `None` for what is no method.
-fn frame_at(map: &mut CodeMap, address: usize, time_ns: u64) -> Option<StackFrame> {
+/// The frame of a method that the runtime's walk says goes on at a return address; `None` for what is no method. `callee` is the body that the method
+/// called, and the method's own afterwards.
+fn frame_at(
+    map: &mut CodeMap,
+    (address, between): (usize, &Between),
+    callee: &mut Option<Arc<Body>>,
+    time_ns: u64,
+) -> Option<StackFrame> {
     let place = map.place_of_call(address, time_ns);
-    matches!(place, Place::Method(_)).then(|| map.frame(&place, address, true))
+    let Place::Method(body) = &place else { return None };
+    let called = callee.replace(Arc::clone(body)).and_then(|body| map.frame_shape(&body));
+    if !map.has_blocks(body) {
+        return Some(map.frame(&place, address, true));
+    }
+    let holds = |at: usize| body.addresses.contains(&(at - 1)) && is_call_before(at) != Some(false);
+    match between.address(called, holds) {
+        Some(at) => Some(map.frame(&place, at, true)),
+        // In a block, perhaps, and nobody knows where.
+        None => Some(map.frame_without_line(body)),
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use clr_profiler::internals::FrameShape;
 use clr_profiler::{FunctionId, IlRange, ModuleId, ProfilerInfo};
 use clrscope_recording::model::{StackFrame, Tier};
 
@@ -14,6 +15,7 @@ use super::images::{Image, Images};
 use super::unwind_tables::{BodyCode, BodyStep, BodyUnwind, OwnMemory};
 use crate::os::memory::copy_if_there;
 use crate::services::functions::Functions;
+use crate::services::il::has_blocks;
 use crate::services::stacks::code_around;
 
 /// Time for which code that is gone is remembered: samples of it may still come.
@@ -37,11 +39,17 @@ pub(crate) struct Body {
     born_ns: u64,
     il: OnceLock<Vec<IlRange>>,
     unwind: OnceLock<BodyUnwind>,
+    has_blocks: OnceLock<bool>,
     /// Tells the body from others that lay or will lie there.
     pub(super) number: u64,
 }
 
 impl Body {
+    /// A frame of the method, as it is recorded.
+    pub(super) fn frame(&self, il_offset: Option<u32>) -> StackFrame {
+        StackFrame::Method { function: self.function, il_offset, tier: self.tier }
+    }
+
     /// The frame of the body it took over lies beneath its own.
     pub(crate) fn took_over(&self) -> bool {
         self.tier == Tier::Osr
@@ -281,8 +289,21 @@ impl Bodies {
         self.took_over_anew |= tier == Tier::Osr;
         self.made += 1;
         let (il, number) = (il.map_or_else(OnceLock::new, OnceLock::from), self.made);
-        let unwind = OnceLock::new();
-        let body = Body { start, function, id, is_framework, module, tier, born_ns, il, unwind, number, addresses };
+        let (unwind, has_blocks) = (OnceLock::new(), OnceLock::new());
+        let body = Body {
+            addresses,
+            start,
+            function,
+            id,
+            is_framework,
+            module,
+            tier,
+            born_ns,
+            il,
+            unwind,
+            has_blocks,
+            number,
+        };
         self.live.insert(body.addresses.start, Arc::new(body));
         is_other
     }
@@ -309,15 +330,38 @@ impl Bodies {
     /// The step to the caller from an address in a body. `is_return`: the address is where a call returns to, not an interrupted instruction.
     pub(super) fn step(&mut self, body: &Arc<Body>, address: usize, is_return: bool) -> BodyStep {
         let is_live = self.is_live(body);
+        let (unwind, code) = self.unwind(body);
+        let BodyStep { step, is_certain } = unwind.step(code, address, is_return);
+        // Where code is gone, nobody can say whether it had set up its frame.
+        BodyStep { step, is_certain: is_certain && (is_live || is_return) }
+    }
+
+    /// The unwind information of a body, and where that lies.
+    fn unwind<'a>(&'a mut self, body: &'a Arc<Body>) -> (&'a BodyUnwind, BodyCode<'a>) {
         let image = (body.tier == Tier::Precompiled).then(|| self.images.around(&self.info, body.start)).flatten();
         let code = body.code(image);
         let unwind = body.unwind.get_or_init(|| match (body.tier, image) {
             (Tier::Precompiled, None) => BodyUnwind::Unknown,
             _ => BodyUnwind::find(code),
         });
-        let BodyStep { step, is_certain } = unwind.step(code, address, is_return);
-        // Where code is gone, nobody can say whether it had set up its frame.
-        BodyStep { step, is_certain: is_certain && (is_live || is_return) }
+        (unwind, code)
+    }
+
+    /// The frame of a body behind its prolog, where that is known.
+    pub(super) fn frame_shape(&mut self, body: &Arc<Body>) -> Option<FrameShape> {
+        self.unwind(body).0.frame().map(|step| FrameShape {
+            bytes: usize::try_from(step.to_caller).unwrap_or(0),
+            keeps_frame_pointer: step.keeps_frame_pointer(),
+        })
+    }
+
+    /// Whether the body has catch, finally or filter blocks, as far as the method's IL can be read.
+    pub(super) fn has_blocks(&self, body: &Body) -> bool {
+        *body.has_blocks.get_or_init(|| {
+            let about = self.info.function_info(body.id);
+            let il = about.and_then(|about| self.info.il_function_body(about.module, about.token));
+            il.is_ok_and(|il| has_blocks(&il))
+        })
     }
 
     /// The name of the body's method.
@@ -331,7 +375,7 @@ impl Bodies {
         // An address on the stack is where a call returns to; the byte before it belongs to the call.
         let at = address.checked_sub(body.start + usize::from(is_return)).and_then(|at| u32::try_from(at).ok());
         let il_offset = at.and_then(|at| IlRange::statement_at(il, at));
-        StackFrame::Method { function: body.function, il_offset, tier: body.tier }
+        body.frame(il_offset)
     }
 }
 

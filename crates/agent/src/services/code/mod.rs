@@ -28,6 +28,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use clr_profiler::ProfilerInfo;
+use clr_profiler::internals::FrameShape;
 use clrscope_recording::model::{Module, ModuleKind, StackFrame};
 use clrscope_recording::writer::monotonic_ns;
 
@@ -307,6 +308,21 @@ impl CodeMap {
     /// The step from an address in a body to its caller. `is_return`: the address is where a call returns to, not an interrupted instruction.
     pub(crate) fn step(&mut self, body: &Arc<Body>, address: usize, is_return: bool) -> BodyStep {
         self.bodies.step(body, address, is_return)
+    }
+
+    /// The frame of a body behind its prolog, where that is known.
+    pub(crate) fn frame_shape(&mut self, body: &Arc<Body>) -> Option<FrameShape> {
+        self.bodies.frame_shape(body)
+    }
+
+    /// The frame of a body in which nobody knows where it is.
+    pub(crate) fn frame_without_line(&self, body: &Body) -> StackFrame {
+        body.frame(None)
+    }
+
+    /// Whether a body has catch, finally or filter blocks, as far as that is known.
+    pub(crate) fn has_blocks(&self, body: &Body) -> bool {
+        self.bodies.has_blocks(body)
     }
 
     /// The name of a body's method.

@@ -198,6 +198,15 @@ impl BodyUnwind {
         }
     }
 
+    /// The step from behind the prolog of the body itself.
+    pub(super) fn frame(&self) -> Option<FrameStep> {
+        match self {
+            Self::One { step, .. } => Some(*step),
+            Self::Many(pieces) => pieces.first().map(|piece| piece.step),
+            Self::Unknown => None,
+        }
+    }
+
     /// The step to the caller from an address in the body. `is_return`: the address is where a call returns to, not an interrupted
     /// instruction.
     pub(super) fn step(&self, body: BodyCode<'_>, address: usize, is_return: bool) -> BodyStep {
@@ -266,15 +275,18 @@ impl BodyUnwind {
 }
 
 impl FrameStep {
+    /// Whether the frame pointer points at the caller's, right below the return address (`genSPtoFPdelta` in `src/coreclr/jit/codegenxarch.cpp`), as it
+    /// does in all methods with a frame pointer of their own.
+    pub(super) fn keeps_frame_pointer(self) -> bool {
+        self.base == Base::FramePointer || self.frame_pointer.is_some_and(|at| at + 16 == self.to_caller)
+    }
+
     /// The step to the caller of a method from a block of a handler of it, behind the block's prolog: by the frame pointer, which is the method's
     /// own there; `None` for a method that has none.
     fn of_block(self) -> Option<Self> {
-        match (self.base, self.frame_pointer) {
-            (Base::FramePointer, _) => Some(self),
-            // All frame pointers point at the caller's, right below the return address (`genSPtoFPdelta` in
-            // `src/coreclr/jit/codegenxarch.cpp`).
-            (Base::StackPointer, Some(at)) => (at + 16 == self.to_caller).then_some(Self::BY_FRAME_POINTER),
-            (Base::StackPointer, None) => None,
+        match self.base {
+            Base::FramePointer => Some(self),
+            Base::StackPointer => self.keeps_frame_pointer().then_some(Self::BY_FRAME_POINTER),
         }
     }
 }

@@ -1,11 +1,15 @@
 //! From the addresses of a stack to functions and offsets in their IL, each looked up once.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use clr_profiler::internals::{CurrentStack, FrameShape};
 use clr_profiler::{CodeRange, FunctionId, IlRange, ProfilerInfo, ReJitId, StackFrame};
 
+use super::block_addresses::Between;
+use super::call_sites::is_call_before;
 use crate::services::functions::Functions;
+use crate::services::il::has_blocks;
 
 /// A frame as it is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +17,35 @@ pub(crate) struct CodeLocation {
     /// Index of the function in the recording.
     pub(crate) function: u32,
     pub(crate) il_offset: Option<u32>,
+}
+
+/// Code around an address.
+#[derive(Debug, Default)]
+struct Code {
+    /// The pieces of the version; none where the runtime does not say.
+    pieces: Vec<CodeRange>,
+    /// The frame of the method, where its prolog is understood.
+    shape: Option<FrameShape>,
+    /// Whether the method has catch, finally or filter blocks, as far as anybody knows.
+    has_blocks: bool,
+}
+
+impl Code {
+    fn holds(&self, address: usize) -> bool {
+        self.pieces.iter().any(|piece| piece.contains(address))
+    }
+
+    /// Whether a call in it returns to an address.
+    fn is_called_from(&self, address: usize) -> bool {
+        address.checked_sub(1).is_some_and(|call| self.holds(call)) && is_call_before(address) != Some(false)
+    }
+}
+
+/// An address, and whether a call returns there: otherwise the instruction there has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Instruction {
+    address: usize,
+    is_return: bool,
 }
 
 /// The locations seen so far.
@@ -24,7 +57,9 @@ pub(super) struct CodeLocations {
 
 #[derive(Default)]
 struct LocationTable {
-    locations: HashMap<usize, CodeLocation>,
+    locations: HashMap<Instruction, CodeLocation>,
+    /// Code by addresses that the runtime's walks have shown.
+    code: HashMap<usize, Arc<Code>>,
     /// Counts unloads: what was looked up before one is not stored after it.
     unloads: u64,
 }
@@ -37,32 +72,92 @@ impl CodeLocations {
 
     /// Bytes of the table.
     pub(super) fn own_bytes(&self) -> usize {
-        self.known().locations.capacity() * size_of::<(usize, CodeLocation)>()
+        let known = self.known();
+        known.locations.capacity() * size_of::<(Instruction, CodeLocation)>()
+            + known.code.capacity() * size_of::<(usize, Arc<Code>, Code, CodeRange)>()
     }
 
     fn known(&self) -> MutexGuard<'_, LocationTable> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The location of a frame. Asks the runtime for one that is new.
+    /// The location that the runtime's walk gives a frame. Asks the runtime for one that is new.
     pub(super) fn of(&self, info: &ProfilerInfo, functions: &Functions, frame: StackFrame) -> CodeLocation {
+        self.at(info, functions, frame, Instruction { address: frame.address, is_return: true })
+    }
+
+    /// The true locations of the frames of the runtime's walk of the calling thread's stack, which begins at `start`: those in blocks where the
+    /// block goes on. `may_fail`: the innermost may have failed at its instruction.
+    pub(super) fn all(
+        &self,
+        (info, functions): (&ProfilerInfo, &Functions),
+        (stack, start): (CurrentStack, usize),
+        frames: &[StackFrame],
+        may_fail: bool,
+    ) -> Vec<CodeLocation> {
+        let mut callee = None;
+        let mut location = |frame: &StackFrame| {
+            let code = self.code(info, *frame);
+            let is_innermost = callee.is_none();
+            let instruction = match code.has_blocks || (is_innermost && may_fail) {
+                true => {
+                    let between = Between::read(stack, start, callee.as_ref().map(|(frame, _)| *frame), *frame);
+                    let shape = callee.as_ref().and_then(|(_, code): &(StackFrame, Arc<Code>)| code.shape);
+                    instruction(&code, &between, shape, *frame, is_innermost && may_fail)
+                }
+                false => Some(Instruction { address: frame.address, is_return: true }),
+            };
+            callee = Some((*frame, code));
+            match instruction {
+                Some(instruction) => self.at(info, functions, *frame, instruction),
+                None => CodeLocation { function: functions.noted(frame.function).index, il_offset: None },
+            }
+        };
+        frames.iter().map(&mut location).collect()
+    }
+
+    fn code(&self, info: &ProfilerInfo, frame: StackFrame) -> Arc<Code> {
         let (known, unloads) = {
             let known = self.known();
-            (known.locations.get(&frame.address).copied(), known.unloads)
+            (known.code.get(&frame.address).map(Arc::clone), known.unloads)
+        };
+        known.unwrap_or_else(|| {
+            let code = Arc::new(look_up(info, frame).unwrap_or_default());
+            let mut known = self.known();
+            if known.unloads == unloads {
+                if known.code.len() >= self.most {
+                    known.code.clear();
+                }
+                known.code.insert(frame.address, Arc::clone(&code));
+            }
+            code
+        })
+    }
+
+    fn at(
+        &self,
+        info: &ProfilerInfo,
+        functions: &Functions,
+        frame: StackFrame,
+        instruction: Instruction,
+    ) -> CodeLocation {
+        let (known, unloads) = {
+            let known = self.known();
+            (known.locations.get(&instruction).copied(), known.unloads)
         };
         if let Some(location) = known {
             return location;
         }
         let location = CodeLocation {
             function: functions.noted(frame.function).index,
-            il_offset: il_offset(info, frame.function, frame.address),
+            il_offset: il_offset(info, frame.function, instruction),
         };
         let mut known = self.known();
         if known.unloads == unloads {
             if known.locations.len() >= self.most {
                 known.locations.clear();
             }
-            known.locations.insert(frame.address, location);
+            known.locations.insert(instruction, location);
         }
         location
     }
@@ -71,15 +166,43 @@ impl CodeLocations {
     pub(super) fn code_unloaded(&self) {
         let mut known = self.known();
         known.locations.clear();
+        known.code.clear();
         known.unloads += 1;
     }
 }
 
+/// The instruction that a frame is at; `None` where it may be in a block and nobody knows where.
+fn instruction(
+    code: &Code,
+    between: &Between,
+    callee: Option<FrameShape>,
+    frame: StackFrame,
+    may_fail: bool,
+) -> Option<Instruction> {
+    if may_fail && let Some(failed) = between.failed(frame.address, |address| code.holds(address)) {
+        return Some(Instruction { address: failed, is_return: false });
+    }
+    match between.address(callee, |address| code.is_called_from(address)) {
+        Some(address) => Some(Instruction { address, is_return: true }),
+        None => (!code.has_blocks).then_some(Instruction { address: frame.address, is_return: true }),
+    }
+}
+
+fn look_up(info: &ProfilerInfo, frame: StackFrame) -> Option<Code> {
+    let (_, rejit) = info.function_at(frame.address.checked_sub(1)?).ok()?;
+    let (start, pieces) = code_around(info, frame.function, rejit, frame.address - 1)?;
+    let shape = info.frame_shape(start, start).ok().flatten();
+    let body = info.function_info(frame.function).and_then(|about| info.il_function_body(about.module, about.token));
+    Some(Code { pieces, shape, has_blocks: body.is_ok_and(|body| has_blocks(&body)) })
+}
+
 /// The offset of the statement that is under way. An address on the stack is where the call returns to, so
 /// the byte before it belongs to the call.
-fn il_offset(info: &ProfilerInfo, function: FunctionId, address: usize) -> Option<u32> {
-    let start = code_start(info, function, address)?;
-    let at = u32::try_from((address - 1).checked_sub(start)?).ok()?;
+fn il_offset(info: &ProfilerInfo, function: FunctionId, instruction: Instruction) -> Option<u32> {
+    let Instruction { address, is_return } = instruction;
+    let address = address.checked_sub(is_return.into())?;
+    let start = code_start(info, function, address + 1)?;
+    let at = u32::try_from(address.checked_sub(start)?).ok()?;
     let map = info.il_map_at(start).ok()?;
     IlRange::statement_at(&map, at)
 }

@@ -7,6 +7,7 @@
 //! | [`unwind_rules`] | what is known of return addresses, and the walk by it |
 //! | [`unwind_training`] | how that is found out: by comparison with the runtime's own walks |
 //! | [`stack_cache`] | stacks whose words were read before |
+//! | [`block_addresses`] | where catch, finally and filter blocks go on, which the runtime's walk leaves out |
 //! | [`code_locations`] | functions and offsets in their IL by address |
 //! | [`call_sites`] | whether a call returns to an address: the runtime is asked about no others |
 //! | [`table`] | the recording's stack table |
@@ -15,6 +16,7 @@
 //! (exceptions, allocations; not in hooks, nor while a collection has stopped the program), and no lock is held while the
 //! runtime is asked. Frames are those that the runtime shows: compiled methods and dynamic ones, without what is native.
 
+pub(crate) mod block_addresses;
 pub(crate) mod call_sites;
 mod code_locations;
 pub(crate) mod stack_cache;
@@ -210,7 +212,7 @@ impl CallStacks {
             return Ok(0);
         }
         if self.options.frame_pointers {
-            let asked = self.with_frame_pointers(visit)?;
+            let asked = self.with_frame_pointers(frame, visit)?;
             self.comparison.add(None, asked);
             return Ok(asked);
         }
@@ -271,40 +273,49 @@ impl CallStacks {
     /// By the runtime, whose walk is learnt from.
     fn asked(&self, stack: Option<CurrentStack>, frame: NativeFrame) -> Result<u32> {
         let unloads = self.unloads.load(Ordering::Acquire);
-        let (mut frames, mut cut) = (Vec::new(), false);
-        has_frames(self.info.stack_here(|frame| self.visit(frame, &mut frames, &mut cut))?)?;
+        let (frames, cut) = self.walked_by_runtime()?;
         if let Some(stack) = stack {
             let names = self.functions.names();
-            let walk = RuntimeWalk { frames: &frames, cut };
+            let located: Vec<_> =
+                frames.iter().map(|frame| (*frame, self.locations.of(&self.info, &self.functions, *frame))).collect();
+            let walk = RuntimeWalk { frames: &located, cut };
             self.learn(&Training { info: &self.info, names, stack, frame }, &walk, unloads);
         }
-        Ok(self.number(&self.kept(&frames), cut))
+        Ok(self.number(&self.kept(&frames, frame), cut))
     }
 
-    fn with_frame_pointers(&self, visit: impl FnOnce(&[WalkedFrame])) -> Result<u32> {
-        let (mut frames, mut cut) = (Vec::new(), false);
-        has_frames(self.info.stack_here_with_frame_pointers(|frame| self.visit(frame, &mut frames, &mut cut))?)?;
-        let kept = frames.iter().take(self.options.frames);
+    fn with_frame_pointers(&self, frame: NativeFrame, visit: impl FnOnce(&[WalkedFrame])) -> Result<u32> {
+        let (frames, cut) = self.walked_by_runtime()?;
+        let kept = self.kept(&frames, frame);
+        let walked = kept.iter().zip(&frames);
         let walked: Vec<_> =
-            kept.map(|&(frame, location)| WalkedFrame { location, frame_pointer: frame.frame_pointer }).collect();
+            walked.map(|(&location, frame)| WalkedFrame { location, frame_pointer: frame.frame_pointer }).collect();
         visit(&walked);
-        Ok(self.number(&self.kept(&frames), cut))
+        Ok(self.number(&kept, cut))
     }
 
-    /// Notes a frame: one more than is kept, to know that there are more.
-    fn visit(
-        &self,
-        frame: StackFrame,
-        frames: &mut Vec<(StackFrame, CodeLocation)>,
-        cut: &mut bool,
-    ) -> ControlFlow<()> {
-        frames.push((frame, self.locations.of(&self.info, &self.functions, frame)));
-        *cut = frames.len() > self.options.frames;
-        if *cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    /// The frames that the runtime's walk shows, at most one more than is kept, and whether there is one more.
+    fn walked_by_runtime(&self) -> Result<(Vec<StackFrame>, bool)> {
+        let mut frames = Vec::new();
+        has_frames(self.info.stack_here_with_frame_pointers(|frame| {
+            frames.push(frame);
+            let is_cut = frames.len() > self.options.frames;
+            if is_cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?)?;
+        let cut = frames.len() > self.options.frames;
+        Ok((frames, cut))
     }
 
-    fn kept(&self, frames: &[(StackFrame, CodeLocation)]) -> Vec<CodeLocation> {
-        frames.iter().take(self.options.frames).map(|(_, location)| *location).collect()
+    /// The locations of the frames that are kept. `start` is the frame that the framework's callback was given, 0 where it was given none.
+    fn kept(&self, frames: &[StackFrame], start: NativeFrame) -> Vec<CodeLocation> {
+        let kept = &frames[..frames.len().min(self.options.frames)];
+        let Some(stack) = CurrentStack::here() else {
+            return kept.iter().map(|frame| self.locations.of(&self.info, &self.functions, *frame)).collect();
+        };
+        // Where no frame is given nothing was thrown.
+        let may_fail = start.address() != 0;
+        let start = if may_fail { start.address() } else { (&raw const stack).addr() };
+        self.locations.all((&self.info, &self.functions), (stack, start), kept, may_fail)
     }
 
     /// Never holds the lock while the runtime is asked.

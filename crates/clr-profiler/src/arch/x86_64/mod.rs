@@ -4,6 +4,8 @@ mod prolog;
 
 pub(crate) use prolog::frame_of_prolog;
 
+/// Offset of the stack pointer in the registers that the runtime hands out of a frame.
+pub(crate) const STACK_POINTER_IN_CONTEXT: usize = 0x98;
 /// Offset of the frame pointer in the registers that the runtime hands out of a frame.
 pub(crate) const FRAME_POINTER_IN_CONTEXT: usize = 0xA0;
 

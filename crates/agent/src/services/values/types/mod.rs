@@ -397,7 +397,9 @@ impl Types {
 
     /// The class of arrays that a signature names: for those whose own class no hook has met before.
     fn array(&self, ty: &Type, element: &Type, rank: u32, scope: &Scope<'_>) -> Option<&'static Class> {
-        if loading::keeps_from_loading() && matches!(element, Type::Named { is_value: true, .. } | Type::Generic { is_value: true, .. }) {
+        if loading::keeps_from_loading()
+            && matches!(element, Type::Named { is_value: true, .. } | Type::Generic { is_value: true, .. })
+        {
             // Nobody says that the elements' type is loaded: the array does once there is one.
             return None;
         }

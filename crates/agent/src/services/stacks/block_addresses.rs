@@ -1,0 +1,80 @@
+//! Instructions in catch, finally and filter blocks.
+//!
+//! Each block is a function of its own (a funclet) with a frame of its own, which the runtime's walk of a stack leaves out: it shows the
+//! method where it called what has thrown, or called the block, and its line would be wrong. The frame is on the stack all the same,
+//! further in than the method's. A block works with its method's frame pointer and so hands that on to whatever it calls: the address
+//! right above the innermost copy of it is where the block, or the method itself, goes on. Where a compiled method was called its
+//! prolog says exactly where its return address is.
+//!
+//! The stack is read at once, in the callback; what code lies at the addresses may be looked up later.
+
+use clr_profiler::StackFrame;
+use clr_profiler::internals::{CurrentStack, FrameShape};
+
+use super::call_sites::is_call_before;
+
+/// Bytes from a frame on in which the next one's frame pointer is looked for: the runtime's own frames for one exception take some 20 KiB.
+const REACH: usize = 256 << 10;
+/// Words of a callee's frame that are kept: methods without a frame pointer of their own have small frames.
+const WORDS: usize = 64;
+/// Copies of a frame pointer that are kept.
+const COPIES: usize = 8;
+
+/// What lies between a method and what was called last in it.
+#[derive(Debug, Default)]
+pub(crate) struct Between {
+    /// Word above the callee's frame pointer.
+    framed: Option<usize>,
+    /// Words from the callee's stack pointer on.
+    words: Vec<usize>,
+    /// Addresses with words that equal the method's frame pointer, the innermost first, and the words above these.
+    copies: Vec<(usize, usize)>,
+    /// The method's stack pointer, and the word below: where a call from the method itself left its return address.
+    called: Option<(usize, usize)>,
+}
+
+impl Between {
+    /// Reads the stack from `start` or, where a method called the next one, from that one's frame on, up to the frame of `method`.
+    pub(crate) fn read(stack: CurrentStack, start: usize, callee: Option<StackFrame>, method: StackFrame) -> Self {
+        let (Some(frame), Some(sp)) = (method.frame_pointer, method.stack_pointer) else { return Self::default() };
+        let callee = callee.and_then(|callee| Some((callee.frame_pointer?, callee.stack_pointer?)));
+        let start = callee.map_or(start, |(_, sp)| sp) & !7;
+        let places = (start..frame.min(start + REACH)).step_by(8);
+        let copy = |at: usize| (stack.word(at)? == frame).then(|| Some((at, stack.word(at + 8)?))).flatten();
+        Self {
+            framed: callee.and_then(|(frame, _)| stack.word(frame.checked_add(8)?)),
+            words: callee.map_or_else(Vec::new, |(_, sp)| {
+                (sp..).step_by(8).map_while(|at| stack.word(at)).take(WORDS).collect()
+            }),
+            copies: places.filter_map(copy).take(COPIES).collect(),
+            called: sp.checked_sub(8).and_then(|at| Some((sp, stack.word(at)?))),
+        }
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.words.capacity() * size_of::<usize>()
+            + self.copies.capacity() * size_of::<(usize, usize)>()
+    }
+
+    /// Address at which the method goes on, or the block of it that is under way. `callee` is the shape of the callee's frame, where a
+    /// method's is known; `holds` says whether a call in the method's code returns to an address. `None` where it can't be found.
+    pub(crate) fn address(&self, callee: Option<FrameShape>, holds: impl Fn(usize) -> bool) -> Option<usize> {
+        let exact = callee.and_then(|shape| match shape.keeps_frame_pointer {
+            true => self.framed,
+            false => self.words.get((shape.bytes / 8).checked_sub(1)?).copied(),
+        });
+        exact.filter(|&at| holds(at)).or_else(|| self.copies.iter().map(|(_, at)| *at).find(|&at| holds(at)))
+    }
+
+    /// The innermost method's instruction, where that has failed rather than called: `address` is where the runtime's walk says that the
+    /// method goes on, `holds` whether an address lies in its code. The system left the registers of a failed instruction further in than any call
+    /// could leave a return address.
+    pub(crate) fn failed(&self, address: usize, holds: impl Fn(usize) -> bool) -> Option<usize> {
+        let (at, found) = *self.copies.iter().find(|(_, at)| holds(*at))?;
+        let (sp, _) = self.called?;
+        let is_call = if found == address { at + 16 == sp } else { is_call_before(found) != Some(false) };
+        (!is_call).then_some(found)
+    }
+}
