@@ -1,15 +1,14 @@
 //! The calling thread's own stack, word by word.
 //!
 //! For profilers that walk stacks by themselves because [`ProfilerInfo::stack_here`](crate::ProfilerInfo::stack_here) costs too much:
-//! [`CurrentStack`] reads words of the stack and nothing else, [`NativeFrame`] says where the runtime's frames begin, and [`FrameShape`]
-//! how many bytes the frame of a compiled method has.
+//! [`CurrentStack`] reads words of the stack and nothing else, and [`NativeFrame`] says where the runtime's frames begin.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use crate::{PerThread, arch, os};
+use crate::{PerThread, os};
 
 /// The frame pointer that the runtime's code had when it called back. As a rule `[frame]` is its caller's frame pointer and `[frame + 8]`
 /// the return address, and so on for the callers of the runtime's own code; nothing guarantees that layout, so a walker checks each step.
@@ -248,26 +247,6 @@ pub fn library_of(address: usize) -> Option<usize> {
     // SAFETY: only compares the address; a valid out-parameter.
     let known = unsafe { libc::dladdr(address as *const c_void, &mut found) } != 0;
     known.then(|| found.dli_fbase.addr())
-}
-
-/// The frame of a compiled method, as its prolog makes it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "profilers make such shapes of what they know")]
-pub struct FrameShape {
-    /// From the stack pointer in the method's body to that of its caller after the return. Not so in a method that allocates on the
-    /// stack and in funclets. A method that took over a running frame (OSR) has that one beneath its own, of which this is the size.
-    pub bytes: usize,
-    /// The caller's frame pointer is the word below the return address.
-    pub keeps_frame_pointer: bool,
-}
-
-impl FrameShape {
-    /// From a method's first bytes of x64 code; `None` for a prolog that is not understood.
-    #[must_use]
-    pub fn of_prolog(code: &[u8]) -> Option<Self> {
-        let (bytes, keeps_frame_pointer) = arch::frame_of_prolog(code)?;
-        Some(Self { bytes, keeps_frame_pointer })
-    }
 }
 
 #[cfg(test)]

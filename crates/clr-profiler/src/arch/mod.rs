@@ -6,4 +6,4 @@
 mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{FRAME_POINTER_IN_CONTEXT, STACK_POINTER_IN_CONTEXT, frame_in_upper_halves, frame_of_prolog};
+pub(crate) use x86_64::{FRAME_POINTER_IN_CONTEXT, STACK_POINTER_IN_CONTEXT, frame_in_upper_halves};

@@ -5,7 +5,6 @@ use clr_profiler_sys::structs::{COR_DEBUG_IL_TO_NATIVE_MAP, COR_PRF_CODE_INFO};
 
 use super::{ProfilerInfo, ask_array, ask_array_of};
 use crate::call_context::{outside_collections, outside_hooks};
-use crate::current_stack::FrameShape;
 use crate::error::check;
 use crate::{FunctionId, ReJitId, Result};
 
@@ -155,20 +154,6 @@ impl ProfilerInfo {
         // SAFETY: valid out-parameters; the runtime looks the address up in its tables.
         check(unsafe { runtime.GetFunctionFromIP3(address as *const u8, &mut function, &mut rejit) }, method)?;
         Ok((FunctionId::received(function), ReJitId(rejit)))
-    }
-
-    /// The frame of the version whose code begins at `start`, from its prolog; `None` where that is not understood. `address` is where
-    /// that version goes on, on the calling thread's stack. Not in hooks.
-    ///
-    /// # Errors
-    /// The runtime's error.
-    pub fn frame_shape(&self, start: usize, address: usize) -> Result<Option<FrameShape>> {
-        let ranges = self.code_info_at(start)?;
-        let here = ranges.iter().find(|range| range.start == start && range.contains(address));
-        // SAFETY: the runtime has just named these bytes as code; they stay while a thread has a frame of it.
-        Ok(here.and_then(|range| unsafe {
-            FrameShape::of_prolog(std::slice::from_raw_parts(range.start as *const u8, range.bytes.min(64)))
-        }))
     }
 }
 

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use clr_profiler::internals::FrameShape;
 use clr_profiler::{FunctionId, IlRange, ModuleId, ProfilerInfo};
 use clrscope_recording::model::{StackFrame, Tier};
 
 use super::arch;
 use super::feed::{CodeFeed, NewBody, News, Origin};
+use super::frame_shapes::FrameShape;
 use super::images::{Image, Images};
 use super::unwind_tables::{BodyCode, BodyStep, BodyUnwind, OwnMemory};
 use crate::os::memory::copy_if_there;
@@ -349,10 +349,7 @@ impl Bodies {
 
     /// The frame of a body behind its prolog, where that is known.
     pub(super) fn frame_shape(&mut self, body: &Arc<Body>) -> Option<FrameShape> {
-        self.unwind(body).0.frame().map(|step| FrameShape {
-            bytes: usize::try_from(step.to_caller).unwrap_or(0),
-            keeps_frame_pointer: step.keeps_frame_pointer(),
-        })
+        self.unwind(body).0.frame().map(FrameShape::of)
     }
 
     /// Whether the body has catch, finally or filter blocks, as far as the method's IL can be read.

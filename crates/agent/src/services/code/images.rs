@@ -4,9 +4,9 @@
 //! a rule, have sections that no page begins with: the runtime copies these into memory without a file, where they look like
 //! code that was compiled a moment ago.
 
-use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use clr_profiler::{ModuleId, ProfilerInfo};
 
@@ -25,7 +25,7 @@ pub(super) struct Image {
     /// Where the table of its pieces of code lies, with their unwind information.
     pieces: Range<usize>,
     /// The table, once it was asked for.
-    rows: OnceCell<Vec<ImagePiece>>,
+    rows: OnceLock<Vec<ImagePiece>>,
 }
 
 /// A piece of code of an image; addresses count from the image's beginning.
@@ -62,7 +62,7 @@ impl Image {
 
     #[cfg(test)]
     pub(super) fn of(addresses: Range<usize>, pieces: Range<usize>) -> Self {
-        Self { addresses, pieces, rows: OnceCell::new() }
+        Self { addresses, pieces, rows: OnceLock::new() }
     }
 }
 
@@ -127,7 +127,7 @@ pub(super) fn image_at(base: usize) -> Option<Image> {
     let is_compiled = inside(native, &mut found) && found == SIGNATURE;
     let (pieces, length) = (number(tables + 8 * EXCEPTIONS)?, number(tables + 8 * EXCEPTIONS + 4)?);
     let pieces = if pieces.checked_add(length)? <= bytes { base + pieces..base + pieces + length } else { base..base };
-    is_compiled.then(|| Image { addresses: base..base + bytes, pieces, rows: OnceCell::new() })
+    is_compiled.then(|| Image { addresses: base..base + bytes, pieces, rows: OnceLock::new() })
 }
 
 #[cfg(test)]

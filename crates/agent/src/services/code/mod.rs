@@ -7,6 +7,7 @@
 //! | [`images`] | precompiled code that the runtime has copied to where no file says so |
 //! | [`native`] | libraries and other mappings; [`elf`] reads what their files say |
 //! | [`unwind_tables`] | the step from a place in a compiled method to its caller, by the unwind information of the compilers |
+//! | [`frame_shapes`] | the same for those who have no map |
 //! | [`arch`] | single instructions of compiled code, and the format of unwind information |
 //!
 //! Look-ups are for one thread, which drains samples: they ask the runtime about addresses that are new, allocate, and
@@ -16,6 +17,7 @@ pub(crate) mod arch;
 mod bodies;
 pub(crate) mod elf;
 mod feed;
+mod frame_shapes;
 mod images;
 pub(crate) mod native;
 #[cfg(test)]
@@ -28,13 +30,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use clr_profiler::ProfilerInfo;
-use clr_profiler::internals::FrameShape;
 use clrscope_recording::model::{Module, ModuleKind, StackFrame};
 use clrscope_recording::writer::monotonic_ns;
 
 use bodies::Bodies;
 pub(crate) use bodies::Body;
 pub(crate) use feed::{CodeFeed, SharedCodeFeed};
+pub(crate) use frame_shapes::{FrameShape, FrameShapes};
 pub(crate) use native::Library;
 use native::{Contents, NativeMap};
 pub(crate) use unwind_tables::BodyStep;

@@ -11,7 +11,7 @@ use super::os::signal::{self, Shared};
 use super::raw::{RawSample, Registers};
 
 /// Words of the ring of signal handlers: hundreds of stacks. The system backs them as they are used.
-const RING_WORDS: usize = 1 << 19;
+const RING_WORDS: usize = 1 << 20;
 
 /// Engine that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

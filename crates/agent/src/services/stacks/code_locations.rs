@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::internals::{CurrentStack, FrameShape};
+use clr_profiler::internals::CurrentStack;
 use clr_profiler::{CodeRange, FunctionId, IlRange, ProfilerInfo, ReJitId, StackFrame};
 
 use super::block_addresses::Between;
 use super::call_sites::is_call_before;
+use crate::services::code::{FrameShape, FrameShapes};
 use crate::services::functions::Functions;
 use crate::services::il::has_blocks;
 
@@ -51,6 +52,7 @@ struct Instruction {
 /// The locations seen so far.
 pub(super) struct CodeLocations {
     known: Mutex<LocationTable>,
+    pub(super) shapes: FrameShapes,
     /// Addresses that are remembered.
     most: usize,
 }
@@ -67,7 +69,7 @@ struct LocationTable {
 impl CodeLocations {
     /// Locations of which so many are remembered.
     pub(super) fn new(most: usize) -> Self {
-        Self { known: Mutex::default(), most }
+        Self { known: Mutex::default(), shapes: FrameShapes::default(), most }
     }
 
     /// Bytes of the table.
@@ -122,7 +124,7 @@ impl CodeLocations {
             (known.code.get(&frame.address).map(Arc::clone), known.unloads)
         };
         known.unwrap_or_else(|| {
-            let code = Arc::new(look_up(info, frame).unwrap_or_default());
+            let code = Arc::new(self.look_up(info, frame).unwrap_or_default());
             let mut known = self.known();
             if known.unloads == unloads {
                 if known.code.len() >= self.most {
@@ -132,6 +134,15 @@ impl CodeLocations {
             }
             code
         })
+    }
+
+    fn look_up(&self, info: &ProfilerInfo, frame: StackFrame) -> Option<Code> {
+        let (_, rejit) = info.function_at(frame.address.checked_sub(1)?).ok()?;
+        let (start, pieces) = code_around(info, frame.function, rejit, frame.address - 1)?;
+        let shape = self.shapes.of_method(info, frame.function, (start, &pieces));
+        let body =
+            info.function_info(frame.function).and_then(|about| info.il_function_body(about.module, about.token));
+        Some(Code { pieces, shape, has_blocks: body.is_ok_and(|body| has_blocks(&body)) })
     }
 
     fn at(
@@ -168,6 +179,7 @@ impl CodeLocations {
         known.locations.clear();
         known.code.clear();
         known.unloads += 1;
+        self.shapes.forget();
     }
 }
 
@@ -186,14 +198,6 @@ fn instruction(
         Some(address) => Some(Instruction { address, is_return: true }),
         None => (!code.has_blocks).then_some(Instruction { address: frame.address, is_return: true }),
     }
-}
-
-fn look_up(info: &ProfilerInfo, frame: StackFrame) -> Option<Code> {
-    let (_, rejit) = info.function_at(frame.address.checked_sub(1)?).ok()?;
-    let (start, pieces) = code_around(info, frame.function, rejit, frame.address - 1)?;
-    let shape = info.frame_shape(start, start).ok().flatten();
-    let body = info.function_info(frame.function).and_then(|about| info.il_function_body(about.module, about.token));
-    Some(Code { pieces, shape, has_blocks: body.is_ok_and(|body| has_blocks(&body)) })
 }
 
 /// The offset of the statement that is under way. An address on the stack is where the call returns to, so

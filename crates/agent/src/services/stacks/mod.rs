@@ -279,7 +279,11 @@ impl CallStacks {
             let located: Vec<_> =
                 frames.iter().map(|frame| (*frame, self.locations.of(&self.info, &self.functions, *frame))).collect();
             let walk = RuntimeWalk { frames: &located, cut };
-            self.learn(&Training { info: &self.info, names, stack, frame }, &walk, unloads);
+            self.learn(
+                &Training { info: &self.info, names, shapes: &self.locations.shapes, stack, frame },
+                &walk,
+                unloads,
+            );
         }
         Ok(self.number(&self.kept(&frames, frame), cut))
     }

@@ -1,11 +1,13 @@
 //! From the runtime's own walk of a stack to rules that lead the same way.
 
-use clr_profiler::internals::{CurrentStack, FrameShape, NativeFrame, library_of};
+use clr_profiler::internals::{CurrentStack, NativeFrame, library_of};
 use clr_profiler::{FunctionId, NameCache, ProfilerInfo, StackFrame};
 
 use super::call_sites::method_of_call;
-use super::code_locations::{CodeLocation, code_start};
+use super::code_locations::{CodeLocation, code_around};
 use super::unwind_rules::{CodeKind, MOST, Outcome, Trust, UnwindRule, UnwindRules, end_of_stack};
+
+use crate::services::code::{FrameShape, FrameShapes};
 
 /// The type whose methods the runtime throws with: managed code, but not in the runtime's stacks.
 const THROWING: &str = "System.Runtime.EH::";
@@ -29,6 +31,7 @@ pub(super) struct RuntimeWalk<'a> {
 pub(super) struct Training<'a> {
     pub(super) info: &'a ProfilerInfo,
     pub(super) names: &'a NameCache,
+    pub(super) shapes: &'a FrameShapes,
     pub(super) stack: CurrentStack,
     pub(super) frame: NativeFrame,
 }
@@ -116,9 +119,12 @@ impl Training<'_> {
     }
 
     fn method(&self, frame: StackFrame, location: CodeLocation) -> CodeKind {
-        let shape = code_start(self.info, frame.function, frame.address)
-            .and_then(|start| self.info.frame_shape(start, frame.address).ok().flatten());
-        match shape {
+        let shape = || {
+            let (_, rejit) = self.info.function_at(frame.address.checked_sub(1)?).ok()?;
+            let (_, pieces) = code_around(self.info, frame.function, rejit, frame.address - 1)?;
+            self.shapes.at_return(self.info, (frame.function, frame.address), &pieces)
+        };
+        match shape() {
             Some(FrameShape { bytes, keeps_frame_pointer }) => {
                 CodeKind::Method { bytes, keeps_frame_pointer, location }
             }

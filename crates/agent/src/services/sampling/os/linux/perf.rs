@@ -69,9 +69,9 @@ const CHAIN_KERNEL: u64 = (-128_i64) as u64;
 const CHAIN_USER: u64 = (-512_i64) as u64;
 const CHAIN_MARKS: u64 = (-4095_i64) as u64;
 
-/// Bytes of the stack in each sample. The frames that the kernel walks (127 by default) take less as a rule, but continuations of async methods and the
-/// compiler below them go deeper, and on a thread that has gone on since, what a sample lacks is lost.
-const STACK_BYTES: u32 = 16 << 10;
+/// Bytes of the stack in each sample at most: the kernel copies as many as there are. On a thread that has gone on since, what a sample lacks is lost,
+/// and continuations of async methods, the compiler, and visitors of trees go deep.
+const STACK_BYTES: u32 = 32 << 10;
 /// Bytes of the stack where memory for the deeper ones may not be locked: a ring that holds too few samples loses whole ones.
 const LESS_STACK_BYTES: u32 = 8 << 10;
 /// Pages of a ring beside its head, largest first: users may lock half a MiB per processor.
@@ -275,11 +275,37 @@ impl PerfRing {
             if bytes < 8 || bytes > size || (head - tail) < bytes as u64 {
                 break;
             }
-            self.copy(tail + 8, bytes - 8, scratch);
+            self.copy(tail + 8, self.used(kind, tail, bytes) - 8, scratch);
             record(kind, misc, scratch);
             tail += bytes as u64;
         }
         self.head(DATA_TAIL).store(head, Ordering::Release);
+    }
+
+    /// Bytes of a record that are used: room for the stack is taken whole, and behind it stands how much of it was filled.
+    fn used(&self, kind: u32, from: u64, bytes: usize) -> usize {
+        /// Words in front of the call chain: the head, the instruction, the thread, the time, the chain's length.
+        const TO_CHAIN: u64 = 5;
+        if kind != SAMPLED {
+            return bytes;
+        }
+        let words = bytes as u64 / 8;
+        let word = |at: u64| (at < words).then(|| self.word(from + 8 * at));
+        let used = || {
+            let registers = TO_CHAIN + word(TO_CHAIN - 1)?;
+            let size = registers + 1 + if word(registers)? != 0 { u64::from(PERF_REGISTERS.count_ones()) } else { 0 };
+            let filled = if word(size)? > 0 { word(words - 1)?.min(word(size)?) } else { 0 };
+            Some(8 * (size + 1) as usize + filled as usize)
+        };
+        used().map_or(bytes, |used| used.min(bytes))
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        let size = self.pages * PAGE;
+        let place = at as usize & (size - 1);
+        // SAFETY: records are made of words, so that none goes round the end; within the ring's pages behind its head, and
+        // written before the kernel moved its end past it.
+        unsafe { self.start.byte_add(PAGE + place).cast::<u64>().read() }
     }
 
     /// Copies bytes of the ring, which may go round its end.
@@ -326,7 +352,7 @@ impl Iterator for Words<'_> {
     }
 }
 
-/// The fields of a sample in the order of [`SAMPLE`]; `None` for another process's and for what is cut.
+/// The fields of a sample in the order of [`SAMPLE`], without what follows the filled part of the stack; `None` for another process's and for what is cut.
 fn parse(bytes: &[u8], misc: u16, process: u32, sample: &mut RawSample) -> Option<()> {
     let mut words = Words(bytes);
     let _instruction = words.next()?;
@@ -351,11 +377,9 @@ fn parse(bytes: &[u8], misc: u16, process: u32, sample: &mut RawSample) -> Optio
     if has_registers {
         sample.registers = of_perf([words.next()?, words.next()?, words.next()?]);
     }
-    let stack = words.next()? as usize;
-    if stack > 0 {
-        let (bytes, rest) = words.0.split_at_checked(stack)?;
-        let used = (Words(rest).next()? as usize).min(stack);
-        sample.stack.extend(bytes[..used].as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
+    // What was filled of the room for the stack, and no more, follows its size.
+    if words.next()? > 0 {
+        sample.stack.extend(words);
     }
     Some(())
 }
@@ -389,7 +413,7 @@ mod tests {
         assert!(drift * 27 > 1_000_000, "{drift}");
         assert!(!processors().is_empty());
         assert_eq!([10_000_000, 1_000_000, 50_000].map(|interval| pages_for(interval, 8 << 10)), [32, 256, 8192]);
-        assert_eq!(pages_for(1_000_000, STACK_BYTES), RING_PAGES[0]);
+        assert!((RING_PAGES[0]..=2 * RING_PAGES[0]).contains(&pages_for(1_000_000, STACK_BYTES)));
     }
 
     #[test]
