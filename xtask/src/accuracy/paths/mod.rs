@@ -6,6 +6,7 @@
 
 mod peer;
 mod sampled;
+pub(super) mod slower;
 mod tables;
 
 use clrscope_testkit::{Runtime, Tally, runtimes};

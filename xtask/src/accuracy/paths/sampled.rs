@@ -147,7 +147,7 @@ fn is_certain(sample: &Sample) -> bool {
 }
 
 /// Names of the methods of a stack, outermost first.
-fn methods(process: &Process, stack: u32) -> Vec<&str> {
+pub(super) fn methods(process: &Process, stack: u32) -> Vec<&str> {
     let name = |frame| match frame {
         StackFrame::Method { function, .. } => Some(process.functions.get(function as usize)?.name.as_str()),
         _ => None,
