@@ -35,10 +35,13 @@ impl Stream {
 
     fn block(&mut self, name: &str, flags: u16, events: &[u8]) {
         let header = [&20_u16.to_le_bytes()[..], &flags.to_le_bytes(), &[0; 16]].concat();
-        let block = [header, events.to_vec()].concat();
+        self.bare_block(name, &[header, events.to_vec()].concat());
+    }
+
+    fn bare_block(&mut self, name: &str, block: &[u8]) {
         let before = self.0.len() + 3 + 12 + name.len() + 1 + 4;
         let fill = vec![0; before.next_multiple_of(4) - before];
-        self.object(name, &[number(block.len() as u32), fill, block].concat());
+        self.object(name, &[number(block.len() as u32), fill, block.to_vec()].concat());
     }
 
     fn end(mut self) -> Vec<u8> {
@@ -103,6 +106,42 @@ fn counters(compressed: bool) -> Vec<u8> {
     };
     stream.block("EventBlock", compressed.into(), &events);
     stream.end()
+}
+
+/// Two stacks, the first of them number 3, that of [`full`] events.
+fn stacks() -> Vec<u8> {
+    let stack = |addresses: &[u64]| {
+        [number(8 * addresses.len() as u32), addresses.iter().flat_map(|one| one.to_le_bytes()).collect()].concat()
+    };
+    [number(3), number(2), stack(&[0x7F00_0000_0001, 2]), stack(&[])].concat()
+}
+
+#[test]
+fn stacks_are_those_of_their_numbers_until_a_sequence_point() {
+    let mut stream = Stream::new();
+    stream.block("MetadataBlock", 0, &full(0, &description()));
+    stream.bare_block("StackBlock", &stacks());
+    stream.block("EventBlock", 0, &full(5, &[0; 16]));
+    stream.bare_block("SPBlock", &[0; 12]);
+    stream.block("EventBlock", 0, &full(5, &[0; 16]));
+    let bytes = stream.end();
+    let mut reader = Reader::new(&bytes[..]).expect("a stream");
+    let first = reader.next_event().expect("an event").expect("one");
+    assert_eq!(reader.stack(first.stack), Some(&[0x7F00_0000_0001, 2][..]));
+    assert_eq!([reader.stack(4), reader.stack(0), reader.stack(5)], [Some(&[][..]), None, None]);
+    let second = reader.next_event().expect("an event").expect("one");
+    assert_eq!(reader.stack(second.stack), None, "numbers are given anew");
+}
+
+#[test]
+fn stacks_that_end_early_are_nonsense() {
+    for cut in 0..stacks().len() {
+        let mut stream = Stream::new();
+        stream.bare_block("StackBlock", &stacks()[..cut]);
+        let bytes = stream.end();
+        let mut reader = Reader::new(&bytes[..]).expect("a stream");
+        assert!(matches!(reader.next_event(), Err(Error::Nonsense { .. })), "cut at {cut}");
+    }
 }
 
 #[test]

@@ -3,9 +3,11 @@
 //! A path is a number that its methods hand down; the leaf notes it with the times between which it was on the stack. So whoever has
 //! sampled the thread in that time must have found the frames of that path, in order, and no others of the program's own.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// A step of a path, or its leaf.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +42,12 @@ pub enum Moment {
 
 /// Longest way from a leaf to the next: what takes longer waits for something that nobody knows, the end of the program for instance.
 const LONGEST_WAY_NS: u64 = 1_000_000_000;
+/// Time before a thread stood still, or waited for a processor, in which it may have been seen last: on a busy machine whoever looks at it waits, too.
+const SEEN_BEFORE_NS: u64 = 2_000_000_000;
+/// Such a time in which it may have been on a way between leaves: in a longer one any stack is somewhere on a way.
+const ON_THE_WAY_NS: u64 = 30_000_000;
+/// Frames that a leaf may have above its own, at most.
+const MOST_ABOVE: usize = 3;
 /// Digits of a path, see `KnownPaths.cs`.
 const STEP_BITS: u32 = 6;
 
@@ -54,7 +62,17 @@ pub struct KnownPaths {
     /// Methods that paths are made of.
     on_paths: HashSet<String>,
     /// By thread.
-    notes: Vec<Vec<Note>>,
+    notes: Vec<Notes>,
+    /// Thread and place of notes, by the own frames of their paths.
+    by_frames: OnceLock<HashMap<u64, Vec<(usize, usize)>>>,
+}
+
+/// The notes of a thread.
+#[derive(Debug)]
+struct Notes {
+    /// The system's number of the thread.
+    os_id: u64,
+    all: Vec<Note>,
 }
 
 /// A frame of a path, with the shape it belongs to: a step's number, or that of a leaf after those of the steps; nothing for what stands between.
@@ -105,6 +123,7 @@ impl KnownPaths {
             leaves,
             on_paths,
             notes: notes(&bytes[end + END.len()..])?,
+            by_frames: OnceLock::new(),
         })
     }
 
@@ -113,9 +132,18 @@ impl KnownPaths {
         self.steps.iter().chain(&self.leaves)
     }
 
+    fn notes_of(&self, walker: usize) -> &[Note] {
+        self.notes.get(walker).map_or(&[][..], |notes| &notes.all)
+    }
+
+    /// N of the thread `walker N` that has this number by the system.
+    pub fn walker(&self, os_id: u64) -> Option<usize> {
+        self.notes.iter().position(|notes| notes.os_id == os_id)
+    }
+
     /// What the thread `walker N` did, by the monotonic clock.
     pub fn moment(&self, walker: usize, time_ns: u64) -> Moment {
-        let notes = self.notes.get(walker).map_or(&[][..], Vec::as_slice);
+        let notes = self.notes_of(walker);
         let after = notes.partition_point(|note| note.from <= time_ns);
         let Some(note) = after.checked_sub(1).map(|at| notes[at]) else { return Moment::Outside };
         if time_ns <= note.until {
@@ -129,18 +157,43 @@ impl KnownPaths {
 
     /// What the thread `walker N` did in a time: the leaves that were on the stack then, and the ways between them, in order.
     pub fn moments(&self, walker: usize, from_ns: u64, until_ns: u64) -> Vec<Moment> {
-        let notes = self.notes.get(walker).map_or(&[][..], Vec::as_slice);
+        let notes = self.notes_of(walker);
         let first = notes.partition_point(|note| note.until < from_ns);
         let last = notes.partition_point(|note| note.from <= until_ns);
         let own = &notes[first.saturating_sub(1).min(last)..last];
         let leaves = own.iter().map(|note| Moment::On(note.path));
-        let ways = own.windows(2).map(|pair| Moment::Between(pair[0].path, pair[1].path));
+        let short = |pair: &&[Note]| pair[1].from - pair[0].until < LONGEST_WAY_NS;
+        let ways = own.windows(2).filter(short).map(|pair| Moment::Between(pair[0].path, pair[1].path));
         leaves.chain(ways).collect()
+    }
+
+    /// The path at whose leaf `walker N` stood with this stack in a time, if it did.
+    fn seen(&self, walker: usize, (from_ns, until_ns): (u64, u64), names: &[&str]) -> Option<u64> {
+        let by_frames = self.by_frames.get_or_init(|| self.notes_by_frames());
+        let found = self.own(names);
+        (0..=MOST_ABOVE.min(found.len())).find_map(|above| {
+            let frames = hash(found[..found.len() - above].iter().map(String::as_str));
+            let notes = by_frames.get(&frames)?.iter().filter(|(thread, _)| *thread == walker);
+            let mut notes = notes.map(|&(thread, at)| self.notes[thread].all[at]);
+            let note = notes.find(|note| note.from <= until_ns && note.until >= from_ns)?;
+            self.judge(note.path, names).is_equal().then_some(note.path)
+        })
+    }
+
+    fn notes_by_frames(&self) -> HashMap<u64, Vec<(usize, usize)>> {
+        let mut all: HashMap<u64, Vec<(usize, usize)>> = HashMap::new();
+        for (thread, notes) in self.notes.iter().enumerate() {
+            for (at, note) in notes.all.iter().enumerate() {
+                let frames = hash(self.truth(note.path).into_iter().map(|expected| expected.name));
+                all.entry(frames).or_default().push((thread, at));
+            }
+        }
+        all
     }
 
     /// Number of leaves that all threads noted.
     pub fn leaves_noted(&self) -> usize {
-        self.notes.iter().map(Vec::len).sum()
+        self.notes.iter().map(|notes| notes.all.len()).sum()
     }
 
     /// Indexes of the shapes of a path.
@@ -227,22 +280,28 @@ impl Shape {
     }
 }
 
+fn hash<'a>(names: impl Iterator<Item = &'a str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    names.for_each(|name| name.hash(&mut hasher));
+    hasher.finish()
+}
+
 fn list(text: &str) -> Vec<String> {
     text.split(", ").map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// The notes of all threads: for each their number and then their words.
-fn notes(mut bytes: &[u8]) -> Option<Vec<Vec<Note>>> {
+/// The notes of all threads: for each the thread's number, theirs, and then their words.
+fn notes(mut bytes: &[u8]) -> Option<Vec<Notes>> {
     let mut all = Vec::new();
     while !bytes.is_empty() {
-        let count = usize::try_from(word(bytes, 0)?).ok()?;
+        let (os_id, count) = (word(bytes, 0)?, usize::try_from(word(bytes, 1)?).ok()?);
         let own = (0..count).map(|at| {
-            let [path, from, until] = [0, 1, 2].map(|field| word(bytes, 1 + 3 * at + field));
+            let [path, from, until] = [0, 1, 2].map(|field| word(bytes, 2 + 3 * at + field));
             // The leaf stores the number as it has come to it, with how many steps are done.
             Some(Note { path: path? & !(15 << 60), from: from?, until: until? })
         });
-        all.push(own.collect::<Option<Vec<_>>>()?);
-        bytes = bytes.get(8 * (1 + 3 * count)..)?;
+        all.push(Notes { os_id, all: own.collect::<Option<Vec<_>>>()? });
+        bytes = bytes.get(8 * (2 + 3 * count)..)?;
     }
     Some(all)
 }
@@ -332,16 +391,24 @@ impl Tally {
         }
     }
 
-    /// Adds a record of a thread that stood still, or waited for a processor, in a time: the stack must be one that the thread had in that time.
-    pub fn add_still(&mut self, known: &KnownPaths, moments: &[Moment], names: &[&str], whole: bool, count: u64) {
-        let is = |moment: &&Moment| match **moment {
-            Moment::On(path) => known.judge(path, names).is_equal(),
-            Moment::Between(from, to) => known.is_on_the_way(from, to, names),
-            Moment::Outside => false,
-        };
+    /// Adds a record of `walker N`, which stood still or waited for a processor in a time: it must have had the stack then, or when it was seen last before.
+    pub fn add_still(
+        &mut self,
+        known: &KnownPaths,
+        (walker, from_ns, until_ns): (usize, u64, u64),
+        names: &[&str],
+        whole: bool,
+        count: u64,
+    ) {
+        let seen = known.seen(walker, (from_ns.saturating_sub(SEEN_BEFORE_NS), until_ns), names).map(Moment::On);
+        let moments = known.moments(walker, from_ns.saturating_sub(ON_THE_WAY_NS), until_ns);
+        let is =
+            |moment: &&Moment| matches!(**moment, Moment::Between(from, to) if known.is_on_the_way(from, to, names));
         // Of a stack that the thread never had, any difference is as good as another.
-        if let Some(moment) = moments.iter().find(is).or(moments.first()) {
-            self.add(known, *moment, names, whole, count);
+        let last = moments.iter().rfind(|moment| matches!(moment, Moment::On(_)));
+        let moment = seen.or_else(|| moments.iter().find(is).or(last).copied());
+        if let Some(moment) = moment {
+            self.add(known, moment, names, whole, count);
         }
     }
 
@@ -431,9 +498,10 @@ NOTES
 
     fn known(threads: &[&[Note]]) -> KnownPaths {
         let mut bytes = TEXT.as_bytes().to_vec();
-        for notes in threads {
+        for (at, notes) in threads.iter().enumerate() {
             let words = notes.iter().flat_map(|note| [note.path | 2 << 60, note.from, note.until]);
-            let words: Vec<u8> = [notes.len() as u64].into_iter().chain(words).flat_map(u64::to_le_bytes).collect();
+            let words: Vec<u8> =
+                [70 + at as u64, notes.len() as u64].into_iter().chain(words).flat_map(u64::to_le_bytes).collect();
             bytes.extend(words);
         }
         KnownPaths::parse(&bytes).expect("an account")
@@ -448,7 +516,7 @@ NOTES
         assert_eq!([at(99), at(100), at(200)], [Moment::Outside, Moment::On(first), Moment::On(first)]);
         assert_eq!([at(201), at(275)], [Moment::Between(first, second), Moment::On(second)]);
         assert_eq!([at(301), known.moment(0, 150), known.moment(9, 150)], [Moment::Outside; 3]);
-        assert_eq!(known.leaves_noted(), 2);
+        assert_eq!((known.leaves_noted(), known.walker(71), known.walker(1)), (2, Some(1), None));
         let all = [Moment::On(first), Moment::On(second), Moment::Between(first, second)];
         assert_eq!(known.moments(1, 150, 260), all);
         assert_eq!(known.moments(1, 210, 220), all[..1], "where it was seen last");
@@ -495,6 +563,26 @@ NOTES
         assert!(is("Program::Start Steps::Next Plain::First Other::.ctor"));
         assert!(!is("Steps::Next Plain::First") && !is("Program::Start Steps::Next Plain::Second"));
         assert!(!is("Program::Start Plain::Framed Steps::Next"));
+    }
+
+    #[test]
+    fn a_thread_that_stands_still_has_a_stack_that_it_had_when_it_was_seen_last() {
+        let (first, second, far) = (path(&[0], 0), path(&[1], 1), 3 * SEEN_BEFORE_NS);
+        let note = |path, from| Note { path, from, until: from + 100 };
+        let known = known(&[&[note(first, 1_000), note(second, far), note(first, far + 200)]]);
+        let frames =
+            |path| -> Vec<String> { known.truth(path).iter().map(|one| format!("KnownPaths.{}", one.name)).collect() };
+        let add = |path, time: u64| {
+            let mut tally = Tally::default();
+            let frames = frames(path);
+            let mut names: Vec<&str> = frames.iter().map(String::as_str).collect();
+            names.push("KnownPaths.Node::.ctor");
+            tally.add_still(&known, (0, time, time + 10), &names, true, 1);
+            [tally.samples, tally.equal]
+        };
+        assert_eq!([add(second, far + 150), add(first, far + 250)], [[1, 1]; 2]);
+        assert_eq!(add(first, far + 50), [1, 0], "not for that long");
+        assert_eq!(add(path(&[0, 1], 0), far + 250), [1, 0], "never");
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about themselves,
 //!   [`last_count`] what one said before it was killed.
 //! - [`KnownPaths`] reads what a program noted about its call stacks, and judges samples of it.
+//! - [`Slower`] predicts the times of a program of which one method is made slower.
 //! - [`Service`] is a program that serves; [`get`] and [`load`] ask it something.
 //! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers, built once;
 //!   [`panicking_agent`] an agent with a fault.
@@ -44,6 +45,7 @@ mod say;
 mod sdk;
 mod signals;
 mod single_file;
+mod slower;
 mod wait;
 mod web;
 mod workspace;
@@ -63,6 +65,7 @@ pub use say::{not_run, say};
 pub use sdk::Sdk;
 pub use signals::let_children_hear;
 pub use single_file::single_file;
+pub use slower::{PartTime, Slower};
 pub use wait::{cpu_time, pause, wait_for, wait_for_work, wait_until};
 pub use web::{Service, get, load};
 pub use workspace::{fixture, kit, scratch, target_folder, workspace_root};

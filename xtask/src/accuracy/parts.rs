@@ -22,7 +22,7 @@ pub(super) struct Part {
 }
 
 /// All of them, in the order in which they are measured and stand on the page.
-pub(super) const PARTS: [Part; 5] = [
+pub(super) const PARTS: [Part; 6] = [
     Part {
         name: "shares",
         heading: "Times of `calls`",
@@ -81,6 +81,17 @@ equal. Of each step and leaf: samples with it on their paths, how many of them h
 *Called whole* are samples that are not equal and marked complete all the same; *astray* those between two leaves that are on the way from none to the
 next; *CPU time* is the part of what the threads used that their samples stand for.",
         measure: |plan, page| paths::run(plan, page),
+        needs_quiet: false,
+    },
+    Part {
+        name: "slower",
+        heading: "Methods that are made slower",
+        about: "\
+One method is made slower by once, twice and four times its work (k, 2k, 4k), everything else stays as it is: a method with a frame, one that is
+inlined, one without a frame that another one without a frame calls. Phases take turns, and the program says what each took by its own CPU clock. *Predicted* is
+the part's time by samples in the phase with nothing slower, and what the program took longer; *bound* four standard deviations of what chance does to so many samples,
+and 3 % of the phase. Parts that stay as they are, five in each phase, are shown where they are off.",
+        measure: |plan, page| paths::slower::run(plan.quick, page),
         needs_quiet: false,
     },
 ];

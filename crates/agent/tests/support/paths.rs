@@ -5,9 +5,6 @@ use std::collections::HashMap;
 use clrscope_recording::model::{LossReason, Process, Sample, StackFrame, ThreadState};
 use clrscope_testkit::{KnownPaths, Tally};
 
-/// Time before a thread stood still, or waited for a processor, in which it may have been seen last: records of such times have the stack of then.
-const SEEN_BEFORE_NS: u64 = 30_000_000;
-
 /// Judges the samples of an instrument; `start_ns` is the process's start by the monotonic clock.
 pub(crate) fn judge(process: &Process, instrument: &str, start_ns: u64, known: &KnownPaths) -> Tally {
     let walker = |name: &str| name.strip_prefix("walker ")?.parse::<usize>().ok();
@@ -21,8 +18,8 @@ pub(crate) fn judge(process: &Process, instrument: &str, start_ns: u64, known: &
         if sample.state == ThreadState::Running {
             tally.add(known, known.moment(walker, time_ns), &names, is_certain(&sample), u64::from(sample.count));
         } else {
-            let moments = known.moments(walker, time_ns - SEEN_BEFORE_NS, time_ns + sample.weight_ns);
-            tally.add_still(known, &moments, &names, is_certain(&sample), u64::from(sample.count));
+            let time = (walker, time_ns, time_ns + sample.weight_ns);
+            tally.add_still(known, time, &names, is_certain(&sample), u64::from(sample.count));
         }
     }
     let lost = [LossReason::SampleRingFull, LossReason::PerfLost, LossReason::EventDropped];

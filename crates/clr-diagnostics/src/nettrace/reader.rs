@@ -26,6 +26,8 @@ const LONGEST_NAME: u32 = 256;
 const MOST_DESCRIPTIONS: usize = 1 << 16;
 /// More bytes of descriptions than this are not believed.
 const MOST_DESCRIBED: usize = 64 << 20;
+/// More bytes of stacks between two sequence points than this are not believed.
+const MOST_STACKS: usize = 256 << 20;
 /// Version of the format that can be read.
 const VERSION: u32 = 4;
 
@@ -88,6 +90,10 @@ pub struct Reader<R> {
     descriptions: HashMap<u32, Arc<EventDescription>>,
     /// Bytes of all descriptions so far.
     described: usize,
+    /// Stacks by their numbers, which begin anew at each sequence point.
+    stacks: HashMap<u32, Vec<u64>>,
+    /// Bytes of all of them.
+    stacked: usize,
     /// The block whose events are being given.
     events: Option<Events>,
     is_over: bool,
@@ -105,6 +111,8 @@ impl<R: Read> Reader<R> {
             clock: Clock::default(),
             descriptions: HashMap::new(),
             described: 0,
+            stacks: HashMap::new(),
+            stacked: 0,
             events: None,
             is_over: false,
         };
@@ -136,6 +144,13 @@ impl<R: Read> Reader<R> {
         let next = self.next_of_all();
         self.is_over |= !matches!(next, Ok(Some(_)));
         next
+    }
+
+    /// The addresses of a stack, innermost first: of the event that was given last, by [`Event::stack`]. Numbers are given anew later in the stream. Nothing
+    /// for 0, and for stacks that the stream does not have.
+    #[must_use]
+    pub fn stack(&self, number: u32) -> Option<&[u64]> {
+        self.stacks.get(&number).map(Vec::as_slice)
     }
 
     fn next_of_all(&mut self) -> Result<Option<Event>, Error> {
@@ -210,9 +225,33 @@ impl<R: Read> Reader<R> {
                 self.events = Some(Events::new(block)?);
                 Ok(())
             }
-            // Stacks and sequence points, and what later versions add.
+            "StackBlock" => self.learn_stacks(&block),
+            "SPBlock" => {
+                self.stacks.clear();
+                self.stacked = 0;
+                Ok(())
+            }
+            // What later versions add.
             _ => Ok(()),
         }
+    }
+
+    /// Stacks with numbers one after another, each with its size before it.
+    fn learn_stacks(&mut self, block: &[u8]) -> Result<(), Error> {
+        let mut block = wire::Reader(block);
+        let (first, count) = (block.u32()?, block.u32()?);
+        let bytes = self.clock.pointer_size.clamp(4, 8) as usize;
+        for at in 0..count {
+            let size = block.u32()? as usize;
+            let addresses = block.take(size)?.chunks_exact(bytes);
+            let address = |word: &[u8]| word.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
+            self.stacked = self.stacked.saturating_add(size.max(bytes));
+            if self.stacked > MOST_STACKS {
+                return Err(Error::nonsense("more stacks than there can be"));
+            }
+            self.stacks.insert(first.wrapping_add(at), addresses.map(address).collect());
+        }
+        Ok(())
     }
 
     fn trace(&mut self) -> Result<(), Error> {

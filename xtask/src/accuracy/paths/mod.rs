@@ -4,7 +4,9 @@
 //! stack; the own methods of each must be those of the path, in order. A sample that was lost is not equal. That is done under conditions
 //! that give methods code of other kinds, and once while the runtime suspends threads all the time.
 
+mod peer;
 mod sampled;
+pub(super) mod slower;
 mod tables;
 
 use clrscope_testkit::{Runtime, Tally, runtimes};
@@ -35,7 +37,7 @@ struct Condition {
 }
 
 /// The engines.
-const ALL: &[Engine] = &[Engine::Perf, Engine::Timer, Engine::Wall];
+const ALL: &[Engine] = &[Engine::Perf, Engine::Timer, Engine::Wall, Engine::DotnetTrace];
 
 /// All conditions; of the first there are tables by shape.
 const CONDITIONS: [Condition; 5] = [
@@ -76,6 +78,11 @@ struct Series {
 }
 
 impl Series {
+    /// Whether clrscope took the samples.
+    fn is_ours(&self) -> bool {
+        self.engine != Engine::DotnetTrace
+    }
+
     fn is_met(&self) -> bool {
         self.broken.is_empty() && self.tally.equal_percent() >= GOAL
     }
@@ -84,7 +91,7 @@ impl Series {
 /// Takes all series and prints the tables; how many missed the goal.
 pub(super) fn run(plan: Plan, page: &mut Page) -> Result<usize, String> {
     let (mut all, mut shapes) = (Vec::new(), Shapes::default());
-    let (least, conditions) = if plan.quick { (QUICK, 2) } else { (LEAST, CONDITIONS.len()) };
+    let (least, conditions) = if plan.quick { (QUICK, 1) } else { (LEAST, CONDITIONS.len()) };
     for condition in &CONDITIONS[..conditions] {
         for runtime in runtimes() {
             for &engine in condition.engines {
@@ -94,12 +101,17 @@ pub(super) fn run(plan: Plan, page: &mut Page) -> Result<usize, String> {
                     engine.name(),
                     runtime.version
                 ));
-                all.extend(take(runtime, condition, engine, least, &mut shapes)?);
+                let series = take(runtime, condition, engine, least, &mut shapes)?;
+                if let Some(series) = &series {
+                    let equal = series.tally.equal_percent();
+                    Page::progress(format_args!("    {equal:.2} % of {} are equal", series.tally.samples));
+                }
+                all.extend(series);
             }
         }
     }
     tables::print(&all, &shapes, page);
-    Ok(all.iter().filter(|series| !series.is_met()).count())
+    Ok(all.iter().filter(|series| series.is_ours() && !series.is_met()).count())
 }
 
 /// A whole series; nothing where the engine is not to be had here.
@@ -127,6 +139,6 @@ fn take(
             break;
         }
     }
-    let covered = (engine != Engine::Wall && cpu_ns > 0).then(|| 100.0 * weight_ns as f64 / cpu_ns as f64);
+    let covered = (cpu_ns > 0).then(|| 100.0 * weight_ns as f64 / cpu_ns as f64);
     Ok(Some(Series { runtime, condition, engine, tally, covered, broken }))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use clrscope_recording::model::{LossReason, Process, Sample, SamplingEngine, StackFrame, ThreadState};
 use clrscope_testkit::{KnownPaths, Runtime, Tally, fixture};
 
-use super::Condition;
+use super::{Condition, peer};
 use crate::agents::under_agent;
 use crate::measured::run as run_measured;
 
@@ -16,6 +16,8 @@ pub(super) enum Engine {
     Perf,
     Timer,
     Wall,
+    /// The runtime's own sampler, by the tool that people use.
+    DotnetTrace,
 }
 
 impl Engine {
@@ -24,6 +26,7 @@ impl Engine {
             Self::Perf => "cpu, perf",
             Self::Timer => "cpu, timer",
             Self::Wall => "wall",
+            Self::DotnetTrace => "dotnet-trace",
         }
     }
 
@@ -31,7 +34,7 @@ impl Engine {
         match self {
             Self::Perf => "cpu:engine=perf",
             Self::Timer => "cpu:engine=timer",
-            Self::Wall => "wall:rate=1000",
+            Self::Wall | Self::DotnetTrace => "wall:rate=1000",
         }
     }
 
@@ -47,9 +50,6 @@ impl Engine {
     }
 }
 
-/// Time before a thread stood still, or waited for a processor, in which it may have been seen last: records of such times have the stack of then.
-const SEEN_BEFORE_NS: u64 = 30_000_000;
-
 /// Names of steps and leaves, as the fixture says them.
 #[derive(Debug, Default)]
 pub(super) struct Shapes(pub(super) Vec<String>);
@@ -57,7 +57,7 @@ pub(super) struct Shapes(pub(super) Vec<String>);
 /// Judged samples of one run.
 pub(super) struct Judged {
     pub(super) tally: Tally,
-    /// CPU time that the threads used.
+    /// CPU time that the threads used; 0 where samples stand for other time.
     pub(super) cpu_ns: u64,
     /// Time that their samples stand for.
     pub(super) weight_ns: u64,
@@ -82,6 +82,9 @@ pub(super) fn run(
 ) -> Result<Outcome, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let (out, notes) = (folder.path().join("run.clrs.d"), folder.path().join("notes"));
+    if engine == Engine::DotnetTrace {
+        return peer::run(runtime, condition, (engine.milliseconds(samples), seed));
+    }
     let milliseconds = engine.milliseconds(samples);
     let mut command = runtime.command(&fixture("KnownPaths"));
     command.arg(&notes).args([milliseconds, seed].map(|number| number.to_string())).args(condition.way);
@@ -99,7 +102,7 @@ pub(super) fn run(
     }
     let known = KnownPaths::read(&notes);
     shapes.0 = known.shapes().map(|shape| shape.name.clone()).collect();
-    let cpu_ns = 2 * milliseconds * 1_000_000;
+    let cpu_ns = if engine == Engine::Wall { 0 } else { 2 * milliseconds * 1_000_000 };
     Ok(Outcome::Judged(judge(process, engine.instrument(), start_of(&out)?, &known, cpu_ns)))
 }
 
@@ -128,8 +131,8 @@ fn judge(process: &Process, instrument: &str, start_ns: u64, known: &KnownPaths,
         if sample.state == ThreadState::Running {
             tally.add(known, known.moment(walker, time_ns), names, is_certain(&sample), count);
         } else {
-            let moments = known.moments(walker, time_ns - SEEN_BEFORE_NS, time_ns + sample.weight_ns);
-            tally.add_still(known, &moments, names, is_certain(&sample), count);
+            let time = (walker, time_ns, time_ns + sample.weight_ns);
+            tally.add_still(known, time, names, is_certain(&sample), count);
         }
     }
     let lost = [LossReason::SampleRingFull, LossReason::PerfLost, LossReason::EventDropped];
@@ -144,7 +147,7 @@ fn is_certain(sample: &Sample) -> bool {
 }
 
 /// Names of the methods of a stack, outermost first.
-fn methods(process: &Process, stack: u32) -> Vec<&str> {
+pub(super) fn methods(process: &Process, stack: u32) -> Vec<&str> {
     let name = |frame| match frame {
         StackFrame::Method { function, .. } => Some(process.functions.get(function as usize)?.name.as_str()),
         _ => None,

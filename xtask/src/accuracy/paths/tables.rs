@@ -27,17 +27,21 @@ pub(super) fn print(all: &[Series], shapes: &Shapes, page: &mut Page) {
 
 fn sums(all: &[Series], page: &mut Page) {
     page.line(format_args!(
-        "\n                           {:10}  samples   equal   not equal, called whole   between: astray     CPU time   99.9 %",
+        "\n                           {:12} samples   equal   not equal, called whole   between: astray     CPU time   99.9 %",
         ""
     ));
     for condition in &CONDITIONS {
         page.line(format_args!("{}", condition.name));
         for series in all.iter().filter(|series| series.condition.name == condition.name) {
             let tally = &series.tally;
-            let verdict = if series.is_met() { "met" } else { "MISSED" };
+            let verdict = match (series.is_ours(), series.is_met()) {
+                (false, _) => "-",
+                (true, true) => "met",
+                (true, false) => "MISSED",
+            };
             let covered = series.covered.map_or("-".to_owned(), |covered| format!("{covered:.1} %"));
             page.line(format_args!(
-                "  .NET {:8}  {:10} {:>12} {:>6.2} % {:>16} {:>14} {:>6} {:>12}   {verdict}",
+                "  .NET {:8}  {:12} {:>10} {:>6.2} % {:>16} {:>14} {:>6} {:>12}   {verdict}",
                 series.runtime.version.to_string(),
                 series.engine.name(),
                 tally.samples,
