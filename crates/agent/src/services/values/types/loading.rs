@@ -2,7 +2,8 @@
 //!
 //! Loading a class may bring an assembly along, and with it code of the program that says where assemblies are. So what a field refers
 //! to is looked up only, and described from metadata where it is not loaded: no object of it is there. The type of a value is
-//! loaded with the class that the value lies in, or for the code that takes it.
+//! loaded with the class that the value lies in, or for the code that takes it. Only of values in arrays this is not known, and
+//! their type is asked for on threads of the program.
 //!
 //! A thread of the agent's own is none that the runtime knows: where it loads a type there it goes by the data of a managed thread,
 //! which are not there, and ends the program. The framework refuses questions that may come to that. So the runtime
@@ -97,11 +98,28 @@ impl Types {
         Some(class)
     }
 
-    /// The class of a named type, where it is loaded. One of values the runtime may load: it lies in a class that is loaded, which it is
-    /// loaded with, or in code that the runtime is about to compile.
-    pub(super) fn loaded_named(&self, module: ModuleId, token: Token, is_value: bool) -> Option<ClassId> {
-        let of_value = || self.info.class_from_token(module, token).ok().and_then(ClassId::non_null);
-        self.loaded(module, token).or_else(|| is_value.then(of_value).flatten())
+    /// The class of a named type, where it is loaded. The runtime is asked for one that `is_loaded` with what names it: for values,
+    /// with the class that they lie in and with the code that takes them.
+    pub(super) fn loaded_named(&self, module: ModuleId, token: Token, is_loaded: bool) -> Option<ClassId> {
+        let asked = || self.info.class_from_token(module, token).ok().and_then(ClassId::non_null);
+        self.loaded(module, token).or_else(|| is_loaded.then(asked).flatten())
+    }
+
+    /// The class of a generic value type that is loaded with what it is named by, or of one of its type arguments.
+    pub(super) fn loaded_with(&self, ty: &Type, scope: &Scope<'_>) -> Option<ClassId> {
+        match ty {
+            Type::Named { token, .. } => {
+                let (module, token) = self.find(*token, scope.module, scope.metadata)?;
+                self.loaded_named(module, token, true)
+            }
+            Type::Generic { token, arguments, .. } => {
+                let (module, token) = self.find(*token, scope.module, scope.metadata)?;
+                let arguments: Option<Vec<_>> = arguments.iter().map(|ty| self.loaded_with(ty, scope)).collect();
+                let found = self.info.class_from_token_and_type_args(module, token, &arguments?);
+                found.ok().and_then(ClassId::non_null)
+            }
+            _ => self.class_id(ty, scope),
+        }
     }
 
     /// Whether the runtime may be asked for an instantiation of a generic class over types that are loaded: where the class itself is
@@ -115,8 +133,8 @@ impl Types {
         !keeps_from_loading() && self.metadata(module).and_then(|metadata| metadata.methods(token)).is_ok_and(is_loaded)
     }
 
-    /// Kind of a generic value whose type arguments are not all loaded. Its code is that of every class, and so is its
-    /// layout, which is loaded with the class that the value lies in.
+    /// Kind of a generic value whose type arguments are not all loaded. Its layout is that of every class, and is loaded with
+    /// the class that the value lies in.
     pub(super) fn value_of_any_class(&self, ty: &Type, scope: &Scope<'_>) -> Kind {
         let found = || {
             let shared = self.shared_form(ty, scope, NESTED)?;

@@ -67,6 +67,8 @@ pub(crate) struct Scope<'s> {
     pub(crate) type_parameters: &'s [String],
     /// Names of the method's parameters, likewise.
     pub(crate) method_parameters: &'s [String],
+    /// Whether types of values are loaded with what the signature is of, and their type arguments with them.
+    pub(crate) loads_values: bool,
 }
 
 /// The types.
@@ -403,7 +405,8 @@ impl Types {
             // Nobody says that the elements' type is loaded: the array does once there is one.
             return None;
         }
-        let kind = self.kind(element, scope);
+        // The array's type can be loaded without that of its elements.
+        let kind = self.kind(element, &Scope { loads_values: false, ..*scope });
         if matches!(kind, Kind::Opaque(_)) {
             return None;
         }

@@ -49,6 +49,9 @@ impl Types {
             }
             Type::Generic { token, is_value, arguments } => {
                 let (module, token) = self.find(*token, scope.module, scope.metadata)?;
+                if *is_value && scope.loads_values {
+                    return self.loaded_with(ty, scope);
+                }
                 if !*is_value && !self.may_instantiate(module, token) {
                     return None;
                 }
