@@ -1,5 +1,5 @@
 //! From the runtime's types to kinds. Everything here runs where a function is compiled or a class has
-//! been loaded; only the [`table`] is for hooks.
+//! been loaded, or on a thread of the agent's own; only the [`table`] is for hooks.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | [`layout`] | shapes of classes, from the runtime's layout and the metadata |
 //! | [`shape`] | the description of a class in the recording |
 //! | [`primitives`] | numbers, characters, booleans |
-//! | [`loading`] | what is asked on a thread of the agent's own, where nothing is loaded |
+//! | [`loading`] | which types are found, which are loaded, and on which threads |
 //! | [`shared`] | the classes of code that instantiations share |
 //! | [`tasks`] | tasks, which are shown as what they come to |
 //! | [`builders`] | what builds the tasks of `async` methods |
