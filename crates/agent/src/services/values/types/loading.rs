@@ -19,7 +19,6 @@ use clr_profiler::{ClassId, HResult, ModuleId, ProfilerInfo, Token};
 use super::shared::NESTED;
 use super::table::Inserted;
 use super::{Names, Scope, Types};
-use crate::services::values::arguments::depth;
 use crate::services::values::kinds::{Class, Kind};
 
 thread_local! {
@@ -29,10 +28,12 @@ thread_local! {
     static REFERRED: RefCell<VecDeque<(&'static Class, ClassId, u32)>> = const { RefCell::new(VecDeque::new()) };
     /// That number for the class that is being looked into.
     static LEVEL: Cell<u32> = const { Cell::new(0) };
+    /// Highest such number of an object that would be opened.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Runs work on a thread of the agent's own in which types are looked into.
-pub(crate) fn on_own_thread(info: &ProfilerInfo, work: impl FnOnce()) -> clr_profiler::Result<()> {
+/// Runs work on a thread of the agent's own in which types are looked into, for objects that are opened down to `depth`.
+pub(crate) fn on_own_thread(info: &ProfilerInfo, depth: u32, work: impl FnOnce()) -> clr_profiler::Result<()> {
     struct Back(bool);
     impl Drop for Back {
         fn drop(&mut self) {
@@ -41,6 +42,7 @@ pub(crate) fn on_own_thread(info: &ProfilerInfo, work: impl FnOnce()) -> clr_pro
     }
     // Where it fails, values whose type is generic or has no methods are unknown.
     let adopted = info.adopt_current_thread();
+    DEPTH.set(depth);
     let _back = Back(KEEPS.replace(true));
     work();
     adopted
@@ -61,7 +63,7 @@ impl Types {
     /// opened.
     pub(super) fn referred_to(&self, id: ClassId) -> Option<&'static Class> {
         let level = LEVEL.get() + 1;
-        if level > depth() {
+        if level > DEPTH.get() {
             return None;
         }
         Some(match self.enter(id)? {
@@ -89,8 +91,8 @@ impl Types {
             return Some(*known);
         }
         let methods = self.metadata(module).ok()?.methods(token).ok()?;
-        let functions = methods.into_iter().map(|method| self.info.function_from_token(module, method));
-        let function = functions.skip_while(|found| found.as_ref().is_err_and(is_parameterized)).next()?.ok()?;
+        let mut functions = methods.into_iter().map(|method| self.info.function_from_token(module, method));
+        let function = functions.find(|found| !found.as_ref().is_err_and(is_parameterized))?.ok()?;
         let (class, ..) = self.info.function_place(function).ok()?;
         // One that is still being loaded says nothing of itself.
         let class = class.filter(|class| self.info.class_info(*class).is_ok())?;
