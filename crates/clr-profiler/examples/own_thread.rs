@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clr_profiler::{
-    Callbacks, Error, Events, NoStack, OwnThread, Profiler, ProfilerInfo, ProviderConfig, Result, Setup, StackWalk,
+    Callbacks, ClassId, Error, Events, ModuleId, NoStack, OwnThread, Profiler, ProfilerInfo, ProviderConfig, Result,
+    Setup, StackWalk,
 };
 
 clr_profiler::export_profiler!(Own, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0E}");
@@ -35,8 +36,9 @@ impl Profiler for Own {
             while thread.sleep(Duration::from_millis(1)) {}
             own.has_ended.store(true, Ordering::Release);
         })?;
-        let wants = std::env::var_os("OWN_THREAD_NO_STACKS").map_or(Events::ENABLE_STACK_SNAPSHOT, |_| Events::NONE);
-        Ok((Self(state), Setup::new(wants | Events::EVENT_PIPE)))
+        let stacks = std::env::var_os("OWN_THREAD_NO_STACKS").map_or(Events::ENABLE_STACK_SNAPSHOT, |_| Events::NONE);
+        let rejit = std::env::var_os("OWN_THREAD_REJIT").map_or(Events::NONE, |_| Events::ENABLE_REJIT);
+        Ok((Self(state), Setup::new(stacks | rejit | Events::EVENT_PIPE)))
     }
 }
 
@@ -71,6 +73,9 @@ impl State {
         };
         self.line(format_args!("signals are blocked: {blocked}"));
         self.line(format_args!("modules: {}", self.info.modules().is_ok_and(|modules| !modules.is_empty())));
+        if std::env::var_os("OWN_THREAD_REJIT").is_some() {
+            return self.types();
+        }
         self.line(format_args!("stack here: {:?}", self.info.stack_here(|_| ControlFlow::Continue(()))));
         match self.stacks() {
             Ok(walks) => self.line(format_args!("stacks: {walks:?}")),
@@ -82,6 +87,29 @@ impl State {
         let session = self.info.event_pipe_start_session(&[provider], false);
         let stopped = session.and_then(|session| self.info.event_pipe_stop_session(session));
         self.line(format_args!("session: {stopped:?}"));
+    }
+
+    /// Answers to what may load types: before the runtime has adopted the thread, and after.
+    fn types(&self) {
+        let asked = self.ask_for_types();
+        self.line(format_args!("types on a thread of one's own: {asked:?}"));
+        let adopted = self.info.adopt_current_thread().map_err(|error| error.name());
+        self.line(format_args!("adopted: {adopted:?}, a thread: {}", self.info.current_thread().is_ok()));
+        self.line(format_args!("types on an adopted thread: {:?}", self.ask_for_types()));
+    }
+
+    /// Answers about a type of the core library that nobody has loaded so far, and about a queue of such objects.
+    fn ask_for_types(&self) -> Result<[&'static str; 2]> {
+        let path = |module| self.info.module_info(module).map(|module| module.path).unwrap_or_default();
+        let is_core = |module: &ModuleId| path(*module).ends_with("/System.Private.CoreLib.dll");
+        let core = self.info.modules()?.into_iter().find(is_core).unwrap_or(ModuleId::NULL);
+        let metadata = self.info.module_metadata(core)?;
+        let of = |name| metadata.find_type_def(name, None).map(Option::unwrap_or_default);
+        let class = self.info.class_from_token(core, of("System.Runtime.AmbiguousImplementationException")?);
+        let argument = class.clone().unwrap_or(ClassId::NULL);
+        let queue =
+            self.info.class_from_token_and_type_args(core, of("System.Collections.Generic.Queue`1")?, &[argument]);
+        Ok([class.err(), queue.err()].map(|error| error.map_or("OK", |error| error.name().unwrap_or("?"))))
     }
 
     /// Flags of events that can be added to those that are in force.

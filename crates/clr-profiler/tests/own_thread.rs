@@ -7,15 +7,15 @@ use std::process::Stdio;
 use clr_profiler::Events;
 use clrscope_testkit as testkit;
 
-/// Lines of what the thread saw when it began, and of what was added at the program's end.
-fn lines(runtime: &testkit::Runtime, with_stacks: bool) -> (Vec<String>, Vec<String>) {
+/// Lines of what the thread saw when it began, and of what was added at the program's end. `variable` asks for other ones.
+fn lines(runtime: &testkit::Runtime, variable: Option<&str>) -> (Vec<String>, Vec<String>) {
     let folder = testkit::scratch();
     let output = folder.path().join("lines");
     let mut command =
         common::profiled(runtime, "Counter", &common::profiler("own_thread"), "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0E}");
     command.args(["-", "1"]).env("OWN_THREAD_OUTPUT", &output).stdin(Stdio::piped()).stdout(Stdio::null());
-    if !with_stacks {
-        command.env("OWN_THREAD_NO_STACKS", "1");
+    if let Some(name) = variable {
+        command.env(name, "1");
     }
     let mut program = command.spawn().expect("the program starts");
     let input = program.stdin.take();
@@ -31,7 +31,7 @@ fn lines(runtime: &testkit::Runtime, with_stacks: bool) -> (Vec<String>, Vec<Str
 #[test]
 fn an_own_thread_begins_when_the_runtime_is_up_and_ends_before_shutdown() {
     testkit::each_runtime(|runtime| {
-        let (first, last) = lines(runtime, true);
+        let (first, last) = lines(runtime, None);
         let expected = [
             "suspended in initialize: Err(Some(\"CORPROF_E_RUNTIME_UNINITIALIZED\"))",
             "signals are blocked: true",
@@ -52,7 +52,7 @@ fn an_own_thread_begins_when_the_runtime_is_up_and_ends_before_shutdown() {
 #[test]
 fn stacks_without_their_event_are_refused_with_the_reason() {
     testkit::each_runtime(|runtime| {
-        let (first, _) = lines(runtime, false);
+        let (first, _) = lines(runtime, Some("OWN_THREAD_NO_STACKS"));
         assert_eq!(first[3..5], ["stack here: Err(NotEnabled)", "stacks: {\"Err(NotEnabled)\"}"], "{first:?}");
     });
 }
@@ -60,7 +60,7 @@ fn stacks_without_their_event_are_refused_with_the_reason() {
 #[test]
 fn events_can_be_added_while_the_program_runs_as_declared() {
     testkit::each_runtime(|runtime| {
-        let (first, _) = lines(runtime, true);
+        let (first, _) = lines(runtime, None);
         let flags: Vec<Vec<&str>> =
             first.iter().filter_map(|line| Some(line.strip_prefix("flag ")?.split(' ').collect())).collect();
         assert_eq!(flags.len(), Events::ALL.len() - 1, "all but ENTER_LEAVE");
@@ -73,5 +73,20 @@ fn events_can_be_added_while_the_program_runs_as_declared() {
             let is_refused = only_at_start.intersects(*event) || *event == Events::OBJECT_ALLOCATED;
             assert_eq!(flag[1] == "true", !is_refused, "{name} on .NET {}", runtime.version);
         }
+    });
+}
+
+/// A type that is loaded for a question on a thread that is not managed ends the program.
+#[test]
+fn types_are_loaded_on_an_own_thread_once_the_runtime_has_adopted_it() {
+    testkit::each_runtime(|runtime| {
+        let (first, last) = lines(runtime, Some("OWN_THREAD_REJIT"));
+        let expected = [
+            "types on a thread of one's own: Ok([\"CORPROF_E_NOT_MANAGED_THREAD\", \"CORPROF_E_NOT_MANAGED_THREAD\"])",
+            "adopted: Ok(()), a thread: true",
+            "types on an adopted thread: Ok([\"OK\", \"OK\"])",
+        ];
+        assert_eq!(first[3..], expected, "on .NET {}", runtime.version);
+        assert_eq!(last[0], "ended before shutdown: true", "on .NET {}", runtime.version);
     });
 }

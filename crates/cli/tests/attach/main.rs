@@ -9,6 +9,7 @@ mod live_probes;
 mod probe_callers;
 mod probe_calls;
 mod probe_lines;
+mod probe_types;
 mod probes;
 mod refusals;
 mod server;

@@ -218,6 +218,64 @@ fn info_token(info: &ProfilerInfo, module: ModuleId) -> Token {
     metadata.methods_named(checkout, "Pay").unwrap()[0]
 }
 
+/// Errors of the three queries that may load types, by their codes.
+fn loading(info: &ProfilerInfo, module: ModuleId) -> [Option<HResult>; 3] {
+    let token = info.module_metadata(module).unwrap().find_type_def("Shop.Checkout", None).unwrap().unwrap();
+    let method = info_token(info, module);
+    let code = |error: clr_profiler::Error| error.hresult();
+    [
+        info.class_from_token(module, token).err().map(code),
+        info.class_from_token_and_type_args(module, token, &[]).err().map(code),
+        info.function_from_token_and_type_args(module, method, None, &[]).err().map(code),
+    ]
+}
+
+/// A profiler that wants compilation, and hears of methods that can't be compiled.
+struct Hears(ProfilerInfo, Mutex<Vec<ModuleId>>);
+
+impl Callbacks for Hears {
+    fn rejit_error(&self, module: ModuleId, _method: Token, _function: clr_profiler::FunctionId, _status: Result<()>) {
+        self.1.lock().unwrap().push(module);
+    }
+}
+
+#[test]
+fn what_may_load_types_is_refused_on_threads_that_the_runtime_does_not_know() {
+    let runtime = shop();
+    let module = runtime.module_id("Shop");
+    let unknown = [Some(HResult::NOT_MANAGED_THREAD); 3];
+    let program = load(runtime, Events::NONE);
+    natively(program.profiler().info(), |info| {
+        assert_eq!(loading(info, module), unknown);
+        let refused = info.class_from_token(module, Token::new(0x0200_0002)).unwrap_err();
+        assert!(refused.reason().is_some_and(|reason| reason.contains("does not know")), "{refused}");
+        assert!(info.function_from_token(module, info_token(info, module)).is_ok(), "which loads nothing");
+        info.initialize_current_thread().unwrap();
+        assert_eq!(loading(info, module), unknown, "as before");
+        let refused = info.adopt_current_thread().map_err(|error| error.hresult());
+        assert_eq!((refused, loading(info, module)), (Err(HResult::REJIT_NOT_ENABLED), unknown));
+    });
+
+    let runtime = shop();
+    let module = runtime.module_id("Shop");
+    let mut program = runtime
+        .load_with(|info| Ok((Hears(info.clone(), Mutex::default()), Setup::new(Events::ENABLE_REJIT))))
+        .unwrap();
+    let known = program.run_on(1, move |hears| loading(&hears.0, module));
+    assert!(!known.contains(&Some(HResult::NOT_MANAGED_THREAD)), "{known:?}");
+    natively(&program.profiler().0, |info| {
+        assert_eq!(loading(info, module), unknown);
+        let threads = info.threads().unwrap().len();
+        assert_eq!((info.adopt_current_thread(), info.adopt_current_thread()), (Ok(()), Ok(())));
+        assert_eq!((loading(info, module), info.threads().unwrap().len()), (known, threads + 1));
+    });
+    assert_eq!(program.rejit_requests(), [], "no method is meant");
+    // Which the runtime says, too, of the module that there is not.
+    program.play(&[on(1, ReJITError(ModuleId::NULL, 0, clr_profiler::FunctionId::NULL, HResult::INVALID_ARGUMENT))]);
+    program.play(&[on(1, ReJITError(module, 0x0600_0001, clr_profiler::FunctionId::NULL, HResult::FAIL))]);
+    assert_eq!(*program.profiler().1.lock().unwrap(), [module]);
+}
+
 #[test]
 fn sessions_of_event_pipe_are_kept_and_need_their_event() {
     let runtime =

@@ -74,6 +74,7 @@ impl Bindings {
             method_arguments: &self.method_arguments,
             type_parameters: &self.type_parameters,
             method_parameters: &self.method_parameters,
+            loads_values: true,
         }
     }
 

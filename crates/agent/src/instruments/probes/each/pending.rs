@@ -9,6 +9,7 @@ use clrscope_recording::writer::Answer;
 use crate::services::developer_log::{Level, log};
 use crate::services::errand::Errand;
 use crate::services::helper::Task;
+use crate::services::values::arguments::depth;
 use crate::services::values::types::Types;
 use crate::services::values::types::loading::on_own_thread;
 
@@ -33,7 +34,7 @@ impl LookIntoTypes {
     fn begin(&mut self) {
         let (info, types) = (self.info.clone(), self.types);
         self.errand = Some(Errand::begin(&self.info, "clrscope-types", move || {
-            if let Err(error) = on_own_thread(&info, || types.look_into_pending()) {
+            if let Err(error) = on_own_thread(&info, depth(), || types.look_into_pending()) {
                 log(Level::Warn, || format!("probes: values of some types are unknown: {error}"));
             }
             types.name_delegates();

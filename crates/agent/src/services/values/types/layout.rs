@@ -129,6 +129,7 @@ impl Types {
             method_arguments: &[],
             type_parameters: &parameters,
             method_parameters: &[],
+            loads_values: true,
         };
         let declared = metadata.type_def(about.token).map(|declared| declared.name).unwrap_or_default();
         for (token, offset) in layout.fields {

@@ -2,7 +2,8 @@
 //!
 //! Loading a class may bring an assembly along, and with it code of the program that says where assemblies are. So what a field refers
 //! to is looked up only, and described from metadata where it is not loaded: no object of it is there. The type of a value is
-//! loaded with the class that the value lies in, or for the code that takes it.
+//! loaded with the class that the value lies in, or for the code that takes it. Only of values in arrays this is not known, and
+//! their type is asked for on threads of the program.
 //!
 //! A thread of the agent's own is none that the runtime knows: where it loads a type there it goes by the data of a managed thread,
 //! which are not there, and ends the program. The framework refuses questions that may come to that. So the runtime
@@ -18,7 +19,6 @@ use clr_profiler::{ClassId, HResult, ModuleId, ProfilerInfo, Token};
 use super::shared::NESTED;
 use super::table::Inserted;
 use super::{Names, Scope, Types};
-use crate::services::values::arguments::depth;
 use crate::services::values::kinds::{Class, Kind};
 
 thread_local! {
@@ -28,10 +28,12 @@ thread_local! {
     static REFERRED: RefCell<VecDeque<(&'static Class, ClassId, u32)>> = const { RefCell::new(VecDeque::new()) };
     /// That number for the class that is being looked into.
     static LEVEL: Cell<u32> = const { Cell::new(0) };
+    /// Highest such number of an object that would be opened.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Runs work on a thread of the agent's own in which types are looked into.
-pub(crate) fn on_own_thread(info: &ProfilerInfo, work: impl FnOnce()) -> clr_profiler::Result<()> {
+/// Runs work on a thread of the agent's own in which types are looked into, for objects that are opened down to `depth`.
+pub(crate) fn on_own_thread(info: &ProfilerInfo, depth: u32, work: impl FnOnce()) -> clr_profiler::Result<()> {
     struct Back(bool);
     impl Drop for Back {
         fn drop(&mut self) {
@@ -40,6 +42,7 @@ pub(crate) fn on_own_thread(info: &ProfilerInfo, work: impl FnOnce()) -> clr_pro
     }
     // Where it fails, values whose type is generic or has no methods are unknown.
     let adopted = info.adopt_current_thread();
+    DEPTH.set(depth);
     let _back = Back(KEEPS.replace(true));
     work();
     adopted
@@ -60,7 +63,7 @@ impl Types {
     /// opened.
     pub(super) fn referred_to(&self, id: ClassId) -> Option<&'static Class> {
         let level = LEVEL.get() + 1;
-        if level > depth() {
+        if level > DEPTH.get() {
             return None;
         }
         Some(match self.enter(id)? {
@@ -88,8 +91,8 @@ impl Types {
             return Some(*known);
         }
         let methods = self.metadata(module).ok()?.methods(token).ok()?;
-        let functions = methods.into_iter().map(|method| self.info.function_from_token(module, method));
-        let function = functions.skip_while(|found| found.as_ref().is_err_and(is_parameterized)).next()?.ok()?;
+        let mut functions = methods.into_iter().map(|method| self.info.function_from_token(module, method));
+        let function = functions.find(|found| !found.as_ref().is_err_and(is_parameterized))?.ok()?;
         let (class, ..) = self.info.function_place(function).ok()?;
         // One that is still being loaded says nothing of itself.
         let class = class.filter(|class| self.info.class_info(*class).is_ok())?;
@@ -97,11 +100,28 @@ impl Types {
         Some(class)
     }
 
-    /// The class of a named type, where it is loaded. One of values the runtime may load: it lies in a class that is loaded, which it is
-    /// loaded with, or in code that the runtime is about to compile.
-    pub(super) fn loaded_named(&self, module: ModuleId, token: Token, is_value: bool) -> Option<ClassId> {
-        let of_value = || self.info.class_from_token(module, token).ok().and_then(ClassId::non_null);
-        self.loaded(module, token).or_else(|| is_value.then(of_value).flatten())
+    /// The class of a named type, where it is loaded. The runtime is asked for one that `is_loaded` with what names it: for values,
+    /// with the class that they lie in and with the code that takes them.
+    pub(super) fn loaded_named(&self, module: ModuleId, token: Token, is_loaded: bool) -> Option<ClassId> {
+        let asked = || self.info.class_from_token(module, token).ok().and_then(ClassId::non_null);
+        self.loaded(module, token).or_else(|| is_loaded.then(asked).flatten())
+    }
+
+    /// The class of a generic value type that is loaded with what it is named by, or of one of its type arguments.
+    pub(super) fn loaded_with(&self, ty: &Type, scope: &Scope<'_>) -> Option<ClassId> {
+        match ty {
+            Type::Named { token, .. } => {
+                let (module, token) = self.find(*token, scope.module, scope.metadata)?;
+                self.loaded_named(module, token, true)
+            }
+            Type::Generic { token, arguments, .. } => {
+                let (module, token) = self.find(*token, scope.module, scope.metadata)?;
+                let arguments: Option<Vec<_>> = arguments.iter().map(|ty| self.loaded_with(ty, scope)).collect();
+                let found = self.info.class_from_token_and_type_args(module, token, &arguments?);
+                found.ok().and_then(ClassId::non_null)
+            }
+            _ => self.class_id(ty, scope),
+        }
     }
 
     /// Whether the runtime may be asked for an instantiation of a generic class over types that are loaded: where the class itself is
@@ -115,8 +135,8 @@ impl Types {
         !keeps_from_loading() && self.metadata(module).and_then(|metadata| metadata.methods(token)).is_ok_and(is_loaded)
     }
 
-    /// Kind of a generic value whose type arguments are not all loaded. Its code is that of every class, and so is its
-    /// layout, which is loaded with the class that the value lies in.
+    /// Kind of a generic value whose type arguments are not all loaded. Its layout is that of every class, and is loaded with
+    /// the class that the value lies in.
     pub(super) fn value_of_any_class(&self, ty: &Type, scope: &Scope<'_>) -> Kind {
         let found = || {
             let shared = self.shared_form(ty, scope, NESTED)?;

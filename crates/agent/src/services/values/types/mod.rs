@@ -1,5 +1,5 @@
 //! From the runtime's types to kinds. Everything here runs where a function is compiled or a class has
-//! been loaded; only the [`table`] is for hooks.
+//! been loaded, or on a thread of the agent's own; only the [`table`] is for hooks.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | [`layout`] | shapes of classes, from the runtime's layout and the metadata |
 //! | [`shape`] | the description of a class in the recording |
 //! | [`primitives`] | numbers, characters, booleans |
-//! | [`loading`] | what is asked on a thread of the agent's own, where nothing is loaded |
+//! | [`loading`] | which types are found, which are loaded, and on which threads |
 //! | [`shared`] | the classes of code that instantiations share |
 //! | [`tasks`] | tasks, which are shown as what they come to |
 //! | [`builders`] | what builds the tasks of `async` methods |
@@ -67,6 +67,8 @@ pub(crate) struct Scope<'s> {
     pub(crate) type_parameters: &'s [String],
     /// Names of the method's parameters, likewise.
     pub(crate) method_parameters: &'s [String],
+    /// Whether types of values are loaded with what the signature is of, and their type arguments with them.
+    pub(crate) loads_values: bool,
 }
 
 /// The types.
@@ -403,7 +405,8 @@ impl Types {
             // Nobody says that the elements' type is loaded: the array does once there is one.
             return None;
         }
-        let kind = self.kind(element, scope);
+        // The array's type can be loaded without that of its elements.
+        let kind = self.kind(element, &Scope { loads_values: false, ..*scope });
         if matches!(kind, Kind::Opaque(_)) {
             return None;
         }

@@ -49,9 +49,14 @@ impl Types {
             }
             Type::Generic { token, is_value, arguments } => {
                 let (module, token) = self.find(*token, scope.module, scope.metadata)?;
+                if *is_value && scope.loads_values {
+                    return self.loaded_with(ty, scope);
+                }
                 if !*is_value && !self.may_instantiate(module, token) {
                     return None;
                 }
+                // With what is only referred to, nothing is loaded.
+                let scope = &Scope { loads_values: false, ..*scope };
                 let arguments: Option<Vec<_>> = arguments.iter().map(|ty| self.class_id(ty, scope)).collect();
                 let found = self.info.class_from_token_and_type_args(module, token, &arguments?);
                 found.ok().and_then(ClassId::non_null)
@@ -86,8 +91,9 @@ impl Types {
         })
     }
 
-    /// A type as C# writes it.
+    /// A type as C# writes it. Nothing is loaded for a name.
     pub(crate) fn type_text(&self, ty: &Type, scope: &Scope<'_>) -> String {
+        let scope = &Scope { loads_values: false, ..*scope };
         match ty {
             Type::Primitive(primitive) => primitive.csharp().to_owned(),
             Type::Vector(element) => self.type_text(element, scope) + "[]",
