@@ -16,6 +16,7 @@
 //! large give no lines and no error: a line is an extra, and what asks for one shows the method without. [`Lines::obstacle`] says
 //! why a module has none.
 
+mod calls;
 mod native;
 mod sources;
 mod statics;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use clr_metadata::{Assembly, Files, Pdb, SequencePoint};
 
+use calls::Calls;
 pub use clr_metadata::Obstacle;
 pub use native::{NativeRange, kernel_symbols, library_symbols};
 pub use sources::Sources;
@@ -41,6 +43,56 @@ pub struct SourceLine {
     pub line: u32,
 }
 
+/// An instruction of a method, as exactly as is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Spot<'c> {
+    /// Offset in the IL; `None` where all of the method is in question.
+    pub il_offset: Option<u32>,
+    /// Bytes of IL from the offset on that are in question: 0 where it is exact, the largest number for all that are left.
+    pub il_span: u16,
+    /// The method that is called there, as `Namespace.Type::Method`, where something is.
+    pub callee: Option<&'c str>,
+}
+
+impl Spot<'_> {
+    /// Offset past the last that is in question.
+    fn end(&self) -> u32 {
+        match self.il_span {
+            u16::MAX => u32::MAX,
+            span => self.il_offset.unwrap_or(0).saturating_add(u32::from(span).max(1)),
+        }
+    }
+
+    /// Whether an instruction is in question.
+    fn holds(&self, offset: u32) -> bool {
+        self.il_offset.is_none_or(|start| (start..self.end()).contains(&offset))
+    }
+}
+
+/// The line of a spot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placed {
+    /// The line, by the maps of compiler and runtime.
+    Line(SourceLine),
+    /// The one line among those in question that calls the method which is called there.
+    ByCall(SourceLine),
+    /// The method has lines, in this file, and several are in question.
+    Unknown(String),
+    /// No symbols of the method are at hand, or it has no lines, as code that the compiler made.
+    NoSource,
+}
+
+impl Placed {
+    /// The line, where it is known.
+    #[must_use]
+    pub fn line(self) -> Option<SourceLine> {
+        match self {
+            Self::Line(line) | Self::ByCall(line) => Some(line),
+            Self::Unknown(_) | Self::NoSource => None,
+        }
+    }
+}
+
 /// Finds lines; each module and its PDB are read once, when the first line of the module is asked for.
 #[derive(Debug, Default)]
 pub struct Lines {
@@ -48,6 +100,8 @@ pub struct Lines {
     modules: HashMap<PathBuf, Result<Symbols, Obstacle>>,
     /// The modules themselves, of those whose code was searched; `None` where one can't be read.
     assemblies: HashMap<PathBuf, Option<Assembly>>,
+    /// Calls in methods of modules.
+    calls: HashMap<(PathBuf, u32), Calls>,
     files: Files,
 }
 
@@ -64,6 +118,33 @@ impl Symbols {
     fn points(&mut self, row: u32) -> &[SequencePoint] {
         let read = || self.pdb.sequence_points(row).into_iter().filter(|point| !point.is_hidden()).collect();
         self.points.entry(row).or_insert_with(read)
+    }
+
+    /// Documents and lines that are in question, each once.
+    fn lines_among(&mut self, row: u32, spot: &Spot<'_>) -> Vec<(u32, u32)> {
+        let points = self.points(row);
+        let range = match spot.il_offset {
+            Some(start) => {
+                let first = points.partition_point(|point| point.il_offset <= start).saturating_sub(1);
+                first..points.partition_point(|point| point.il_offset < spot.end()).max(first)
+            }
+            None => 0..points.len(),
+        };
+        let mut lines: Vec<_> = points[range].iter().map(|point| (point.document, point.start_line)).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines
+    }
+
+    /// Document and line of instructions at these offsets, if it is one.
+    fn one_line(&mut self, row: u32, offsets: &[u32]) -> Option<(u32, u32)> {
+        let points = self.points(row);
+        let mut lines = offsets.iter().map(|offset| {
+            let behind = points.partition_point(|point| point.il_offset <= *offset);
+            points.get(behind.checked_sub(1)?).map(|point| (point.document, point.start_line))
+        });
+        let first = lines.next()??;
+        lines.all(|line| line == Some(first)).then_some(first)
     }
 
     /// Line of the point of a method that a choice among them falls on.
@@ -92,6 +173,45 @@ impl Lines {
         })
     }
 
+    /// The line of an instruction of the method with the metadata token `method`, in the module at the path `module`: where the runtime
+    /// can't say which of several statements it is, by what is called there, if only one of these lines calls a method of that name.
+    pub fn locate(&mut self, module: impl AsRef<Path>, method: u32, spot: &Spot<'_>) -> Placed {
+        let module = module.as_ref();
+        let Some((symbols, row)) = self.method(module, method) else { return Placed::NoSource };
+        let lines = symbols.lines_among(row, spot);
+        let Some(first) = symbols.points(row).first().copied() else { return Placed::NoSource };
+        let line =
+            |symbols: &Symbols, (document, line)| Some(SourceLine { file: symbols.pdb.document(document)?, line });
+        if let [only] = lines[..] {
+            return line(symbols, only).map_or(Placed::NoSource, Placed::Line);
+        }
+        let Some(file) = symbols.pdb.document(first.document) else { return Placed::NoSource };
+        let calling = spot.callee.map_or_else(Vec::new, |callee| self.calls(module, method).to(callee));
+        let Some((symbols, row)) = self.method(module, method) else { return Placed::NoSource };
+        let calling: Vec<u32> = calling.into_iter().filter(|offset| spot.holds(*offset)).collect();
+        let found = symbols.one_line(row, &calling).and_then(|found| line(symbols, found));
+        found.map_or(Placed::Unknown(file), Placed::ByCall)
+    }
+
+    /// Calls in the code of a method.
+    fn calls(&mut self, module: &Path, method: u32) -> &Calls {
+        let key = (module.to_owned(), method & 0x00FF_FFFF);
+        if !self.calls.contains_key(&key) {
+            let found = self.assembly(module).map(|assembly| Calls::of(assembly, key.1)).unwrap_or_default();
+            self.calls.insert(key.clone(), found);
+        }
+        &self.calls[&key]
+    }
+
+    /// A module whose code is searched; `None` where it can't be read.
+    fn assembly(&mut self, module: &Path) -> Option<&Assembly> {
+        if !self.assemblies.contains_key(module) {
+            let read = self.files.read(module).and_then(|image| Assembly::read(image).ok());
+            self.assemblies.insert(module.to_owned(), read);
+        }
+        self.assemblies.get(module)?.as_ref()
+    }
+
     /// The symbols of a module, and the row of one of its methods.
     fn method(&mut self, module: &Path, method: u32) -> Option<(&mut Symbols, u32)> {
         // The top byte of a method's token names the table, the rest is the row.
@@ -111,11 +231,7 @@ impl Lines {
     /// `Shop.Cache<string>.items`. `None` where the module has no such field, or no such line.
     pub fn static_field(&mut self, module: impl AsRef<Path>, field: &str) -> Option<SourceLine> {
         let module = module.as_ref();
-        if !self.assemblies.contains_key(module) {
-            let read = self.files.read(module).and_then(|image| Assembly::read(image).ok());
-            self.assemblies.insert(module.to_owned(), read);
-        }
-        let places = statics::places(self.assemblies.get(module)?.as_ref()?, field);
+        let places = statics::places(self.assembly(module)?, field);
         places.into_iter().find_map(|(method, offset)| self.find(module, method, offset))
     }
 
