@@ -7,6 +7,8 @@ pub struct CodePlace<'a> {
     pub il_offset: Option<u32>,
     /// Bytes of IL from the offset on that are in question: 0 where it is exact, the largest number for all that are left.
     pub il_span: u16,
-    /// Name of the method that the frame has called, where the stack says it.
+    /// The code was not optimised, so that the offset is right.
+    pub is_unoptimised: bool,
+    /// Raw name of the method that the frame has called, where the stack says it: of state machines `MoveNext`, as the code names it.
     pub callee: Option<&'a str>,
 }

@@ -5,6 +5,6 @@ use clrscope_symbols::Spot;
 
 /// The spot of a place.
 pub(crate) fn spot(place: CodePlace<'_>) -> Spot<'_> {
-    let CodePlace { il_offset, il_span, callee, .. } = place;
-    Spot { il_offset, il_span, callee }
+    let CodePlace { il_offset, il_span, is_unoptimised, callee, .. } = place;
+    Spot { il_offset, il_span, is_unoptimised, callee }
 }

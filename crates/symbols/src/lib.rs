@@ -50,7 +50,9 @@ pub struct Spot<'c> {
     pub il_offset: Option<u32>,
     /// Bytes of IL from the offset on that are in question: 0 where it is exact, the largest number for all that are left.
     pub il_span: u16,
-    /// The method that is called there, as `Namespace.Type::Method`, where something is.
+    /// The code was not optimised: its map is right.
+    pub is_unoptimised: bool,
+    /// The method that is called there, as `Namespace.Type::Method`, by the name that the assembly has for it, where something is.
     pub callee: Option<&'c str>,
 }
 
@@ -174,21 +176,31 @@ impl Lines {
     }
 
     /// The line of an instruction of the method with the metadata token `method`, in the module at the path `module`: where the runtime
-    /// can't say which of several statements it is, by what is called there, if only one of these lines calls a method of that name.
+    /// can't say which of several statements it is, or names one that calls something else, by what is called there, if only one line in
+    /// question calls a method of that name.
     pub fn locate(&mut self, module: impl AsRef<Path>, method: u32, spot: &Spot<'_>) -> Placed {
         let module = module.as_ref();
         let Some((symbols, row)) = self.method(module, method) else { return Placed::NoSource };
-        let lines = symbols.lines_among(row, spot);
+        let among = symbols.lines_among(row, spot);
         let Some(first) = symbols.points(row).first().copied() else { return Placed::NoSource };
         let line =
             |symbols: &Symbols, (document, line)| Some(SourceLine { file: symbols.pdb.document(document)?, line });
-        if let [only] = lines[..] {
-            return line(symbols, only).map_or(Placed::NoSource, Placed::Line);
-        }
+        let only = if let [only] = among[..] { line(symbols, only) } else { None };
         let Some(file) = symbols.pdb.document(first.document) else { return Placed::NoSource };
-        let calling = spot.callee.map_or_else(Vec::new, |callee| self.calls(module, method).to(callee));
+        if spot.is_unoptimised
+            && let Some(only) = only
+        {
+            return Placed::Line(only);
+        }
+        let mut calling = spot.callee.map_or_else(Vec::new, |callee| self.calls(module, method).to(callee));
+        let is_called_there = calling.iter().any(|offset| spot.holds(*offset));
+        match only {
+            Some(only) if is_called_there || calling.is_empty() => return Placed::Line(only),
+            // Blocks were moved behind this line's code, as nothing there calls that.
+            Some(_) => {}
+            None => calling.retain(|offset| spot.holds(*offset)),
+        }
         let Some((symbols, row)) = self.method(module, method) else { return Placed::NoSource };
-        let calling: Vec<u32> = calling.into_iter().filter(|offset| spot.holds(*offset)).collect();
         let found = symbols.one_line(row, &calling).and_then(|found| line(symbols, found));
         found.map_or(Placed::Unknown(file), Placed::ByCall)
     }
@@ -335,6 +347,49 @@ mod tests {
             assert_eq!(lines.static_field(&module, nothing), None, "{nothing}");
         }
         assert_eq!(lines.static_field("/nonexistent/Holders.dll", "Holders.Cache.Items"), None);
+    }
+
+    /// The line of the place in a method where several are in question, and of one whose code calls something else than what was called.
+    #[test]
+    fn what_is_called_tells_lines_apart_that_the_map_does_not() {
+        let module = clrscope_testkit::fixture("Lines");
+        let assembly = Assembly::read(std::fs::read(&module).expect("the fixture")).expect("an assembly");
+        let rows = 1..=assembly.count(clr_metadata::Table::METHOD_DEF);
+        let build = rows.into_iter().find(|row| assembly.method_name(*row) == "Build").expect("the method");
+        let method = clr_metadata::Table::METHOD_DEF.token(build);
+        let place = clrscope_testkit::workspace_root().join("dotnet/fixtures/Lines/Lines.cs");
+        let source = std::fs::read_to_string(place).expect("the source");
+        let [each, joins] = ["foreach (var item in Items)", "// joins"].map(|text| line_with(&source, text));
+        let mut lines = Lines::default();
+        let joining = (0..99).find(|at| lines.find(&module, method, *at).is_some_and(|found| found.line == joins));
+        let joining = joining.expect("its offset");
+        let mut said = |spot: Spot<'_>| match lines.locate(&module, method, &spot) {
+            Placed::Line(SourceLine { line, .. }) => format!("line {line}"),
+            Placed::ByCall(SourceLine { line, .. }) => format!("by call {line}"),
+            Placed::Unknown(file) => format!("unknown, {}", file.rsplit('/').next().unwrap_or_default()),
+            Placed::NoSource => "no source".to_owned(),
+        };
+        let concat = Some("System.String::Concat");
+        let all = Spot::default();
+        let both = Spot { il_offset: Some(joining - 8), il_span: 64, ..all };
+        let before = Spot { il_offset: Some(joining - 8), il_span: 8, ..all };
+        let unknown = "unknown, Lines.cs";
+        assert_eq!(said(all), unknown, "all of the method is in question");
+        assert_eq!(said(Spot { callee: concat, ..all }), format!("by call {joins}"));
+        assert_eq!(said(Spot { callee: Some("System.Number::UInt32ToDecStr"), ..all }), unknown, "nothing calls that");
+        assert_eq!(said(both), unknown);
+        assert_eq!(said(Spot { callee: concat, ..both }), format!("by call {joins}"));
+        assert_eq!(said(Spot { il_span: u16::MAX, callee: concat, ..both }), format!("by call {joins}"));
+        assert_eq!(said(before), format!("line {each}"));
+        assert_eq!(
+            said(Spot { callee: Some("System.Collections.Generic.List+Enumerator::get_Current"), ..before }),
+            format!("line {each}")
+        );
+        assert_eq!(said(Spot { callee: concat, ..before }), format!("by call {joins}"), "that line does not join");
+        assert_eq!(said(Spot { callee: concat, is_unoptimised: true, ..before }), format!("line {each}"));
+        assert_eq!(said(Spot { il_offset: Some(joining), ..all }), format!("line {joins}"));
+        assert_eq!(lines.locate("/nonexistent.dll", method, &all), Placed::NoSource);
+        assert_eq!(lines.locate(&module, 0, &all), Placed::NoSource);
     }
 
     /// A single-file program has its modules behind the host's code, and its PDB there, or beside it.

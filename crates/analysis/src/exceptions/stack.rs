@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use clrscope_recording::model::{Process, StackFrame, Stacks};
+use clrscope_recording::model::{Process, StackFrame, Stacks, Tier};
 
 use super::{Arguments, Frame};
 use crate::code_place::CodePlace;
@@ -31,7 +31,7 @@ impl<'a> CallStack<'a> {
         let frames = self.table.frames(self.number).enumerate();
         frames.map(move |(at, frame)| {
             let frame = self.frame(frame, callee);
-            callee = Some(frame.function.name()).filter(|name| !name.is_empty());
+            callee = Some(frame.function.function.raw_name.as_str()).filter(|name| !name.is_empty());
             Frame { arguments: self.arguments.get(&at), ..frame }
         })
     }
@@ -60,16 +60,16 @@ impl<'a> CallStack<'a> {
     }
 
     fn frame(&self, frame: StackFrame, callee: Option<&'a str>) -> Frame<'a> {
-        let (function, il_offset, il_span) = match frame {
-            StackFrame::Method { function, il_offset, il_span, .. } => (function, il_offset, il_span),
-            _ => (0, None, 0),
+        let (function, il_offset, il_span, tier) = match frame {
+            StackFrame::Method { function, il_offset, il_span, tier } => (function, il_offset, il_span, tier),
+            _ => (0, None, 0, Tier::Unknown),
         };
         let known =
             self.process.functions.get(function as usize).filter(|known| function != 0 && !known.name.is_empty());
         Frame {
             function: FunctionRef::of(self.process, known),
             il_offset,
-            place: CodePlace { il_offset, il_span, callee },
+            place: CodePlace { il_offset, il_span, is_unoptimised: tier.is_unoptimised(), callee },
             arguments: None,
         }
     }

@@ -291,11 +291,11 @@ impl<'a> Places<'a, '_> {
         *known.entry(stack).or_insert_with(|| {
             let mut callee = None;
             let methods = process.stacks.frames(stack).filter_map(|frame| {
-                let StackFrame::Method { function, il_offset, il_span, .. } = frame else { return None };
+                let StackFrame::Method { function, il_offset, il_span, tier } = frame else { return None };
                 let function = FunctionRef::of(process, process.functions.get(function as usize));
-                let name = Some(function.function.name.as_str()).filter(|name| !name.is_empty());
+                let name = Some(function.function.raw_name.as_str()).filter(|name| !name.is_empty());
                 let callee = std::mem::replace(&mut callee, name);
-                Some((function, CodePlace { il_offset, il_span, callee }))
+                Some((function, CodePlace { il_offset, il_span, is_unoptimised: tier.is_unoptimised(), callee }))
             });
             let functions: Vec<Place<'a>> = methods.collect();
             let is_on_path = !query.filters_functions()

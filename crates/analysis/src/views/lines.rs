@@ -42,6 +42,9 @@ pub enum FoundPlace {
     NoSource,
 }
 
+/// A function's index, the place in its IL, whether its code was not optimised, and the index of the function that is called there.
+type PlaceKey = (u32, Option<u32>, u16, bool, u32);
+
 /// A line, or a method of which nobody knows the line: file, line, and the function's index for the latter.
 type LineKey = (String, Option<u32>, u32);
 
@@ -209,8 +212,7 @@ struct Places<'a, 'q, 'f, 'l> {
     query: &'q Query,
     metric: &'static Metric,
     find: &'f mut FindPlace<'l>,
-    /// By function index, place in the IL, and the index of the function that is called there.
-    known: FxHashMap<(u32, Option<u32>, u16, u32), FoundPlace>,
+    known: FxHashMap<PlaceKey, FoundPlace>,
     by_call: &'f mut StackSum,
 }
 
@@ -230,7 +232,8 @@ impl<'a> Places<'a, '_, '_, '_> {
                 continue;
             };
             let named = FunctionRef::of(self.process, self.process.functions.get(function as usize));
-            let found = self.place((function, il_offset, il_span, std::mem::replace(&mut callee, function)), &named);
+            let called = std::mem::replace(&mut callee, function);
+            let found = self.place((function, il_offset, il_span, tier.is_unoptimised(), called), &named);
             let (place, is_by_call) = match found {
                 FoundPlace::Line { file, line, by_call } => ((file, Some(line), 0), by_call),
                 FoundPlace::Unknown { file } => ((file, None, function), false),
@@ -258,12 +261,13 @@ impl<'a> Places<'a, '_, '_, '_> {
         met.is_empty().then_some(own)
     }
 
-    fn place(&mut self, key: (u32, Option<u32>, u16, u32), named: &FunctionRef<'_>) -> FoundPlace {
+    fn place(&mut self, key: PlaceKey, named: &FunctionRef<'_>) -> FoundPlace {
         let Self { process, find, known, .. } = self;
-        let (_, il_offset, il_span, callee) = key;
+        let (_, il_offset, il_span, is_unoptimised, callee) = key;
         let look = || {
-            let callee = process.functions.get(callee as usize).map(|function| function.name.as_str());
-            let place = CodePlace { il_offset, il_span, callee: callee.filter(|name| !name.is_empty()) };
+            let callee = process.functions.get(callee as usize).map(|function| function.raw_name.as_str());
+            let place =
+                CodePlace { il_offset, il_span, is_unoptimised, callee: callee.filter(|name| !name.is_empty()) };
             let is_odd = |found: &FoundPlace| matches!(found, FoundPlace::Line { file, line, .. } if file.is_empty() || *line == 0);
             let found = find(&named.module.path, named.token(), place);
             if is_odd(&found) { FoundPlace::NoSource } else { found }
