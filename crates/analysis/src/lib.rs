@@ -51,6 +51,7 @@ mod allocations;
 mod beside;
 mod catalog;
 mod closures;
+mod code_place;
 mod collections;
 mod columns;
 mod comparison;
@@ -100,6 +101,7 @@ pub use allocations::{BYTES, OBJECTS};
 pub use beside::Allocated;
 pub use closures::{FindLine, tell_closures_apart};
 pub use clrscope_recording::parallel::with_processors;
+pub use code_place::CodePlace;
 pub use collections::{
     Collection, CollectionFacts, CollectionKind, GENERATION_NAMES, GenerationSizes, Growth, Reason, SurvivorQuery,
     SurvivorRow, collection_facts, collections, survivors,
@@ -147,7 +149,7 @@ pub use times::{Times, Totals};
 pub use views::allocations::{AllocatedBy, AllocationRow, Allocations, LiveSum, allocations};
 pub use views::conditions::{Conditions, ProcessConditions, Resolution, conditions};
 pub use views::functions::{Functions, functions};
-pub use views::lines::{FindPlace, LineRow, LinesView, lines};
+pub use views::lines::{FindPlace, FoundPlace, LineRow, LinesView, lines};
 pub use views::losses::{LossRow, Losses, losses};
 pub use views::modules::{ModuleRow, Modules, modules};
 pub use views::neighbours::{CallGraph, EdgeRow, GraphEdge, Neighbours, NeighboursView, call_graph, callees, callers};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use clrscope_analysis::{
-    BYTES, CALLS, OBJECTS, Query, QueryProblem, allocations, findings_about_allocations, keep_parts, lines,
+    BYTES, CALLS, CodePlace, FoundPlace, OBJECTS, Query, QueryProblem, allocations, findings_about_allocations,
+    keep_parts, lines,
 };
 use clrscope_recording::model::{
     Allocation, AllocationKind, AllocationSampling, CallsInfo, EventArena, EventChunk, Function, ObjectType, Part,
@@ -114,19 +115,22 @@ fn who_allocates_most_is_told_with_the_instruction() {
     assert_eq!(place(&Query { until_ns: Some(15), ..Query::default() }), [fill(100, 1), fill(100, 1)]);
 }
 
-/// The file and line of an IL offset in a function of a module.
-type FindLine = dyn FnMut(&str, u32, u32) -> Option<(String, u32)>;
+/// The file and line of a place in a function of a module.
+type FindLine = dyn FnMut(&str, u32, CodePlace<'_>) -> FoundPlace;
 
 #[test]
 fn lines_have_the_bytes_that_they_allocate_and_those_of_their_calls() {
     let recording = recording();
-    let find = &mut |_: &str, _: u32, offset: u32| Some(("Cache.cs".to_owned(), offset + 10));
+    let find = &mut |_: &str, _: u32, place: CodePlace<'_>| {
+        let line = place.il_offset.expect("an offset") + 10;
+        FoundPlace::Line { file: "Cache.cs".to_owned(), line, by_call: false }
+    };
     let rows = |query: Query, find: &mut FindLine| {
         let view = lines(&recording, &query, find).expect("lines");
         assert_eq!(view.amount_without_line, 0);
         view.rows
             .iter()
-            .map(|row| (row.line, row.amount, row.total, row.function.name().to_owned()))
+            .map(|row| (row.line.expect("a line"), row.amount, row.total, row.function.name().to_owned()))
             .collect::<Vec<_>>()
     };
     let row = |line, own, total, name: &str| (line, own, total, format!("Shop.Cache::{name}"));
@@ -135,7 +139,7 @@ fn lines_have_the_bytes_that_they_allocate_and_those_of_their_calls() {
     assert_eq!(rows(Query { metric: Some(&BYTES), ..Query::default() }, find), by_bytes);
     let by_objects = rows(Query { metric: Some(&OBJECTS), limit: Some(1), ..Query::default() }, find);
     assert_eq!(by_objects, [row(12, 2, 2, "Fill")]);
-    let none = lines(&recording, &Query::default(), &mut |_, _, _| None).expect("lines");
+    let none = lines(&recording, &Query::default(), &mut |_, _, _| FoundPlace::NoSource).expect("lines");
     assert_eq!((none.rows.len(), none.amount_without_line), (0, 2_100));
     let mut refused = |recording: &Recording| {
         let query = Query { metric: Some(&CALLS), ..Query::default() };

@@ -1,9 +1,9 @@
 //! Views of samples that the tests take themselves.
 
 use clrscope_analysis::{
-    Forest, FunctionRow, LinesView, NativeCode, Query, QueryProblem, SAMPLES, SampleKind, Sort, ThreadSelector, Tiers,
-    TreeOptions, TreePlace, callees, callers, functions, lines, modules, name_native_code, share_bounds, summary,
-    threads, tree,
+    CodePlace, Forest, FoundPlace, FunctionRow, LinesView, NativeCode, Query, QueryProblem, SAMPLES, SampleKind, Sort,
+    ThreadSelector, Tiers, TreeOptions, TreePlace, callees, callers, functions, lines, modules, name_native_code,
+    share_bounds, summary, threads, tree,
 };
 use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{Activity, CallsInfo, Part, Recording, SourceKind, ThreadRole, ThreadState, Tier};
@@ -511,14 +511,17 @@ fn samples_stand_beside_calls_of_the_same_run() {
 
 fn found(recording: &Recording, query: &Query) -> Result<Vec<String>, QueryProblem> {
     // Each function is a file, and its line ten more than the offset in the IL.
-    let view: LinesView<'_> = lines(recording, query, &mut |path, token, offset| {
-        (path == "/app/App.dll").then(|| (format!("{token:x}.cs"), offset + 10))
+    let view: LinesView<'_> = lines(recording, query, &mut |path, token, place| match place.il_offset {
+        Some(offset) if path == "/app/App.dll" => {
+            FoundPlace::Line { file: format!("{token:x}.cs"), line: offset + 10, by_call: false }
+        }
+        _ => FoundPlace::NoSource,
     })?;
     let row = |row: &clrscope_analysis::LineRow<'_>| {
         format!(
             "{}:{} {} {} {} {}",
             row.function.name(),
-            row.line,
+            row.line.expect("a line"),
             row.samples,
             row.self_samples,
             row.total_samples,
@@ -547,6 +550,60 @@ fn lines_have_what_they_took_with_the_code_below_them_that_has_no_source() {
     assert_eq!(found(&recording, &by_total).expect("lines")[..2], most);
     let of_calls = clrscope_recording::testing::ascii_trees::recording("thread 1\n  Main 1 10\n");
     assert!(matches!(found(&of_calls, &Query::default()), Err(QueryProblem::NotRecorded { view: "lines", .. })));
+}
+
+/// Samples in code of which the map leaves the line open had the line of the caller.
+#[test]
+fn code_of_unknown_lines_is_not_charged_to_its_callers_line() {
+    let mut taken = HandSampled::default();
+    let main = taken.thread("", ThreadRole::Main);
+    let called = |callee: &str| format!("App.P::Main@1 > App.P::Build@19+64 > {callee}");
+    let paths = [
+        (40, called("System.String::Concat")),
+        (7, called("System.Number::ToText")),
+        (2, "App.P::Main@1 > App.P::Build".to_owned()),
+    ];
+    let mut step = 0;
+    for (count, path) in &paths {
+        for _ in 0..*count {
+            step += 1;
+            taken.cpu(main, step, path);
+        }
+    }
+    let recording = taken.recording();
+    let mut seen = Vec::new();
+    let view = lines(&recording, &Query::default(), &mut |path, _, place: CodePlace<'_>| {
+        if path != "/app/App.dll" {
+            return FoundPlace::NoSource;
+        }
+        seen.push((place.il_offset, place.il_span, place.callee.map(str::to_owned)));
+        let line = |line, by_call| FoundPlace::Line { file: "P.cs".to_owned(), line, by_call };
+        match (place.il_offset, place.callee) {
+            (Some(1), _) => line(11, false),
+            (_, Some("System.String::Concat")) => line(8, true),
+            _ => FoundPlace::Unknown { file: "P.cs".to_owned() },
+        }
+    });
+    let view = view.expect("lines");
+    let row = |row: &clrscope_analysis::LineRow<'_>| {
+        (row.function.name().to_owned(), row.line, row.samples, row.self_samples, row.total_samples)
+    };
+    let expected = [
+        ("App.P::Build".to_owned(), Some(8), 40, 0, 40),
+        ("App.P::Build".to_owned(), None, 9, 2, 9),
+        ("App.P::Main".to_owned(), Some(11), 0, 0, 49),
+    ];
+    assert_eq!(view.rows.iter().map(row).collect::<Vec<_>>(), expected);
+    assert_eq!((view.without_line, view.of_unknown_lines, view.by_call), (0, 9, 40));
+    seen.sort();
+    let text = |text: &str| Some(text.to_owned());
+    let asked = [
+        (None, 0, None),
+        (Some(1), 0, text("App.P::Build")),
+        (Some(19), 64, text("System.Number::ToText")),
+        (Some(19), 64, text("System.String::Concat")),
+    ];
+    assert_eq!(seen, asked, "what is called there is told");
 }
 
 /// Tiers were stored with each frame and shown nowhere.

@@ -226,7 +226,7 @@ pub use ids::{
 pub use il_map::IlMove;
 pub use info::{
     AppDomainInfo, ArrayClass, ArrayObject, AssemblyInfo, ClassInfo, ClassLayout, ClauseKind, CodeRange,
-    DynamicFunction, EventDefinition, ExceptionClause, FunctionInfo, HandleKind, HeapRange, IlRange, Inliners,
+    DynamicFunction, EventDefinition, ExceptionClause, FunctionInfo, HandleKind, HeapRange, IlPlace, IlRange, Inliners,
     ModuleFlags, ModuleInfo, NoStack, ObjectHandle, ProfilerInfo, ProviderConfig, ProviderState, Reference,
     RuntimeVersion, StackFrame, StackWalk, StaticAddress, StaticKind, StringLayout, Suspended, Utf16Text,
 };

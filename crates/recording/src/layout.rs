@@ -650,7 +650,7 @@ pub mod stack {
     /// `u32`: number of the caller's node, smaller than the node's own; 0 for none.
     pub const PARENT: usize = 0;
     /// `u32`: what the node stands for; stored last, 0 where no node is. The lowest eight bits are the kind: readers show
-    /// kinds they don't know as unknown frames. The next eight are a method's `Tier`, the others 0.
+    /// kinds they don't know as unknown frames. The next eight are a method's `Tier`, the upper half says how exact a method's offset is.
     pub const KIND: usize = 4;
     /// `u32`: index of the function or module.
     pub const SUBJECT: usize = 8;
@@ -667,6 +667,10 @@ pub mod stack {
     pub const KIND_BITS: u32 = 0xFF;
     /// The lowest of the eight bits of `KIND` that are the tier.
     pub const TIER: u32 = 8;
+    /// The lowest of the sixteen bits of `KIND` that are the bytes of IL from the offset on that are in question: 0 where it is exact.
+    pub const SPAN: u32 = 16;
+    /// The span of a method that is in question from the offset on to its end.
+    pub const TO_THE_END: u16 = u16::MAX;
     /// Frames of a stack at most: readers follow no further.
     pub const DEEPEST: usize = 4096;
 }

@@ -40,8 +40,8 @@ fn samples_are_read_while_the_program_runs_and_from_a_packed_file() {
     let table = writer.create_stacks().expect("a table");
     let frames = [
         StackFrame::Native { module: 2, offset: 0x1234 },
-        StackFrame::Method { function: 40, il_offset: Some(3), tier: Tier::Tier1 },
-        StackFrame::Method { function: 40, il_offset: Some(3), tier: Tier::Tier0 },
+        StackFrame::Method { function: 40, il_offset: Some(3), il_span: 40, tier: Tier::Tier1 },
+        StackFrame::Method { function: 40, il_offset: Some(3), il_span: 0, tier: Tier::Tier0 },
     ];
     let stack = table.intern(&frames, false).expect("room");
     let taken = |number: u32| Sample {

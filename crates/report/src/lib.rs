@@ -28,6 +28,7 @@ mod page;
 mod recorded;
 mod render;
 mod request;
+mod spot;
 mod view;
 mod views;
 mod write;

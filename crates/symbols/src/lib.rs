@@ -16,6 +16,7 @@
 //! large give no lines and no error: a line is an extra, and what asks for one shows the method without. [`Lines::obstacle`] says
 //! why a module has none.
 
+mod calls;
 mod native;
 mod sources;
 mod statics;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use clr_metadata::{Assembly, Files, Pdb, SequencePoint};
 
+use calls::Calls;
 pub use clr_metadata::Obstacle;
 pub use native::{NativeRange, kernel_symbols, library_symbols};
 pub use sources::Sources;
@@ -41,6 +43,58 @@ pub struct SourceLine {
     pub line: u32,
 }
 
+/// An instruction of a method, as exactly as is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Spot<'c> {
+    /// Offset in the IL; `None` where all of the method is in question.
+    pub il_offset: Option<u32>,
+    /// Bytes of IL from the offset on that are in question: 0 where it is exact, the largest number for all that are left.
+    pub il_span: u16,
+    /// The code was not optimised: its map is right.
+    pub is_unoptimised: bool,
+    /// The method that is called there, as `Namespace.Type::Method`, by the name that the assembly has for it, where something is.
+    pub callee: Option<&'c str>,
+}
+
+impl Spot<'_> {
+    /// Offset past the last that is in question.
+    fn end(&self) -> u32 {
+        match self.il_span {
+            u16::MAX => u32::MAX,
+            span => self.il_offset.unwrap_or(0).saturating_add(u32::from(span).max(1)),
+        }
+    }
+
+    /// Whether an instruction is in question.
+    fn holds(&self, offset: u32) -> bool {
+        self.il_offset.is_none_or(|start| (start..self.end()).contains(&offset))
+    }
+}
+
+/// The line of a spot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placed {
+    /// The line, by the maps of compiler and runtime.
+    Line(SourceLine),
+    /// The one line among those in question that calls the method which is called there.
+    ByCall(SourceLine),
+    /// The method has lines, in this file, and several are in question.
+    Unknown(String),
+    /// No symbols of the method are at hand, or it has no lines, as code that the compiler made.
+    NoSource,
+}
+
+impl Placed {
+    /// The line, where it is known.
+    #[must_use]
+    pub fn line(self) -> Option<SourceLine> {
+        match self {
+            Self::Line(line) | Self::ByCall(line) => Some(line),
+            Self::Unknown(_) | Self::NoSource => None,
+        }
+    }
+}
+
 /// Finds lines; each module and its PDB are read once, when the first line of the module is asked for.
 #[derive(Debug, Default)]
 pub struct Lines {
@@ -48,6 +102,8 @@ pub struct Lines {
     modules: HashMap<PathBuf, Result<Symbols, Obstacle>>,
     /// The modules themselves, of those whose code was searched; `None` where one can't be read.
     assemblies: HashMap<PathBuf, Option<Assembly>>,
+    /// Calls in methods of modules.
+    calls: HashMap<(PathBuf, u32), Calls>,
     files: Files,
 }
 
@@ -64,6 +120,33 @@ impl Symbols {
     fn points(&mut self, row: u32) -> &[SequencePoint] {
         let read = || self.pdb.sequence_points(row).into_iter().filter(|point| !point.is_hidden()).collect();
         self.points.entry(row).or_insert_with(read)
+    }
+
+    /// Documents and lines that are in question, each once.
+    fn lines_among(&mut self, row: u32, spot: &Spot<'_>) -> Vec<(u32, u32)> {
+        let points = self.points(row);
+        let range = match spot.il_offset {
+            Some(start) => {
+                let first = points.partition_point(|point| point.il_offset <= start).saturating_sub(1);
+                first..points.partition_point(|point| point.il_offset < spot.end()).max(first)
+            }
+            None => 0..points.len(),
+        };
+        let mut lines: Vec<_> = points[range].iter().map(|point| (point.document, point.start_line)).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines
+    }
+
+    /// Document and line of instructions at these offsets, if it is one.
+    fn one_line(&mut self, row: u32, offsets: &[u32]) -> Option<(u32, u32)> {
+        let points = self.points(row);
+        let mut lines = offsets.iter().map(|offset| {
+            let behind = points.partition_point(|point| point.il_offset <= *offset);
+            points.get(behind.checked_sub(1)?).map(|point| (point.document, point.start_line))
+        });
+        let first = lines.next()??;
+        lines.all(|line| line == Some(first)).then_some(first)
     }
 
     /// Line of the point of a method that a choice among them falls on.
@@ -92,6 +175,55 @@ impl Lines {
         })
     }
 
+    /// The line of an instruction of the method with the metadata token `method`, in the module at the path `module`: where the runtime
+    /// can't say which of several statements it is, or names one that calls something else, by what is called there, if only one line in
+    /// question calls a method of that name.
+    pub fn locate(&mut self, module: impl AsRef<Path>, method: u32, spot: &Spot<'_>) -> Placed {
+        let module = module.as_ref();
+        let Some((symbols, row)) = self.method(module, method) else { return Placed::NoSource };
+        let among = symbols.lines_among(row, spot);
+        let Some(first) = symbols.points(row).first().copied() else { return Placed::NoSource };
+        let line =
+            |symbols: &Symbols, (document, line)| Some(SourceLine { file: symbols.pdb.document(document)?, line });
+        let only = if let [only] = among[..] { line(symbols, only) } else { None };
+        let Some(file) = symbols.pdb.document(first.document) else { return Placed::NoSource };
+        if spot.is_unoptimised
+            && let Some(only) = only
+        {
+            return Placed::Line(only);
+        }
+        let mut calling = spot.callee.map_or_else(Vec::new, |callee| self.calls(module, method).to(callee));
+        let is_called_there = calling.iter().any(|offset| spot.holds(*offset));
+        match only {
+            Some(only) if is_called_there || calling.is_empty() => return Placed::Line(only),
+            // Blocks were moved behind this line's code, as nothing there calls that.
+            Some(_) => {}
+            None => calling.retain(|offset| spot.holds(*offset)),
+        }
+        let Some((symbols, row)) = self.method(module, method) else { return Placed::NoSource };
+        let found = symbols.one_line(row, &calling).and_then(|found| line(symbols, found));
+        found.map_or(Placed::Unknown(file), Placed::ByCall)
+    }
+
+    /// Calls in the code of a method.
+    fn calls(&mut self, module: &Path, method: u32) -> &Calls {
+        let key = (module.to_owned(), method & 0x00FF_FFFF);
+        if !self.calls.contains_key(&key) {
+            let found = self.assembly(module).map(|assembly| Calls::of(assembly, key.1)).unwrap_or_default();
+            self.calls.insert(key.clone(), found);
+        }
+        &self.calls[&key]
+    }
+
+    /// A module whose code is searched; `None` where it can't be read.
+    fn assembly(&mut self, module: &Path) -> Option<&Assembly> {
+        if !self.assemblies.contains_key(module) {
+            let read = self.files.read(module).and_then(|image| Assembly::read(image).ok());
+            self.assemblies.insert(module.to_owned(), read);
+        }
+        self.assemblies.get(module)?.as_ref()
+    }
+
     /// The symbols of a module, and the row of one of its methods.
     fn method(&mut self, module: &Path, method: u32) -> Option<(&mut Symbols, u32)> {
         // The top byte of a method's token names the table, the rest is the row.
@@ -111,11 +243,7 @@ impl Lines {
     /// `Shop.Cache<string>.items`. `None` where the module has no such field, or no such line.
     pub fn static_field(&mut self, module: impl AsRef<Path>, field: &str) -> Option<SourceLine> {
         let module = module.as_ref();
-        if !self.assemblies.contains_key(module) {
-            let read = self.files.read(module).and_then(|image| Assembly::read(image).ok());
-            self.assemblies.insert(module.to_owned(), read);
-        }
-        let places = statics::places(self.assemblies.get(module)?.as_ref()?, field);
+        let places = statics::places(self.assembly(module)?, field);
         places.into_iter().find_map(|(method, offset)| self.find(module, method, offset))
     }
 
@@ -219,6 +347,49 @@ mod tests {
             assert_eq!(lines.static_field(&module, nothing), None, "{nothing}");
         }
         assert_eq!(lines.static_field("/nonexistent/Holders.dll", "Holders.Cache.Items"), None);
+    }
+
+    /// The line of the place in a method where several are in question, and of one whose code calls something else than what was called.
+    #[test]
+    fn what_is_called_tells_lines_apart_that_the_map_does_not() {
+        let module = clrscope_testkit::fixture("Lines");
+        let assembly = Assembly::read(std::fs::read(&module).expect("the fixture")).expect("an assembly");
+        let rows = 1..=assembly.count(clr_metadata::Table::METHOD_DEF);
+        let build = rows.into_iter().find(|row| assembly.method_name(*row) == "Build").expect("the method");
+        let method = clr_metadata::Table::METHOD_DEF.token(build);
+        let place = clrscope_testkit::workspace_root().join("dotnet/fixtures/Lines/Lines.cs");
+        let source = std::fs::read_to_string(place).expect("the source");
+        let [each, joins] = ["foreach (var item in Items)", "// joins"].map(|text| line_with(&source, text));
+        let mut lines = Lines::default();
+        let joining = (0..99).find(|at| lines.find(&module, method, *at).is_some_and(|found| found.line == joins));
+        let joining = joining.expect("its offset");
+        let mut said = |spot: Spot<'_>| match lines.locate(&module, method, &spot) {
+            Placed::Line(SourceLine { line, .. }) => format!("line {line}"),
+            Placed::ByCall(SourceLine { line, .. }) => format!("by call {line}"),
+            Placed::Unknown(file) => format!("unknown, {}", file.rsplit('/').next().unwrap_or_default()),
+            Placed::NoSource => "no source".to_owned(),
+        };
+        let concat = Some("System.String::Concat");
+        let all = Spot::default();
+        let both = Spot { il_offset: Some(joining - 8), il_span: 64, ..all };
+        let before = Spot { il_offset: Some(joining - 8), il_span: 8, ..all };
+        let unknown = "unknown, Lines.cs";
+        assert_eq!(said(all), unknown, "all of the method is in question");
+        assert_eq!(said(Spot { callee: concat, ..all }), format!("by call {joins}"));
+        assert_eq!(said(Spot { callee: Some("System.Number::UInt32ToDecStr"), ..all }), unknown, "nothing calls that");
+        assert_eq!(said(both), unknown);
+        assert_eq!(said(Spot { callee: concat, ..both }), format!("by call {joins}"));
+        assert_eq!(said(Spot { il_span: u16::MAX, callee: concat, ..both }), format!("by call {joins}"));
+        assert_eq!(said(before), format!("line {each}"));
+        assert_eq!(
+            said(Spot { callee: Some("System.Collections.Generic.List+Enumerator::get_Current"), ..before }),
+            format!("line {each}")
+        );
+        assert_eq!(said(Spot { callee: concat, ..before }), format!("by call {joins}"), "that line does not join");
+        assert_eq!(said(Spot { callee: concat, is_unoptimised: true, ..before }), format!("line {each}"));
+        assert_eq!(said(Spot { il_offset: Some(joining), ..all }), format!("line {joins}"));
+        assert_eq!(lines.locate("/nonexistent.dll", method, &all), Placed::NoSource);
+        assert_eq!(lines.locate(&module, 0, &all), Placed::NoSource);
     }
 
     /// A single-file program has its modules behind the host's code, and its PDB there, or beside it.

@@ -17,6 +17,7 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{EventArena, Process, Recording, Thread};
 use clrscope_recording::upgrade::ExceptionStacks;
 
+use crate::code_place::CodePlace;
 use crate::events::{EventNames, in_turns};
 use crate::flow::Captured;
 use crate::flow::dictionary::Types;
@@ -46,6 +47,8 @@ pub struct Frame<'a> {
     pub function: FunctionRef<'a>,
     /// Offset in the function's IL, if the runtime could say.
     pub il_offset: Option<u32>,
+    /// The place in the function's code, by which its line is found.
+    pub place: CodePlace<'a>,
     /// Arguments of the call, as recorded; [`ExceptionLog::captured`] says what they mean.
     arguments: Option<&'a Arguments>,
 }

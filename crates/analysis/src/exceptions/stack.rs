@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use clrscope_recording::model::{Process, StackFrame, Stacks};
+use clrscope_recording::model::{Process, StackFrame, Stacks, Tier};
 
 use super::{Arguments, Frame};
+use crate::code_place::CodePlace;
 use crate::function::FunctionRef;
 
 /// A call stack of one process. Holds no frames: they are looked up in the [stack table](Process::stacks) as they are asked for.
@@ -26,13 +27,18 @@ impl<'a> CallStack<'a> {
 
     /// The frames, innermost first.
     pub fn iter(&self) -> impl Iterator<Item = Frame<'_>> {
+        let mut callee = None;
         let frames = self.table.frames(self.number).enumerate();
-        frames.map(move |(at, frame)| Frame { arguments: self.arguments.get(&at), ..self.frame(frame) })
+        frames.map(move |(at, frame)| {
+            let frame = self.frame(frame, callee);
+            callee = Some(frame.function.function.raw_name.as_str()).filter(|name| !name.is_empty());
+            Frame { arguments: self.arguments.get(&at), ..frame }
+        })
     }
 
     /// The functions of the frames, innermost first.
     pub fn functions(&self) -> impl Iterator<Item = FunctionRef<'a>> {
-        self.table.frames(self.number).map(|frame| self.frame(frame).function)
+        self.table.frames(self.number).map(|frame| self.frame(frame, None).function)
     }
 
     /// Number of frames.
@@ -53,13 +59,18 @@ impl<'a> CallStack<'a> {
         self.table.is_cut(self.number)
     }
 
-    fn frame(&self, frame: StackFrame) -> Frame<'a> {
-        let (function, il_offset) = match frame {
-            StackFrame::Method { function, il_offset, .. } => (function, il_offset),
-            _ => (0, None),
+    fn frame(&self, frame: StackFrame, callee: Option<&'a str>) -> Frame<'a> {
+        let (function, il_offset, il_span, tier) = match frame {
+            StackFrame::Method { function, il_offset, il_span, tier } => (function, il_offset, il_span, tier),
+            _ => (0, None, 0, Tier::Unknown),
         };
         let known =
             self.process.functions.get(function as usize).filter(|known| function != 0 && !known.name.is_empty());
-        Frame { function: FunctionRef::of(self.process, known), il_offset, arguments: None }
+        Frame {
+            function: FunctionRef::of(self.process, known),
+            il_offset,
+            place: CodePlace { il_offset, il_span, is_unoptimised: tier.is_unoptimised(), callee },
+            arguments: None,
+        }
     }
 }

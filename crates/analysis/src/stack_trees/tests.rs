@@ -36,6 +36,7 @@ fn recording(seed: u64) -> Recording {
         let frame = |function: usize, offset: usize| StackFrame::Method {
             function: 1 + function as u32,
             il_offset: Some(offset as u32),
+            il_span: 0,
             tier: match offset {
                 _ if NAMELESS.contains(&(1 + function as u32)) => Tier::Unknown,
                 0 => Tier::Tier0,

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use super::conditions::{Conditions, conditions_of, share};
 use super::process;
 use crate::allocations::{BYTES, Bounded, Estimate, Live, each_record, is_wanted, time_ns, type_of};
+use crate::code_place::CodePlace;
 use crate::function::{FunctionRef, is_own};
 use crate::paths;
 use crate::query::{Query, QueryProblem, Sort};
@@ -52,6 +53,8 @@ pub struct AllocatedBy<'a> {
     /// Offset in the method's IL of the instruction that most of these came from, where stacks say it: of a call, where the
     /// framework allocates on the method's behalf.
     pub il_offset: Option<u32>,
+    /// The place of that instruction, by which its line is found.
+    pub place: CodePlace<'a>,
 }
 
 impl AllocatedBy<'_> {
@@ -119,30 +122,30 @@ struct Followed {
     collections: u64,
 }
 
-/// A method with an offset in its IL, where that is known.
-type Place<'a> = (FunctionRef<'a>, Option<u32>);
+/// A method with a place in its code.
+type Place<'a> = (FunctionRef<'a>, CodePlace<'a>);
 
 /// Bytes by the method that allocated them, and by the instruction.
 #[derive(Default)]
-struct BytesByMethod<'a>(Vec<(FunctionRef<'a>, BTreeMap<Option<u32>, u64>)>);
+struct BytesByMethod<'a>(Vec<(FunctionRef<'a>, BTreeMap<CodePlace<'a>, u64>)>);
 
 impl<'a> BytesByMethod<'a> {
-    fn add(&mut self, (function, il_offset): Place<'a>, bytes: u64) {
+    fn add(&mut self, (function, place): Place<'a>, bytes: u64) {
         let known = self.0.iter().position(|(known, _)| std::ptr::eq(known.function, function.function));
         let at = known.unwrap_or_else(|| {
             self.0.push((function, BTreeMap::new()));
             self.0.len() - 1
         });
-        let sum = self.0[at].1.entry(il_offset).or_default();
+        let sum = self.0[at].1.entry(place).or_default();
         *sum = sum.saturating_add(bytes);
     }
 
     /// The method that allocated most.
     fn most(&self) -> Option<AllocatedBy<'a>> {
-        let method = |(function, by_offset): &(FunctionRef<'a>, BTreeMap<Option<u32>, u64>)| {
-            let bytes = by_offset.values().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
-            let (il_offset, _) = by_offset.iter().max_by_key(|(offset, bytes)| (**bytes, Reverse(**offset)))?;
-            Some(AllocatedBy { function: *function, bytes, il_offset: *il_offset })
+        let method = |(function, by_place): &(FunctionRef<'a>, BTreeMap<CodePlace<'a>, u64>)| {
+            let bytes = by_place.values().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
+            let (place, _) = by_place.iter().max_by_key(|(place, bytes)| (**bytes, Reverse(**place)))?;
+            Some(AllocatedBy { function: *function, bytes, il_offset: place.il_offset, place: *place })
         };
         let by_bytes = |a: &AllocatedBy<'a>, b: &AllocatedBy<'a>| {
             b.bytes.cmp(&a.bytes).then_with(|| a.function.compare(&b.function))
@@ -286,14 +289,15 @@ impl<'a> Places<'a, '_> {
         let Self { process, query, known } = self;
         let process: &'a Process = process;
         *known.entry(stack).or_insert_with(|| {
-            let methods = process.stacks.frames(stack).filter_map(|frame| match frame {
-                StackFrame::Method { function, il_offset, .. } => Some((function, il_offset)),
-                _ => None,
+            let mut callee = None;
+            let methods = process.stacks.frames(stack).filter_map(|frame| {
+                let StackFrame::Method { function, il_offset, il_span, tier } = frame else { return None };
+                let function = FunctionRef::of(process, process.functions.get(function as usize));
+                let name = Some(function.function.raw_name.as_str()).filter(|name| !name.is_empty());
+                let callee = std::mem::replace(&mut callee, name);
+                Some((function, CodePlace { il_offset, il_span, is_unoptimised: tier.is_unoptimised(), callee }))
             });
-            let named = |(function, il_offset): (u32, Option<u32>)| {
-                (FunctionRef::of(process, process.functions.get(function as usize)), il_offset)
-            };
-            let functions: Vec<Place<'a>> = methods.map(named).collect();
+            let functions: Vec<Place<'a>> = methods.collect();
             let is_on_path = !query.filters_functions()
                 || functions.iter().any(|(function, _)| query.wants_function(function.module(), function.function));
             let own = functions.iter().find(|(function, _)| is_own(function));

@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::conditions::{Conditions, conditions_of};
 use super::process;
 use crate::allocations::BYTES;
+use crate::code_place::CodePlace;
 use crate::function::{FunctionRef, is_own};
 use crate::metric::{Metric, SampleCount};
 use crate::paths;
@@ -17,16 +18,43 @@ use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
 use crate::stack_trees::StackSum;
 use crate::tiers::Tiers;
 
-/// Looks up the line of an instruction: path of the module, metadata token and offset in the IL to path of the file and line.
-pub type FindPlace<'l> = dyn FnMut(&str, u32, u32) -> Option<(String, u32)> + 'l;
+/// Looks up the line of an instruction of a method: path of the module, metadata token, and what is known of the instruction.
+pub type FindPlace<'l> = dyn FnMut(&str, u32, CodePlace<'_>) -> FoundPlace + 'l;
+
+/// What was found of an instruction's line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FoundPlace {
+    /// The line.
+    Line {
+        /// Path of the file, as the compiler was given it.
+        file: String,
+        /// The line, from 1.
+        line: u32,
+        /// The line is known by what is called there: the one line in question that calls it.
+        by_call: bool,
+    },
+    /// The method has a source, and several of its lines are in question.
+    Unknown {
+        /// Path of the file.
+        file: String,
+    },
+    /// No source is known: what happens there is counted for the line that led there.
+    NoSource,
+}
+
+/// A function's index, the place in its IL, whether its code was not optimised, and the index of the function that is called there.
+type PlaceKey = (u32, Option<u32>, u16, bool, u32);
+
+/// A line, or a method of which nobody knows the line: file, line, and the function's index for the latter.
+type LineKey = (String, Option<u32>, u32);
 
 /// One line of a source file.
 #[derive(Debug, Clone)]
 pub struct LineRow<'a> {
     /// Path of the file, as the compiler was given it.
     pub file: String,
-    /// The line, from 1.
-    pub line: u32,
+    /// The line, from 1; `None` for code of the function of which nobody knows which line it is.
+    pub line: Option<u32>,
     /// The function that most samples, or most of the metric, met the line in.
     pub function: FunctionRef<'a>,
     /// Samples for which this is the innermost line with a source: what the line itself and the code without a source below
@@ -56,6 +84,10 @@ pub struct LinesView<'a> {
     pub without_line: u64,
     /// Amount of the metric with none.
     pub amount_without_line: u64,
+    /// Samples, or amount of other metrics, in code with a source of which the line is not known: the rows without a line.
+    pub of_unknown_lines: u64,
+    /// As `of_unknown_lines`, whose line is known by what is called there alone.
+    pub by_call: u64,
     /// Paths of the modules of the innermost own methods on stacks with no line, those that most of it is of first.
     pub modules_without_line: Vec<&'a str>,
     /// Conditions of the selected part, with its sums.
@@ -75,13 +107,14 @@ pub fn lines<'a>(
     query.merged_threads("lines")?;
     let metric = metric_of(recording, query)?;
     metric.check(query, "lines")?;
-    let mut sums: BTreeMap<(String, u32), LineSums<'a>> = BTreeMap::new();
+    let mut sums: BTreeMap<LineKey, LineSums<'a>> = BTreeMap::new();
     let (mut totals, mut without) = (Vec::new(), StackSum::default());
+    let mut by_call = StackSum::default();
     let mut blamed: BTreeMap<&str, u64> = BTreeMap::new();
     for paths in paths::select(recording, query, metric)? {
         let process = paths.process;
         totals.push((process, process::totals(&paths, query)));
-        let mut places = Places { process, query, metric, find, known: FxHashMap::default() };
+        let mut places = Places { process, query, metric, find, known: FxHashMap::default(), by_call: &mut by_call };
         for (stack, sum) in paths::sums_of_stacks(recording, process, query, metric) {
             if let Some(own) = places.add(&mut sums, stack, sum) {
                 without.add(sum);
@@ -101,13 +134,24 @@ pub fn lines<'a>(
         _ if metric.is_sampled() => rows.sort_by_key(|row| Reverse((row.samples, row.total_samples))),
         _ => rows.sort_by_key(|row| Reverse((row.amount, row.total))),
     }
+    let unknown = rows.iter().filter(|row| row.line.is_none());
+    let of_unknown_lines = unknown.map(|row| if metric.is_sampled() { row.samples } else { row.amount }).sum();
     let left_out = query.cut(&mut rows);
     let conditions = conditions_of(recording, query, metric, &totals);
     let mut blamed: Vec<(&str, u64)> = blamed.into_iter().collect();
     blamed.sort_by_key(|(_, blame)| Reverse(*blame));
     let modules_without_line = blamed.into_iter().map(|(path, _)| path).collect();
     let StackSum { samples: without_line, amount: amount_without_line, .. } = without;
-    Ok(LinesView { rows, left_out, without_line, amount_without_line, modules_without_line, conditions })
+    Ok(LinesView {
+        rows,
+        left_out,
+        without_line,
+        amount_without_line,
+        of_unknown_lines,
+        by_call: if metric.is_sampled() { by_call.samples } else { by_call.amount },
+        modules_without_line,
+        conditions,
+    })
 }
 
 /// The metric by lines that the query asks for: one whose values have stacks.
@@ -152,7 +196,7 @@ impl<'a> LineSums<'a> {
         }
     }
 
-    fn row(self, (file, line): (String, u32)) -> LineRow<'a> {
+    fn row(self, (file, line, _): LineKey) -> LineRow<'a> {
         let by_samples =
             |a: &&(FunctionRef<'a>, u64), b: &&(FunctionRef<'a>, u64)| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0));
         let function = self.functions.iter().min_by(by_samples).map(|(function, _)| *function);
@@ -168,26 +212,35 @@ struct Places<'a, 'q, 'f, 'l> {
     query: &'q Query,
     metric: &'static Metric,
     find: &'f mut FindPlace<'l>,
-    /// By function index and offset in the IL.
-    known: FxHashMap<(u32, u32), Option<(String, u32)>>,
+    known: FxHashMap<PlaceKey, FoundPlace>,
+    by_call: &'f mut StackSum,
 }
 
 impl<'a> Places<'a, '_, '_, '_> {
     /// Adds what a stack stands for. Where it has no line its innermost own method is returned, if it has one.
     fn add(
         &mut self,
-        sums: &mut BTreeMap<(String, u32), LineSums<'a>>,
+        sums: &mut BTreeMap<LineKey, LineSums<'a>>,
         stack: u32,
         sum: StackSum,
     ) -> Option<Option<FunctionRef<'a>>> {
-        let (mut met, mut own) = (FxHashSet::default(), None);
+        let (mut met, mut own, mut callee) = (FxHashSet::default(), None, 0);
         let stacks = &self.process.stacks;
         for (depth, frame) in stacks.frames(stack).enumerate() {
-            let StackFrame::Method { function, il_offset: Some(offset), tier } = frame else { continue };
-            let named = FunctionRef::of(self.process, self.process.functions.get(function as usize));
-            let Some(place) = self.place(function, offset, &named) else {
-                own = own.or(Some(named).filter(is_own));
+            let StackFrame::Method { function, il_offset, il_span, tier } = frame else {
+                callee = 0;
                 continue;
+            };
+            let named = FunctionRef::of(self.process, self.process.functions.get(function as usize));
+            let called = std::mem::replace(&mut callee, function);
+            let found = self.place((function, il_offset, il_span, tier.is_unoptimised(), called), &named);
+            let (place, is_by_call) = match found {
+                FoundPlace::Line { file, line, by_call } => ((file, Some(line), 0), by_call),
+                FoundPlace::Unknown { file } => ((file, None, function), false),
+                FoundPlace::NoSource => {
+                    own = own.or(Some(named).filter(is_own));
+                    continue;
+                }
             };
             if !met.insert(place.clone()) || !self.query.wants_function(named.module(), named.function) {
                 continue;
@@ -200,15 +253,25 @@ impl<'a> Places<'a, '_, '_, '_> {
                 line.samples = line.samples.saturating_add(sum.samples);
                 line.amount = line.amount.saturating_add(sum.amount);
                 line.self_samples = line.self_samples.saturating_add(if depth == 0 { sum.samples } else { 0 });
+                if is_by_call {
+                    self.by_call.add(sum);
+                }
             }
         }
         met.is_empty().then_some(own)
     }
 
-    fn place(&mut self, function: u32, offset: u32, named: &FunctionRef<'_>) -> Option<(String, u32)> {
-        let find = &mut *self.find;
-        let look =
-            || find(&named.module.path, named.token(), offset).filter(|(file, line)| !file.is_empty() && *line > 0);
-        self.known.entry((function, offset)).or_insert_with(look).clone()
+    fn place(&mut self, key: PlaceKey, named: &FunctionRef<'_>) -> FoundPlace {
+        let Self { process, find, known, .. } = self;
+        let (_, il_offset, il_span, is_unoptimised, callee) = key;
+        let look = || {
+            let callee = process.functions.get(callee as usize).map(|function| function.raw_name.as_str());
+            let place =
+                CodePlace { il_offset, il_span, is_unoptimised, callee: callee.filter(|name| !name.is_empty()) };
+            let is_odd = |found: &FoundPlace| matches!(found, FoundPlace::Line { file, line, .. } if file.is_empty() || *line == 0);
+            let found = find(&named.module.path, named.token(), place);
+            if is_odd(&found) { FoundPlace::NoSource } else { found }
+        };
+        known.entry(key).or_insert_with(look).clone()
     }
 }

@@ -36,29 +36,56 @@ pub struct IlRange {
     pub start: u32,
     /// Offset past the last byte.
     pub end: u32,
+    /// The code is an epilog: of a method, or of a block of it.
+    pub is_epilog: bool,
+}
+
+/// Place in a method's IL, as exactly as the map of its code says.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct IlPlace {
+    /// Offset of the statement.
+    pub offset: u32,
+    /// Bytes from there on that are in question, up to the next statement that has code in the map; `None` where there is none. Those that
+    /// begin among these bytes have no code in the map: they are gone, or their code lies in the statement's.
+    pub span: Option<u32>,
 }
 
 impl IlRange {
-    /// Offset in the IL of the statement that the byte at `at` of the code is of, by the map of that code; `None` for prolog, epilog
-    /// and what nothing is known of.
+    /// Place in the IL that the byte at `at` of the code is of, by the map of that code; `None` where nothing is known. Prologs are of
+    /// the method's first statement, epilogs of the one before them.
     ///
-    /// Optimising compilers map code that they inlined to nothing, in large pieces. Such a piece is of the statement that it lies behind,
-    /// where that one's or the next statement's code follows; elsewhere blocks were moved, and nothing is known.
+    /// Optimising compilers map only the beginning of a statement's code, not even that of each, and what they inlined to nothing, in
+    /// large pieces. A piece between the code of a statement and that of the next one in the map is of the former, or of one between;
+    /// elsewhere blocks were moved, and nothing is known.
     #[must_use]
-    pub fn statement_at(map: &[Self], at: u32) -> Option<u32> {
+    pub fn statement_at(map: &[Self], at: u32) -> Option<IlPlace> {
         let holding = || map.iter().filter(|range| (range.start..range.end).contains(&at));
-        holding().find_map(|range| range.il).or_else(|| holding().find_map(|piece| piece.statement_around(map)))
+        let offset =
+            holding().find_map(|range| range.il).or_else(|| holding().find_map(|piece| piece.statement_around(map)))?;
+        Some(IlPlace { offset, span: Self::after(map, offset).map(|next| next - offset) })
     }
 
-    /// Statement between whose code and the next one's a piece without IL lies.
+    /// The next statement with code in the map.
+    fn after(map: &[Self], offset: u32) -> Option<u32> {
+        map.iter().filter_map(|range| range.il).filter(|il| *il > offset).min()
+    }
+
+    /// Statement that a piece without IL is of, or another one before the next in the map.
     fn statement_around(&self, map: &[Self]) -> Option<u32> {
-        let before = map.iter().find(|range| range.end == self.start).and_then(|range| range.il)?;
-        let behind = map.iter().find(|range| range.start == self.end).and_then(|range| range.il)?;
-        let next = map.iter().filter_map(|range| range.il).filter(|il| *il > before).min();
-        (behind == before || Some(behind) == next).then_some(before)
+        if self.start == 0 {
+            return Some(0);
+        }
+        let before =
+            map.iter().find(|range| range.end == self.start && range.start != range.end).and_then(|range| range.il)?;
+        let behind = map.iter().find(|range| range.start == self.end).and_then(|range| range.il);
+        let is_in_place = behind == Some(before) || (behind.is_some() && behind == Self::after(map, before));
+        (self.is_epilog || is_in_place).then_some(before)
     }
 }
 
+/// Mark of epilogs in place of an offset.
+const EPILOG: u32 = u32::MAX - 2;
 /// Ranges of a method of usual length.
 const IL_RANGES: usize = 256;
 
@@ -73,6 +100,7 @@ pub(super) fn il_ranges(map: Vec<COR_DEBUG_IL_TO_NATIVE_MAP>) -> Vec<IlRange> {
         il: il(m.il_offset),
         start: m.native_start_offset,
         end: m.native_end_offset,
+        is_epilog: m.il_offset == EPILOG,
     };
     map.into_iter().map(range).collect()
 }
@@ -163,9 +191,9 @@ mod tests {
 
     /// Maps as the runtime gives them of a method that joins texts in a loop (45), with all code in place, and with blocks that were moved.
     #[test]
-    fn inlined_code_is_of_the_statement_that_it_lies_in() {
+    fn code_is_of_the_statement_before_it_or_of_one_without_code_in_the_map() {
         let map = |ranges: &[(Option<u32>, u32, u32)]| -> Vec<IlRange> {
-            ranges.iter().map(|&(il, start, end)| IlRange { il, start, end }).collect()
+            ranges.iter().map(|&(il, start, end)| IlRange { il, start, end, is_epilog: false }).collect()
         };
         let in_place = map(&[
             (None, 0, 49),
@@ -178,8 +206,11 @@ mod tests {
             (None, 691, 701),
             (None, 1029, 1946),
         ]);
-        let found = [20, 49, 166, 502, 695, 800, 1754, 1948, 1949].map(|at| IlRange::statement_at(&in_place, at));
-        let expected = [None, Some(5), Some(5), Some(5), Some(45), Some(45), Some(45), Some(85), None];
+        let at = |map: &[IlRange], at| IlRange::statement_at(map, at).map(|place| (place.offset, place.span));
+        let found = [20, 49, 166, 502, 695, 800, 1754, 1948, 1949].map(|place| at(&in_place, place));
+        let [prolog, first, second, last] =
+            [Some((0, Some(5))), Some((5, Some(35))), Some((45, Some(40))), Some((85, None))];
+        let expected = [prolog, first, first, first, second, second, second, last, None];
         assert_eq!(found, expected);
         let moved = map(&[
             (Some(5), 45, 117),
@@ -190,7 +221,12 @@ mod tests {
             (None, 224, 239),
             (None, 300, 320),
         ]);
-        assert_eq!([200, 230, 310].map(|at| IlRange::statement_at(&moved, at)), [Some(45), None, None]);
+        assert_eq!([200, 230, 310].map(|place| at(&moved, place)), [Some((45, Some(48))), None, None]);
+        let with_epilog = [
+            IlRange { il: Some(9), start: 0, end: 7, is_epilog: false },
+            IlRange { il: None, start: 7, end: 9, is_epilog: true },
+        ];
+        assert_eq!(at(&with_epilog, 8), Some((9, None)));
         assert_eq!(IlRange::statement_at(&[], 0), None);
     }
 }

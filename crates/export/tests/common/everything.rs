@@ -6,9 +6,10 @@ use std::io::{self, Write};
 use std::slice::from_ref;
 
 use clrscope_analysis::{
-    EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Forest, HeapQuery, Heaps, METRICS, Query, TreeOptions,
-    allocations, call_graph, callees, callers, conditions, dominator_tree, functions, heap, heap_changes, heap_summary,
-    heap_waste, heap_ways, lines, losses, modules, name_native_code, summary, threads, tree,
+    CodePlace, EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Forest, FoundPlace, HeapQuery, Heaps,
+    METRICS, Query, TreeOptions, allocations, call_graph, callees, callers, conditions, dominator_tree, functions,
+    heap, heap_changes, heap_summary, heap_waste, heap_ways, lines, losses, modules, name_native_code, summary,
+    threads, tree,
 };
 use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportOptions, exporters};
@@ -47,7 +48,10 @@ fn tables(recording: &Recording, query: &Query) {
     black_box(threads(recording, query)).ok();
     black_box(losses(recording, query)).ok();
     black_box(allocations(recording, query)).ok();
-    let mut line = |_: &str, method: u32, offset: u32| Some((format!("{method}.cs"), offset));
+    let mut line = |_: &str, method: u32, place: CodePlace<'_>| match place.il_offset {
+        Some(line) => FoundPlace::Line { file: format!("{method}.cs"), line, by_call: false },
+        None => FoundPlace::Unknown { file: format!("{method}.cs") },
+    };
     black_box(lines(recording, query, &mut line)).ok();
     paths(recording, query);
 }

@@ -157,6 +157,14 @@ by_number! {
     }
 }
 
+impl Tier {
+    /// Whether the code was not optimised, as far as is known.
+    #[must_use]
+    pub const fn is_unoptimised(self) -> bool {
+        matches!(self, Self::Tier0 | Self::InstrumentedTier0)
+    }
+}
+
 /// Engine that takes samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]

@@ -16,6 +16,9 @@ pub enum StackFrame {
         function: u32,
         /// Offset in the function's IL, if the runtime could say.
         il_offset: Option<u32>,
+        /// Bytes of IL from the offset on that are in question: 0 where it is exact, otherwise any statement that begins among so many bytes
+        /// may be the one; [`TO_THE_END`](crate::layout::stack::TO_THE_END) for all that are left.
+        il_span: u16,
         /// Tier: which of the method's compilations the frame is of.
         tier: Tier,
     },
@@ -34,7 +37,7 @@ impl StackFrame {
     /// A method of which nobody knows which of its compilations it is.
     #[must_use]
     pub const fn method(function: u32, il_offset: Option<u32>) -> Self {
-        Self::Method { function, il_offset, tier: Tier::Unknown }
+        Self::Method { function, il_offset, il_span: 0, tier: Tier::Unknown }
     }
 }
 
@@ -61,8 +64,8 @@ impl StackNode {
     /// The node of `frame`, called by `parent`.
     pub(crate) fn new(parent: u32, frame: StackFrame) -> Self {
         let (kind, subject, offset) = match frame {
-            StackFrame::Method { function, il_offset, tier } => (
-                stack::METHOD | (tier as u32) << stack::TIER,
+            StackFrame::Method { function, il_offset, il_span, tier } => (
+                stack::METHOD | (tier as u32) << stack::TIER | u32::from(il_span) << stack::SPAN,
                 function,
                 il_offset.and_then(|offset| offset.checked_add(1)).unwrap_or(0),
             ),
@@ -86,6 +89,7 @@ impl StackNode {
             stack::METHOD => StackFrame::Method {
                 function: self.subject,
                 il_offset: self.offset.checked_sub(1),
+                il_span: (self.kind >> stack::SPAN) as u16,
                 tier: Tier::from_number(self.kind >> stack::TIER & 0xFF),
             },
             stack::NATIVE => StackFrame::Native { module: self.subject, offset: self.offset },
@@ -343,14 +347,17 @@ mod tests {
     fn stacks_that_begin_alike_share_their_nodes() {
         let mut builder = StacksBuilder::default();
         let native = StackFrame::Native { module: 3, offset: 0x1234 };
-        let unplaced = StackFrame::Method { function: 9, il_offset: None, tier: Tier::Osr };
+        let unplaced = StackFrame::Method { function: 9, il_offset: None, il_span: 0, tier: Tier::Osr };
+        let among = StackFrame::Method { function: 9, il_offset: Some(7), il_span: u16::MAX, tier: Tier::Tier1 };
         let deep = builder.stack(&[method(4), native, unplaced], false);
         let shallow = builder.stack(&[native, unplaced], false);
         let cut = builder.stack(&[native, unplaced], true);
         assert_eq!(builder.stack(&[method(4), native, unplaced], false), deep);
+        let spanning = builder.stack(&[among, native], false);
         assert_eq!((builder.stack(&[], false), builder.stack(&[], true) > 0), (0, true));
         let stacks = builder.finish();
-        assert_eq!(stacks.len(), 3 + 3);
+        assert_eq!(stacks.len(), 3 + 3 + 2);
+        assert_eq!(stacks.frames(spanning).collect::<Vec<_>>(), [among, native]);
         assert_eq!(stacks.caller(deep), Some(shallow));
         assert_eq!(stacks.frames(deep).collect::<Vec<_>>(), [method(4), native, unplaced]);
         assert_eq!(stacks.frames(cut).collect::<Vec<_>>(), [native, unplaced]);

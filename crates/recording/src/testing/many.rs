@@ -109,7 +109,12 @@ fn path(numbers: &mut Numbers) -> Vec<StackFrame> {
     let mut at = numbers.below(3);
     let mut frames = Vec::with_capacity(depth);
     for _ in 0..depth {
-        frames.push(StackFrame::Method { function: function::FIRST + at, il_offset: Some(1), tier: Tier::Tier1 });
+        frames.push(StackFrame::Method {
+            function: function::FIRST + at,
+            il_offset: Some(1),
+            il_span: 0,
+            tier: Tier::Tier1,
+        });
         let callee = numbers.below(CALLEES).min(numbers.below(CALLEES));
         at = (at.wrapping_mul(31).wrapping_add(callee * 97 + 1)) % FUNCTIONS;
     }

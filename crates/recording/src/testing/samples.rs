@@ -93,13 +93,17 @@ impl HandSampled {
     }
 
     fn frame(&mut self, name: &str) -> StackFrame {
-        let (name, il_offset) = match name.split_once('@') {
-            Some((name, offset)) => (name, offset.parse().ok()),
-            None => (name, None),
+        let (name, place) = match name.split_once('@') {
+            Some((name, offset)) => (name, offset),
+            None => (name, ""),
+        };
+        let (il_offset, il_span) = match place.split_once('+') {
+            Some((offset, span)) => (offset.parse().ok(), span.parse().unwrap_or(0)),
+            None => (place.parse().ok(), 0),
         };
         let tier = self.tiers.get(name).copied().unwrap_or(Tier::Tier1);
         if let Some(&known) = self.functions.get(name) {
-            return StackFrame::Method { function: known, il_offset, tier };
+            return StackFrame::Method { function: known, il_offset, il_span, tier };
         }
         let (module, plain, kind) = match name.split_once('!') {
             Some(("kernel", plain)) => ("[kernel]", plain, FunctionKind::Kernel),
@@ -123,7 +127,7 @@ impl HandSampled {
         self.process.functions.push(made);
         let index = self.process.functions.len() as u32 - 1;
         self.functions.insert(name.to_owned(), index);
-        StackFrame::Method { function: index, il_offset, tier }
+        StackFrame::Method { function: index, il_offset, il_span, tier }
     }
 
     fn module(&mut self, name: &str, kind: FunctionKind) -> u32 {

@@ -249,9 +249,9 @@ prop_compose! {
 }
 
 fn frame() -> impl Strategy<Value = StackFrame> {
-    let method = (0..5_u32, option::of(0..u32::MAX), select(Tier::ALL.to_vec()));
+    let method = (0..5_u32, option::of(0..u32::MAX), any::<u16>(), select(Tier::ALL.to_vec()));
     prop_oneof![
-        4 => method.prop_map(|(function, il_offset, tier)| StackFrame::Method { function, il_offset, tier }),
+        4 => method.prop_map(|(function, il_offset, il_span, tier)| StackFrame::Method { function, il_offset, il_span, tier }),
         1 => any::<(u32, u32)>().prop_map(|(module, offset)| StackFrame::Native { module, offset }),
     ]
 }

@@ -10,6 +10,7 @@ use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count, share};
 use crate::render::{Renderer, Section, Style, Tail, Title};
+use crate::spot::spot;
 
 /// Types of the summary.
 const MOST: usize = 10;
@@ -66,7 +67,7 @@ impl<'a> TypeEntry<'a> {
 
 /// The line of the instruction that most came from.
 fn line_of(by: &AllocatedBy<'_>, lines: &mut Lines) -> Option<SourceLine> {
-    let found = lines.find(&by.function.module.path, by.function.token(), by.il_offset?);
+    let found = lines.locate(&by.function.module.path, by.function.token(), &spot(by.place)).line();
     found.filter(|at| !at.file.is_empty() && at.line > 0)
 }
 

@@ -17,6 +17,7 @@ use crate::render::json::{Object, object, values};
 use crate::render::text::exceptions::details;
 use crate::render::{Layout, LogEntry, LogGroup, Renderer, Section, Style, Tail, ThreadKey};
 use crate::request::{Flag, Request};
+use crate::spot::spot;
 use crate::view::{Answer, View};
 
 /// The view `exceptions`.
@@ -179,8 +180,8 @@ impl StoryEntry<'_> {
         let of = &frame.function;
         let mut row = function(of);
         row.insert("il_offset".to_owned(), json!(frame.il_offset));
-        let line = frame.il_offset.and_then(|at| self.lines.borrow_mut().find(&of.module.path, of.token(), at));
-        if let Some(SourceLine { file, line }) = line {
+        let found = self.lines.borrow_mut().locate(&of.module.path, of.token(), &spot(frame.place));
+        if let Some(SourceLine { file, line }) = found.line() {
             row.insert("file".to_owned(), json!(file));
             row.insert("line".to_owned(), json!(line));
         }

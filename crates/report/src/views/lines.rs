@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::io;
 use std::ops::RangeInclusive;
 
-use clrscope_analysis::{Conditions, LineRow, LinesView, METRICS, Metric, Sort, Unit, lines, share_bounds};
-use clrscope_symbols::{Lines, Sources};
+use clrscope_analysis::{Conditions, FoundPlace, LineRow, LinesView, METRICS, Metric, Sort, Unit, lines, share_bounds};
+use clrscope_symbols::{Lines, Placed, SourceLine, Sources};
 
 use super::sources::{file_name, not_found};
 use super::{LOG_FLAGS, NO_CALLERS, NO_HEAP, THREADS_APART, nothing, tiers};
@@ -14,6 +14,7 @@ use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
 use crate::request::{Flag, Request};
+use crate::spot::spot;
 use crate::view::{Answer, View};
 
 /// The view `lines`.
@@ -37,8 +38,15 @@ pub(super) static VIEW: View = View {
     columns: |request| sheet(request.query.metric.unwrap_or(METRICS[0])).infos(),
     open: |recording, request, _| {
         let mut found = Lines::default();
-        let view = lines(recording, &request.query, &mut |module, method, offset| {
-            found.find(module, method, offset).map(|line| (line.file, line.line))
+        let view = lines(recording, &request.query, &mut |module, method, place| match found.locate(
+            module,
+            method,
+            &spot(place),
+        ) {
+            Placed::Line(SourceLine { file, line }) => FoundPlace::Line { file, line, by_call: false },
+            Placed::ByCall(SourceLine { file, line }) => FoundPlace::Line { file, line, by_call: true },
+            Placed::Unknown(file) => FoundPlace::Unknown { file },
+            Placed::NoSource => FoundPlace::NoSource,
         })?;
         Ok(Box::new(Opened { view, found: RefCell::new(found), request: request.clone() }))
     },
@@ -94,7 +102,9 @@ fn sheet<'c>(metric: &'static Metric) -> Sheet<'c, LineRows> {
     let of_metric = [amount(own, own_title, |row| row.amount), amount(total, "with calls", |row| row.total)];
     let mut columns = vec![
         Column::new("file", "file", Kind::Text, |row: &LineEntry<'_>| Cell::text(&row.row.file)),
-        Column::new("line", "line", Kind::Number, |row: &LineEntry<'_>| Cell::Number(row.row.line.into())),
+        Column::new("line", "line", Kind::Number, |row: &LineEntry<'_>| {
+            Cell::or_null(row.row.line, |line| Cell::Number(line.into()))
+        }),
         number("samples", "samples", |row| row.samples),
         Column::new("share", "share", Kind::Share, |row: &LineEntry<'_>| Cell::Share(row.share())),
         bound("share_low", "at least", |bounds| bounds.0),
@@ -176,30 +186,58 @@ struct Opened<'a> {
 }
 
 impl Opened<'_> {
+    /// Sentences about what has no line, and what has one by inference.
     fn note(&self) -> Option<String> {
-        let LinesView { without_line, amount_without_line, conditions, .. } = &self.view;
+        let LinesView { without_line, amount_without_line, of_unknown_lines, by_call, conditions, .. } = &self.view;
+        let sampled = conditions.metric.is_sampled();
+        let without = if sampled { *without_line } else { *amount_without_line };
+        let mut said = Vec::new();
+        if *of_unknown_lines > 0 {
+            let amount = self.amount(*of_unknown_lines);
+            let why = "the map that the runtime gives of optimised code leaves several lines in question";
+            said.push(format!("{amount} in rows without a line: {why}."));
+        }
+        if *by_call > 0 {
+            let amount = self.amount(*by_call);
+            said.push(format!("{amount} on the one line in question that calls what was called there."));
+        }
+        if without > 0 {
+            said.push(format!("{} on no line: {}", self.amount(without), self.because()));
+        }
+        (!said.is_empty()).then(|| said.join(" "))
+    }
+
+    /// An amount with its share, and the verb.
+    fn amount(&self, amount: u64) -> String {
+        let conditions = &self.view.conditions;
         let metric = conditions.metric;
-        let (without, all) = match metric.is_sampled() {
-            true => (*without_line, conditions.samples),
-            false => (*amount_without_line, conditions.total),
-        };
+        let all = if metric.is_sampled() { conditions.samples } else { conditions.total };
         let said = match metric.unit {
-            _ if metric.is_sampled() => format!("{} samples", count(without)),
-            Unit::Bytes => bytes(without),
-            _ => format!("{} {}", count(without), metric.title),
+            _ if metric.is_sampled() => format!("{} samples", count(amount)),
+            Unit::Bytes => bytes(amount),
+            _ => format!("{} {}", count(amount), metric.title),
         };
-        let share = without as f64 / all.max(1) as f64 * 100.0;
-        let because = self.because();
-        (without > 0).then(|| format!("{said} ({share:.1} %) are on no line: {because}"))
+        let share = amount as f64 / all.max(1) as f64 * 100.0;
+        format!("{said} ({share:.1} %) are")
     }
 
     /// Reason why stacks are on no line, and the cure: what was looked for, of the assembly that most of them lead through.
     fn because(&self) -> String {
         let found = self.found.borrow();
-        let modules = self.view.modules_without_line.iter().filter(|module| !module.is_empty());
-        let mut reasons = modules.filter_map(|&module| Some((module, found.obstacle(module)?)));
+        let modules: Vec<&str> =
+            self.view.modules_without_line.iter().copied().filter(|module| !module.is_empty()).collect();
+        let mut reasons = modules.iter().filter_map(|module| Some((*module, found.obstacle(module)?)));
         let Some((module, obstacle)) = reasons.next() else {
-            return "no code on their stacks has a symbol file (PDB) with a line for it.".to_owned();
+            return match modules.first() {
+                Some(module) => {
+                    format!(
+                        "{} has lines, but none for the code on their stacks, which a compiler made.",
+                        file_name(module)
+                    )
+                }
+                None => "only the runtime's and the framework's code, or code without a file, is on their stacks."
+                    .to_owned(),
+            };
         };
         let others = match reasons.count() {
             0 => String::new(),
@@ -211,10 +249,9 @@ impl Opened<'_> {
 
     /// The lines of a file that are shown, in their order: those with samples and some around each.
     fn shown(rows: &[&LineRow<'_>]) -> Vec<u32> {
-        let around = |row: &&LineRow<'_>| -> RangeInclusive<u32> {
-            row.line.saturating_sub(AROUND).max(1)..=row.line.saturating_add(AROUND)
-        };
-        let mut lines: Vec<u32> = rows.iter().flat_map(around).collect();
+        let around =
+            |line: u32| -> RangeInclusive<u32> { line.saturating_sub(AROUND).max(1)..=line.saturating_add(AROUND) };
+        let mut lines: Vec<u32> = rows.iter().filter_map(|row| row.line).flat_map(around).collect();
         lines.sort_unstable();
         lines.dedup();
         lines
@@ -235,7 +272,7 @@ impl Opened<'_> {
             let mut before = 0;
             for line in Self::shown(&mine) {
                 let Some(text) = sources.line(file, line) else { continue };
-                let row = mine.iter().find(|row| row.line == line);
+                let row = mine.iter().find(|row| row.line == Some(line));
                 let found = row.map(|row| LineEntry { row, conditions });
                 let first = (line != before + 1 || before == 0).then_some(file);
                 entries.push(SourceEntry { file: first, name: file, line, text: text.replace('\t', "    "), found });

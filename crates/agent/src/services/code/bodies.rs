@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use clr_profiler::{FunctionId, IlRange, ModuleId, ProfilerInfo};
+use clr_profiler::{FunctionId, IlPlace, IlRange, ModuleId, ProfilerInfo};
 use clrscope_recording::model::{StackFrame, Tier};
 
 use super::arch;
@@ -16,7 +16,7 @@ use super::unwind_tables::{BodyCode, BodyStep, BodyUnwind, OwnMemory};
 use crate::os::memory::copy_if_there;
 use crate::services::functions::Functions;
 use crate::services::il::has_blocks;
-use crate::services::stacks::code_around;
+use crate::services::stacks::{code_around, recorded_place};
 
 /// Time for which code that is gone is remembered: samples of it may still come.
 const REMEMBERED_NS: u64 = 5_000_000_000;
@@ -46,8 +46,9 @@ pub(crate) struct Body {
 
 impl Body {
     /// A frame of the method, as it is recorded.
-    pub(super) fn frame(&self, il_offset: Option<u32>) -> StackFrame {
-        StackFrame::Method { function: self.function, il_offset, tier: self.tier }
+    pub(super) fn frame(&self, place: Option<IlPlace>) -> StackFrame {
+        let (il_offset, il_span) = recorded_place(place);
+        StackFrame::Method { function: self.function, il_offset, il_span, tier: self.tier }
     }
 
     /// The frame of the body it took over lies beneath its own.
@@ -371,8 +372,7 @@ impl Bodies {
         let il = body.il.get_or_init(|| self.info.il_map_at(body.start).unwrap_or_default());
         // An address on the stack is where a call returns to; the byte before it belongs to the call.
         let at = address.checked_sub(body.start + usize::from(is_return)).and_then(|at| u32::try_from(at).ok());
-        let il_offset = at.and_then(|at| IlRange::statement_at(il, at));
-        body.frame(il_offset)
+        body.frame(at.and_then(|at| IlRange::statement_at(il, at)))
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::internals::CurrentStack;
-use clr_profiler::{CodeRange, FunctionId, IlRange, ProfilerInfo, ReJitId, StackFrame};
+use clr_profiler::{CodeRange, FunctionId, IlPlace, IlRange, ProfilerInfo, ReJitId, StackFrame};
+use clrscope_recording::layout::stack;
 
 use super::block_addresses::Between;
 use super::call_sites::is_call_before;
@@ -18,6 +19,8 @@ pub(crate) struct CodeLocation {
     /// Index of the function in the recording.
     pub(crate) function: u32,
     pub(crate) il_offset: Option<u32>,
+    /// Bytes of IL from there on that are in question; see [`IlPlace`].
+    pub(crate) il_span: u16,
 }
 
 /// Code around an address.
@@ -112,7 +115,7 @@ impl CodeLocations {
             callee = Some((*frame, code));
             match instruction {
                 Some(instruction) => self.at(info, functions, *frame, instruction),
-                None => CodeLocation { function: functions.noted(frame.function).index, il_offset: None },
+                None => CodeLocation { function: functions.noted(frame.function).index, il_offset: None, il_span: 0 },
             }
         };
         frames.iter().map(&mut location).collect()
@@ -159,10 +162,8 @@ impl CodeLocations {
         if let Some(location) = known {
             return location;
         }
-        let location = CodeLocation {
-            function: functions.noted(frame.function).index,
-            il_offset: il_offset(info, frame.function, instruction),
-        };
+        let (il_offset, il_span) = recorded_place(place(info, frame.function, instruction));
+        let location = CodeLocation { function: functions.noted(frame.function).index, il_offset, il_span };
         let mut known = self.known();
         if known.unloads == unloads {
             if known.locations.len() >= self.most {
@@ -200,9 +201,15 @@ fn instruction(
     }
 }
 
-/// The offset of the statement that is under way. An address on the stack is where the call returns to, so
+/// Offset and span as they are recorded.
+pub(crate) fn recorded_place(place: Option<IlPlace>) -> (Option<u32>, u16) {
+    let span = |place: IlPlace| place.span.and_then(|span| u16::try_from(span).ok()).unwrap_or(stack::TO_THE_END);
+    place.map_or((None, 0), |place| (Some(place.offset), span(place)))
+}
+
+/// The place of the statement that is under way. An address on the stack is where the call returns to, so
 /// the byte before it belongs to the call.
-fn il_offset(info: &ProfilerInfo, function: FunctionId, instruction: Instruction) -> Option<u32> {
+fn place(info: &ProfilerInfo, function: FunctionId, instruction: Instruction) -> Option<IlPlace> {
     let Instruction { address, is_return } = instruction;
     let address = address.checked_sub(is_return.into())?;
     let start = code_start(info, function, address + 1)?;

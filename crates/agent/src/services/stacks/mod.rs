@@ -34,7 +34,7 @@ use clr_profiler::internals::{CurrentStack, NativeFrame};
 use clr_profiler::{Error, HResult, ProfilerInfo, Result, StackFrame, StackWalk};
 
 use code_locations::CodeLocations;
-pub(crate) use code_locations::{CodeLocation, code_around, code_start};
+pub(crate) use code_locations::{CodeLocation, code_around, code_start, recorded_place};
 use stack_cache::StackCache;
 use table::RecordedStacks;
 pub(crate) use unwind_rules::Mix;
@@ -130,8 +130,11 @@ struct Sum(Mix);
 impl Sum {
     #[inline]
     fn add(&mut self, location: CodeLocation) {
-        let offset = u64::from(location.il_offset.map_or(0, |offset| offset + 1));
-        self.0.write_u64(u64::from(location.function) << 32 | offset);
+        let offset = location.il_offset.map_or(0, |offset| offset + 1);
+        self.0.write_u64(u64::from(location.function) << 32 | u64::from(offset));
+        if location.il_span != 0 {
+            self.0.write_u64(location.il_span.into());
+        }
     }
 
     fn finish(mut self, cut: bool) -> u64 {

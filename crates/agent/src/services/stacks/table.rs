@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use clrscope_recording::model::{LossReason, StackFrame};
+use clrscope_recording::model::{LossReason, StackFrame, Tier};
 use clrscope_recording::writer::{ProcessWriter, StackTable, monotonic_ns};
 
 use super::code_locations::CodeLocation;
@@ -103,7 +103,8 @@ impl RecordedStacks {
 
 impl From<CodeLocation> for StackFrame {
     fn from(location: CodeLocation) -> Self {
-        Self::method(location.function, location.il_offset)
+        let CodeLocation { function, il_offset, il_span } = location;
+        Self::Method { function, il_offset, il_span, tier: Tier::Unknown }
     }
 }
 

@@ -7,6 +7,7 @@ use super::events::thread_title;
 use super::units::{count, time};
 use super::values::arguments;
 use super::{TITLE, WARNING, one_line, styled};
+use crate::spot::spot;
 
 /// One exception in detail, in lines.
 pub(crate) fn details(view: &ExceptionLog<'_>, exception: &Exception<'_>, lines: &mut Lines, several: bool) -> String {
@@ -38,7 +39,7 @@ fn write_details(
     let mut frames: Vec<String> = Vec::new();
     for frame in exception.stack.iter() {
         let of = &frame.function;
-        let found = frame.il_offset.and_then(|at| lines.find(&of.module.path, of.token(), at));
+        let found = lines.locate(&of.module.path, of.token(), &spot(frame.place)).line();
         let place = found.map_or_else(String::new, |found| format!(" in {}:{}", one_line(found.file), found.line));
         frames.push(format!("  at {}{}{place}", name(of), module(of)));
         if let Some(captured) = view.captured(exception, &frame) {

@@ -1,0 +1,110 @@
+//! Calls in the code of a method, by the names of what they call.
+
+use std::collections::HashSet;
+
+use clr_il::{Opcode, length, raw_instructions};
+use clr_metadata::{Assembly, Table};
+
+/// Calls deep that are followed: what is called may be inlined, and what that calls.
+const DEPTH: usize = 4;
+/// Calls that are followed of one method.
+const MOST: usize = 2000;
+
+/// A call in a method.
+#[derive(Debug)]
+struct Call {
+    /// Offset in the IL.
+    offset: u32,
+    /// Name of the method, and of its type.
+    name: Name,
+    /// Names of the methods that the code called there calls in turn, as far as it is code of this module.
+    through: HashSet<Name>,
+}
+
+/// A method's name, without that of the interface that it implements, and for constructors that of the type: the method that runs
+/// may be another type's than the one that the code names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Name(String);
+
+impl Name {
+    fn new(owner: &str, name: &str) -> Self {
+        if name.starts_with('.') {
+            let owner = owner.split(['`', '<']).next().unwrap_or(owner);
+            let owner = owner.rsplit(['.', '+', '/']).next().unwrap_or(owner);
+            return Self(format!("{owner}{name}"));
+        }
+        Self(
+            name.split('<')
+                .next()
+                .filter(|name| !name.is_empty())
+                .unwrap_or(name)
+                .rsplit('.')
+                .next()
+                .unwrap_or(name)
+                .to_owned(),
+        )
+    }
+
+    /// Of `Namespace.Type::Method`.
+    fn of(function: &str) -> Self {
+        let (owner, name) = function.rsplit_once("::").unwrap_or(("", function));
+        Self::new(owner, name)
+    }
+}
+
+/// The calls of a method, in the order of its code.
+#[derive(Debug, Default)]
+pub(crate) struct Calls(Vec<Call>);
+
+impl Calls {
+    /// Of the method in this row.
+    pub(crate) fn of(assembly: &Assembly, row: u32) -> Self {
+        let mut left = MOST;
+        let call = |(offset, token): (u32, u32)| {
+            let fact = assembly.method(token)?;
+            let mut through = HashSet::new();
+            follow(assembly, token, DEPTH, &mut left, &mut through);
+            Some(Call { offset, name: Name::new(&fact.owner, &fact.name), through })
+        };
+        Self(tokens(assembly, row).into_iter().filter_map(call).collect())
+    }
+
+    /// Offsets of all calls that may lead to a method: its own, those of methods of this module that may be inlined, and delegates.
+    pub(crate) fn to(&self, function: &str) -> Vec<u32> {
+        let wanted = Name::of(function);
+        // Whatever a delegate is made of.
+        let delegate = Name::new("", "Invoke");
+        let leads_to = |call: &&Call| call.name == wanted || call.name == delegate || call.through.contains(&wanted);
+        self.0.iter().filter(leads_to).map(|call| call.offset).collect()
+    }
+}
+
+/// Adds the names of what a method of this module calls.
+fn follow(assembly: &Assembly, token: u32, depth: usize, left: &mut usize, names: &mut HashSet<Name>) {
+    let row = token & 0x00FF_FFFF;
+    if depth == 0 || Table::METHOD_DEF.token(row) != token {
+        return;
+    }
+    for (_, token) in tokens(assembly, row) {
+        if *left == 0 {
+            return;
+        }
+        *left -= 1;
+        let Some(fact) = assembly.method(token) else { continue };
+        // What is known already has been followed.
+        if names.insert(Name::new(&fact.owner, &fact.name)) {
+            follow(assembly, token, depth - 1, left, names);
+        }
+    }
+}
+
+/// Offsets of the calls in a method, and the tokens of what they call.
+fn tokens(assembly: &Assembly, row: u32) -> Vec<(u32, u32)> {
+    let code = assembly.code_from(row).and_then(|code| raw_instructions(code.get(..length(code).ok()?)?).ok());
+    let calls = code.into_iter().flatten().map_while(Result::ok).filter_map(|one| {
+        let is_call = matches!(one.opcode, Opcode::Call | Opcode::Callvirt | Opcode::Newobj | Opcode::Jmp);
+        let token = is_call.then(|| one.operand.try_into().ok().map(u32::from_le_bytes))??;
+        Some((one.offset, token))
+    });
+    calls.collect()
+}
