@@ -179,3 +179,89 @@ test("threads, parts of the time and searches of a file that was cut have true s
   await page.waitForFunction(() => /matched at least (99|100)/.test(document.querySelector(".search output").textContent));
   await close();
 });
+
+test("sums of a served page are those of the recording, whatever is changed of it: nothing is cut", async () => {
+  const { page, close } = await opened("served-cut", "#tab=flame");
+  isNear(await toldOf(page), ALL, "the whole");
+  const more = [
+    ["System.Text::Join", "Drop paths with code of its kind", ALL - JOIN],
+    ["App.Big::Run", "Merge all code of its kind", ALL],
+  ];
+  for (const [name, item, expected] of [...CHANGES, ...more]) {
+    await change(page, name, item);
+    await toldUntil(page, expected, `${item}: ${name}`);
+    for (const invert of ["1", ""]) {
+      await page.keyboard.press("i");
+      await until(page, "invert", invert);
+      await toldUntil(page, expected, `${item}: ${name}, ${invert ? "inverted" : "upright again"}`);
+    }
+    await page.click(".chip");
+    await until(page, "changes", "");
+  }
+  // What the file does not know.
+  await change(page, "App.Wide::A17", "Focus on function");
+  await open(page, "functions");
+  const tiny = page.locator("#panel .table-body [role=row]", { hasText: "App.Wide::Tiny" }).first();
+  await tiny.waitFor();
+  // Sums of functions are of all paths.
+  await page.waitForFunction(() => [...document.querySelectorAll("#panel .table-body [role=row]")].some((row) => /^App\.Wide::Tiny 400 ms/.test(row.innerText.replace(/\s+/g, " "))));
+  await tiny.click({ button: "right" });
+  await page.click("[role=menuitem]:has-text('Drop paths with function')");
+  await until(page, "changes", (await page.evaluate(() => new URLSearchParams(location.hash.slice(1)).get("changes"))));
+  await page.waitForFunction(() => document.querySelectorAll(".chip").length === 2);
+  await page.click(".chip >> nth=0");
+  await toldUntil(page, ALL - LEAF, "dropped alone");
+  assert.ok(!(await page.innerText("#panel")).includes("too small for this page"));
+  await close();
+});
+
+/** Waits until the root of the flame graph has so many steps. */
+async function toldUntil(page, expected, what) {
+  let told = NaN;
+  for (let tries = 0; tries < 600; tries++) {
+    told = await toldOf(page);
+    if (Math.abs(told - expected) <= Math.max(0.006 * expected, 0.5)) return;
+    await page.evaluate(() => new Promise((done) => setTimeout(done, 100)));
+  }
+  assert.fail(`${what}: ${told} steps for ${expected}`);
+}
+
+test("a served page names every function inverted, counts what a search matches, and shows all callers and callees", async () => {
+  const { page, close } = await opened("served-cut", "#tab=tree&invert=1");
+  await page.waitForFunction(() => [...document.querySelectorAll(".tree .table-body .table-row")].some((row) => /^160 s/.test(row.innerText)));
+  const rows = await page.$$eval(".tree .table-body .table-row", (all) => all.map((row) => row.innerText.replace(/\s+/g, " ")));
+  assert.match(rows[0], /^160 s 59\.\d %.*App\.Wide::Tiny/);
+  await page.evaluate(() => (location.hash = "#tab=flame&search=Tiny"));
+  await page.waitForFunction(() => /^matched 59\.\d %/.test(document.querySelector(".search output").textContent));
+  // Of paths that are too small to be seen each.
+  await page.evaluate(() => (location.hash = "#tab=flame&search=Wide::B17"));
+  await page.waitForFunction(() => /^matched (0\.\d|1\.\d|1\d\.\d) %/.test(document.querySelector(".search output").textContent));
+  await change(page, "App.Wide::Tiny", "Merge function into callers");
+  await page.click(".chip");
+  await until(page, "changes", "");
+  await open(page, "functions");
+  await page.fill(".search input", "/App.Wide::B17$/");
+  await page.waitForFunction(() => document.querySelectorAll("#panel .table-body [role=row]").length === 1);
+  await page.locator("#panel .table-body [role=row]", { hasText: "App.Wide::B17" }).first().click({ button: "right" });
+  await page.click("[role=menuitem]:has-text('Callers and callees')");
+  await page.waitForSelector("#panel[aria-labelledby='tab-callers'] .of");
+  await page.waitForFunction(() => /cpu time 400 ms/i.test(document.querySelector(".of").innerText.replace(/\s+/g, " ")));
+  const side = (title) => page.getAttribute(`section:has(> h2:text-is("${title}")) [role=grid]`, "aria-rowcount");
+  assert.equal(Number(await side("Callers")), 401, "400 callers, and the head");
+  assert.equal(Number(await side("Callees")), 2);
+  await close();
+});
+
+test("a part of the time and a thread of a served page have true sums upright and inverted", async () => {
+  const { page, close } = await opened("served-cut", "#tab=flame&range=500000000,1000000000&invert=1");
+  await toldUntil(page, LEAF / 2 + ODD / 2, "the second half, inverted");
+  await page.evaluate(() => (location.hash = "#tab=flame&range=500000000,1000000000"));
+  await until(page, "invert", "");
+  await toldUntil(page, LEAF / 2 + ODD / 2, "the second half");
+  const thread = await page.$eval("select option:has-text('odd')", (option) => option.value);
+  for (const invert of ["&invert=1", ""]) {
+    await page.evaluate(([thread, invert]) => (location.hash = `#tab=flame&threads=${thread}${invert}`), [thread, invert]);
+    await toldUntil(page, ODD, "a thread");
+  }
+  await close();
+});

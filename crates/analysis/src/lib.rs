@@ -77,6 +77,7 @@ mod owners;
 mod parts;
 mod paths;
 mod patterns;
+mod pictures;
 mod pieces;
 mod printable;
 mod probe_callers;
@@ -133,6 +134,10 @@ pub use native::name_native_code;
 pub use overflow::{StackOverflow, stack_overflows};
 pub use parts::keep_parts;
 pub use patterns::{UnmatchedPattern, methods_like, missed_line, unmatched_patterns};
+pub use pictures::{
+    ChangedTree, FunctionAmounts, Neighbours as PictureNeighbours, PictureChange, PictureFunction, PictureFunctions,
+    PictureMeasure, PictureRow, Pictures,
+};
 pub use printable::{is_printable, one_line};
 pub use probe_callers::{CallerNode, CallerSums, ProbeCallers};
 pub use probe_calls::{ProbeCall, ProbeLog};

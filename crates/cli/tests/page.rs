@@ -373,6 +373,7 @@ fn browsers_show_pages_as_they_should() {
     let served = Serving::start(&place, "sampled.clrs");
     let wide = Serving::start(&place, "wide.clrs");
     let served_nameless = Serving::start(&place, "nameless.clrs");
+    let served_cut = Serving::start(&place, "cut.clrs");
     let served_hostile = Serving::start(&place, "hostile.clrs");
     let speedscope = Serving::start(&place, "sampled.clrs --with speedscope");
     let runtime = testkit::runtimes().last().expect("a runtime");
@@ -389,6 +390,7 @@ fn browsers_show_pages_as_they_should() {
         ("served", &served),
         ("wide", &wide),
         ("served-nameless", &served_nameless),
+        ("served-cut", &served_cut),
         ("served-hostile", &served_hostile),
         ("speedscope", &speedscope),
         ("live", &live),
@@ -429,5 +431,5 @@ fn browsers_show_pages_as_they_should() {
     let (said, complained) = (finished.stdout_text(), finished.stderr_text());
     assert!(finished.status.success(), "{said}\n{complained}");
     let passed = said.lines().find_map(|line| line.split_once(" pass ")?.1.parse::<u32>().ok());
-    assert!(passed >= Some(35), "tests ran: {said}");
+    assert!(passed >= Some(38), "tests ran: {said}");
 }

@@ -38,7 +38,7 @@ pub use check::Refusal;
 pub use clrscope_analysis::one_line;
 pub use comparisons::{COMPARISONS, ChangedFrame, Comparison, changed_stacks, gate_words};
 pub use export::exporters;
-pub use page::{ReportsPage, Room, Served, Wanted, served_page, served_policy};
+pub use page::{PictureAnswer, PictureWanted, ReportsPage, Room, Served, Wanted, served_page, served_policy};
 pub use render::text::{FollowState, UNLIMITED, first_functions};
 pub use render::{
     About, Entry, Format, Guard, LogEntry, LogGroup, Renderer, Rows, Section, Style, Tail, TextColumn, ThreadKey, Title,

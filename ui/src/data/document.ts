@@ -67,6 +67,11 @@ export interface PackedDocument {
   whole?: PackedSection;
   /** A part of the time was asked for, and the numbers are sums over the whole run all the same. */
   whole_run?: boolean;
+  /** Of what a search matches: its sum, and that of everything. */
+  matched?: number;
+  all?: number;
+  /** Amount of a function that the threads themselves call. */
+  threads?: number;
   /** Reason why there is nothing. */
   problem?: string;
 }

@@ -8,6 +8,8 @@ export interface Filters {
   range: [number, number] | null;
   /** Threads by process and number; none means all. */
   threads: string[];
+  /** Changes of trees that are asked for, as a part of an address; empty for trees as they are. */
+  picture?: string;
 }
 
 /** A node of a tree: the process, the place among its roots, then among the children of each node. */
@@ -100,8 +102,9 @@ export class Served implements Source {
   }
 
   /** Numbers and the names of documents need no escaping. */
-  private address(document: Document, { range, threads }: Filters, below?: Place): string {
+  private address(document: Document, { range, threads, picture }: Filters, below?: Place): string {
     const parts = [`key=${document.key}`];
+    if (picture && document.view === "tree") parts.push(picture);
     if (range) parts.push(`since=${Math.round(range[0])}`, `until=${Math.round(range[1])}`);
     if (threads.length > 0) {
       const [pid] = threads[0].split(".");

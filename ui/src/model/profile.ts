@@ -44,6 +44,8 @@ export class Profile {
     const section = document.main!;
     this.functions = functions.list;
     this.measures = document.packed.measures;
+    // Functions that a change was about may be on no path any more.
+    for (const other of document.sections) if (other !== section) functions.of(other);
     const size = section.rows;
     this.func = functions.of(section);
     this.thread = new Int32Array(size);
@@ -107,7 +109,11 @@ export class Profile {
   /** The trees of some threads, or of all, merged, by a measure, within a part of the time, with more of some nodes. */
   merged(measure: Measure, threads: Set<string>, range: [number, number] | null, details: Detail[]): Nodes {
     const builder = new Builder(this.functions.length);
-    this.addTo(builder, 0, measure, threads, range ? this.partsWithin(range) : null, details);
+    // What lies on no path that is there.
+    const parts = range ? this.partsWithin(range) : null;
+    const wanted = this.threads.map((thread) => threads.size === 0 || threads.has(thread.key));
+    builder.add(0, 0, this.beside(measure, wanted) * (parts ? parts[parts.length - 1] : 1));
+    this.addTo(builder, 0, measure, threads, parts, details);
     // The outermost first: a closer look lies within another.
     const ordered = [...details].sort((a, b) => a.path.length - b.path.length);
     for (const detail of ordered) {
@@ -147,7 +153,6 @@ export class Profile {
       const rest = total ? Math.max(0, total.number(node) - mine - below[node]) : 0;
       builder.add(map[node], mine * part, rest * part);
     }
-    if (root === 0) builder.add(0, 0, this.beside(measure, wanted) * (parts ? parts[size] : 1));
   }
 
   /** What lies on no path that is there: of the wanted threads' amounts what their rows don't have. */

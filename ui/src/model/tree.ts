@@ -152,8 +152,9 @@ export function sameIn(tree: CallTree, other: CallTree): Int32Array {
   return same;
 }
 
-/** Whether something lies below a node that is not in the tree. */
-export function hidesPaths(tree: CallTree, node: number): boolean {
+/** Whether something lies below a node that is not in the tree; with `anywhere` below it or any other. */
+export function hidesPaths(tree: CallTree, node: number, anywhere = false): boolean {
+  if (anywhere) return Array.from({ length: tree.size }, (_, one) => one).some((one) => hidesPaths(tree, one));
   let shown = tree.own[node];
   for (let child = node + 1; child < tree.end[node]; child = tree.end[child]) shown += tree.total[child];
   return tree.total[node] > shown * (1 + 1e-9);

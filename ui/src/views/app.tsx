@@ -9,10 +9,10 @@ import { cutOf, type Exact, isCut, withSmaller } from "../model/cut";
 import { besideOf, inverted } from "../model/invert";
 import { Functions } from "../model/functions";
 import { folded, foldedPath, hasNameless, pathsWithin } from "../model/nameless";
-import { Profile, threadLabel } from "../model/profile";
+import { type Detail, Profile, threadLabel } from "../model/profile";
 import type { Source, Standing } from "../data/source";
 import { KINDS, changed, isExact, parsed, type Transform, written as writtenChanges } from "../model/transforms";
-import { arranged, type CallTree, type Func, type Nodes, pathTo, sumsOf } from "../model/tree";
+import { arranged, type CallTree, type Func, hidesPaths, type Neighbours, pathTo, type Sums, sumsOf } from "../model/tree";
 import { read, type State, written } from "../state";
 import { MOMENTS, type Tab, tabsOf } from "../tabs";
 import { collapsed } from "../data/collapsed";
@@ -25,7 +25,7 @@ import { CallersAndCallees, FunctionTable } from "./functions";
 import { Collections } from "./gc";
 import { Head } from "./head";
 import { Help } from "./help";
-import { useDetails, useLoaded } from "./loaded";
+import { useAnswer, useDetails, useLoaded } from "./loaded";
 import { Menu, type MenuAt } from "./menu";
 import { Sections } from "./section";
 import { FunctionSource } from "./source";
@@ -147,11 +147,25 @@ export function App({ model }: { model: Model }) {
   }, [tab, isPaths, ofPaths, table, page]);
   const isTimeline = tab?.form === "timeline";
   const filters = useMemo(() => ({ range: isTimeline ? null : state.range, threads: isTimeline ? [] : state.threads }), [isTimeline, state.range?.join(), state.threads.join()]);
-  const { documents, isWaiting, problem } = useLoaded(source, wanted, filters);
+  // The server makes changes of the whole tree, and answers as much as can be seen.
+  const picture = (invert: boolean) => [`measure=${name}`, `changes=${state.changes}`, `invert=${invert ? 1 : 0}`, `nameless=${state.nameless ? 1 : 0}`].join("&");
+  const isAsked = source.served && isPaths && ofPaths !== undefined;
+  const changedPicture = isAsked && state.changes !== "" ? picture(false) : "";
+  const upFilters = useMemo(() => ({ ...filters, picture: changedPicture }), [filters, changedPicture]);
+  const loaded = useLoaded(source, wanted, upFilters);
+  const { documents } = loaded;
   const shownPaths = isPaths ? documents[0] : undefined;
+  const invertedPicture = isAsked && state.invert ? picture(true) : "";
+  const downFilters = useMemo(() => ({ ...filters, picture: invertedPicture }), [filters, invertedPicture]);
+  const downWanted = useMemo(() => (invertedPicture !== "" && ofPaths ? [ofPaths] : []), [invertedPicture !== "", ofPaths]);
+  const down = useLoaded(source, downWanted, downFilters);
+  const isWaiting = loaded.isWaiting || down.isWaiting;
+  const problem = loaded.problem ?? down.problem;
   const profile = useMemo(() => (isPaths ? model.profile(shownPaths) : null), [isPaths, shownPaths]);
+  const downProfile = useMemo(() => (down.documents[0]?.packed.sections ? model.profile(down.documents[0]) : null), [down.documents[0]]);
   const measure = ofPaths?.packed.measures.find((one) => one.name === name);
-  const [details, look] = useDetails(source, ofPaths, profile, filters, model.functions);
+  const base = downProfile ?? profile;
+  const [details, look] = useDetails(source, ofPaths, base, downProfile ? downFilters : upFilters, model.functions);
   const known = functions.length;
   const folds = useMemo(() => !state.nameless && hasNameless(functions), [state.nameless, known]);
   const changes = useMemo(() => {
@@ -163,31 +177,43 @@ export function App({ model }: { model: Model }) {
   // Trees are only made where a tab shows them. What a server answers has been filtered by it.
   const threads = source.served ? "" : state.threads.join();
   const range = source.served ? null : state.range;
-  const merged = useMemo(
-    () => (profile && measure ? profile.merged(measure, new Set(threads === "" ? [] : threads.split(",")), range, details) : null),
-    [profile, measure, threads, range?.join(), details],
-  );
+  const mergedOf = (one: Profile | null, details: Detail[]) => {
+    // A picture has totals of every measure.
+    const of = measure && (one?.measures.length === 1 && one.measures[0].name === measure.name ? one.measures[0] : measure);
+    return one && of ? one.merged(of, new Set(threads === "" ? [] : threads.split(",")), range, details) : null;
+  };
+  const merged = useMemo(() => mergedOf(profile, downProfile ? [] : details), [profile, measure, threads, range?.join(), details, downProfile]);
+  const downMerged = useMemo(() => mergedOf(downProfile, details), [downProfile, measure, details]);
   // What the tool knows of functions holds for the whole recording.
   const isFiltered = source.served || threads !== "" || range !== null;
   const exact = useMemo(
     () => (measure && table?.main && !isFiltered ? exactOf(table.main, model.rowsOf(table)!, measure, functions, folds) : null),
     [measure, table, isFiltered, folds, known],
   );
-  // A served page can be asked for what is missing as long as the picture is the plain one.
-  const showsCut = !source.served || state.invert || changes.length > 0;
+  // A served page can be asked for what is missing.
+  const isPicture = Boolean(shownPaths?.sections.some((section) => section.packed.key === "changed"));
   const upright = useMemo(() => {
-    const whole = merged && showsCut ? withSmaller(merged, functions, model.functions.smaller) : merged;
+    if (source.served) return merged && arranged(folds && !isPicture ? folded(merged, functions) : merged);
+    const whole = merged && withSmaller(merged, functions, model.functions.smaller);
     const first = whole && folds ? folded(whole, functions) : whole;
     return first && arranged(changes.reduce((nodes, change, at) => changed(nodes, change, functions, at === 0 ? exact : null), first));
-  }, [merged, changes, folds, showsCut, exact]);
+  }, [merged, changes, folds, exact, isPicture]);
   const cutAmount = useMemo(() => (upright ? cutOf(upright, functions) : 0), [upright]);
   const isSure = cutAmount === 0 || changes.every((change, at) => isExact(change, at === 0 ? exact : null));
   const upsideDown = useMemo(() => {
-    if (!upright || !state.invert) return null;
+    if (!upright || !state.invert || source.served) return null;
     return inverted(upright, exact && cutAmount > 0 && changes.length === 0 ? besideOf(upright, exact.own, model.functions.smaller) : null);
   }, [upright, state.invert, exact]);
-  const tree = useMemo(() => (upsideDown ? arranged(upsideDown.nodes) : upright), [upright, upsideDown]);
-  const sums = useMemo(() => upright && sumsOf(upright, functions.length), [upright, known]);
+  const tree = useMemo(() => (downMerged ? arranged(downMerged) : upsideDown ? arranged(upsideDown.nodes) : upright), [upright, upsideDown, downMerged]);
+  // Until an inverted tree has come, the other one is there.
+  const isInverted = source.served ? downMerged !== null : state.invert;
+  const ofFunctions = useAnswer(source, ofPaths, filters, isAsked && (tab?.form === "functions" || tab?.form === "neighbours") ? `${picture(false)}&as=functions` : null);
+  const sums = useMemo(() => {
+    if (!upright) return null;
+    return ofFunctions ? sumsOfRows(ofFunctions, model.functions) : sumsOf(upright, functions.length);
+  }, [upright, known, ofFunctions]);
+  const isWords = state.search.trim() !== "" && !state.search.trim().startsWith("/");
+  const ofSearch = useAnswer(source, ofPaths, filters, isAsked && isWords ? `${picture(false)}&search=${encodeURIComponent(state.search.trim())}` : null);
   const matching = useMemo(() => matchingOf(functions, state.search), [known, state.search]);
   const matched = useMemo(() => (matching && upright && isPaths ? matchedIn(upright, matching, functions) : null), [matching, upright, isPaths]);
   const chosen = state.func === null ? null : (model.functions.number(state.func) ?? null);
@@ -199,22 +225,20 @@ export function App({ model }: { model: Model }) {
   }, [page]);
 
   // A closer look at the node that fills the picture: what is below it may have been too small to be asked for.
-  const isPlain = !state.invert && changes.every((change) => change.kind === "F");
-  const lookAtNode = (node: number) => {
-    if (!isPlain || !upright || node <= 0) return;
-    const above = changes[changes.length - 1]?.path.slice(0, -1) ?? [];
-    const path = [...above, ...pathTo(upright, node)];
-    const part = (upright.total[node] / (upright.total[0] || 1)) * focused.current;
-    for (const one of folds && merged ? pathsWithin(merged, functions, path, MOST_LOOKS) : [path]) look(one, part);
+  const lookAtNode = (node: number, isWanted = false) => {
+    if (!source.served || !tree || node <= 0) return;
+    const path = pathTo(tree, node);
+    const part = tree.total[node] / (tree.total[0] || 1);
+    const isFolded = folds && merged && !isPicture && !isInverted;
+    for (const one of isFolded ? pathsWithin(merged, functions, path, MOST_LOOKS) : [path]) look(one, part, isWanted);
   };
-  const focused = useRef(1);
-  focused.current = changes.length === 0 || !merged || !upright ? 1 : upright.total[0] / (arrangedTotal(merged) || 1);
   useEffect(() => {
-    if (!upright || !source.served || !isPaths) return;
+    if (!tree || !source.served || !isPaths) return;
     const zoom = state.zoom ?? [0, 1];
-    lookAtNode(filling(upright, zoom));
-  }, [upright, state.zoom?.join(), isPaths]);
+    lookAtNode(filling(tree, zoom));
+  }, [tree, state.zoom?.join(), isPaths]);
 
+  const askNeighbours = (func: number) => useAnswer(source, ofPaths, filters, isAsked && func >= 0 ? `${picture(false)}&of=${idOf(func)}` : null);
   const add = (change: Transform) => setChanges([...changes, change]);
   const lookAt = (func: number) => update({ tab: "callers", func: idOf(func) }, true);
   const linesTab = tabs.find((one) => one.documents.some((document) => document.view === "lines"));
@@ -268,12 +292,13 @@ export function App({ model }: { model: Model }) {
 
   const shown: Shown | null = profile && measure && tree && upright && sums ? {
     question: JSON.stringify([metric, state.threads, state.range, state.changes, state.invert, state.nameless]),
-    measure, functions, tree, upright, sums, matching, state, func, dark, update,
+    measure, functions, tree, upright, sums, matching, state: isInverted === state.invert ? state : { ...state, invert: isInverted }, func, dark, update,
+    neighboursOf: (answer) => neighboursOfRows(answer, model.functions),
     choose: (func) => update({ func: idOf(func) }),
     select: (node) => update({ func: node > 0 ? idOf(tree.func[node]) : null }),
     toSource,
-    canAsk: source.served && isPlain,
-    closer: lookAtNode,
+    canAsk: source.served,
+    closer: (node) => lookAtNode(node, hidesPaths(tree, node)),
     menu: (node, x, y) => openMenu(tree.func[node], node, x, y),
     menuOf: (func, x, y) => openMenu(func, null, x, y),
     key: (node, event) => node > 0 && onKey(tree.func[node], node, event),
@@ -343,8 +368,8 @@ export function App({ model }: { model: Model }) {
         <Search
           field={search}
           search={state.search}
-          share={matched?.share ?? null}
-          isLeast={matched?.isLeast ?? false}
+          share={matched && ofSearch?.packed.all ? (ofSearch.packed.matched ?? 0) / ofSearch.packed.all : (matched?.share ?? null)}
+          isLeast={matched !== null && (source.served ? !ofSearch && hidesPaths(upright!, 0, true) : matched.isLeast)}
           onSearch={(text) => update({ search: text })}
           onNext={next}
           onLeave={() => {
@@ -372,7 +397,7 @@ export function App({ model }: { model: Model }) {
         {tab?.form === "functions" && shown && (
           <FunctionTable shown={shown} served={source.served} document={documents[1]} rowFunctions={model.rowsOf(documents[1])} onOpen={lookAt} />
         )}
-        {tab?.form === "neighbours" && shown && <CallersAndCallees shown={shown} onOpen={lookAt} />}
+        {tab?.form === "neighbours" && shown && <CallersAndCallees shown={shown} onOpen={lookAt} ask={askNeighbours} />}
         {isPaths && upsideDown?.wholeLevels != null && <p class="note warning">Callers further up than {upsideDown.wholeLevels} levels are left out: focus on a function to see them.</p>}
         {cutAmount > 0 && measure && isPaths && (
           <p class="note">
@@ -426,8 +451,31 @@ function filling(tree: CallTree, [from, to]: [number, number]): number {
   }
 }
 
-/** The sum of all nodes. */
-const arrangedTotal = (nodes: Nodes): number => nodes.own.reduce((sum, own, at) => sum + own + nodes.rest[at], 0);
+/** Callers and callees that the tool has found. */
+function neighboursOfRows(document: Document, functions: Functions): Neighbours {
+  const side = (key: string) => {
+    const section = document.sections.find((one) => one.packed.key === key);
+    if (!section) return new Map<number, number>();
+    const total = section.column("picture_total")!;
+    return new Map([...functions.of(section)].map((func, row) => [func, total.number(row)]));
+  };
+  const [callers, callees] = [side("callers"), side("callees")];
+  if (document.packed.threads) callers.set(-1, document.packed.threads);
+  return { callers, callees };
+}
+
+/** Amounts by function that the tool has summed up. */
+function sumsOfRows(document: Document, functions: Functions): Sums {
+  const section = document.main!;
+  const numbers = functions.of(section);
+  const sums = { own: new Float64Array(functions.list.length), total: new Float64Array(functions.list.length) };
+  const { own, total } = document.packed.measures[0];
+  for (let row = 0; row < section.rows; row++) {
+    sums.own[numbers[row]] = section.column(own)!.number(row);
+    sums.total[numbers[row]] = section.column(total!)!.number(row);
+  }
+  return sums;
+}
 
 function Downloads({ page, documents, shown }: { page: Page; documents: Document[]; shown: Shown | null }) {
   const name = (document: Document) => `${document.view}${document.packed.options.includes("--each") ? "-each" : ""}`;

@@ -36,7 +36,7 @@ export function Changes({ document, functions, state, dark, update }: Props) {
   const shown: Shown = {
     question: document.key || document.view,
     measure, functions: functions.list, tree, upright: tree, sums, matching, state: { ...state, invert: false }, func: null, dark, update,
-    choose: nothing, select: nothing, closer: nothing, canAsk: false, menu: nothing, menuOf: nothing,
+    neighboursOf: () => ({ callers: new Map(), callees: new Map() }), choose: nothing, select: nothing, closer: nothing, canAsk: false, menu: nothing, menuOf: nothing,
     key: () => false, keyOf: () => false, toSource: () => false,
     look: {
       colour: (node) => colourOf(change(node)),

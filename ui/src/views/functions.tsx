@@ -154,10 +154,11 @@ function sumColumns(shown: Shown, own: ((func: number) => number) | null, total:
 }
 
 /** Who calls a function, and what it calls. */
-export function CallersAndCallees({ shown, onOpen }: { shown: Shown; onOpen(func: number): void }) {
+export function CallersAndCallees({ shown, onOpen, ask }: { shown: Shown; onOpen(func: number): void; ask(func: number): Document | null }) {
   const { state, update, functions, upright, sums, measure } = shown;
   const func = shown.func ?? first(functions, sums.own);
-  const found = useMemo(() => neighboursOf(upright, func), [upright, func]);
+  const answer = ask(func);
+  const found = useMemo(() => (answer ? shown.neighboursOf(answer) : neighboursOf(upright, func)), [upright, func, answer]);
   if (func < 0 || !functions[func]) return <p class="nothing">Nothing to show.</p>;
   const whole = upright.total[0] || 1;
   const side = (title: string, all: Map<number, number>) => (

@@ -50,13 +50,31 @@ export function useLoaded(source: Source, wanted: Document[], filters: Filters):
   return { documents, isWaiting: isWaiting && failure === null, problem };
 }
 
+/** An answer of the server about a tree, if there is one to be asked and as soon as it is there. */
+export function useAnswer(source: Source, document: Document | undefined, filters: Filters, picture: string | null): Document | null {
+  const [found, setFound] = useState<{ question: string; answer: Document } | null>(null);
+  const question = source.served && document && picture !== null ? JSON.stringify([document.key, filters.range, filters.threads, picture, source.page.revision]) : null;
+  useEffect(() => {
+    if (question === null) return;
+    let isGone = false;
+    source.load(document!, { ...filters, picture: picture! }).then(
+      (answer) => !isGone && setFound({ question, answer }),
+      () => {},
+    );
+    return () => {
+      isGone = true;
+    };
+  }, [question]);
+  return found !== null && found.question === question ? found.answer : null;
+}
+
 /** A closer look is worth it where a node has less than this part of what was asked for last. */
 const WORTH = 0.3;
 /** Closer looks that are kept. */
 const MOST_DETAILS = 12;
 
 /** Closer looks at nodes of a tree, and a way to ask for one. */
-export function useDetails(source: Source, asked: Document | undefined, base: Profile | null, filters: Filters, functions: Functions): [Detail[], (path: number[], share: number) => void] {
+export function useDetails(source: Source, asked: Document | undefined, base: Profile | null, filters: Filters, functions: Functions): [Detail[], (path: number[], share: number, isWanted: boolean) => void] {
   const [found, setFound] = useState<{ base: Profile | null; details: Detail[] }>({ base, details: [] });
   const details = useMemo(() => (found.base === base ? found.details : []), [found, base]);
   const shares = useRef(new Map<string, number>());
@@ -65,10 +83,11 @@ export function useDetails(source: Source, asked: Document | undefined, base: Pr
     current.current = base;
     shares.current.clear();
   }
-  const ask = (path: number[], share: number) => {
+  const ask = (path: number[], share: number, isWanted: boolean) => {
     if (!source.served || !base || !asked || path.length === 0) return;
     const above = Math.min(1, ...[...shares.current].filter(([key]) => `${path.join()},`.startsWith(`${key},`)).map(([, part]) => part));
-    if (share >= above * WORTH) return;
+    // Whoever opens a node wants to see what it calls, however much of the whole it is.
+    if (isWanted ? shares.current.has(path.join()) : share >= above * WORTH) return;
     shares.current.set(path.join(), share);
     for (const { pid, place } of placesOf(base, details, path)) {
       source.load(asked, filters, place).then(

@@ -1,7 +1,7 @@
 // What the views of paths share: the tree that is shown, and what can be done with its nodes.
 
-import type { Measure } from "../data/document";
-import type { CallTree, Func, Sums } from "../model/tree";
+import type { Document, Measure } from "../data/document";
+import type { CallTree, Func, Neighbours, Sums } from "../model/tree";
 import type { State } from "../state";
 import type { Look } from "./drawing";
 
@@ -14,8 +14,10 @@ export interface Shown {
   tree: CallTree;
   /** The tree after all changes, as it was called. */
   upright: CallTree;
-  /** Sums by function over the upright tree. */
+  /** Sums by function over all paths that there are. */
   sums: Sums;
+  /** Callers and callees of a function, as the tool has answered. */
+  neighboursOf(answer: Document): Neighbours;
   /** Functions that match the search; null where nothing is searched. */
   matching: Uint8Array | null;
   state: State;

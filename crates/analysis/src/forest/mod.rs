@@ -9,17 +9,18 @@ mod over_time;
 mod share;
 mod walk;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use clrscope_recording::model::{Recording, Thread};
+use clrscope_recording::model::{Process, Recording, Thread};
 
 use crate::beside::{self, Allocated, AllocationPaths, Beside};
-use crate::catalog::Slot;
+use crate::catalog::{Catalog, Slot};
 use crate::columns::Columns;
 use crate::function::FunctionRef;
 use crate::metric::{Amount, Metric};
 use crate::paths::{self, Paths, ThreadPaths};
 use crate::query::{Query, QueryProblem, Sort};
+use crate::stack_trees::StackTree;
 use crate::times::Times;
 use crate::views::conditions::{Conditions, conditions_of};
 use crate::views::process::totals;
@@ -117,7 +118,34 @@ struct Kept<'a> {
     sets: Vec<(Decoded, Option<&'a Thread>)>,
 }
 
+/// Trees of a process, as pictures are made of them.
+pub(crate) struct PictureTrees<'f, 'a> {
+    pub(crate) process: &'a Process,
+    pub(crate) catalog: &'f Catalog<'a>,
+    /// Functions of which the outermost nodes are the roots, by slot; `None` where all are.
+    pub(crate) wanted: Option<&'f [bool]>,
+    /// The trees; none of `calls`.
+    pub(crate) trees: Vec<&'f Arc<StackTree>>,
+}
+
 impl<'a> Forest<'a> {
+    /// Trees of each process, as pictures are made of them; they stay decoded.
+    pub(crate) fn picture_trees(&self) -> Vec<PictureTrees<'_, 'a>> {
+        let of = self.paths.iter().zip(self.kept());
+        of.map(|(paths, kept)| PictureTrees {
+            process: paths.process,
+            catalog: &kept.names.catalog,
+            wanted: kept.names.wanted(),
+            trees: kept.sets.iter().flat_map(|(decoded, _)| decoded.stack_trees()).collect(),
+        })
+        .collect()
+    }
+
+    /// Whether the metric is one of `calls`, whose trees were recorded.
+    pub(crate) fn is_of_calls(&self) -> bool {
+        self.conditions.metric.is_of_calls()
+    }
+
     /// Sort keys that a tree has: all others are known only once the children are.
     pub const SORTS: [Sort; 8] = [
         Sort::Own,

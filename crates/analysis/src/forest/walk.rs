@@ -18,6 +18,7 @@ use crate::cost::Hooks;
 use crate::metric::{Column, Metric, Source, WALL};
 use crate::paths::{PathTree, Paths, ThreadPaths};
 use crate::query::{Query, Sort};
+use crate::stack_trees::StackTree;
 use crate::sums::{ByFunction, Summer};
 use crate::times::Times;
 use crate::views::conditions::share;
@@ -72,6 +73,11 @@ impl<'a> NameOrder<'a> {
         Self { catalog, wanted, ranks }
     }
 
+    /// Functions that the query wants, by slot; `None` where it wants all.
+    pub(super) fn wanted(&self) -> Option<&[bool]> {
+        self.wanted.as_deref()
+    }
+
     /// Whether the query wants the function in a slot.
     pub(super) fn wants(&self, slot: Slot) -> bool {
         self.wanted.as_ref().is_none_or(|wanted| wanted.get(slot as usize) == Some(&true))
@@ -87,6 +93,14 @@ pub(super) struct Decoded {
 }
 
 impl Decoded {
+    /// The trees that are made of stacks.
+    pub(super) fn stack_trees(&self) -> impl Iterator<Item = &Arc<StackTree>> {
+        self.trees.iter().filter_map(|tree| match tree {
+            Loaded::Stacks(tree) => Some(tree),
+            Loaded::Calls(_) => None,
+        })
+    }
+
     pub(super) fn with_allocations(self, beside: Option<Beside>) -> Self {
         Self { beside, ..self }
     }

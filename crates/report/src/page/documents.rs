@@ -28,7 +28,7 @@ pub(super) fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budg
         let members = packed.members(planned.view.name);
         if let Some(forest) = &forest {
             if planned.request.min_share > 0.0 {
-                head["whole"] = whole::of(forest, &planned.measures, &mut pool);
+                head["whole"] = whole::of(forest, &planned.measures, &mut pool, false);
             }
             head["times"] = moments::of(forest, recording, planned.request.min_share, budget.moments);
         }

@@ -10,6 +10,7 @@ mod base64;
 mod documents;
 mod least;
 mod moments;
+mod pictures;
 mod plan;
 mod served;
 mod shell;
@@ -26,6 +27,7 @@ use crate::request::Request;
 use crate::view::{Report, View};
 use crate::views::view;
 use documents::{documents, documents_of};
+pub use pictures::{PictureAnswer, PictureWanted};
 use plan::Budget;
 pub use served::{Served, Wanted, served_page, served_policy};
 

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use clrscope_analysis::{Forest, Heaps, Query, QueryProblem, ThreadSelector, TreeOptions, TreePlace, one_line};
 use clrscope_recording::model::Recording;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::documents::{about, with_members};
+use super::pictures::{Open, PictureAnswer, PictureWanted};
 use super::plan::{Budget, Planned, planned};
 use super::shell;
+use super::whole;
 use crate::render::page::{Packed, Pool};
 use crate::request::Request;
 use crate::view::Report;
@@ -55,10 +57,13 @@ pub struct Wanted {
     pub threads: Option<(u32, Vec<u32>)>,
     /// Node of a tree that is looked at.
     pub below: Option<TreePlace>,
+    /// What of a tree after changes is asked for; `None` for the tree as it is.
+    pub picture: Option<PictureWanted>,
 }
 
 impl Wanted {
-    /// Reads the query of an address: `key=tree.cpu&since=5&until=9&threads=7.1.2&below=7.0.3`. `None` where it makes no sense.
+    /// Reads the query of an address: `key=tree.cpu&since=5&until=9&threads=7.1.2&below=7.0.3`, and of a tree after changes
+    /// `measure=cpu&changes=f12,o&invert=1&as=functions`. `None` where it makes no sense.
     #[must_use]
     pub fn parse(query: &str) -> Option<Self> {
         let mut wanted = Self::default();
@@ -73,7 +78,7 @@ impl Wanted {
                     let (pid, places) = numbers(value)?;
                     wanted.below = Some(TreePlace { pid, places });
                 }
-                _ => return None,
+                _ => wanted.picture.get_or_insert_default().take(name, value)?,
             }
         }
         (!wanted.key.is_empty()).then_some(wanted)
@@ -93,6 +98,39 @@ impl Wanted {
     }
 }
 
+impl PictureWanted {
+    /// Takes a part of an address; `None` where it makes no sense.
+    fn take(&mut self, name: &str, value: &str) -> Option<()> {
+        let is_plain = |value: &str| value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".,_".contains(&byte));
+        match name {
+            "measure" if is_plain(value) => value.clone_into(&mut self.measure),
+            "changes" if is_plain(value) => value.clone_into(&mut self.changes),
+            "invert" => self.invert = value == "1",
+            "nameless" => self.nameless = value == "1",
+            "as" if value == "functions" => self.answer = PictureAnswer::Functions,
+            "of" => self.answer = PictureAnswer::Neighbours(value.parse().ok()?),
+            "search" => self.answer = PictureAnswer::Matched(percent_decoded(value)?),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// A text of which some bytes are written as `%2C`.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || char::from(rest.next()?).to_digit(16);
+        bytes.push((digit()? * 16 + digit()?) as u8);
+    }
+    String::from_utf8(bytes).ok()
+}
+
 /// Numbers with dots between them, the first apart.
 fn numbers(text: &str) -> Option<(u32, Vec<u32>)> {
     let mut all = text.split('.').map(str::parse);
@@ -108,6 +146,8 @@ pub struct Served<'a> {
     heaps: Arc<Heaps<'a>>,
     /// By the query that they answer, the one that was asked last at the end.
     forests: RefCell<Vec<(Query, Arc<Forest<'a>>)>>,
+    /// Trees after changes.
+    pictures: Open<'a>,
     /// Frames in stacks from which on the page opens at the flame graph.
     many_frames: usize,
 }
@@ -117,14 +157,16 @@ impl<'a> Served<'a> {
     #[must_use]
     pub fn new(recording: &'a Recording, asked: Request) -> Self {
         let heaps = Arc::new(Heaps::of(recording));
-        Self { recording, asked, heaps, forests: RefCell::default(), many_frames: MANY_FRAMES }
+        let (forests, pictures) = (RefCell::default(), Open::default());
+        Self { recording, asked, heaps, forests, pictures, many_frames: MANY_FRAMES }
     }
 
     /// Another who answers about the same recording, on another thread; snapshots of the heap are read once for both.
     #[must_use]
     pub fn beside(&self) -> Self {
         let (asked, heaps) = (self.asked.clone(), Arc::clone(&self.heaps));
-        Self { asked, heaps, forests: RefCell::default(), ..*self }
+        let (recording, many_frames) = (self.recording, self.many_frames);
+        Self { recording, asked, heaps, forests: RefCell::default(), pictures: Open::default(), many_frames }
     }
 
     /// The list of documents and what belongs to all of them, as JSON: `revision` tells apart what was read of a recording that
@@ -195,6 +237,11 @@ impl<'a> Served<'a> {
             head["whole_run"] = json!(true);
         }
         Ok(match answer {
+            Ok(members) if wanted.picture.is_some() => {
+                // Measures are those that the picture has.
+                head.as_object_mut().map(|head| head.remove("measures"));
+                with_members(&head, &members)
+            }
             Ok(members) => with_members(&head, &members),
             Err(problem) => {
                 head["problem"] = json!(one_line(problem.to_string()));
@@ -211,6 +258,7 @@ impl<'a> Served<'a> {
     fn rendered(&self, planned: &Planned, query: &Query, wanted: &Wanted) -> io::Result<Result<String, QueryProblem>> {
         let (view, recording) = (planned.view, self.recording);
         let mut request = Request { query: query.clone(), ..planned.request.clone() };
+        let mut whole = None;
         let report = if view.name == "tree" {
             // Threads are chosen by the filters of the request.
             request.query.per_thread = false;
@@ -220,10 +268,17 @@ impl<'a> Served<'a> {
             }
             match self.forest(&request.query) {
                 Ok(forest) => {
+                    if let Some(picture) = &wanted.picture {
+                        return Ok(Ok(self.picture(&forest, planned, &request.query, picture, wanted)));
+                    }
                     let peaks = self.peaks(&forest, wanted);
                     let is_small = peaks.is_none() && is_small(&forest, wanted);
                     request.min_share = if is_small { 0.0 } else { LEAST_SHARE };
                     let forest = peaks.unwrap_or(forest);
+                    if wanted.below.is_none() {
+                        let mut no_threads = Pool::default();
+                        whole = Some(whole::of(&forest, &planned.measures, &mut no_threads, true));
+                    }
                     Report::new(view, recording, answer_again(&forest, recording, &request), &request)
                 }
                 Err(problem) => return Ok(Err(problem)),
@@ -238,7 +293,25 @@ impl<'a> Served<'a> {
         let mut packed = Packed::new(&mut pool);
         report.render(&mut packed)?;
         let members = packed.members(view.name);
-        Ok(Ok(format!("{members},\"values\":{}", pool.to_json())))
+        let whole = whole.map_or_else(String::new, |whole| format!(",\"whole\":{whole}"));
+        Ok(Ok(format!("{members}{whole},\"values\":{}", pool.to_json())))
+    }
+
+    /// Answer about a tree after changes.
+    fn picture(
+        &self,
+        forest: &Forest<'a>,
+        planned: &Planned,
+        query: &Query,
+        picture: &PictureWanted,
+        wanted: &Wanted,
+    ) -> String {
+        let is_it = |measure: &&Value| measure["name"] == picture.measure.as_str();
+        let Some(measure) = planned.measures.iter().find(is_it).or(planned.measures.first()) else {
+            return "\"sections\":[],\"values\":[]".to_owned();
+        };
+        let places = wanted.below.as_ref().map_or(&[][..], |below| &below.places);
+        self.pictures.answer(forest, query, (picture, places), (measure, LEAST_SHARE))
     }
 
     /// Paths that are wide enough to be seen, while the trees of many frames are still to be made.
@@ -288,7 +361,7 @@ fn is_small(forest: &Forest<'_>, wanted: &Wanted) -> bool {
 #[cfg(test)]
 mod tests {
     use clrscope_recording::model::ThreadRole;
-    use clrscope_recording::testing::samples::HandSampled;
+    use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 
     use super::*;
 
@@ -337,6 +410,71 @@ mod tests {
         {
             assert_eq!(Wanted::parse(senseless), None, "{senseless}");
         }
+    }
+
+    #[test]
+    fn changes_of_a_tree_stand_in_the_address_too() {
+        let wanted =
+            Wanted::parse("key=tree.cpu&measure=cpu&changes=f12,F1.2,o&invert=1&nameless=0&below=0.1").expect("sense");
+        let picture = wanted.picture.expect("a picture");
+        assert_eq!((picture.measure.as_str(), picture.changes.as_str()), ("cpu", "f12,F1.2,o"));
+        assert_eq!((picture.invert, picture.nameless, picture.answer), (true, false, PictureAnswer::Tree));
+        let answer = |part: &str| Wanted::parse(&format!("key=tree.cpu&{part}")).and_then(|wanted| wanted.picture);
+        let answers = [
+            ("as=functions", PictureAnswer::Functions),
+            ("of=5", PictureAnswer::Neighbours(5)),
+            ("search=a%2Cb%20c", PictureAnswer::Matched("a,b c".to_owned())),
+        ];
+        for (part, expected) in answers {
+            assert_eq!(answer(part).map(|picture| picture.answer), Some(expected), "{part}");
+        }
+        for senseless in ["changes=<b>", "as=x", "of=x", "search=%2", "search=%ff"] {
+            assert_eq!(answer(senseless), None, "{senseless}");
+        }
+    }
+
+    /// `[stub]`, second by own time, was in no inverted picture, and all threads together had 26.2 of 85 s there: each of its paths was
+    /// too small to be seen.
+    #[test]
+    fn inverted_a_tree_has_all_of_its_amounts_and_functions_of_small_paths() {
+        let mut sampled = HandSampled::default();
+        let main = sampled.thread("main", ThreadRole::Main);
+        sampled.cpu(main, 1, "App::Main > App.Big::Run").weight_ns = 9_000 * STEP_NS;
+        for number in 0..12_000 {
+            sampled.cpu(
+                main,
+                number % 900,
+                &format!("App::Main > App.Wide::A{} > App.Wide::B{number} > App::Tiny", number % 90),
+            );
+        }
+        let recording = sampled.recording();
+        let served = Served::new(&recording, Request::default());
+        let document = |more: &str| -> Value {
+            let wanted = Wanted::parse(&format!("key=tree.cpu&{more}")).expect("sense");
+            serde_json::from_str(&served.document(&wanted).expect("a document")).expect("JSON")
+        };
+        let column = |section: &Value, key: &str| -> Vec<Value> {
+            let columns = section["columns"].as_array().expect("columns");
+            let found = columns.iter().find(|column| column["key"] == key).expect("a column");
+            found["values"].as_array().expect("values").clone()
+        };
+        let all = 21_000 * STEP_NS;
+        let inverted = document("measure=cpu&invert=1");
+        assert_eq!(column(&inverted["whole"], "picture_total"), [json!(all)]);
+        let rows = &inverted["sections"][0];
+        let number = |value: &Value| value.as_u64().expect("a number");
+        let names = column(rows, "name").into_iter().map(|place| &inverted["values"][number(&place) as usize]);
+        let totals = column(rows, "picture_total").into_iter().zip(rows["depths"].as_array().expect("depths"));
+        let tops = names.zip(totals).filter(|(_, (_, depth))| **depth == 0);
+        let tops: Vec<(&Value, u64)> = tops.map(|(name, (total, _))| (name, number(&total))).collect();
+        assert_eq!(tops.iter().map(|top| top.1).sum::<u64>(), all);
+        assert_eq!((tops[0].0, tops[0].1), (&json!("App::Tiny"), 12_000 * STEP_NS));
+        // The plain tree is cut by what can be seen, and says what all of it has.
+        let plain = document("since=0");
+        assert!(plain["sections"][0]["rows"].as_u64() < Some(1_000), "{}", plain["sections"][0]["rows"]);
+        assert_eq!(column(&plain["whole"], "total_cpu_ns"), [json!(all)]);
+        let matched = document("measure=cpu&search=wide%3A%3A");
+        assert_eq!((&matched["matched"], &matched["all"]), (&json!(12_000 * STEP_NS), &json!(all)));
     }
 
     #[test]

@@ -17,7 +17,8 @@ struct Row {
 }
 
 /// The sums by `measures`, as a section whose rows are the processes, or their threads where the forest has them apart.
-pub(super) fn of(forest: &Forest<'_>, measures: &[Value], pool: &mut Pool) -> Value {
+/// `again` keeps what is decoded, for whoever asks the forest again and again.
+pub(super) fn of(forest: &Forest<'_>, measures: &[Value], pool: &mut Pool, again: bool) -> Value {
     let keys: Vec<(&str, bool)> = measures.iter().filter_map(key).collect();
     // Only own amounts have to be added up path by path.
     let max_depth = if keys.iter().any(|(_, is_own)| *is_own) { None } else { Some(1) };
@@ -36,7 +37,8 @@ pub(super) fn of(forest: &Forest<'_>, measures: &[Value], pool: &mut Pool) -> Va
         }
         Ok(())
     };
-    let walked = forest.walk(&TreeOptions { min_share: 0.0, max_depth }, add);
+    let options = TreeOptions { min_share: 0.0, max_depth };
+    let walked = if again { forest.walk_again(None, &options, add) } else { forest.walk(&options, add) };
     let Ok(_) = walked;
     section(&rows, &keys, pool)
 }
@@ -92,7 +94,7 @@ mod tests {
         let measures =
             [json!({ "own": "self_cpu_ns", "total": "total_cpu_ns" }), json!({ "own": "calls", "total": null })];
         let mut pool = Pool::default();
-        let found = of(&forest, &measures, &mut pool);
+        let found = of(&forest, &measures, &mut pool, false);
         assert_eq!(found["rows"], 2);
         assert_eq!(found["columns"][2]["values"], json!([3 * STEP_NS, STEP_NS]));
         assert!(pool.to_json().contains("\"other\""));

@@ -119,7 +119,7 @@ impl Packing {
 }
 
 /// Words that people see in place of a value, where those are not how the value is written anyway.
-fn said(cell: Cell<'_>, is_tree: bool) -> Option<String> {
+pub(crate) fn said(cell: Cell<'_>, is_tree: bool) -> Option<String> {
     match cell {
         Cell::Said(..) => Some(words(&cell)),
         // Nodes of trees stand below their threads, which have a column of their own.

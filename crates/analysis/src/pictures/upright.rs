@@ -1,0 +1,85 @@
+//! Pictures from the outermost functions on.
+
+use super::{ChangedTree, PictureRow};
+
+/// Rows of a picture at most: a path may be 100,000 calls deep, and there may be as many as it has pixels.
+pub(super) const MOST_ROWS: usize = 200_000;
+
+/// Nodes of a level at most that are too small to be seen.
+pub(super) const MOST_OF_LEVEL: usize = 20_000;
+
+/// The largest of a level, which are its last.
+pub(super) fn largest<T>(mut groups: Vec<T>) -> Vec<T> {
+    groups.drain(..groups.len().saturating_sub(MOST_OF_LEVEL));
+    groups
+}
+
+/// A node of the merged tree: its members, among all, and their sum.
+struct Group {
+    function: u32,
+    depth: u32,
+    total: u64,
+    members: Vec<u32>,
+}
+
+impl ChangedTree<'_> {
+    /// The merged tree: the outermost functions, and below them what has `share` of the whole. With places only that node, with all that
+    /// it calls and below that what has the share of its total: the place among the roots, then among the children of each node
+    /// above, smaller ones included. Nothing where there is no such node.
+    #[must_use]
+    pub fn upright(&self, share: f64, places: &[u32]) -> Vec<PictureRow> {
+        let mut rows = Vec::new();
+        let mut pending = largest(self.children(&[0], 0, 1));
+        let mut whole = self.total();
+        for (depth, place) in (1_u32..).zip(places) {
+            let at = pending.len().checked_sub(*place as usize + 1);
+            let Some(group) = at.map(|at| pending.swap_remove(at)) else { return rows };
+            whole = group.total;
+            let is_last = depth as usize == places.len();
+            pending = if is_last { vec![Group { depth: 0, ..group }] } else { self.children(&group.members, 0, 1) };
+        }
+        let least = ((whole as f64 * share).ceil() as u64).max(1);
+        while let Some(Group { function, depth, total, members }) = pending.pop() {
+            let own = members.iter().map(|node| self.own(*node)).sum();
+            rows.push(PictureRow { depth, function, own, total });
+            if rows.len() >= MOST_ROWS {
+                break;
+            }
+            // Whoever looks at a node sees all that it calls.
+            let is_looked_at = depth == 0 && !places.is_empty();
+            if total > own && (total >= least || is_looked_at) {
+                let least = if is_looked_at { 1 } else { least };
+                pending.append(&mut largest(self.children(&members, depth + 1, least)));
+            }
+        }
+        rows
+    }
+
+    /// The children of some nodes, merged by function, the smallest first; without those that have less than `least`.
+    fn children(&self, nodes: &[u32], depth: u32, least: u64) -> Vec<Group> {
+        let ends = self.ends();
+        let mut found: Vec<(u32, u32)> = Vec::new();
+        for node in nodes {
+            let end = ends[*node as usize];
+            let mut child = node + 1;
+            while child < end {
+                found.push((self.func[child as usize], child));
+                child = ends[child as usize];
+            }
+        }
+        found.sort_unstable();
+        let sum = |node: u32| self.sum(node, ends[node as usize]);
+        let groups = found.chunk_by(|a, b| a.0 == b.0).filter_map(|members| {
+            let total = members.iter().map(|(_, node)| sum(*node)).fold(0, u64::saturating_add);
+            let is_there = total >= least.max(1);
+            is_there.then(|| {
+                let function = members[0].0;
+                Group { function, depth, total, members: members.iter().map(|(_, node)| *node).collect() }
+            })
+        });
+        let mut groups: Vec<Group> = groups.collect();
+        let rank = |group: &Group| self.functions.rank(group.function);
+        groups.sort_unstable_by(|a, b| a.total.cmp(&b.total).then_with(|| rank(b).cmp(&rank(a))));
+        groups
+    }
+}
