@@ -4,6 +4,7 @@
 //! stack; the own methods of each must be those of the path, in order. A sample that was lost is not equal. That is done under conditions
 //! that give methods code of other kinds, and once while the runtime suspends threads all the time.
 
+pub(super) mod callers;
 mod peer;
 mod sampled;
 pub(super) mod slower;
