@@ -139,7 +139,7 @@ fn own_frames_are_those_of_the_path_that_the_program_notes() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is wrong with a tally, if something is. Of few samples chance may have put some more among the wrong ones, but no more than four standard deviations.
+/// Fault of a tally in words, if it has one. Of few samples chance may have put some more among the wrong ones, but no more than four standard deviations.
 fn not_true(which: &str, tally: &Tally, text: &str) -> Option<String> {
     let expected = 0.001 * tally.samples as f64;
     let unequal = (tally.samples - tally.equal) as f64;
