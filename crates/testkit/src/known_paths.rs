@@ -29,14 +29,14 @@ struct Note {
     until: u64,
 }
 
-/// What a thread did at a moment.
+/// Doing of a thread at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// A leaf was on the stack, at the end of this path.
     On(u64),
     /// The thread was on its way from the leaf of one path to that of the other.
     Between(u64, u64),
-    /// It did nothing that is known: before its first leaf, after its last.
+    /// Nothing that is known: before its first leaf, after its last.
     Outside,
 }
 
@@ -44,7 +44,7 @@ pub enum Moment {
 const LONGEST_WAY_NS: u64 = 1_000_000_000;
 /// Time before a thread stood still, or waited for a processor, in which it may have been seen last: on a busy machine whoever looks at it waits, too.
 const SEEN_BEFORE_NS: u64 = 2_000_000_000;
-/// Such a time in which it may have been on a way between leaves: in a longer one any stack is somewhere on a way.
+/// Time before in which such a thread may have been on a way between leaves: in a longer one any stack is somewhere on a way.
 const ON_THE_WAY_NS: u64 = 30_000_000;
 /// Frames that a leaf may have above its own, at most.
 const MOST_ABOVE: usize = 3;
@@ -141,7 +141,7 @@ impl KnownPaths {
         self.notes.iter().position(|notes| notes.os_id == os_id)
     }
 
-    /// What the thread `walker N` did, by the monotonic clock.
+    /// Doing of the thread `walker N` at a time of the monotonic clock.
     pub fn moment(&self, walker: usize, time_ns: u64) -> Moment {
         let notes = self.notes_of(walker);
         let after = notes.partition_point(|note| note.from <= time_ns);
@@ -155,7 +155,7 @@ impl KnownPaths {
         }
     }
 
-    /// What the thread `walker N` did in a time: the leaves that were on the stack then, and the ways between them, in order.
+    /// Doings of the thread `walker N` in a time: the leaves that were on the stack then, and the ways between them, in order.
     pub fn moments(&self, walker: usize, from_ns: u64, until_ns: u64) -> Vec<Moment> {
         let notes = self.notes_of(walker);
         let first = notes.partition_point(|note| note.until < from_ns);

@@ -13,6 +13,7 @@
 //! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about themselves,
 //!   [`last_count`] what one said before it was killed.
 //! - [`KnownPaths`] reads what a program noted about its call stacks, and judges samples of it.
+//! - [`CallerPaths`] has the callers that exact trees have.
 //! - [`Slower`] predicts the times of a program of which one method is made slower.
 //! - [`Service`] is a program that serves; [`get`] and [`load`] ask it something.
 //! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers, built once;
@@ -29,6 +30,7 @@
 
 mod artifacts;
 mod azmcp;
+mod caller_paths;
 mod chance;
 pub mod compile;
 pub mod confine;
@@ -52,6 +54,7 @@ mod workspace;
 
 pub use artifacts::{agent, cli, example, framework_example, load_profiler, native_library, panicking_agent};
 pub use azmcp::{azmcp, azmcp_command};
+pub use caller_paths::CallerPaths;
 pub use chance::random_pause;
 pub use counter::last_count;
 pub use expectations::{Expectations, ThreadCalls};

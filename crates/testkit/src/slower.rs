@@ -32,9 +32,9 @@ pub struct Slower {
 /// The time of a part in a phase, in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PartTime {
-    /// Which phase.
+    /// Phase that it is of.
     pub phase: String,
-    /// Which part.
+    /// Part of a round.
     pub part: &'static str,
     /// Whether it is the one that was made slower.
     pub is_slower: bool,

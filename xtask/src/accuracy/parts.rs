@@ -22,7 +22,7 @@ pub(super) struct Part {
 }
 
 /// All of them, in the order in which they are measured and stand on the page.
-pub(super) const PARTS: [Part; 6] = [
+pub(super) const PARTS: [Part; 7] = [
     Part {
         name: "shares",
         heading: "Times of `calls`",
@@ -81,6 +81,15 @@ equal. Of each step and leaf: samples with it on their paths, how many of them h
 *Called whole* are samples that are not equal and marked complete all the same; *astray* those between two leaves that are on the way from none to the
 next; *CPU time* is the part of what the threads used that their samples stand for.",
         measure: |plan, page| paths::run(plan, page),
+        needs_quiet: false,
+    },
+    Part {
+        name: "callers",
+        heading: "Callers by samples and by calls",
+        about: "\
+`calls` and `cpu` in one run of the program with known paths: the methods of the program on a sample's stack, all but the innermost, must be a path of the exact tree.
+Hooks force frames on methods and keep precompiled code out, so this cannot show what only code without hooks has.",
+        measure: |_, page| paths::callers::run(page),
         needs_quiet: false,
     },
     Part {

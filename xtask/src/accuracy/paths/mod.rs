@@ -4,6 +4,8 @@
 //! stack; the own methods of each must be those of the path, in order. A sample that was lost is not equal. That is done under conditions
 //! that give methods code of other kinds, and once while the runtime suspends threads all the time.
 
+pub(super) mod callers;
+mod outcome;
 mod peer;
 mod sampled;
 pub(super) mod slower;
@@ -13,11 +15,12 @@ use clrscope_testkit::{Runtime, Tally, runtimes};
 
 use super::page::Page;
 use super::shares::Plan;
-use sampled::{Engine, Outcome, Shapes};
+use outcome::Outcome;
+use sampled::{Engine, Shapes};
 
 /// Samples of each runtime, engine and condition, at least.
 const LEAST: u64 = 10_000;
-/// The same for a quick look, which proves nothing.
+/// Samples of each for a quick look, which proves nothing.
 const QUICK: u64 = 1_000;
 /// Share of them that must be equal, in percent.
 const GOAL: f64 = 99.9;

@@ -1,4 +1,4 @@
-//! The same paths by `dotnet-trace`: the runtime's own sampler, which stops all threads and walks their stacks itself.
+//! Known paths by `dotnet-trace`: the runtime's own sampler, which stops all threads and walks their stacks itself.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,7 +10,7 @@ use clr_diagnostics::nettrace::{Event, Reader};
 use clrscope_testkit::{KnownPaths, Runtime, Tally, fixture, kit};
 
 use super::Condition;
-use super::sampled::{Judged, Outcome};
+use super::outcome::{Judged, Outcome};
 use crate::measured::run as run_measured;
 
 /// Samples, and what names methods: those that were compiled meanwhile, and at the end all.

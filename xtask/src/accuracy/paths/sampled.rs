@@ -6,11 +6,12 @@ use std::path::Path;
 use clrscope_recording::model::{LossReason, Process, Sample, SamplingEngine, StackFrame, ThreadState};
 use clrscope_testkit::{KnownPaths, Runtime, Tally, fixture};
 
+use super::outcome::{Judged, Outcome};
 use super::{Condition, peer};
 use crate::agents::under_agent;
 use crate::measured::run as run_measured;
 
-/// Who takes samples.
+/// Taker of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Engine {
     Perf,
@@ -53,24 +54,6 @@ impl Engine {
 /// Names of steps and leaves, as the fixture says them.
 #[derive(Debug, Default)]
 pub(super) struct Shapes(pub(super) Vec<String>);
-
-/// Judged samples of one run.
-pub(super) struct Judged {
-    pub(super) tally: Tally,
-    /// CPU time that the threads used; 0 where samples stand for other time.
-    pub(super) cpu_ns: u64,
-    /// Time that their samples stand for.
-    pub(super) weight_ns: u64,
-}
-
-/// Outcome of a run.
-pub(super) enum Outcome {
-    Judged(Judged),
-    /// The program ended as it should not.
-    Broken(String),
-    /// The engine is not to be had here.
-    NotHere,
-}
 
 /// Runs the fixture once.
 pub(super) fn run(
