@@ -109,7 +109,7 @@ fn throws_in_blocks_have_the_lines_that_the_program_says() {
     }
     each_runtime(|runtime| {
         let version = &runtime.version;
-        let mut check = |program: &Path, words: &[&str], variables: &[(&str, &str)], most_unknown: f64| {
+        let check = |program: &Path, words: &[&str], variables: &[(&str, &str)], most_unknown: f64| {
             let said = recorded(&place, runtime, "exceptions", program, (words, variables));
             let Compared { right, unknown, wrong } = compared(&place, &said);
             assert_eq!(wrong, [""; 0], "{version} {words:?} {variables:?}");

@@ -55,6 +55,7 @@ fn samples_are_read_while_the_program_runs_and_from_a_packed_file() {
         complete: true,
         kernel: false,
         profiler: false,
+        guessed: false,
     };
     let store = writer.create_events(instrument::CPU, 1 << 20, Keep::First).expect("a store");
     let all: Vec<_> = (0..300).map(taken).collect();

@@ -265,6 +265,7 @@ mod tests {
             complete: number & 1 != 0,
             kernel: number & 2 != 0,
             profiler: number & 4 != 0,
+            guessed: number & 8 != 0,
         };
         let all: Vec<_> = (0..60).map(sample).collect();
         let mut bytes: Vec<u8> = all.iter().flat_map(Sample::to_bytes).collect();

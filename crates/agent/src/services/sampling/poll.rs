@@ -25,6 +25,8 @@ use crate::os::threads::is_among;
 
 /// Longest pause between two looks at a thread that stands still.
 const LONGEST_NS: u64 = 100_000_000;
+/// Part of the time for which a thread has stood still that may pass until the next look.
+const PART_OF_WAIT: u64 = 16;
 /// Looks for a stack of a thread that stands still.
 const TRIES: u32 = 6;
 /// Longest time that one record stands for.
@@ -56,6 +58,8 @@ struct Watched {
     until_ns: u64,
     due_ns: u64,
     pause_ns: u64,
+    /// Time since which the thread stands still.
+    still_ns: u64,
     state: ThreadState,
     stack: FoundStack,
     /// The stack when one was seen last, whether the thread ran or waited.
@@ -173,6 +177,7 @@ impl Watched {
             until_ns: now,
             due_ns: now,
             pause_ns: 0,
+            still_ns: now,
             state: ThreadState::Unknown,
             stack: FoundStack::default(),
             seen: FoundStack::default(),
@@ -202,9 +207,11 @@ impl Watched {
         let stood_still = schedule == self.schedule && self.state != ThreadState::Unknown;
         self.account(schedule, start_ns, interval_ns, output);
         if stood_still {
-            self.pause_ns = (self.pause_ns * 2).clamp(interval_ns, LONGEST_NS.max(interval_ns));
+            // When the wait ends, the time up to the next look is taken for part of it.
+            let waited_ns = self.until_ns.saturating_sub(self.still_ns);
+            self.pause_ns = (waited_ns / PART_OF_WAIT).clamp(interval_ns, LONGEST_NS.max(interval_ns));
         } else {
-            (self.pause_ns, self.tries) = (interval_ns, TRIES);
+            (self.pause_ns, self.tries, self.still_ns) = (interval_ns, TRIES, self.until_ns);
         }
         if !stood_still || !self.stack.is_complete && self.tries > 0 {
             self.tries = self.tries.saturating_sub(1);

@@ -339,14 +339,19 @@ impl StackUnwinder {
                 }
                 None => Next::Lacking,
             },
-            Way::Bare => match sample.word(sp) {
-                Some(word) if Self::is_return_address(map, sample, word) => {
-                    let registers = Registers { ip: word, sp: sp + 8, bp };
-                    self.returned(map, sample, registers, Certainty::Certain)
+            Way::Bare => {
+                let mut at =
+                    |bytes: usize| sample.word(sp + bytes).filter(|ip| Self::is_return_address(map, sample, *ip));
+                match (at(0), at(8)) {
+                    (Some(ip), _) => self.returned(map, sample, Registers { ip, sp: sp + 8, bp }, Certainty::Certain),
+                    // Stubs that look for a method push one register meanwhile.
+                    (None, Some(ip)) => {
+                        self.returned(map, sample, Registers { ip, sp: sp + 16, bp }, Certainty::Guessed)
+                    }
+                    (None, None) if sample.word(sp).is_none() => Next::Lacking,
+                    (None, None) => Next::Unknown,
                 }
-                Some(_) => Next::Unknown,
-                None => Next::Lacking,
-            },
+            }
             Way::Replaced | Way::Unknown => Next::Unknown,
         }
     }

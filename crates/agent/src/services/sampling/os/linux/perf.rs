@@ -69,19 +69,20 @@ const CHAIN_KERNEL: u64 = (-128_i64) as u64;
 const CHAIN_USER: u64 = (-512_i64) as u64;
 const CHAIN_MARKS: u64 = (-4095_i64) as u64;
 
-/// Bytes of the stack in each sample at most: the kernel copies as many as there are. On a thread that has gone on since, what a sample lacks is lost,
-/// and continuations of async methods, the compiler, and visitors of trees go deep.
-const STACK_BYTES: u32 = 32 << 10;
-/// Bytes of the stack where memory for the deeper ones may not be locked: a ring that holds too few samples loses whole ones.
-const LESS_STACK_BYTES: u32 = 8 << 10;
+/// Bytes of the stack in each sample at most, as many as there is memory for: the kernel copies what there is. On a thread that has gone on since,
+/// what a sample lacks is lost, and continuations of async methods, the compiler, and visitors of trees go deep; the runtime's own frames between a
+/// catch block and its method take up to 20 KiB. Records have 64 KiB at most.
+const STACK_BYTES: [u32; 4] = [60 << 10, 32 << 10, 16 << 10, 8 << 10];
 /// Pages of a ring beside its head, largest first: users may lock half a MiB per processor.
-const RING_PAGES: [usize; 4] = [512, 256, 128, 32];
+const RING_PAGES: [usize; 5] = [1024, 512, 256, 128, 32];
+/// Pages of the smallest ring.
+const LEAST_PAGES: usize = 32;
 /// Time of a processor whose samples a ring holds.
 const DRAINED_NS: u64 = 100_000_000;
 /// Bytes of a sample beside the stack, as a rule.
 const RECORD_BYTES: u64 = 512;
 /// Pages of all rings together at most.
-const MOST_PAGES: usize = 4096;
+const MOST_PAGES: usize = 8192;
 
 /// Settings of the events.
 #[derive(Debug, Clone, Copy)]
@@ -132,10 +133,11 @@ impl PerfEvents {
             let ring = |processor| {
                 let open = |stack, pages| PerfRing::open(Asked { period_ns, kernel, stack }, processor, pages);
                 let pages = |stack| pages_for(wanted.interval_ns, stack);
-                let deep = pages(STACK_BYTES);
+                let [deep @ .., least] = STACK_BYTES;
                 // Deeper stacks where a ring holds half of that time at least.
-                open(STACK_BYTES, deep / 2..=deep.min(most))
-                    .or_else(|_| open(LESS_STACK_BYTES, 1..=pages(LESS_STACK_BYTES).min(most).max(RING_PAGES[3])))
+                let found =
+                    deep.into_iter().find_map(|stack| open(stack, pages(stack) / 2..=pages(stack).min(most)).ok());
+                found.map_or_else(|| open(least, 1..=pages(least).min(most).max(LEAST_PAGES)), Ok)
             };
             let rings = processors.into_iter().map(ring);
             Ok(Self {
@@ -413,7 +415,8 @@ mod tests {
         assert!(drift * 27 > 1_000_000, "{drift}");
         assert!(!processors().is_empty());
         assert_eq!([10_000_000, 1_000_000, 50_000].map(|interval| pages_for(interval, 8 << 10)), [32, 256, 8192]);
-        assert!((RING_PAGES[0]..=2 * RING_PAGES[0]).contains(&pages_for(1_000_000, STACK_BYTES)));
+        assert!((RING_PAGES[0]..=2 * RING_PAGES[0]).contains(&pages_for(1_000_000, STACK_BYTES[0])));
+        assert_eq!(RING_PAGES[4], LEAST_PAGES);
     }
 
     #[test]

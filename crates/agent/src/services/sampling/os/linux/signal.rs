@@ -45,7 +45,7 @@ const COOKIE: usize = 0xC175_C09E << 32;
 /// Frames of a stack that are kept.
 const MOST_FRAMES: usize = 1024;
 /// Words of the stack that are kept: as many as perf events give. Frame pointers say how it goes on beyond them.
-const MOST_WORDS: usize = 4096;
+const MOST_WORDS: usize = 60 << 7;
 /// Words that are kept of a stack whose end nobody knows yet.
 const FEW_WORDS: usize = 512;
 /// Words that are copied at once of a stack whose bounds are not known.
