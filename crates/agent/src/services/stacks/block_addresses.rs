@@ -8,6 +8,8 @@
 //!
 //! The stack is read at once, in the callback; what code lies at the addresses may be looked up later.
 
+use std::ops::RangeInclusive;
+
 use clr_profiler::StackFrame;
 use clr_profiler::internals::CurrentStack;
 
@@ -19,7 +21,11 @@ const REACH: usize = 256 << 10;
 /// Words of a callee's frame that are kept: methods without a frame pointer of their own have small frames.
 const WORDS: usize = 64;
 /// Copies of a frame pointer that are kept.
-const COPIES: usize = 8;
+const COPIES: usize = 16;
+
+/// Bytes from an instruction's stack pointer down to where the runtime leaves the frame pointer when the instruction has failed: behind the
+/// 128 bytes that code may use below it, at a multiple of 16.
+const FAILED: RangeInclusive<usize> = 144..=160;
 
 /// What lies between a method and what was called last in it.
 #[derive(Debug, Default)]
@@ -70,12 +76,16 @@ impl Between {
     }
 
     /// The innermost method's instruction, where that has failed rather than called: `address` is where the runtime's walk says that the
-    /// method goes on, `holds` whether an address lies in its code. The system left the registers of a failed instruction further in than any call
-    /// could leave a return address.
+    /// method goes on, `holds` whether an address lies in its code. Of an instruction that failed in the method itself the runtime leaves the
+    /// frame pointer and the address at a fixed place, as a call further in would. In a block, whose stack pointer nobody knows, the address
+    /// is behind no call, and none behind a call is there; the runtime's own notes may hold such pairs beside that of a call.
     pub(crate) fn failed(&self, address: usize, holds: impl Fn(usize) -> bool) -> Option<usize> {
-        let (at, found) = *self.copies.iter().find(|(_, at)| holds(*at))?;
         let (sp, _) = self.called?;
-        let is_call = if found == address { at + 16 == sp } else { is_call_before(found) != Some(false) };
-        (!is_call).then_some(found)
+        if self.copies.iter().any(|&(at, found)| found == address && FAILED.contains(&sp.wrapping_sub(at))) {
+            return Some(address);
+        }
+        let mut others = self.copies.iter().map(|(_, found)| *found).filter(|&found| found != address && holds(found));
+        let first = others.next().filter(|&found| is_call_before(found) == Some(false))?;
+        others.all(|found| is_call_before(found) == Some(false)).then_some(first)
     }
 }
