@@ -32,6 +32,18 @@ pub(crate) fn has_blocks(body: &[u8]) -> bool {
     body.first().is_some_and(|flags| flags & LARGE_WITH_SECTIONS == LARGE_WITH_SECTIONS)
 }
 
+/// Whether this offset of a method's code lies in a filter, which says whether a clause catches an exception; false where the body can't be understood.
+pub(crate) fn is_in_filter(body: &[u8], il_offset: u32) -> bool {
+    let Ok(body) = Body::read(body) else { return false };
+    body.clauses().iter().any(|clause| {
+        let ClauseKind::Filter(filter) = clause.kind() else { return false };
+        let (handler, _) = clause.handler();
+        // A filter ends where its clause's handler begins (ECMA-335, II.19).
+        let (start, end) = (filter.offset(), handler.offset());
+        start.zip(end).is_some_and(|(start, end)| (start..end).contains(&il_offset))
+    })
+}
+
 /// Whether the innermost catch block around this offset of a method's code belongs to a clause with a filter; nothing where
 /// there is no such block, or the body can't be understood.
 pub(crate) fn handler_has_filter(body: &[u8], il_offset: u32) -> Option<bool> {

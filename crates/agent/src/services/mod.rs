@@ -13,6 +13,7 @@
 //! - [`reused`]: data per thread that the next recording of the process takes over
 //! - [`thread_own`]: values that only their thread uses
 //! - [`stacks`]: call stacks of the calling thread, as numbers in the recording's stack table
+//! - [`unwind`]: the step from a place in a compiled method to its caller
 //! - [`code`]: the map of code, from addresses to methods, libraries and stubs
 //! - [`code_authors`]: who changes the program's methods, and what must be in every body of theirs
 //! - [`record_room`]: room for records to which the program's own code adds
@@ -51,4 +52,5 @@ pub(crate) mod sampling;
 pub(crate) mod stacks;
 pub(crate) mod thread_own;
 pub(crate) mod threads;
+pub(crate) mod unwind;
 pub(crate) mod values;

@@ -8,15 +8,14 @@ use std::sync::{Arc, OnceLock};
 use clr_profiler::{FunctionId, IlPlace, IlRange, ModuleId, ProfilerInfo};
 use clrscope_recording::model::{StackFrame, Tier};
 
-use super::arch;
 use super::feed::{CodeFeed, NewBody, News, Origin};
-use super::frame_shapes::FrameShape;
-use super::images::{Image, Images};
-use super::unwind_tables::{BodyCode, BodyStep, BodyUnwind, OwnMemory};
 use crate::os::memory::copy_if_there;
 use crate::services::functions::Functions;
-use crate::services::il::has_blocks;
+use crate::services::il::{has_blocks, is_in_filter};
 use crate::services::stacks::{code_around, recorded_place};
+use crate::services::unwind::images::{Image, Images};
+use crate::services::unwind::tables::{BodyCode, BodyUnwind, OwnMemory};
+use crate::services::unwind::{BodyStep, FrameShape, arch};
 
 /// Time for which code that is gone is remembered: samples of it may still come.
 const REMEMBERED_NS: u64 = 5_000_000_000;
@@ -328,11 +327,30 @@ impl Bodies {
         }
     }
 
+    /// Whether an address of a body lies in a filter of the method, as far as IL and the map to that say it.
+    fn is_in_filter(&self, body: &Body, address: usize, is_return: bool) -> bool {
+        if !matches!(body.unwind.get(), Some(BodyUnwind::Many(_))) || !self.has_blocks(body) {
+            return false;
+        }
+        let found = || {
+            let StackFrame::Method { il_offset, .. } = self.frame(body, address, is_return) else { return None };
+            let about = self.info.function_info(body.id).ok()?;
+            let il = self.info.il_function_body(about.module, about.token).ok()?;
+            Some(is_in_filter(&il, il_offset?))
+        };
+        found().unwrap_or(false)
+    }
+
     /// The step to the caller from an address in a body. `is_return`: the address is where a call returns to, not an interrupted instruction.
     pub(super) fn step(&mut self, body: &Arc<Body>, address: usize, is_return: bool) -> BodyStep {
         let is_live = self.is_live(body);
+        self.unwind(body);
+        let in_filter = self.is_in_filter(body, address, is_return);
         let (unwind, code) = self.unwind(body);
         let BodyStep { step, is_certain } = unwind.step(code, address, is_return);
+        // While a filter runs, what has thrown is on the stack still, and so is its method below that: the filter has a frame of its own.
+        let out = unwind.out_of_block(code, address, is_return).filter(|_| in_filter);
+        let step = out.unwrap_or(step);
         // Where code is gone, nobody can say whether it had set up its frame.
         BodyStep { step, is_certain: is_certain && (is_live || is_return) }
     }

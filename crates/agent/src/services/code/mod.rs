@@ -4,25 +4,15 @@
 //! |---|---|
 //! | [`feed`] | what callbacks tell of bodies that come and go |
 //! | [`bodies`] | compiled methods by address, each tier its own, precompiled code and code that is gone a moment ago too |
-//! | [`images`] | precompiled code that the runtime has copied to where no file says so |
 //! | [`native`] | libraries and other mappings; [`elf`] reads what their files say |
-//! | [`unwind_tables`] | the step from a place in a compiled method to its caller, by the unwind information of the compilers |
-//! | [`frame_shapes`] | the same for those who have no map |
-//! | [`arch`] | single instructions of compiled code, and the format of unwind information |
 //!
 //! Look-ups are for one thread, which drains samples: they ask the runtime about addresses that are new, allocate, and
 //! read files. Nothing here is for hooks or signal handlers.
 
-pub(crate) mod arch;
 mod bodies;
 pub(crate) mod elf;
 mod feed;
-mod frame_shapes;
-mod images;
 pub(crate) mod native;
-#[cfg(test)]
-mod unwind_checks;
-mod unwind_tables;
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -36,14 +26,13 @@ use clrscope_recording::writer::monotonic_ns;
 use bodies::Bodies;
 pub(crate) use bodies::Body;
 pub(crate) use feed::{CodeFeed, SharedCodeFeed};
-pub(crate) use frame_shapes::{FrameShape, FrameShapes};
 pub(crate) use native::Library;
 use native::{Contents, NativeMap};
-pub(crate) use unwind_tables::BodyStep;
 
 use crate::services::functions::Functions;
 use crate::services::stacks::Mix;
 use crate::services::stacks::call_sites::is_call_before;
+use crate::services::unwind::{BodyStep, FrameShape};
 
 /// Longest time that a list of mappings is believed.
 const STALE_NS: u64 = 2_000_000_000;

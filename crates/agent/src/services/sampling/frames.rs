@@ -10,9 +10,9 @@ use super::raw::RawSample;
 use super::unwind::{Ending, Rest, StackUnwinder};
 use super::walked::{Touched, WalkedFrame};
 use crate::os::memory::{copy_if_there, copy_while_there};
-use crate::services::code::arch::follows_system_call;
 use crate::services::code::{CodeMap, Place};
 use crate::services::stacks::table::RecordedStacks;
+use crate::services::unwind::arch::follows_system_call;
 
 /// From samples to numbers of stacks.
 pub(super) struct Frames {

@@ -21,9 +21,10 @@ use super::raw::{RawSample, Registers, UNKNOWN_FRAME};
 use super::type_loads::TypeLoaders;
 use super::walked::{Marks, WalkedFrame};
 use crate::os::memory::copy_if_there;
-use crate::services::code::arch::{Base, FrameStep, SIGNAL_RETURN, interrupted_by_signal};
-use crate::services::code::{BodyStep, CodeMap, Library, Place};
+use crate::services::code::{CodeMap, Library, Place};
 use crate::services::stacks::Mix;
+use crate::services::unwind::BodyStep;
+use crate::services::unwind::arch::{Base, FrameStep, SIGNAL_RETURN, interrupted_by_signal};
 
 /// Bytes of a stack at most: a frame pointer further up is none.
 const MOST_STACK: usize = 64 << 20;

@@ -14,7 +14,7 @@ use clr_profiler::StackFrame;
 use clr_profiler::internals::CurrentStack;
 
 use super::call_sites::is_call_before;
-use crate::services::code::FrameShape;
+use crate::services::unwind::FrameShape;
 
 /// Bytes from a frame on in which the next one's frame pointer is looked for: the runtime's own frames for one exception take some 20 KiB.
 const REACH: usize = 256 << 10;

@@ -9,9 +9,9 @@ use clrscope_recording::layout::stack;
 
 use super::block_addresses::Between;
 use super::call_sites::is_call_before;
-use crate::services::code::{FrameShape, FrameShapes};
 use crate::services::functions::Functions;
 use crate::services::il::has_blocks;
+use crate::services::unwind::{FrameShape, FrameShapes};
 
 /// A frame as it is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

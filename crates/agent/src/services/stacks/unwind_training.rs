@@ -7,7 +7,7 @@ use super::call_sites::method_of_call;
 use super::code_locations::{CodeLocation, code_around};
 use super::unwind_rules::{CodeKind, MOST, Outcome, Trust, UnwindRule, UnwindRules, end_of_stack};
 
-use crate::services::code::{FrameShape, FrameShapes};
+use crate::services::unwind::{FrameShape, FrameShapes};
 
 /// The type whose methods the runtime throws with: managed code, but not in the runtime's stacks.
 const THROWING: &str = "System.Runtime.EH::";

@@ -11,7 +11,7 @@ use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use super::gaps::{Gap, Gaps};
 use super::records::{Records, Waiting};
-use crate::services::code::arch::Base;
+use crate::services::unwind::arch::Base;
 use crate::services::code::{Body, CodeMap, Place};
 use crate::services::context::Context;
 use crate::services::helper::Task;

@@ -20,7 +20,7 @@ use pe_unwind_info::x86_64::{Register as PeRegister, UnwindInfo as PeInfo, Unwin
 
 use super::arch::{Base, FrameStep};
 use super::images::ImagePiece;
-use super::unwind_tables::{BodyCode, BodyStep, BodyUnwind, Memory, OwnMemory};
+use super::tables::{BodyCode, BodyStep, BodyUnwind, Memory, OwnMemory};
 
 /// Where a frame is at an instruction, as bytes below the caller's stack pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -20,8 +20,8 @@ const MANAGED: usize = 14;
 
 /// An image with code that was compiled at build time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Image {
-    pub(super) addresses: Range<usize>,
+pub(crate) struct Image {
+    pub(crate) addresses: Range<usize>,
     /// Where the table of its pieces of code lies, with their unwind information.
     pieces: Range<usize>,
     /// The table, once it was asked for.
@@ -30,18 +30,18 @@ pub(super) struct Image {
 
 /// A piece of code of an image; addresses count from the image's beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ImagePiece {
-    pub(super) begin: u32,
-    pub(super) end: u32,
-    pub(super) unwind_info: u32,
+pub(crate) struct ImagePiece {
+    pub(crate) begin: u32,
+    pub(crate) end: u32,
+    pub(crate) unwind_info: u32,
 }
 
 impl ImagePiece {
     /// Bytes of a piece in a table.
-    pub(super) const BYTES: usize = 12;
+    pub(crate) const BYTES: usize = 12;
 
     /// The pieces in a table's bytes.
-    pub(super) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> {
+    pub(crate) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> {
         let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         let piece =
             move |row: &[u8]| Self { begin: number(row), end: number(&row[4..]), unwind_info: number(&row[8..]) };
@@ -51,7 +51,7 @@ impl ImagePiece {
 
 impl Image {
     /// Pieces that begin within a part of the image, in ascending order.
-    pub(super) fn pieces_in(&self, code: Range<u32>) -> &[ImagePiece] {
+    pub(crate) fn pieces_in(&self, code: Range<u32>) -> &[ImagePiece] {
         let rows = self.rows.get_or_init(|| {
             let mut bytes = vec![0; self.pieces.len()];
             if copy_if_there(self.pieces.start, &mut bytes) { ImagePiece::all(&bytes).collect() } else { Vec::new() }
@@ -61,26 +61,26 @@ impl Image {
     }
 
     #[cfg(test)]
-    pub(super) fn of(addresses: Range<usize>, pieces: Range<usize>) -> Self {
+    pub(crate) fn of(addresses: Range<usize>, pieces: Range<usize>) -> Self {
         Self { addresses, pieces, rows: OnceLock::new() }
     }
 }
 
 /// The images that were met.
 #[derive(Default)]
-pub(super) struct Images {
+pub(crate) struct Images {
     /// Each module's image, if it has such code.
     known: HashMap<ModuleId, Option<Image>>,
 }
 
 impl Images {
     /// Whether an address lies in an image with precompiled code.
-    pub(super) fn hold(&mut self, info: &ProfilerInfo, address: usize) -> bool {
+    pub(crate) fn hold(&mut self, info: &ProfilerInfo, address: usize) -> bool {
         self.around(info, address).is_some()
     }
 
     /// The image with precompiled code that an address lies in.
-    pub(super) fn around(&mut self, info: &ProfilerInfo, address: usize) -> Option<&Image> {
+    pub(crate) fn around(&mut self, info: &ProfilerInfo, address: usize) -> Option<&Image> {
         if self.find(address).is_none() {
             // Modules that were loaded since.
             for module in info.modules().unwrap_or_default() {
@@ -95,13 +95,13 @@ impl Images {
     }
 
     /// A module is gone, and its identifier and addresses may be used again.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.known.clear();
     }
 }
 
 /// The image that begins at `base`; `None` for one without precompiled code, and for one that lies in memory as in its file.
-pub(super) fn image_at(base: usize) -> Option<Image> {
+pub(crate) fn image_at(base: usize) -> Option<Image> {
     /// Beginning of the header of precompiled code.
     const SIGNATURE: [u8; 4] = *b"RTR\0";
     if base == 0 {

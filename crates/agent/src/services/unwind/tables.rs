@@ -25,7 +25,7 @@ const COUNT_AT: usize = 32;
 const PIECES_AT: usize = 36;
 
 /// Memory that code and its unwind information are read from.
-pub(super) trait Memory {
+pub(crate) trait Memory {
     /// Copies memory up to the first page that is not there; how many bytes there were.
     fn copy_while_there(&self, address: usize, into: &mut [u8]) -> usize;
 
@@ -46,7 +46,7 @@ pub(super) trait Memory {
 }
 
 /// Memory of this process.
-pub(super) struct OwnMemory;
+pub(crate) struct OwnMemory;
 
 impl Memory for OwnMemory {
     fn copy_while_there(&self, address: usize, into: &mut [u8]) -> usize {
@@ -56,11 +56,11 @@ impl Memory for OwnMemory {
 
 /// A body's code, and where it lies: what its unwind information is found by.
 #[derive(Clone, Copy)]
-pub(super) struct BodyCode<'a> {
-    pub(super) code: &'a Range<usize>,
+pub(crate) struct BodyCode<'a> {
+    pub(crate) code: &'a Range<usize>,
     /// The image that it was compiled into at build time.
-    pub(super) image: Option<&'a Image>,
-    pub(super) memory: &'a dyn Memory,
+    pub(crate) image: Option<&'a Image>,
+    pub(crate) memory: &'a dyn Memory,
 }
 
 /// Step from a place in a body to the caller.
@@ -73,7 +73,7 @@ pub(crate) struct BodyStep {
 
 /// What is kept of a body's unwind information.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum BodyUnwind {
+pub(crate) enum BodyUnwind {
     /// One piece, as most bodies are: the address of its information, and the step from behind its prolog.
     One {
         prolog: u8,
@@ -86,7 +86,7 @@ pub(super) enum BodyUnwind {
 
 /// A piece of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     /// Bytes from the beginning of the body.
     begin: u32,
     end: u32,
@@ -108,7 +108,7 @@ fn found(base: usize, piece: ImagePiece) -> Found {
 impl BodyCode<'_> {
     /// The body's pieces with the addresses of their unwind information; none where there is none that can be believed.
     #[cfg(test)]
-    pub(super) fn pieces_with_info(&self) -> Vec<(Range<usize>, usize)> {
+    pub(crate) fn pieces_with_info(&self) -> Vec<(Range<usize>, usize)> {
         self.pieces().into_iter().flatten().map(|piece| (piece.code, piece.info)).collect()
     }
 
@@ -177,7 +177,7 @@ impl BodyCode<'_> {
 
 impl BodyUnwind {
     /// Finds the unwind information of a body.
-    pub(super) fn find(body: BodyCode<'_>) -> Self {
+    pub(crate) fn find(body: BodyCode<'_>) -> Self {
         let all = || {
             let found = body.pieces()?;
             if body.image.is_none() {
@@ -199,7 +199,7 @@ impl BodyUnwind {
     }
 
     /// The step from behind the prolog of the body itself.
-    pub(super) fn frame(&self) -> Option<FrameStep> {
+    pub(crate) fn frame(&self) -> Option<FrameStep> {
         match self {
             Self::One { step, .. } => Some(*step),
             Self::Many(pieces) => pieces.first().map(|piece| piece.step),
@@ -209,7 +209,7 @@ impl BodyUnwind {
 
     /// The step to the caller from an address in the body. `is_return`: the address is where a call returns to, not an interrupted
     /// instruction.
-    pub(super) fn step(&self, body: BodyCode<'_>, address: usize, is_return: bool) -> BodyStep {
+    pub(crate) fn step(&self, body: BodyCode<'_>, address: usize, is_return: bool) -> BodyStep {
         let code = body.code;
         if let Some(step) = self.of_given_frame(code, address, is_return) {
             return BodyStep { step, is_certain: true };
@@ -224,6 +224,19 @@ impl BodyUnwind {
         }
         let found = self.behind_epilogs(body, address, is_return);
         found.unwrap_or_else(|| BodyStep { step: body.guess(address), is_certain: false })
+    }
+
+    /// The step from a block of a handler to who runs the block; `None` for what is in none.
+    pub(crate) fn out_of_block(&self, body: BodyCode<'_>, address: usize, is_return: bool) -> Option<FrameStep> {
+        let Self::Many(pieces) = self else { return None };
+        let at = u32::try_from(address.checked_sub(body.code.start + usize::from(is_return))?).ok()?;
+        let piece = pieces[1..].iter().find(|piece| (piece.begin..piece.end).contains(&at))?;
+        let begin = body.code.start + piece.begin as usize;
+        let offset = u32::try_from(address - begin).ok()?;
+        if offset >= piece.prolog.into() {
+            return Some(piece.step);
+        }
+        body.info_at(body.pieces()?.iter().find(|piece| piece.code.start == begin)?.info)?.step(offset)
     }
 
     /// The step from a block of a handler that keeps the frame pointer that it is given, its method's, all the time: so from .NET 10 on.
@@ -277,7 +290,7 @@ impl BodyUnwind {
 impl FrameStep {
     /// Whether the frame pointer points at the caller's, right below the return address (`genSPtoFPdelta` in `src/coreclr/jit/codegenxarch.cpp`), as it
     /// does in all methods with a frame pointer of their own.
-    pub(super) fn keeps_frame_pointer(self) -> bool {
+    pub(crate) fn keeps_frame_pointer(self) -> bool {
         self.base == Base::FramePointer || self.frame_pointer.is_some_and(|at| at + 16 == self.to_caller)
     }
 

@@ -7,7 +7,7 @@ use clr_profiler::{CodeRange, FunctionId, ProfilerInfo};
 
 use super::arch::{Base, FrameStep};
 use super::images::{Image, image_at};
-use super::unwind_tables::{BodyCode, BodyStep, BodyUnwind, OwnMemory};
+use super::tables::{BodyCode, BodyStep, BodyUnwind, OwnMemory};
 
 /// The frame of a compiled method behind its prolog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) struct FrameShape {
 }
 
 impl FrameShape {
-    pub(super) fn of(step: FrameStep) -> Self {
+    pub(crate) fn of(step: FrameStep) -> Self {
         let bytes = usize::try_from(step.to_caller).unwrap_or(0);
         Self { bytes, keeps_frame_pointer: step.keeps_frame_pointer() }
     }

@@ -1,0 +1,18 @@
+//! The step from a place in a compiled method to its caller, by the unwind information of the compilers: for all that walks stacks.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`tables`] | where unwind information lies, and the step from each address of a body |
+//! | [`frame_shapes`] | the same for those who ask about single addresses and have no map of code |
+//! | [`images`] | precompiled code with its table of pieces |
+//! | [`arch`] | the format of unwind information, and what instructions do to the stack |
+
+pub(crate) mod arch;
+#[cfg(test)]
+mod checks;
+mod frame_shapes;
+pub(crate) mod images;
+pub(crate) mod tables;
+
+pub(crate) use frame_shapes::{FrameShape, FrameShapes};
+pub(crate) use tables::BodyStep;
