@@ -85,10 +85,73 @@ impl<'a> PictureFunctions<'a> {
         self.ranks.get(number as usize).copied().unwrap_or(0)
     }
 
-    /// Name, signature and module, by which pages know a function.
-    pub fn names(&self) -> impl Iterator<Item = (u32, &str, &str, &str)> {
-        self.known
-            .iter()
-            .map(|((name, signature, module), number)| (*number, name.as_str(), signature.as_str(), *module))
+    /// Numbers of 53 bits by which addresses of pages name functions, with the functions' own: `idOf` in `ui/src/model/functions.ts`
+    /// makes them of name, signature and module.
+    pub fn ids(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.known.iter().map(|((name, signature, module), number)| (id_of([name, signature, module]), *number))
+    }
+}
+
+/// A number that a text has nearly always alone: of the JSON of a list of names.
+fn id_of(names: [&str; 3]) -> u64 {
+    let mut id = Id { high: 0xdead_beef, low: 0x41c6_ce57 };
+    for (at, name) in names.into_iter().enumerate() {
+        id.text(if at == 0 { "[\"" } else { ",\"" });
+        name.chars().for_each(|letter| id.letter(letter));
+        id.text("\"");
+    }
+    id.text("]");
+    id.finish()
+}
+
+/// Number in the making.
+struct Id {
+    high: u32,
+    low: u32,
+}
+
+impl Id {
+    fn unit(&mut self, unit: u16) {
+        self.high = (self.high ^ u32::from(unit)).wrapping_mul(2_654_435_761);
+        self.low = (self.low ^ u32::from(unit)).wrapping_mul(1_597_334_677);
+    }
+
+    fn text(&mut self, text: &str) {
+        text.encode_utf16().for_each(|unit| self.unit(unit));
+    }
+
+    /// A letter of a text in JSON.
+    fn letter(&mut self, letter: char) {
+        match letter {
+            '"' => self.text("\\\""),
+            '\\' => self.text("\\\\"),
+            '\u{8}' => self.text("\\b"),
+            '\u{c}' => self.text("\\f"),
+            '\n' => self.text("\\n"),
+            '\r' => self.text("\\r"),
+            '\t' => self.text("\\t"),
+            control if control < ' ' => self.text(&format!("\\u{:04x}", u32::from(control))),
+            letter => letter.encode_utf16(&mut [0; 2]).iter().for_each(|unit| self.unit(*unit)),
+        }
+    }
+
+    fn finish(self) -> u64 {
+        let mix =
+            |a: u32, b: u32| (a ^ (a >> 16)).wrapping_mul(2_246_822_507) ^ (b ^ (b >> 13)).wrapping_mul(3_266_489_909);
+        let high = mix(self.high, self.low);
+        let low = mix(self.low, high);
+        (u64::from(low & 0x1f_ffff) << 32) | u64::from(high)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_name_functions_as_the_page_does() {
+        // What `idOf` in ui/src/model/functions.ts gives for these.
+        assert_eq!(id_of(["App::Main", "App.Main()", "App"]), 2_337_541_351_840_056);
+        assert_eq!(id_of(["S\u{e9}\u{1f600}\"\\\u{1}::x", "", "a\nb"]), 2_306_031_366_468_787);
     }
 }

@@ -3,6 +3,7 @@
 //! seen.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use clrscope_analysis::{
@@ -43,23 +44,11 @@ pub enum PictureAnswer {
     Matched(String),
 }
 
+/// Functions of an answer at most, those with most first: as many as tables of served pages have.
+const MOST_FUNCTIONS: usize = 10_000;
+
 /// Key of the column with totals, which every measure has here.
 const TOTAL: &str = "picture_total";
-
-/// A number of 53 bits by which addresses name a function: what the page makes of its names (`idOf` in `ui/src/model/functions.ts`).
-fn id_of(name: &str, signature: &str, module: &str) -> u64 {
-    let text = json!([name, signature, module]).to_string();
-    let (mut high, mut low) = (0xdead_beef_u32, 0x41c6_ce57_u32);
-    for letter in text.encode_utf16() {
-        high = (high ^ u32::from(letter)).wrapping_mul(2_654_435_761);
-        low = (low ^ u32::from(letter)).wrapping_mul(1_597_334_677);
-    }
-    let mix =
-        |a: u32, b: u32| (a ^ (a >> 16)).wrapping_mul(2_246_822_507) ^ (b ^ (b >> 13)).wrapping_mul(3_266_489_909);
-    high = mix(high, low);
-    low = mix(low, high);
-    (u64::from(low & 0x1f_ffff) << 32) | u64::from(high)
-}
 
 /// Kinds of code that have one name and one colour in pages, as `KINDS_OF_CODE` in `ui/src/colours.ts` has them.
 const KINDS: [&[&str]; 8] = [
@@ -122,9 +111,13 @@ impl<'a> Open<'a> {
             PictureAnswer::Functions => {
                 let sums = tree.by_function();
                 let met = (0_u32..).zip(&sums).filter(|(_, sum)| sum.own > 0 || sum.total > 0);
-                let rows: Vec<PictureRow> = met
+                let mut rows: Vec<PictureRow> = met
                     .map(|(function, sum)| PictureRow { depth: 0, function, own: sum.own, total: sum.total })
                     .collect();
+                if rows.len() > MOST_FUNCTIONS {
+                    rows.sort_unstable_by_key(|row| Reverse((row.total, row.own)));
+                    rows.truncate(MOST_FUNCTIONS);
+                }
                 tree_members(functions, &rows, &[], tree.total(), measure)
             }
             PictureAnswer::Neighbours(id) => {
@@ -147,8 +140,7 @@ impl<'a> Open<'a> {
         *known = None;
         *self.changed.borrow_mut() = None;
         let pictures = Pictures::of(forest, measure);
-        let names = pictures.functions().names();
-        let by_id = names.map(|(number, name, signature, module)| (id_of(name, signature, module), number)).collect();
+        let by_id = pictures.functions().ids().collect();
         let base = Arc::new(Base { query: query.clone(), measure, pictures, by_id });
         *known = Some(Arc::clone(&base));
         base
@@ -411,15 +403,6 @@ fn neighbours_members(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_name_functions_as_the_page_does() {
-        // What `idOf` in ui/src/model/functions.ts gives for these.
-        assert_eq!(id_of("App::Main", "App.Main()", "App"), PAGE_IDS[0]);
-        assert_eq!(id_of("S\u{e9}\u{1f600}\"\\\u{1}::x", "", "a\nb"), PAGE_IDS[1]);
-    }
-
-    const PAGE_IDS: [u64; 2] = [2_337_541_351_840_056, 2_306_031_366_468_787];
 
     #[test]
     fn kinds_of_code_are_those_that_the_page_has_colours_for() {

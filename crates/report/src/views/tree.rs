@@ -195,7 +195,9 @@ impl Answer for Opened<'_> {
                 true => self.forest.walk_again(self.request.below.as_ref(), &options, show)?,
                 false => self.forest.walk(&options, show)?,
             };
-            let notes = [smaller(&pruned, conditions), super::thread_time(self.recording, conditions)];
+            // Whoever asks again gets what is smaller when it is looked at.
+            let left = if self.again { None } else { smaller(&pruned, conditions) };
+            let notes = [left, super::thread_time(self.recording, conditions)];
             let notes: Vec<String> = notes.into_iter().flatten().filter(|_| shown.get()).collect();
             Ok(Tail { left_out: 0, note: (!notes.is_empty()).then(|| notes.join(" ")) })
         })
