@@ -21,7 +21,7 @@ use crate::tiers::Tiers;
 /// Looks up the line of an instruction of a method: path of the module, metadata token, and what is known of the instruction.
 pub type FindPlace<'l> = dyn FnMut(&str, u32, CodePlace<'_>) -> FoundPlace + 'l;
 
-/// What was found of an instruction's line.
+/// Outcome of the search for an instruction's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundPlace {
     /// The line.

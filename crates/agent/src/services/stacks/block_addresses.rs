@@ -27,7 +27,7 @@ const COPIES: usize = 16;
 /// 128 bytes that code may use below it, at a multiple of 16.
 const FAILED: RangeInclusive<usize> = 144..=160;
 
-/// What lies between a method and what was called last in it.
+/// Part of the stack between a method and the one that it called last.
 #[derive(Debug, Default)]
 pub(crate) struct Between {
     /// Word above the callee's frame pointer.
