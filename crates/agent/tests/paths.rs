@@ -50,26 +50,45 @@ fn below(all: &[(Sample, Vec<&str>)], method: &str) -> u64 {
     all.iter().filter(|(_, names)| names.contains(&method)).map(|(sample, _)| sample.weight_ns).sum()
 }
 
+/// Attempts of a test whose figures a busy machine can spoil.
+const ATTEMPTS: usize = 3;
+
 /// `Task.Wait()` and `List<T>.Contains` have no frame pointer: stepping over them by frame pointers left their callers out, in silence.
 #[test]
 fn callers_of_frameless_methods_have_their_time() {
     each_runtime(|runtime| {
         for (way, rounds, instrument) in [("waits", "8", "wall"), ("works", "8", "cpu")] {
-            each_engine(runtime, "Frameless", &[way, rounds], |run, place| {
-                let all = sampled(&run.recording.processes[0], instrument);
-                let text = run.finished.stdout_text();
-                let measured = text.lines().filter_map(|line| line.strip_prefix("MEASURED ")?.split_once("-ns "));
-                let measured: Vec<(&str, &str)> = measured.filter_map(|(_, rest)| rest.split_once(' ')).collect();
-                assert_eq!(measured.len(), 2, "{place}, {way}: {text}");
-                for (method, truth) in measured {
-                    let truth: u64 = truth.parse().expect("nanoseconds");
-                    let share = below(&all, method) as f64 / truth as f64;
-                    // On a busy machine the moment when a wait ends is seen late.
-                    assert!((0.7..1.3).contains(&share), "{place}, {way}: {share:.2} of the {truth} ns of {method}");
+            let mut wrong = Vec::new();
+            for _ in 0..ATTEMPTS {
+                wrong.clear();
+                each_engine(runtime, "Frameless", &[way, rounds], |run, place| {
+                    wrong.extend(wrong_shares(run, instrument).map(|share| format!("{place}, {way}: {share}")));
+                });
+                if wrong.is_empty() {
+                    break;
                 }
-            });
+            }
+            assert!(wrong.is_empty(), "{wrong:#?}");
         }
     });
+}
+
+/// Methods of `Frameless` whose samples do not stand for the time that the program measured.
+fn wrong_shares<'a>(run: &'a Run, instrument: &'a str) -> impl Iterator<Item = String> {
+    let all = sampled(&run.recording.processes[0], instrument);
+    let text = run.finished.stdout_text();
+    let measured = text.lines().filter_map(|line| line.strip_prefix("MEASURED ")?.split_once("-ns "));
+    let measured: Vec<(&str, &str)> = measured.filter_map(|(_, rest)| rest.split_once(' ')).collect();
+    assert_eq!(measured.len(), 2, "{text}");
+    let shares = measured.into_iter().map(|(method, truth)| {
+        let truth: u64 = truth.parse().expect("nanoseconds");
+        (below(&all, method) as f64 / truth as f64, truth, method)
+    });
+    let wrong = shares.filter(|(share, ..)| !(0.85..1.15).contains(share));
+    wrong
+        .map(|(share, truth, method)| format!("{share:.2} of the {truth} ns of {method}"))
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 /// The frame that a signal had interrupted was left out, and a return address that the runtime had changed led nowhere: `Leaf` had half of the time
@@ -120,10 +139,12 @@ fn own_frames_are_those_of_the_path_that_the_program_notes() {
             let notes = folder.path().join("notes").display().to_string();
             // Filters are left out: they stand under their own method in samples as in exact trees, without what has thrown, which the runtime's own
             // stack traces have.
-            let arguments = [&notes, "700", "1", way, "-filter"];
+            let more = if way.is_empty() { [].as_slice() } else { &["-filter"] };
+            let arguments: Vec<&str> = [&notes, "700", "1", way].into_iter().chain(more.iter().copied()).collect();
             each_engine(runtime, "KnownPaths", &arguments, |run, place| {
                 let known = KnownPaths::read(notes.as_ref());
-                for instrument in ["cpu", "wall"] {
+                // Time waiting for a processor is spent where the thread was seen last, so waits of `wall` prove nothing about paths.
+                for instrument in ["cpu"] {
                     let tally = judge(&run.recording.processes[0], instrument, run.start_ns(), &known);
                     let place =
                         format!("{place}, {instrument}, {way}: {:.2} % of {}\n", tally.equal_percent(), tally.samples);
@@ -192,8 +213,8 @@ fn callers_by_samples_are_callers_by_calls() {
         let folder = scratch();
         let notes = folder.path().join("notes").display().to_string();
         // A filter runs on top of the method that throws, which did not call it: the tree does not have it between.
-        let arguments = [&notes, "300", "1", "", "-filter"];
-        let run = record_with(runtime, "KnownPaths", "calls;cpu:rate=4000", &arguments);
+        let arguments = [&notes, "900", "1", "", "-filter"];
+        let run = record_with(runtime, "KnownPaths", "calls;cpu", &arguments);
         let process = &run.recording.processes[0];
         let mut paths = CallerPaths::default();
         for thread in &process.threads {
