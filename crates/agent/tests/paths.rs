@@ -144,14 +144,13 @@ fn own_frames_are_those_of_the_path_that_the_program_notes() {
             each_engine(runtime, "KnownPaths", &arguments, |run, place| {
                 let known = KnownPaths::read(notes.as_ref());
                 // Time waiting for a processor is spent where the thread was seen last, so waits of `wall` prove nothing about paths.
-                for instrument in ["cpu"] {
-                    let tally = judge(&run.recording.processes[0], instrument, run.start_ns(), &known);
-                    let place =
-                        format!("{place}, {instrument}, {way}: {:.2} % of {}\n", tally.equal_percent(), tally.samples);
-                    let (sum, text) = sums.entry(format!("{instrument} {way}")).or_default();
-                    *text += &format!("{place}{}", worst(&known, &tally));
-                    sum.join(tally);
-                }
+                let instrument = "cpu";
+                let tally = judge(&run.recording.processes[0], instrument, run.start_ns(), &known);
+                let place =
+                    format!("{place}, {instrument}, {way}: {:.2} % of {}\n", tally.equal_percent(), tally.samples);
+                let (sum, text) = sums.entry(format!("{instrument} {way}")).or_default();
+                *text += &format!("{place}{}", worst(&known, &tally));
+                sum.join(tally);
             });
         }
     });

@@ -16,9 +16,9 @@ struct Sum {
     charged_ns: u64,
     /// Of all its paths, what they keep at most of what they were charged.
     kept_ns: u64,
-    /// What the function may have had.
+    /// Amount that the function may have had.
     cpu_ns: u64,
-    /// What is still to be handed to its paths, and the room that these have in all.
+    /// Amount that is still to be handed to its paths, and the room that these have in all.
     left_ns: u64,
     room_ns: u64,
 }

@@ -54,7 +54,7 @@ fn without_optimisation(place: &TestFolder) -> Option<PathBuf> {
     Some(program)
 }
 
-/// What the program says of one kind of work: the lines under way in its methods, innermost first.
+/// Lines of one kind of work, as the program says them: those under way in its methods, innermost first.
 fn said<'a>(said: &'a str, kind: &'a str) -> impl Iterator<Item = Vec<u64>> + use<'a> {
     said.lines().filter_map(move |line| {
         let mut words = line.split(' ');

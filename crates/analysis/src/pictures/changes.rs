@@ -9,13 +9,13 @@ pub enum PictureChange {
     Focus(u32),
     /// Only what lies below this one path.
     FocusPath(Vec<u32>),
-    /// Its own amount goes to whoever called it.
+    /// The function's own amount goes to whoever called it.
     Merge(u32),
     /// As `Merge`, on this one path.
     MergePath(Vec<u32>),
     /// Paths through the function are left out.
     Drop(u32),
-    /// What it calls becomes its own.
+    /// Calls of the function become its own time.
     Collapse(u32),
     /// Calls within the function's assembly become one frame.
     CollapseLibrary(u32),
@@ -37,7 +37,7 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct State {
     /// The function that the rule let through last.
     pub(super) last: u32,
-    /// What else it has to know.
+    /// More that the rule has to know.
     pub(super) known: u32,
 }
 
@@ -45,18 +45,18 @@ impl State {
     pub(super) const BEGIN: Self = Self { last: NONE, known: 0 };
 }
 
-/// What becomes of a function.
+/// Outcome for a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It goes on to the next rule, as this function.
+    /// The function goes on to the next rule, as this function.
     Shown(u32),
-    /// It is part of what called it.
+    /// Part of what called it.
     Folded,
-    /// Its path is left out, as far as the rule has seen of it.
+    /// The path is left out, as far as the rule has seen of it.
     Outside,
-    /// It is left out with all that it calls.
+    /// The function is left out with all that it calls.
     Gone,
-    /// It is what stands at that depth of the path.
+    /// A repetition of what stands at that depth of the path.
     Again(u32),
 }
 
@@ -72,7 +72,7 @@ pub(super) enum Rule {
     MergePath(Vec<u32>),
     Drop(Vec<bool>),
     Collapse(Vec<bool>),
-    /// Those of the functions that are marked which call each other are one.
+    /// Marked functions that call each other are one.
     Together(Vec<bool>),
     Recursion(Vec<bool>),
 }
@@ -114,7 +114,7 @@ impl Rule {
         !self.is_focus() || state.known == INSIDE
     }
 
-    /// What becomes of a function of a path, of which the rule knows `state`. `depth` is the place that it will have on the path.
+    /// Outcome for a function of a path, of which the rule knows `state`. `depth` is the place that it will have on the path.
     #[inline]
     pub(super) fn step(&self, state: &mut State, function: u32, depth: u32, libraries: &[u32]) -> Fate {
         let is = |marked: &[bool]| marked.get(function as usize) == Some(&true);

@@ -13,7 +13,7 @@ pub struct FunctionAmounts {
     pub total: u64,
 }
 
-/// What a function gets from each caller and hands to each callee.
+/// Amounts that a function gets from each caller and hands to each callee.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighbours {
     /// By function; `None` stands for the threads themselves.

@@ -26,7 +26,7 @@ pub struct PictureWanted {
     pub invert: bool,
     /// Nameless code is shown function by function.
     pub nameless: bool,
-    /// What is asked for.
+    /// Answer that is asked for.
     pub answer: PictureAnswer,
 }
 

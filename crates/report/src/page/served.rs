@@ -57,7 +57,7 @@ pub struct Wanted {
     pub threads: Option<(u32, Vec<u32>)>,
     /// Node of a tree that is looked at.
     pub below: Option<TreePlace>,
-    /// What of a tree after changes is asked for; `None` for the tree as it is.
+    /// Question about a tree after changes; `None` for the tree as it is.
     pub picture: Option<PictureWanted>,
 }
 

@@ -22,7 +22,7 @@ const SEARCHED: usize = 4096;
 /// The runtime's objects for threads, as callbacks tell of them.
 #[derive(Debug, Default)]
 pub(super) struct RuntimeThreads {
-    /// Their addresses, by the system's number of the thread.
+    /// Addresses of the objects, by the system's number of the thread.
     known: Mutex<HashMap<u32, usize>>,
     /// Monotonic nanoseconds when the runtime last began to stop the threads.
     stopping_ns: AtomicU64,

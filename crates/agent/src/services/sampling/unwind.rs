@@ -51,7 +51,7 @@ pub(crate) struct StackUnwinder {
     cache: CacheX86_64,
     /// Libraries whose unwind data is known, by where they are loaded.
     known: HashMap<usize, Arc<Library>, ByAddress>,
-    /// What was found out about addresses.
+    /// Addresses with what was found out about them.
     met: HashMap<usize, Met, ByAddress>,
     /// Return addresses in the functions of the C library that threads start in.
     roots: HashSet<usize, ByAddress>,
@@ -69,7 +69,7 @@ pub(crate) struct StackUnwinder {
     pub(crate) lost: Registers,
 }
 
-/// What is known of an address.
+/// Knowledge of an address.
 #[derive(Clone, Copy)]
 struct Met {
     frame: StackFrame,
@@ -247,7 +247,7 @@ impl StackUnwinder {
         }
     }
 
-    /// What is known of the address of a frame that was there at a time.
+    /// Knowledge of the address of a frame that was there at a time.
     fn meet(&mut self, map: &mut CodeMap, at: Position, time_ns: u64) -> Met {
         let (ip, is_return) = (at.registers.ip, at.is_return);
         let key = ip << 1 | usize::from(is_return);
@@ -264,7 +264,7 @@ impl StackUnwinder {
         met
     }
 
-    /// What an address is, and whether that lasts.
+    /// Knowledge of an address that is looked up, and whether it lasts.
     fn look_up(&mut self, map: &mut CodeMap, ip: usize, is_return: bool, time_ns: u64) -> (Met, bool) {
         let mut place = if is_return { map.place_of_call(ip, time_ns) } else { map.place(ip, time_ns) };
         let mut ends_call = is_return;
@@ -489,7 +489,7 @@ impl StackUnwinder {
     }
 }
 
-/// What to do where a sample lacks words of the stack.
+/// Choice of what to do where a sample lacks words of the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rest {
     /// End there: the words are read from the thread's stack then.

@@ -22,13 +22,13 @@ use super::arch::{Base, FrameStep};
 use super::images::ImagePiece;
 use super::tables::{BodyCode, BodyStep, BodyUnwind, Memory, OwnMemory};
 
-/// Where a frame is at an instruction, as bytes below the caller's stack pointer.
+/// Place of a frame at an instruction, in bytes below the caller's stack pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Frame {
     /// The stack pointer; `None` where it was moved by a number that the code does not say.
     sp: Option<i64>,
     bp: FramePointer,
-    /// Where the caller's frame pointer was pushed.
+    /// Place where the caller's frame pointer was pushed.
     saved: Option<i64>,
 }
 
@@ -37,7 +37,7 @@ enum FramePointer {
     /// The caller's, as it was.
     Callers,
     At(i64),
-    /// Something else: another method's, in blocks of handlers.
+    /// Another value: another method's, in blocks of handlers.
     Other,
 }
 

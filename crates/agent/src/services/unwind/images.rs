@@ -22,7 +22,7 @@ const MANAGED: usize = 14;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
     pub(crate) addresses: Range<usize>,
-    /// Where the table of its pieces of code lies, with their unwind information.
+    /// Addresses of the table of its pieces of code, with their unwind information.
     pieces: Range<usize>,
     /// The table, once it was asked for.
     rows: OnceLock<Vec<ImagePiece>>,

@@ -71,7 +71,7 @@ pub(crate) struct BodyStep {
     pub(crate) is_certain: bool,
 }
 
-/// What is kept of a body's unwind information.
+/// A body's unwind information, as far as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BodyUnwind {
     /// One piece, as most bodies are: the address of its information, and the step from behind its prolog.

@@ -38,7 +38,7 @@ fn whole(view: &Allocations<'_>) -> Option<Finding> {
     (view.bytes > 0).then(|| Finding::exact(text, 1.0))
 }
 
-/// What is said before amounts that samples stand for.
+/// Words before amounts that samples stand for.
 fn about(view: &Allocations<'_>) -> &'static str {
     if view.rows.iter().any(|row| row.bytes_bounds.0 < row.bytes) { "about " } else { "" }
 }

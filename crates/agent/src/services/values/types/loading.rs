@@ -26,7 +26,7 @@ thread_local! {
     /// Classes that fields refer to and that are still to be looked into, each with how many references lead there from an object
     /// that a hook has met.
     static REFERRED: RefCell<VecDeque<(&'static Class, ClassId, u32)>> = const { RefCell::new(VecDeque::new()) };
-    /// That number for the class that is being looked into.
+    /// Number for the class that is being looked into.
     static LEVEL: Cell<u32> = const { Cell::new(0) };
     /// Highest such number of an object that would be opened.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
