@@ -1,9 +1,19 @@
 //! Inspection of a method's IL: whether it is a tiny leaf, or even less, and which clauses its exception handlers are of.
 
 use clr_profiler::il::{Body, ClauseKind, Flow, Label, Opcode, raw_instructions};
+use clr_profiler::{FunctionId, ProfilerInfo, Result};
 
 /// IL of at most this many bytes without calls counts as trivial (auto-properties, constants).
 const TRIVIAL_BYTES: usize = 16;
+
+/// The body of a function, header and all. Asks the runtime.
+///
+/// # Errors
+/// The runtime's error, for methods without IL among others.
+pub(crate) fn body_of(info: &ProfilerInfo, function: FunctionId) -> Result<Vec<u8>> {
+    let about = info.function_info(function)?;
+    info.il_function_body(about.module, about.token)
+}
 
 /// Whether a method body, header and all, is a leaf of at most 16 bytes without calls. A body that can't be understood is
 /// not trivial.

@@ -16,21 +16,16 @@ pub(crate) fn judge(process: &Process, instrument: &str, start_ns: u64, known: &
         let Some(&walker) = walkers.get(&sample.thread) else { continue };
         let (time_ns, names) = (start_ns + sample.time_ns, outermost_first(process, sample.stack));
         if sample.state == ThreadState::Running {
-            tally.add(known, known.moment(walker, time_ns), &names, is_certain(&sample), u64::from(sample.count));
+            tally.add(known, known.moment(walker, time_ns), &names, sample.is_certain(), u64::from(sample.count));
         } else {
             let time = (walker, time_ns, time_ns + sample.weight_ns);
-            tally.add_still(known, time, &names, is_certain(&sample), u64::from(sample.count));
+            tally.add_still(known, time, &names, sample.is_certain(), u64::from(sample.count));
         }
     }
     let lost = [LossReason::SampleRingFull, LossReason::PerfLost, LossReason::EventDropped];
     let losses = process.losses.iter().filter(|loss| lost.contains(&loss.reason));
     tally.add_lost(losses.map(|loss| loss.count).sum());
     tally
-}
-
-/// Whether a sample's stack passes for whole, each of its frames certain.
-fn is_certain(sample: &Sample) -> bool {
-    sample.complete && !sample.guessed
 }
 
 /// Names of the methods of a stack, outermost first.

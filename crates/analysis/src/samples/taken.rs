@@ -100,7 +100,7 @@ impl SampleSums {
         let when = |is: bool, amount: u64| if is { amount } else { 0 };
         Self {
             samples: count,
-            complete: when(flags.complete && !flags.guessed, count),
+            complete: when(flags.is_certain(), count),
             guessed: when(flags.guessed, count),
             profiler: when(flags.profiler, count),
             total_ns: event.amount,

@@ -77,6 +77,13 @@ impl Sample {
         }
     }
 
+    /// Whether the stack is whole, and each of its frames certain.
+    #[inline]
+    #[must_use]
+    pub fn is_certain(&self) -> bool {
+        self.complete && !self.guessed
+    }
+
     /// The samples in a chunk's bytes. One that is cut off is none.
     pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
         chunk.chunks_exact(sample::BYTES).map(|bytes| Self {

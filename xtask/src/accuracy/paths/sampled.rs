@@ -112,21 +112,16 @@ fn judge(process: &Process, instrument: &str, start_ns: u64, known: &KnownPaths,
         let names = names.entry(sample.stack).or_insert_with(|| methods(process, sample.stack));
         let (time_ns, count) = (start_ns + sample.time_ns, u64::from(sample.count));
         if sample.state == ThreadState::Running {
-            tally.add(known, known.moment(walker, time_ns), names, is_certain(&sample), count);
+            tally.add(known, known.moment(walker, time_ns), names, sample.is_certain(), count);
         } else {
             let time = (walker, time_ns, time_ns + sample.weight_ns);
-            tally.add_still(known, time, names, is_certain(&sample), count);
+            tally.add_still(known, time, names, sample.is_certain(), count);
         }
     }
     let lost = [LossReason::SampleRingFull, LossReason::PerfLost, LossReason::EventDropped];
     let losses = process.losses.iter().filter(|loss| lost.contains(&loss.reason));
     tally.add_lost(losses.map(|loss| loss.count).sum());
     Judged { tally, cpu_ns, weight_ns }
-}
-
-/// Whether a sample's stack passes for whole, each of its frames certain.
-fn is_certain(sample: &Sample) -> bool {
-    sample.complete && !sample.guessed
 }
 
 /// Names of the methods of a stack, outermost first.

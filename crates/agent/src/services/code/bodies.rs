@@ -11,7 +11,7 @@ use clrscope_recording::model::{StackFrame, Tier};
 use super::feed::{CodeFeed, NewBody, News, Origin};
 use crate::os::memory::copy_if_there;
 use crate::services::functions::Functions;
-use crate::services::il::{has_blocks, is_in_filter};
+use crate::services::il::{body_of, has_blocks, is_in_filter};
 use crate::services::stacks::{code_around, recorded_place};
 use crate::services::unwind::images::{Image, Images};
 use crate::services::unwind::tables::{BodyCode, BodyUnwind, OwnMemory};
@@ -334,9 +334,7 @@ impl Bodies {
         }
         let found = || {
             let StackFrame::Method { il_offset, .. } = self.frame(body, address, is_return) else { return None };
-            let about = self.info.function_info(body.id).ok()?;
-            let il = self.info.il_function_body(about.module, about.token).ok()?;
-            Some(is_in_filter(&il, il_offset?))
+            Some(is_in_filter(&body_of(&self.info, body.id).ok()?, il_offset?))
         };
         found().unwrap_or(false)
     }
@@ -344,12 +342,13 @@ impl Bodies {
     /// The step to the caller from an address in a body. `is_return`: the address is where a call returns to, not an interrupted instruction.
     pub(super) fn step(&mut self, body: &Arc<Body>, address: usize, is_return: bool) -> BodyStep {
         let is_live = self.is_live(body);
+        // The filter is looked for by the body's pieces.
         self.unwind(body);
         let in_filter = self.is_in_filter(body, address, is_return);
         let (unwind, code) = self.unwind(body);
         let BodyStep { step, is_certain } = unwind.step(code, address, is_return);
         // While a filter runs, what has thrown is on the stack still, and so is its method below that: the filter has a frame of its own.
-        let out = unwind.out_of_block(code, address, is_return).filter(|_| in_filter);
+        let out = if in_filter { unwind.out_of_block(code, address, is_return) } else { None };
         let step = out.unwrap_or(step);
         // Where code is gone, nobody can say whether it had set up its frame.
         BodyStep { step, is_certain: is_certain && (is_live || is_return) }
@@ -373,11 +372,7 @@ impl Bodies {
 
     /// Whether the body has catch, finally or filter blocks, as far as the method's IL can be read.
     pub(super) fn has_blocks(&self, body: &Body) -> bool {
-        *body.has_blocks.get_or_init(|| {
-            let about = self.info.function_info(body.id);
-            let il = about.and_then(|about| self.info.il_function_body(about.module, about.token));
-            il.is_ok_and(|il| has_blocks(&il))
-        })
+        *body.has_blocks.get_or_init(|| body_of(&self.info, body.id).is_ok_and(|il| has_blocks(&il)))
     }
 
     /// The name of the body's method.

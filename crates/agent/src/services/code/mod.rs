@@ -326,11 +326,6 @@ impl CodeMap {
         StackFrame::Native { module: self.special("[kernel]", ModuleKind::Kernel), offset }
     }
 
-    /// Code of all libraries.
-    pub(crate) fn library_code(&self) -> impl Iterator<Item = Range<usize>> {
-        self.native.libraries().map(|(_, addresses)| addresses)
-    }
-
     /// Code of methods that took over running frames.
     pub(crate) fn code_that_took_over(&self) -> impl Iterator<Item = Range<usize>> {
         self.bodies.that_took_over()

@@ -108,14 +108,6 @@ impl NativeMap {
         self.mapping(address).map(|mapped| &mapped.contents)
     }
 
-    /// The code of all libraries.
-    pub(crate) fn libraries(&self) -> impl Iterator<Item = (&Library, Range<usize>)> {
-        self.mapped.iter().filter_map(|mapped| match &mapped.contents {
-            Contents::Library(library) => Some((&**library, mapped.addresses.clone())),
-            Contents::Runtime { .. } => None,
-        })
-    }
-
     fn contents(&mut self, line: &Line<'_>, base: usize) -> Contents {
         if line.path == "[vdso]" {
             return self.library(Path::new("[vdso]"), line.addresses.start, || image(&line.addresses));

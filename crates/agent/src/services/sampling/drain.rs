@@ -225,9 +225,8 @@ impl Drain {
     /// Looks after what others may have changed.
     fn check(&mut self, _now: u64) {
         self.change_engine_if_dear();
-        if let Engine::Timers(shared) = &self.engine {
+        if matches!(self.engine, Engine::Timers(_)) {
             super::os::signal::keep_out_of_hardware_exceptions(true);
-            shared.libraries.set(self.frames.map.library_code());
         }
         self.tell(false);
     }

@@ -10,7 +10,7 @@ use clrscope_recording::layout::stack;
 use super::block_addresses::Between;
 use super::call_sites::is_call_before;
 use crate::services::functions::Functions;
-use crate::services::il::has_blocks;
+use crate::services::il::{body_of, has_blocks};
 use crate::services::unwind::{FrameShape, FrameShapes};
 
 /// A frame as it is recorded.
@@ -143,9 +143,8 @@ impl CodeLocations {
         let (_, rejit) = info.function_at(frame.address.checked_sub(1)?).ok()?;
         let (start, pieces) = code_around(info, frame.function, rejit, frame.address - 1)?;
         let shape = self.shapes.of_method(info, frame.function, (start, &pieces));
-        let body =
-            info.function_info(frame.function).and_then(|about| info.il_function_body(about.module, about.token));
-        Some(Code { pieces, shape, has_blocks: body.is_ok_and(|body| has_blocks(&body)) })
+        let has_blocks = body_of(info, frame.function).is_ok_and(|body| has_blocks(&body));
+        Some(Code { pieces, shape, has_blocks })
     }
 
     fn at(

@@ -47,10 +47,7 @@ impl FrameShapes {
         (start, ranges): (usize, &[CodeRange]),
     ) -> Option<FrameShape> {
         let range = ranges.iter().find(|range| range.start == start)?;
-        let (_, image) = self.find(info, function, range)?;
-        let code = range.start..range.start + range.bytes;
-        let body = BodyCode { code: &code, image: image.as_deref(), memory: &OwnMemory };
-        BodyUnwind::find(body).frame().map(FrameShape::of)
+        self.find(info, function, range)?.0.frame().map(FrameShape::of)
     }
 
     /// The frame at an address that a call returns to, where the stack pointer alone leads to the caller; `None` in blocks of handlers, in methods that

@@ -106,8 +106,6 @@ pub(crate) struct Shared {
     pub(crate) targets: Box<[Target]>,
     interval_ns: AtomicU64,
     pub(crate) is_on: AtomicBool,
-    /// Code of libraries.
-    pub(crate) libraries: Ranges,
     /// Methods that took over running frames.
     pub(crate) took_over: Ranges,
 }
@@ -128,7 +126,6 @@ pub(crate) fn install(interval_ns: u64, ring_words: usize) -> Option<&'static Sh
         targets: unsafe { Box::new_zeroed_slice(MOST_THREADS).assume_init() },
         interval_ns: AtomicU64::new(interval_ns),
         is_on: AtomicBool::new(false),
-        libraries: Ranges::new(),
         took_over: Ranges::new(),
     };
     let shared = SHARED.publish(shared);
