@@ -45,16 +45,27 @@ impl CallerSums {
     pub fn mean_ns(&self) -> Option<u64> {
         self.total_ns.checked_div(self.ended)
     }
+}
 
+/// Calls while they are added up: of a thousand callers with one short call each, a thousand fractions of nanoseconds would be missing.
+#[derive(Debug, Clone, Copy, Default)]
+struct ExactSums {
+    calls: u64,
+    failed: u64,
+    ended: u64,
+    total_ns: f64,
+}
+
+impl ExactSums {
     fn of(row: &ProbeRow) -> Self {
-        Self { calls: row.calls, failed: row.failed, ended: row.ended(), total_ns: row.total_ns }
+        Self { calls: row.calls, failed: row.failed, ended: row.ended(), total_ns: row.total_ns as f64 }
     }
 
     fn add(&mut self, other: &Self) {
         self.calls = self.calls.saturating_add(other.calls);
         self.failed = self.failed.saturating_add(other.failed);
         self.ended = self.ended.saturating_add(other.ended);
-        self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        self.total_ns += other.total_ns;
     }
 
     fn without(&self, other: &Self) -> Self {
@@ -62,8 +73,13 @@ impl CallerSums {
             calls: self.calls.saturating_sub(other.calls),
             failed: self.failed.saturating_sub(other.failed),
             ended: self.ended.saturating_sub(other.ended),
-            total_ns: self.total_ns.saturating_sub(other.total_ns),
+            total_ns: (self.total_ns - other.total_ns).max(0.0),
         }
+    }
+
+    fn rounded(&self) -> CallerSums {
+        let &Self { calls, failed, ended, total_ns } = self;
+        CallerSums { calls, failed, ended, total_ns: total_ns.round() as u64 }
     }
 }
 
@@ -124,7 +140,16 @@ struct Way {
     stack: u32,
     /// Number of the caller at the depth that is looked at.
     caller: u32,
-    sums: CallerSums,
+    sums: ExactSums,
+}
+
+impl Way {
+    fn of(at: usize, process: &Process, record: &ProbeCaller) -> Self {
+        let total_ns = record.ticks as f64 * process.ticks.ns_per_tick;
+        let ProbeCaller { calls, failed, ended, .. } = *record;
+        let stack = process.stacks.caller(record.stack).unwrap_or(0);
+        Self { process: at, stack, caller: NO_CALLER, sums: ExactSums { calls, failed, ended, total_ns } }
+    }
 }
 
 impl<'a> ProbeCallers<'a> {
@@ -153,7 +178,8 @@ impl<'a> ProbeCallers<'a> {
     pub fn walk<E>(&self, min_share: f64, mut visit: impl FnMut(&CallerNode<'_>) -> Result<(), E>) -> Result<usize, E> {
         let (mut names, mut left_out) = (Names::default(), self.left_out);
         for called in &self.methods {
-            let (row, sums) = (&called.row, CallerSums::of(&called.row));
+            let row = &called.row;
+            let sums = ExactSums::of(row).rounded();
             let (name, signature) = (row.name.clone(), row.signature.clone());
             let function = Function { name, signature, ..Function::default() };
             let module = Module { name: row.module.clone(), ..Module::default() };
@@ -164,23 +190,22 @@ impl<'a> ProbeCallers<'a> {
             })?;
             let mut ways = called.ways.clone();
             let mut shown = Shown { of: sums, min_share, left: self.most, left_out: 0 };
-            self.level(&mut ways, 1, (&mut names, &mut shown), &mut visit)?;
+            self.level(&mut ways, 1, ExactSums::of(row), (&mut names, &mut shown), &mut visit)?;
             left_out += shown.left_out;
         }
         Ok(left_out)
     }
 
-    /// Visits the callers of ways at a depth, each with its own callers. What those who call the method have less than that is an unknown
-    /// caller's.
+    /// Visits the callers of ways at a depth, each with its own callers. What they have less than `rest` is an unknown caller's.
     fn level<E>(
         &self,
         ways: &mut [Way],
         depth: u32,
+        mut rest: ExactSums,
         (names, shown): (&mut Names, &mut Shown),
         visit: &mut impl FnMut(&CallerNode<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut sums: FxHashMap<u32, CallerSums> = FxHashMap::default();
-        let mut rest = if depth == 1 { shown.of } else { CallerSums::default() };
+        let mut sums: FxHashMap<u32, ExactSums> = FxHashMap::default();
         for way in ways.iter_mut() {
             let process = self.processes[way.process];
             way.caller = names.caller(process, &process.stacks, way.stack);
@@ -193,7 +218,8 @@ impl<'a> ProbeCallers<'a> {
         if rest.calls > 0 {
             sums.entry(names.unknown()).or_default().add(&rest);
         }
-        let mut callers: Vec<(u32, CallerSums)> = sums.into_iter().collect();
+        let mut callers: Vec<(u32, CallerSums)> =
+            sums.into_iter().map(|(caller, sums)| (caller, sums.rounded())).collect();
         callers.sort_by(|a, b| self.compare(names, a, b));
         shown.left_out += callers.len().saturating_sub(self.limit);
         callers.truncate(self.limit);
@@ -208,7 +234,7 @@ impl<'a> ProbeCallers<'a> {
             }
             visit(&CallerNode { depth, function: names.function(caller), sums })?;
             if depth < DEEPEST && !of_caller.is_empty() {
-                self.level(&mut ways[of_caller], depth + 1, (&mut *names, &mut *shown), visit)?;
+                self.level(&mut ways[of_caller], depth + 1, ExactSums::default(), (&mut *names, &mut *shown), visit)?;
             }
         }
         Ok(())
@@ -258,15 +284,6 @@ fn called(processes: &[&Process], query: &Query) -> Vec<Called> {
         }
     }
     methods
-}
-
-impl Way {
-    fn of(at: usize, process: &Process, record: &ProbeCaller) -> Self {
-        let total_ns = (record.ticks as f64 * process.ticks.ns_per_tick) as u64;
-        let ProbeCaller { calls, failed, ended, .. } = *record;
-        let stack = process.stacks.caller(record.stack).unwrap_or(0);
-        Self { process: at, stack, caller: NO_CALLER, sums: CallerSums { calls, failed, ended, total_ns } }
-    }
 }
 
 /// Number of no caller: the way is known no further.
@@ -403,6 +420,23 @@ mod tests {
         });
         // Nobody's calls are few, but took a third of the time.
         assert_eq!((callers, large), (Ok(Ok(3)), [0, 1, 2, 3, 5, 8].map(|at| wanted[at].clone()).to_vec()));
+    }
+
+    /// Each of 1,800 callers lost up to a nanosecond: together 7 % of the method's time.
+    #[test]
+    fn fractions_of_nanoseconds_of_many_callers_add_up() {
+        let callers: [&[u32]; 2] = [&[2], &[3]];
+        let ways: Vec<_> = (0..50).map(|at| (callers[at % 2], 1)).collect();
+        let mut recording = recording(50, &ways);
+        recording.processes[0].ticks.ns_per_tick = 0.3;
+        let callers = ProbeCallers::open(&recording, &Query::default()).expect("callers");
+        let mut times = Vec::new();
+        let Ok(_) = callers.walk(0.0, |node| -> Result<(), Infallible> {
+            times.push(node.sums.total_ns);
+            Ok(())
+        });
+        // 100 ticks in all, 2 of each call.
+        assert_eq!(times, [30, 15, 15]);
     }
 
     #[test]
