@@ -4,8 +4,11 @@ mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use std::{env, fs, iter, thread};
 
 use clrscope_testkit as testkit;
 use common::TestFolder;
@@ -29,6 +32,11 @@ impl Viewing {
         for name in ["DISPLAY", "WAYLAND_DISPLAY"] {
             command.env_remove(name);
         }
+        Self::start_on_desktop(command)
+    }
+
+    /// As [`start`](Self::start), with what the command says of a desktop.
+    fn start_on_desktop(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the tool starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("its messages"));
         let address = heard(&mut stderr, "the page is at http://127.0.0.1:");
@@ -240,4 +248,58 @@ fn run_view_shows_the_recording_while_it_grows_and_afterwards() {
     assert!(viewing.json("standing")["revision"].as_u64() > Some(before));
     assert!(viewing.json("document?key=functions.wall").to_string().contains("Counter.Program::Step"));
     assert_eq!(viewing.interrupted(), Some(0), "the program's own exit code");
+}
+
+/// Every user can read the command lines of others: the token stood in the browser's.
+#[test]
+fn the_command_line_of_the_browser_has_no_token() {
+    let place = TestFolder::new().with_sample();
+    let opener =
+        "#!/bin/sh\ncp -p \"$1\" ./redirection.part\necho \"$@\" > arguments\nmv redirection.part redirection\n";
+    fs::write(place.file("xdg-open"), opener).expect("a program");
+    let opener = place.file("xdg-open");
+    fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).expect("a program");
+    let mut command = place.clrscope(["view", "sample.clrs"]);
+    let path = env::var_os("PATH").expect("a path");
+    let paths = iter::once(place.path().to_owned()).chain(env::split_paths(&path));
+    command.env("PATH", env::join_paths(paths).expect("a path")).env("DISPLAY", ":0");
+    command.env("XDG_RUNTIME_DIR", place.path());
+    let viewing = Viewing::start_on_desktop(command);
+    let redirection = place.file("redirection");
+    testkit::wait_for("a file that leads to the page", || redirection.exists().then_some(()));
+    let arguments = fs::read_to_string(place.file("arguments")).expect("arguments");
+    assert!(!arguments.contains(&viewing.token), "{arguments}");
+    let file = Path::new(arguments.trim_end());
+    assert_eq!(fs::metadata(&redirection).expect("a file").permissions().mode() & 0o777, 0o600);
+    let html = fs::read_to_string(&redirection).expect("text");
+    assert!(html.contains(&format!("url=http://127.0.0.1:{}/{}/", viewing.port, viewing.token)), "{html}");
+    assert!(file.exists(), "the browser has not asked");
+    // As browsers ask for what a file leads to.
+    let page = viewing.sent(&format!(
+        "GET /{}/ HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: document\r\n\r\n",
+        viewing.token, viewing.port
+    ));
+    assert!(page.starts_with("HTTP/1.1 200 OK"), "{page}");
+    testkit::wait_for("the end of the file", || (!file.exists()).then_some(()));
+}
+
+/// Connections that send nothing, or a byte now and then, held all places for as long as they liked.
+#[test]
+fn slow_strangers_do_not_keep_the_page_away() {
+    let place = TestFolder::new().with_sample();
+    let viewing = Viewing::start(place.clrscope(["view", "sample.clrs", "--no-browser"]));
+    let connect = || TcpStream::connect(("127.0.0.1", viewing.port)).expect("somebody listens");
+    let idle: Vec<TcpStream> = (0..200).map(|_| connect()).collect();
+    let began = Instant::now();
+    assert!(viewing.get(&format!("/{}/", viewing.token)).starts_with("HTTP/1.1 200 OK"));
+    assert!(began.elapsed() < Duration::from_secs(5), "it waited for strangers: {:?}", began.elapsed());
+    drop(idle);
+    // A request that is refused, and bytes that keep on coming.
+    let mut slow = connect();
+    slow.write_all(b"nonsense\r\n\r\n").expect("it is taken");
+    let began = Instant::now();
+    while slow.write_all(b"x").is_ok() {
+        assert!(began.elapsed() < Duration::from_secs(30), "it has no end");
+        thread::sleep(Duration::from_millis(200));
+    }
 }

@@ -1,19 +1,57 @@
 //! The user's browser.
+//!
+//! Every user of a machine can read the command lines of all processes, and the address has the token. So the browser is given a file that
+//! only the user can read, which leads to the address.
 
 use std::env;
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::{Builder, NamedTempFile};
+
+use super::connections::Connections;
+
+/// Time that a browser may take to start and to ask for the page.
+const PATIENCE: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Opens an address in the user's browser, where this is a desktop; the address is said anyway.
-pub(super) fn open(address: &str) {
-    let is_desktop =
-        ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()));
-    if !is_desktop {
+pub(super) fn open(address: &str, connections: &Arc<Connections>) {
+    let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    if !["DISPLAY", "WAYLAND_DISPLAY"].iter().any(is_set) {
         return;
     }
+    // Without a file, or a browser, the user has the address.
+    let Ok(file) = redirection(address) else { return };
     let mut command = Command::new("xdg-open");
-    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Where there is none the user has the address.
-    if let Ok(mut child) = command.spawn() {
-        let _ = super::spawn("browser", move || _ = child.wait());
-    }
+    command.arg(file.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let Ok(mut child) = command.spawn() else { return };
+    let connections = Arc::clone(connections);
+    let _ = super::spawn("browser", move || {
+        let began = Instant::now();
+        while !connections.was_entered() && began.elapsed() < PATIENCE {
+            thread::sleep(INTERVAL);
+        }
+        drop(file);
+        let _ = child.wait();
+    });
+}
+
+/// A private page that leads to an address, removed when it is dropped.
+fn redirection(address: &str) -> io::Result<NamedTempFile> {
+    let own = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
+    let folder = own.unwrap_or_else(env::temp_dir);
+    // Temporary files are made with the rights 0600.
+    let mut file = Builder::new().prefix("clrscope-view-").suffix(".html").tempfile_in(folder)?;
+    write!(
+        file,
+        "<!doctype html><meta charset=utf-8><title>clrscope</title>\
+         <meta http-equiv=refresh content=\"0;url={address}\"><a href=\"{address}\">clrscope</a>\n"
+    )?;
+    file.flush()?;
+    Ok(file)
 }

@@ -90,15 +90,17 @@ impl Door {
         if !asked.origin.as_deref().is_none_or(is_own_page) {
             return Err(Status::Forbidden);
         }
-        if !asked.site.as_deref().is_none_or(|site| matches!(site, "same-origin" | "none")) {
-            return Err(Status::Forbidden);
-        }
         if !matches!(asked.method.as_str(), "GET" | "HEAD") {
             return Err(Status::MethodNotAllowed);
         }
         let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
         let (token, path) = path.strip_prefix('/').and_then(|path| path.split_once('/')).ok_or(Status::Forbidden)?;
         if !is_same(token.as_bytes(), self.token.as_bytes()) {
+            return Err(Status::Forbidden);
+        }
+        // The page itself may be opened from the file that leads the browser here: for browsers a file is another site.
+        let is_opened = path.is_empty() && asked.destination.as_deref() == Some("document");
+        if !is_opened && !asked.site.as_deref().is_none_or(|site| matches!(site, "same-origin" | "none")) {
             return Err(Status::Forbidden);
         }
         Ok(Inside { path, query })
@@ -171,6 +173,13 @@ mod tests {
             assert_eq!(judged(&asked), Err(Status::Forbidden), "{origin}");
         }
         assert_eq!(with(|asked| asked.site = Some("cross-site".to_owned())), Err(Status::Forbidden));
+        let from_file = |target: &str, destination: &str| {
+            let (site, destination) = (Some("cross-site".to_owned()), Some(destination.to_owned()));
+            judged(&Asked { site, destination, ..asked(target) })
+        };
+        assert_eq!(from_file("/0123456789abcdef/", "document"), Ok(Wish::Page));
+        assert_eq!(from_file("/0123456789abcdef/", "iframe"), Err(Status::Forbidden));
+        assert_eq!(from_file("/0123456789abcdef/index", "document"), Err(Status::Forbidden));
         assert_eq!(with(|asked| asked.site = Some("same-site".to_owned())), Err(Status::Forbidden));
         assert_eq!(with(|asked| asked.site = Some("none".to_owned())), Ok(Wish::Page));
         assert_eq!(with(|asked| asked.method = "POST".to_owned()), Err(Status::MethodNotAllowed));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const MOST_BYTES: usize = 16 << 10;
 /// Headers at most.
 const MOST_HEADERS: usize = 64;
-/// Time that a request may take to arrive, and a reader may let an answer wait.
+/// Time that a whole request may take to arrive, and that a reader may let an answer wait.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Outcome of a request.
@@ -30,6 +30,8 @@ pub(super) enum Status {
     TooLong,
     /// The answer could not be made.
     Failed,
+    /// Too many are being answered.
+    Busy,
 }
 
 impl Status {
@@ -42,6 +44,7 @@ impl Status {
             Self::MethodNotAllowed => "405 Method Not Allowed",
             Self::TooLong => "431 Request Header Fields Too Large",
             Self::Failed => "500 Internal Server Error",
+            Self::Busy => "503 Service Unavailable",
         }
     }
 }
@@ -56,18 +59,61 @@ pub(super) struct Asked {
     pub(super) origin: Option<String>,
     /// Relation of the asking page to this one, as the browser sees it.
     pub(super) site: Option<String>,
+    /// Use that the browser makes of the answer.
+    pub(super) destination: Option<String>,
 }
 
-/// Bounds the time that a connection takes.
+/// Bounds the time that a reader of the answer takes.
 pub(super) fn set_limits(stream: &TcpStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_nodelay(true)
 }
 
+/// A connection that is read until a certain time, in however many pieces its bytes come.
+pub(super) struct Timed<'s> {
+    stream: &'s mut TcpStream,
+    end: Instant,
+}
+
+impl<'s> Timed<'s> {
+    /// The time begins now.
+    pub(super) fn from_now(stream: &'s mut TcpStream) -> Self {
+        Self { stream, end: Instant::now() + PATIENCE }
+    }
+
+    /// The connection.
+    pub(super) fn stream(&mut self) -> &mut TcpStream {
+        self.stream
+    }
+
+    /// Lets the other side read all of the answer: a connection that is closed with unread bytes in it is torn down.
+    pub(super) fn linger(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+        let mut rest = [0; 1024];
+        let mut left = MOST_BYTES;
+        while let Ok(read) = self.read(&mut rest) {
+            if read == 0 || left < read {
+                return;
+            }
+            left -= read;
+        }
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(bytes)
+    }
+}
+
 /// Reads a request.
 pub(super) fn read(stream: &mut impl Read) -> Result<Asked, Status> {
-    let (began, mut bytes) = (Instant::now(), Vec::new());
+    let mut bytes = Vec::new();
     loop {
         if let Some(asked) = parsed(&bytes)? {
             return Ok(asked);
@@ -77,7 +123,7 @@ pub(super) fn read(stream: &mut impl Read) -> Result<Asked, Status> {
         }
         let mut part = [0; 4096];
         let read = stream.read(&mut part).map_err(|_| Status::BadRequest)?;
-        if read == 0 || began.elapsed() > PATIENCE {
+        if read == 0 {
             return Err(Status::BadRequest);
         }
         bytes.extend_from_slice(&part[..read]);
@@ -105,6 +151,7 @@ fn parsed(bytes: &[u8]) -> Result<Option<Asked>, Status> {
             "host" => &mut asked.host,
             "origin" => &mut asked.origin,
             "sec-fetch-site" => &mut asked.site,
+            "sec-fetch-dest" => &mut asked.destination,
             _ => continue,
         };
         let value = std::str::from_utf8(header.value).map_err(|_| Status::BadRequest)?;
@@ -123,7 +170,6 @@ pub(super) struct Answer {
     content: &'static str,
     policy: String,
     body: Body,
-    has_body: bool,
 }
 
 /// Bytes of an answer.
@@ -150,41 +196,36 @@ impl Answer {
     /// A page under a content security policy.
     pub(super) fn page(html: String, policy: &str) -> Self {
         let (content, policy) = ("text/html; charset=utf-8", policy.to_owned());
-        Self { status: Status::Fine, content, policy, body: Body::Text(html), has_body: true }
+        Self { status: Status::Fine, content, policy, body: Body::Text(html) }
     }
 
     /// A file of a page under a content security policy.
     pub(super) fn file(bytes: &'static [u8], content: &'static str, policy: &str) -> Self {
         let policy = policy.to_owned();
-        Self { status: Status::Fine, content, policy, body: Body::Fixed(bytes), has_body: true }
+        Self { status: Status::Fine, content, policy, body: Body::Fixed(bytes) }
     }
 
     /// JSON that was made once.
     pub(super) fn shared(json: &Arc<Vec<u8>>) -> Self {
         let body = Body::Shared(Arc::clone(json));
-        Self { status: Status::Fine, content: "application/json", policy: NOTHING.to_owned(), body, has_body: true }
+        Self { status: Status::Fine, content: "application/json", policy: NOTHING.to_owned(), body }
     }
 
     /// A document.
     pub(super) fn json(text: &str) -> Self {
         let body = Body::Text(text.to_owned());
-        Self { status: Status::Fine, content: "application/json", policy: NOTHING.to_owned(), body, has_body: true }
+        Self { status: Status::Fine, content: "application/json", policy: NOTHING.to_owned(), body }
     }
 
     /// No answer.
     pub(super) fn refusal(status: Status) -> Self {
         let body = Body::Text(format!("{}\n", status.line()));
-        Self { status, content: "text/plain; charset=utf-8", policy: NOTHING.to_owned(), body, has_body: true }
+        Self { status, content: "text/plain; charset=utf-8", policy: NOTHING.to_owned(), body }
     }
 
-    /// The head alone.
-    pub(super) fn without_body(self) -> Self {
-        Self { has_body: false, ..self }
-    }
-
-    /// Writes the answer.
-    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let Self { status, content, policy, body, has_body } = self;
+    /// Writes the answer, or its head alone.
+    pub(super) fn write(&self, out: &mut impl Write, has_body: bool) -> io::Result<()> {
+        let Self { status, content, policy, body } = self;
         let body = body.bytes();
         let mut head = format!("HTTP/1.1 {}\r\n", status.line());
         let length = body.len().to_string();
@@ -196,7 +237,7 @@ impl Answer {
         }
         head.push_str("\r\n");
         out.write_all(head.as_bytes())?;
-        if *has_body { out.write_all(body) } else { Ok(()) }
+        if has_body { out.write_all(body) } else { Ok(()) }
     }
 }
 
@@ -212,19 +253,6 @@ const ALWAYS: [(&str, &str); 7] = [
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
 ];
-
-/// Lets the other side read all of the answer: a connection that is closed with unread bytes in it is torn down.
-pub(super) fn linger(stream: &mut TcpStream) {
-    let _ = stream.shutdown(Shutdown::Write);
-    let mut rest = [0; 1024];
-    let mut left = MOST_BYTES;
-    while let Ok(read) = stream.read(&mut rest) {
-        if read == 0 || left < read {
-            return;
-        }
-        left -= read;
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -257,7 +285,7 @@ mod tests {
     #[test]
     fn every_answer_says_that_nobody_may_keep_or_frame_it() {
         let mut out = Vec::new();
-        Answer::json("{}").write(&mut out).expect("memory takes all");
+        Answer::json("{}").write(&mut out, true).expect("memory takes all");
         let text = String::from_utf8(out).expect("text");
         for part in [
             "HTTP/1.1 200 OK\r\n",

@@ -1,19 +1,20 @@
 //! The page of a recording, served to a browser on this machine: `clrscope view`, `run --view`, `attach --view`.
 //!
-//! One thread takes connections, one per connection reads a request ([`http`]) and judges who asks ([`door`]), and one has the
-//! recording and answers ([`engine`]); the page of [`speedscope`] needs none. Nothing is written, and nothing but the page and
-//! documents of the recording is read.
+//! One thread accepts [`connections`], one per connection reads a request ([`http`]) and judges who asks ([`door`]), and one has the
+//! recording and answers ([`engine`]); the page of [`speedscope`] needs none. Nothing is written but a file that leads the browser here
+//! ([`browser`]), and nothing but the page and documents of the recording is read.
 
 mod browser;
+mod connections;
 mod door;
 mod engine;
 mod http;
 mod speedscope;
 
-use std::io::{self, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::thread::{self, Thread};
 
@@ -24,6 +25,7 @@ use crate::growing::Growing;
 use crate::launch::Signals;
 use crate::output::RecordingPath;
 use crate::terminal::say;
+use connections::Connections;
 use door::{Door, Inside, Wish};
 use engine::{Ask, Question};
 use http::{Answer, Status};
@@ -31,9 +33,6 @@ use speedscope::Speedscope;
 
 pub(crate) use engine::Source;
 pub(crate) use speedscope::MOST_BYTES as MOST_OF_SPEEDSCOPE;
-
-/// Connections at one time; browsers open six.
-const MOST_CONNECTIONS: usize = 64;
 
 /// Options of a served page.
 #[derive(Debug)]
@@ -52,6 +51,7 @@ pub(crate) struct ViewerOptions {
 #[derive(Debug)]
 pub(crate) struct Viewer {
     address: String,
+    connections: Arc<Connections>,
 }
 
 impl Viewer {
@@ -76,8 +76,8 @@ impl Viewer {
         let (listener, door) = listen(port)?;
         let address = format!("{}{}", door.address(), speedscope::FRAGMENT);
         let room = Room::Speedscope(Speedscope::new(profile));
-        spawn("connections", move || accept(&listener, &door, &room)).map_err(|error| cannot_serve(port, &error))?;
-        let viewer = Self { address };
+        let connections = Connections::accept(listener, door, room).map_err(|error| cannot_serve(port, &error))?;
+        let viewer = Self { address, connections };
         viewer.announce(browser);
         Ok(viewer)
     }
@@ -102,16 +102,15 @@ impl Viewer {
         let (source, asked) = (options.source.clone(), options.asked.clone());
         let engine = move || engine::run(&source, &asked, &answered, &tell);
         spawn("recording", engine).map_err(failed)?;
-        let room = Room::Recording(asks);
-        spawn("connections", move || accept(&listener, &door, &room)).map_err(failed)?;
-        Ok(Self { address })
+        let connections = Connections::accept(listener, door, Room::Recording(asks)).map_err(failed)?;
+        Ok(Self { address, connections })
     }
 
     /// Says the address, and opens a browser at it.
     fn announce(&self, browser: bool) {
         say(&format!("clrscope: the page is at {}", self.address));
         if browser {
-            browser::open(&self.address);
+            browser::open(&self.address, &self.connections);
         }
     }
 }
@@ -132,7 +131,7 @@ fn cannot_serve(port: u16, error: &io::Error) -> Failure {
 }
 
 /// Answers for those who came in.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 enum Room {
     /// The page of a recording, and the thread that has the recording.
     Recording(Sender<Ask>),
@@ -188,45 +187,6 @@ impl Waiting {
             thread::park();
         }
     }
-}
-
-fn accept(listener: &TcpListener, door: &Door, room: &Room) {
-    let (door, open) = (Arc::new(door.clone()), Arc::new(AtomicUsize::new(0)));
-    for stream in listener.incoming().flatten() {
-        let (door, room, open) = (Arc::clone(&door), room.clone(), Arc::clone(&open));
-        if open.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
-            open.fetch_sub(1, Ordering::Relaxed);
-            continue;
-        }
-        let counted = Arc::clone(&open);
-        let work = move || {
-            // Whoever asked may have gone.
-            let _ = converse(stream, &door, &room);
-            open.fetch_sub(1, Ordering::Relaxed);
-        };
-        if spawn("connection", work).is_err() {
-            counted.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Answers the one request of a connection.
-fn converse(mut stream: TcpStream, door: &Door, room: &Room) -> io::Result<()> {
-    http::set_limits(&stream)?;
-    let answer = match http::read(&mut stream) {
-        Ok(asked) => {
-            let answer = match door.judge(&asked) {
-                Ok(inside) => room.answer(inside),
-                Err(status) => Answer::refusal(status),
-            };
-            if asked.method == "HEAD" { answer.without_body() } else { answer }
-        }
-        Err(status) => Answer::refusal(status),
-    };
-    answer.write(&mut stream)?;
-    stream.flush()?;
-    http::linger(&mut stream);
-    Ok(())
 }
 
 fn fulfilled(wish: Wish, asks: &Sender<Ask>) -> Answer {

@@ -2,6 +2,9 @@
 //!
 //! What the columns are depends on the view and on what is asked of it, not on the rows: values that are taken apart
 //! (a thread) have a column for each part they can have, its name joined by `_`; all other nested values are JSON text.
+//!
+//! Text of the program (names of threads, messages, arguments) may begin as a formula does, and a spreadsheet would run it: such text
+//! has an apostrophe in front, as OWASP advises (<https://owasp.org/www-community/attacks/CSV_Injection>). Numbers stay as they are.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -71,7 +74,29 @@ fn fields(section: &Section, entry: &dyn Entry) -> Vec<Cow<'static, str>> {
 fn field(value: &Value) -> Cow<'static, str> {
     match value {
         Value::Null => Cow::Borrowed(""),
+        Value::String(text) if begins_as_formula(text) => Cow::Owned(format!("'{text}")),
         Value::String(text) => Cow::Owned(text.clone()),
         other => Cow::Owned(other.to_string()),
+    }
+}
+
+/// Whether a spreadsheet takes text for a formula.
+fn begins_as_formula(text: &str) -> bool {
+    text.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_a_spreadsheet_would_run_has_an_apostrophe_in_front() {
+        for text in ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "＝1"] {
+            assert_eq!(field(&Value::from(text)), format!("'{text}"));
+        }
+        for text in ["", "a=b", "Shop.Cart::Add", "'quoted'"] {
+            assert_eq!(field(&Value::from(text)), text);
+        }
+        assert_eq!(field(&Value::from(-1)), "-1", "a number is one");
     }
 }
