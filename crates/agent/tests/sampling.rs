@@ -457,7 +457,7 @@ fn threads_are_sampled_on_after_null_references() {
     });
 }
 
-/// What `Signals` prints, which is what it prints without us.
+/// Run of `Signals`, which prints what it prints without us.
 fn signals(runtime: &Runtime, way: &str) -> Run {
     let library = clrscope_testkit::native_library("Signals/signals.c");
     let arguments = [way, library.to_str().expect("a path in UTF-8")];

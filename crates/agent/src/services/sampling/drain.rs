@@ -144,6 +144,8 @@ impl Drain {
             let took_ns = own_cpu_ns().unwrap_or(0).saturating_sub(began);
             let least_ns = if self.meets_threads() { THREADS_NS } else { ENDED_NS };
             self.next_threads_ns = now + (BETWEEN_LOOKS * took_ns).clamp(least_ns, LONGEST_NS);
+        } else if let Some(targets) = self.sampler.targets.get() {
+            lock(targets).look_at_few();
         }
         self.drain();
         if matches!(self.engine, Engine::Timers(_)) && !self.has_given_up && !super::os::signal::is_ours() {

@@ -15,6 +15,9 @@ use super::os::task::{self, BETWEEN_READINGS, StackRanges, Task};
 use super::os::timers::Timer;
 use crate::os::threads::{self, is_among};
 
+/// Threads whose clocks are read in each round: a microsecond each.
+const FEW: usize = 32;
+
 /// The threads with a timer.
 pub(super) struct Targets {
     shared: &'static Shared,
@@ -158,6 +161,13 @@ impl Targets {
         ended.into_iter().for_each(|os_id| self.forget(os_id));
         self.passed_over.retain(|&os_id| is_among(alive, os_id));
         self.follow_masks();
+    }
+
+    /// Looks after threads that block the signal, where they are few, more often than it is looked which threads there are.
+    pub(super) fn look_at_few(&mut self) {
+        if self.places.len() <= FEW {
+            self.follow_masks();
+        }
     }
 
     /// Stops the timers of threads that block the signal by now, and lets those of others go on.
