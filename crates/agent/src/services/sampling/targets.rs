@@ -149,7 +149,12 @@ impl Targets {
         let is_new = |os_id: &u32| !self.places.contains_key(os_id) && !self.passed_over.contains(os_id);
         let (own, new): (Vec<u32>, Vec<u32>) = alive.iter().copied().filter(is_new).partition(|&os_id| is_own(os_id));
         self.passed_over.extend(own);
-        new.iter().for_each(|&os_id| self.meet(os_id, None, || blocks(os_id)));
+        // Of many threads the last would wait long for its timer, if the masks of all were read first.
+        let are_few = new.len() <= FEW;
+        new.iter().for_each(|&os_id| self.meet(os_id, None, || are_few && blocks(os_id)));
+        if !are_few {
+            new.iter().for_each(|&os_id| self.look_at_mask(os_id));
+        }
         // All are met before the list of mappings is read, once. Of threads that wait the system says where their stack is; of
         // others their first sample does.
         for os_id in new {
@@ -161,6 +166,15 @@ impl Targets {
         ended.into_iter().for_each(|os_id| self.forget(os_id));
         self.passed_over.retain(|&os_id| is_among(alive, os_id));
         self.follow_masks();
+    }
+
+    /// Stops the timer of a thread that blocks the signal.
+    fn look_at_mask(&mut self, os_id: u32) {
+        let Some(place) = self.places.get_mut(&os_id).filter(|_| blocks(os_id)) else { return };
+        place.is_blocked = true;
+        if let Some(timer) = timer_of(self.shared.targets[place.index].who.load(Ordering::Acquire)) {
+            timer.set(0);
+        }
     }
 
     /// Looks after threads that block the signal, where they are few, more often than it is looked which threads there are.
