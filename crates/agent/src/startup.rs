@@ -25,6 +25,7 @@ use crate::services::departure::{Departure, Sleep};
 use crate::services::developer_log::{self, Level, log, wants};
 use crate::services::event_pipe::{EventPipe, SharedEventPipe};
 use crate::services::functions::{Choice, Functions};
+use crate::services::held_exceptions::HeldExceptions;
 use crate::services::helper::{HelperHandle, Schedule};
 use crate::services::leftovers;
 use crate::services::object_types::ObjectTypes;
@@ -55,11 +56,12 @@ pub(crate) struct Running {
     code: Option<Arc<CodeFeed>>,
     sampler: Option<&'static Sampler>,
     thread_names: Names,
+    held_exceptions: Arc<HeldExceptions>,
     end: End,
 }
 
-// In this order: `code` and the instruments need the names that `functions` forgets, and the end is last.
-clr_profiler::compose_callbacks! { Running { types, code, sampler, instruments, object_types, functions, thread_names, end } }
+// In this order: what holds exceptions is told of them first, `code` and the instruments need the names that `functions` forgets, and the end is last.
+clr_profiler::compose_callbacks! { Running { held_exceptions, types, code, sampler, instruments, object_types, functions, thread_names, end } }
 
 impl Running {
     /// Takes away what the recording left, in a process whose runtime does not let the agent go. No callback is under way that uses
@@ -338,9 +340,11 @@ fn start_instruments(
     tasks.extend(context.event_pipe.in_use().map(EventPipe::task));
     #[cfg(feature = "panic-on-demand")]
     tasks.push(Box::new(crate::panic_on_demand::PanickingTask));
+    let held_exceptions = Arc::new(HeldExceptions::new(info));
     if beginning == Beginning::Attach {
         let folder = writer.folder().parent().filter(|_| request.join);
-        helper.departs(Departure::new(folder.map(Path::to_owned), info, sleep));
+        let held = Arc::clone(&held_exceptions);
+        helper.departs(Departure::new(folder.map(Path::to_owned), info, Box::new(move || held.let_go()), sleep));
     }
     let schedule = Schedule {
         delay: request.delay_ms.map(Duration::from_millis),
@@ -359,6 +363,7 @@ fn start_instruments(
         thread_names,
         code: context.code.in_use(),
         sampler: context.sampler.in_use(),
+        held_exceptions,
         end: End { helper, writer },
     })
 }

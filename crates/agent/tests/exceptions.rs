@@ -9,7 +9,7 @@ use clrscope_analysis::{
 };
 use clrscope_recording::model::Recording;
 use clrscope_testkit::{each_runtime, fixture, run};
-use support::record;
+use support::{assert_unchanged, record, record_with};
 
 fn all(recording: &Recording) -> ExceptionLog<'_> {
     ExceptionLog::open(recording, &ExceptionQuery::default()).expect("exceptions")
@@ -272,5 +272,20 @@ fn a_filter_that_refused_is_not_said_to_have_accepted_what_another_clause_of_its
             listed += 1;
         }
         assert_eq!(listed, 12, "{}", runtime.version);
+    });
+}
+
+/// Exceptions are held where they are until they are handled, from .NET 9 on. Filters get what was thrown, and nothing stays held.
+#[test]
+fn exceptions_that_were_held_are_forgotten_with_their_last_reference() {
+    each_runtime(|runtime| {
+        let mut bare = runtime.command(&fixture("Forgotten"));
+        bare.arg("200");
+        let bare = run(bare);
+        assert_eq!(bare.stdout_text(), "alive 0 of 2604, wrong 0\n", "{}", runtime.version);
+        for request in ["exceptions", "calls", "events:exceptions"] {
+            let run = record_with(runtime, "Forgotten", request, &["200"]);
+            assert_unchanged(&run.finished, &bare, &format!("{request} on {}", runtime.version));
+        }
     });
 }

@@ -442,7 +442,7 @@ fn perf_events_that_are_dear_give_way_to_timers_unless_they_were_asked_for() {
     });
 }
 
-/// The signal is blocked while the runtime handles a hardware exception, and the runtime never returns from that.
+/// The runtime never returns from its handler of SIGSEGV: a signal that the handler's mask keeps out must be let in by somebody.
 #[test]
 fn threads_are_sampled_on_after_null_references() {
     each_runtime(|runtime| {
@@ -455,4 +455,55 @@ fn threads_are_sampled_on_after_null_references() {
         let place = format!("{late} samples at the end on {}, {} in all, {of:?}", runtime.version, all.len());
         assert!(late >= 3 && 10 * late > all.len(), "{place}");
     });
+}
+
+/// Run of `Signals`, which prints what it prints without us.
+fn signals(runtime: &Runtime, way: &str) -> Run {
+    let library = clrscope_testkit::native_library("Signals/signals.c");
+    let arguments = [way, library.to_str().expect("a path in UTF-8")];
+    let mut bare = runtime.command(&clrscope_testkit::fixture("Signals"));
+    bare.args(arguments);
+    let bare = clrscope_testkit::run(bare);
+    let run = record_with(runtime, "Signals", "cpu:engine=timer", &arguments);
+    assert_unchanged(&run.finished, &bare, &format!("{way} on {}", runtime.version));
+    assert!(!samples(&run.recording.processes[0], "cpu").is_empty(), "{way} on {}", runtime.version);
+    run
+}
+
+/// The program was ended by signal 62, by which timers took samples: nobody used it when they chose it.
+#[test]
+fn real_time_signals_may_be_set_to_their_default_action() {
+    each_runtime(|runtime| {
+        let run = signals(runtime, "defaults");
+        let all = samples(&run.recording.processes[0], "cpu");
+        let of = weights(&run.recording.processes[0], &all, &["Signals.Program::Work"])["Signals.Program::Work"];
+        assert!(of > 50_000_000, "{of} ns of a second on {}", runtime.version);
+    });
+}
+
+/// A handler of the program's for signal 62 was called for a timer.
+#[test]
+fn handlers_of_the_program_for_real_time_signals_get_none_of_timers() {
+    each_runtime(|runtime| assert_eq!(signals(runtime, "handlers").finished.stdout_text(), "came 0\n"));
+}
+
+/// A signal that waited for a thread which blocks all was what that thread got when it waited for signals.
+#[test]
+fn a_thread_that_blocks_and_awaits_all_signals_gets_none_of_timers() {
+    if kernel_version() < (6, 13) {
+        return not_run("signals that wait can't be taken back before Linux 6.13");
+    }
+    each_runtime(|runtime| {
+        let run = signals(runtime, "waits");
+        assert_eq!(run.finished.stdout_text(), "came 0\n", "{}", runtime.version);
+        let losses = &run.recording.processes[0].losses;
+        let unsampled = losses.iter().find(|loss| loss.reason == LossReason::ThreadUnsampled).map(|loss| loss.count);
+        assert_eq!(unsampled, Some(1), "the thread used CPU time and has no samples, on {}", runtime.version);
+    });
+}
+
+fn kernel_version() -> (u32, u32) {
+    let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a version");
+    let mut numbers = text.split(|byte: char| !byte.is_ascii_digit()).map_while(|word| word.parse().ok());
+    (numbers.next().expect("a number"), numbers.next().expect("a number"))
 }

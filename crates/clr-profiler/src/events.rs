@@ -46,7 +46,9 @@ flags! {
     APP_DOMAIN_LOADS = 0x10, 0;
     /// Compilation of methods and dynamic methods, inlining decisions.
     JIT_COMPILATION = 0x20, 0;
-    /// Exceptions: throw, search, filters, unwind, finally, catch.
+    /// Exceptions: throw, search, filters, unwind, finally, catch. On .NET 9 and 10 a collection that moves an exception while the runtime tells of its
+    /// filter ends the program by a fault (dotnet/runtime#132462), unless the profiler holds the exception by a pinned handle, from `exception_thrown` on,
+    /// until it is handled.
     EXCEPTIONS = 0x40, 0;
     /// Everything about collections. Switches concurrent collection off for as long as it is set.
     GC = 0x80, 0;

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::workspace::{target_folder, workspace_root};
 
@@ -67,7 +68,9 @@ pub fn native_library(source: &str) -> PathBuf {
     fs::create_dir_all(&folder).expect("a folder can be made");
     let name = source.file_stem().expect("a name").to_string_lossy().into_owned();
     // Tests that run beside this one find the whole library or none.
-    let (library, made) = (folder.join(format!("{name}.so")), folder.join(format!("{name}.{}", std::process::id())));
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let own = format!("{name}.{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+    let (library, made) = (folder.join(format!("{name}.so")), folder.join(own));
     let mut compiler = Command::new("cc");
     compiler.args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o"]).args([&made, &source]);
     crate::run(compiler).expect_success();

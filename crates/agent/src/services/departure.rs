@@ -36,6 +36,9 @@ const FOR_NICENESS: f64 = 1.25;
 /// Way out where the runtime does not let the agent go; whether the agent sleeps from now on.
 pub(crate) type Sleep = Box<dyn Fn() -> bool + Send + Sync>;
 
+/// Gives back what the agent holds of the runtime: called once no callback is under way, while the runtime can still be asked.
+pub(crate) type LetGo = Box<dyn Fn() + Send + Sync>;
+
 /// The way out of a program that was attached to.
 pub(crate) struct Departure {
     folder: Option<PathBuf>,
@@ -45,6 +48,7 @@ pub(crate) struct Departure {
     wanted_ns: OnceLock<u64>,
     /// The runtime never took the agent, and has nothing to let go of.
     was_refused: AtomicBool,
+    let_go: LetGo,
     sleep: Sleep,
     /// Told once why the runtime does not let go.
     told: Once,
@@ -52,13 +56,14 @@ pub(crate) struct Departure {
 
 impl Departure {
     /// `folder` is that of a recording which a launcher holds.
-    pub(crate) fn new(folder: Option<PathBuf>, info: &ProfilerInfo, sleep: Sleep) -> Self {
+    pub(crate) fn new(folder: Option<PathBuf>, info: &ProfilerInfo, let_go: LetGo, sleep: Sleep) -> Self {
         Self {
             folder,
             info: info.clone(),
             next_look: AtomicU64::new(0),
             wanted_ns: OnceLock::new(),
             was_refused: AtomicBool::new(false),
+            let_go,
             sleep,
             told: Once::new(),
         }
@@ -91,6 +96,7 @@ impl Departure {
         if !may_ask(self.info.callbacks_under_way(), wanted_ns, now_ns) {
             return false;
         }
+        (self.let_go)();
         match self.info.request_detach(evacuation_ms(runnable_per_processor(), niceness())) {
             Ok(()) => true,
             Err(error) if error.hresult() == HResult::PROFILER_DETACHING => true,

@@ -9,6 +9,7 @@
 //! - [`event_pipe`]: the runtime's own events, from a session that all instruments share
 //! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of functions and classes
 //! - [`event_ring`]: the last events of calls, in chunks per thread
+//! - [`held_exceptions`]: exceptions that no collection may move while the runtime looks for their handlers
 //! - [`helper`]: the agent's own thread; [`errand`]: work that needs a thread which may ask the runtime; [`departure`]: how an attached agent leaves, [`leftovers`]: what it then takes away
 //! - [`reused`]: data per thread that the next recording of the process takes over
 //! - [`thread_own`]: values that only their thread uses
@@ -39,6 +40,7 @@ pub(crate) mod event_ring;
 pub(crate) mod faults;
 pub(crate) mod field_cache;
 pub(crate) mod functions;
+pub(crate) mod held_exceptions;
 pub(crate) mod helper;
 pub(crate) mod il;
 pub(crate) mod leftovers;

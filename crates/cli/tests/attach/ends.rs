@@ -130,3 +130,29 @@ fn a_program_with_a_thousand_threads_is_attached_to_three_times() {
     }
     server.end();
 }
+
+/// Timers stand in front of the runtime's handler of the signal by which it stops threads. The handler of a signal that nobody had used stayed.
+#[test]
+fn the_actions_of_signals_are_what_they_were_before() {
+    testkit::each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let library = testkit::native_library("Signals/signals.c");
+        let out = place.file("actions");
+        let mut command = runtime.command(&testkit::fixture("Signals"));
+        command.arg("actions").args([&library, &out]);
+        let server = Server::of(command);
+        let seen = || fs::read_to_string(&out).unwrap_or_default();
+        testkit::wait_until("a first look", || !seen().is_empty());
+        for name in ["a.clrs", "b.clrs"] {
+            let line = format!("-i cpu:engine=timer --duration 500ms -o {name}");
+            let output = attach(&place, server.pid, &line).output().expect("the tool starts");
+            assert!(output.status.success(), "{}", said(&output));
+        }
+        testkit::wait_until("a last look", || seen().lines().count() == 5);
+        let seen = seen();
+        let lines: Vec<&str> = seen.lines().collect();
+        let (before, during) = (lines[0], lines[1]);
+        assert_eq!(lines, [before, during, before, during, before], "{}", runtime.version);
+        server.end();
+    });
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clr_profiler::{Events, OwnThread};
+use clr_profiler::OwnThread;
 use clrscope_recording::model::{Activity, LossReason, Sample, Sampler as SamplerRecord, ThreadState};
 use clrscope_recording::writer::monotonic_ns;
 
@@ -144,6 +144,8 @@ impl Drain {
             let took_ns = own_cpu_ns().unwrap_or(0).saturating_sub(began);
             let least_ns = if self.meets_threads() { THREADS_NS } else { ENDED_NS };
             self.next_threads_ns = now + (BETWEEN_LOOKS * took_ns).clamp(least_ns, LONGEST_NS);
+        } else if let Some(targets) = self.sampler.targets.get() {
+            lock(targets).look_at_few();
         }
         self.drain();
         if matches!(self.engine, Engine::Timers(_)) && !self.has_given_up && !super::os::signal::is_ours() {
@@ -225,9 +227,6 @@ impl Drain {
     /// Looks after what others may have changed.
     fn check(&mut self, _now: u64) {
         self.change_engine_if_dear();
-        if matches!(self.engine, Engine::Timers(_)) {
-            super::os::signal::keep_out_of_hardware_exceptions(true);
-        }
         self.tell(false);
     }
 
@@ -251,8 +250,6 @@ impl Drain {
         let sampler = self.sampler;
         (self.engine, self.choice, self.kernel_time) = (engine, choice, None);
         sampler.prepare(&self.engine);
-        // Where that is refused, samples are kept out of threads with hardware exceptions from their first one on.
-        let _ = sampler.info.events().and_then(|events| sampler.info.set_events(events | Events::EXCEPTIONS));
         self.engine.enable(true);
         self.next_threads_ns = 0;
     }
@@ -340,6 +337,7 @@ impl Drain {
             if let Some(targets) = self.sampler.targets.get() {
                 lock(targets).clear();
             }
+            self.engine.let_go();
             self.frames.update();
             self.drain();
             self.fill_in_kernel(&threads::all(), true);

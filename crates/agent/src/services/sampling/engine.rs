@@ -72,7 +72,8 @@ impl Engine {
         match Self::timers(&mut choice, kernel) {
             Some(engine) => (engine, choice),
             None => {
-                choice.why_engine = "there is no signal that nobody uses".into();
+                choice.why_engine =
+                    "the signal by which the runtime stops threads has a handler that is not the runtime's".into();
                 (Self::None, choice)
             }
         }
@@ -117,10 +118,20 @@ impl Engine {
         match self {
             Self::Perf(events) => events.enable(is_on),
             Self::Timers(shared) => {
-                signal::keep_out_of_hardware_exceptions(is_on);
+                if is_on {
+                    // Where somebody else has the signal now, the draining thread finds that out.
+                    signal::stand_in_front();
+                }
                 shared.is_on.store(is_on, Ordering::SeqCst);
             }
             Self::None => {}
+        }
+    }
+
+    /// Gives back what the engine has taken of the program, until it is enabled again. For after the last timer was deleted.
+    pub(super) fn let_go(&self) {
+        if matches!(self, Self::Timers(_)) {
+            signal::put_back();
         }
     }
 

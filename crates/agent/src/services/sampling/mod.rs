@@ -37,12 +37,12 @@ mod type_loads;
 mod unwind;
 mod walked;
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use clr_profiler::callback_args::SuspendReason;
 use clr_profiler::internals::CurrentStack;
-use clr_profiler::{Callbacks, ClassId, Events, ModuleId, ObjectId, OwnThread, ProfilerInfo, Result, ThreadId};
+use clr_profiler::{Callbacks, ClassId, Events, ModuleId, OwnThread, ProfilerInfo, Result, ThreadId};
 use clrscope_recording::writer::{EventStore, ProcessWriter};
 
 use drain::Drain;
@@ -118,7 +118,6 @@ impl SharedSampler {
             work: RuntimeWork::new(),
             threads: RuntimeThreads::default(),
             type_loads: TypeLoads::default(),
-            uses_signals: AtomicBool::new(false),
             state: AtomicU8::new(State::On as u8),
             left_open: Mutex::default(),
             begun: Once::new(),
@@ -157,8 +156,6 @@ pub(crate) struct Sampler {
     work: RuntimeWork,
     threads: RuntimeThreads,
     type_loads: TypeLoads,
-    /// Samples are taken by signals.
-    uses_signals: AtomicBool,
     state: AtomicU8,
     /// Descriptors of the draining thread that stand in the program's table, too, and are to be closed there.
     left_open: Mutex<Vec<Copied>>,
@@ -179,9 +176,7 @@ impl Sampler {
 
     /// The events that it wants from the runtime. For after [`begin`](Self::begin).
     pub(crate) fn events(&self) -> Events {
-        let code = CodeFeed::EVENTS | Events::THREADS | Events::SUSPENSIONS | Events::CLASS_LOADS;
-        // Where signals are kept out of hardware exceptions, each exception lets them in again.
-        if self.uses_signals.load(Ordering::Acquire) { code | Events::EXCEPTIONS } else { code }
+        CodeFeed::EVENTS | Events::THREADS | Events::SUSPENSIONS | Events::CLASS_LOADS
     }
 
     /// Begins to take samples, once. On the thread that calls `Initialize` or `InitializeForAttach`.
@@ -198,7 +193,7 @@ impl Sampler {
         let (engine, choice) = Engine::choose(self, at_launch);
         log(Level::Info, || format!("sampling by {choice:?}"));
         if let Some(targets) = self.prepare(&engine).filter(|_| at_launch) {
-            lock(targets).meet(crate::os::threads::thread_id(), CurrentStack::bounds());
+            lock(targets).meet_this(CurrentStack::bounds());
         }
         engine.enable(true);
         let mut drain = Drain::new(self, engine, choice, map);
@@ -221,7 +216,6 @@ impl Sampler {
     /// The threads with timers, where the engine has timers: those are met from now on.
     fn prepare(&self, engine: &Engine) -> Option<&Mutex<Targets>> {
         let Engine::Timers(shared) = engine else { return None };
-        self.uses_signals.store(true, Ordering::Release);
         Some(self.targets.get_or_init(|| Mutex::new(Targets::new(shared))))
     }
 
@@ -344,14 +338,8 @@ impl Callbacks for Sampler {
         if let Some(targets) = self.targets.get().filter(|_| is_here && self.state() == State::On) {
             // A thread of the profiler's own is known to the runtime, too.
             if !crate::os::threads::own_name_starts_with(b"clrscope") {
-                lock(targets).meet(os_thread, CurrentStack::bounds());
+                lock(targets).meet_this(CurrentStack::bounds());
             }
-        }
-    }
-
-    fn exception_thrown(&self, _exception: ObjectId<'_>) {
-        if self.uses_signals.load(Ordering::Acquire) {
-            signal::unblock();
         }
     }
 }

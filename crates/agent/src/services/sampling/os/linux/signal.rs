@@ -1,16 +1,19 @@
 //! The signal by which timers take samples, and what its handler does.
 //!
-//! A real-time signal that nobody uses: programs and other profilers have `SIGPROF` for themselves.
+//! Timers share the signal by which the runtime stops threads (`SIGRTMIN`). The runtime keeps that one out of the small stack on which it handles
+//! SIGSEGV, where a second frame may not fit, and lets it in again before it goes on. Any other signal would have to be kept out by the mask of the
+//! runtime's handler, which never returns, and be let in again by somebody. And a program under .NET has no use of its own for the signal.
+//!
+//! Our handler stands in front of the runtime's. What no timer of ours has sent is the runtime's, with registers and stack as they came. When
+//! sampling ends, the runtime's handler is put back; it ignores what no process has sent, so a signal that is still under way harms nobody.
 //!
 //! The handler allocates nothing, takes no lock, uses no thread-local storage but `errno`, and reads no memory but the
 //! thread's own stack between the interrupted stack pointer and the end that was noted when the thread was first seen; where
-//! none is known yet the system copies, which checks what is there. The
-//! handler stays for good: a signal may be under way when the last timer is deleted, and its default action ends the
-//! program. Signals of this number that somebody else sends do what they do without us.
+//! none is known yet the system copies, which checks what is there.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use clrscope_recording::writer::monotonic_ns;
 
@@ -18,30 +21,24 @@ use super::timers::Timer;
 use crate::os::clock;
 use crate::os::memory::copy_if_there;
 use crate::services::memory::Published;
-use crate::services::sampling::arch::interrupted;
+use crate::services::sampling::arch::{hand_on_unless_ours, interrupted};
 use crate::services::sampling::raw::{DETOUR, GAP, Registers};
 use crate::services::sampling::ring::{Ring, Slot};
 
-/// The signal, once one was chosen.
-static SIGNAL: AtomicI32 = AtomicI32::new(0);
-
-/// The signal's number; 0 before one was chosen.
+/// The signal's number.
 pub(crate) fn number() -> libc::c_int {
-    SIGNAL.load(Ordering::Relaxed)
+    libc::SIGRTMIN()
 }
 
-/// The highest signal that has its default action, of those that the C library and the runtime leave to programs.
-fn unused() -> Option<libc::c_int> {
-    let is_unused = |&signal: &libc::c_int| {
-        // SAFETY: an action that was filled in.
-        current_action(signal).is_some_and(|action| unsafe { action.assume_init() }.sa_sigaction == libc::SIG_DFL)
-    };
-    (libc::SIGRTMIN() + 4..libc::SIGRTMAX() - 1).rev().find(is_unused)
-}
+/// The handler that stood there before ours: the runtime's. Set before ours is installed, and never 0 from then on.
+static BEFORE: AtomicUsize = AtomicUsize::new(0);
+
 /// Threads that can have a timer at once.
 pub(crate) const MOST_THREADS: usize = 1 << 14;
+/// CPU time that a thread may use beyond two intervals before its sample is late.
+const LATE_NS: u64 = 20_000_000;
 /// Upper half of the value that a timer's signal carries, by which it is known as ours.
-const COOKIE: usize = 0xC175_C09E << 32;
+const COOKIE: u32 = 0xC175_C09E;
 /// Frames of a stack that are kept.
 const MOST_FRAMES: usize = 1024;
 /// Words of the stack that are kept: as many as perf events give. Frame pointers say how it goes on beyond them.
@@ -112,81 +109,77 @@ pub(crate) struct Shared {
 
 static SHARED: Published<Shared> = Published::nothing();
 
-/// Installs the handler, once; `None` where the system refuses, or every signal is in use.
+/// Installs the handler; `None` where the signal's handler is not such a one as the runtime's.
 pub(crate) fn install(interval_ns: u64, ring_words: usize) -> Option<&'static Shared> {
-    if let Some(shared) = SHARED.get() {
-        // An earlier recording of this process has installed it.
-        shared.interval_ns.store(interval_ns, Ordering::Relaxed);
-        return Some(shared);
-    }
-    SIGNAL.store(unused()?, Ordering::Relaxed);
-    let shared = Shared {
-        ring: Ring::new(ring_words),
-        // SAFETY: a target is made of atomic numbers, of which 0 is a valid value. The system backs them as they are used.
-        targets: unsafe { Box::new_zeroed_slice(MOST_THREADS).assume_init() },
-        interval_ns: AtomicU64::new(interval_ns),
-        is_on: AtomicBool::new(false),
-        took_over: Ranges::new(),
-    };
-    let shared = SHARED.publish(shared);
-    set_handler().then_some(shared)
+    let shared = SHARED.get().unwrap_or_else(|| {
+        SHARED.publish(Shared {
+            ring: Ring::new(ring_words),
+            // SAFETY: a target is made of atomic numbers, of which 0 is a valid value. The system backs them as they are used.
+            targets: unsafe { Box::new_zeroed_slice(MOST_THREADS).assume_init() },
+            interval_ns: AtomicU64::new(interval_ns),
+            is_on: AtomicBool::new(false),
+            took_over: Ranges::new(),
+        })
+    });
+    shared.interval_ns.store(interval_ns, Ordering::Relaxed);
+    stand_in_front().then_some(shared)
 }
 
-fn current_action(signal: libc::c_int) -> Option<MaybeUninit<libc::sigaction>> {
+/// The action of the signal.
+fn current_action() -> Option<libc::sigaction> {
     let mut action = MaybeUninit::zeroed();
-    // SAFETY: writes one action.
-    let known = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } == 0;
-    known.then_some(action)
+    // SAFETY: writes one action, of which zeroes are valid.
+    unsafe { (libc::sigaction(number(), std::ptr::null(), action.as_mut_ptr()) == 0).then(|| action.assume_init()) }
 }
 
-fn set_handler() -> bool {
-    // SAFETY: zeroes are a valid action, of which the fields are set; the handler is async-signal-safe and stays mapped, for the
-    // library is never unloaded. Calls of the kernel go on after it (SA_RESTART) where the kernel can let them.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_signal as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-        libc::sigemptyset(&mut action.sa_mask);
-        libc::sigaddset(&mut action.sa_mask, number());
-        libc::sigaction(number(), &action, std::ptr::null_mut()) == 0
+/// Sets the handler of the signal, and leaves the rest of its action as it is; the handler that stood there.
+fn change_handler(action: &libc::sigaction, handler: usize) -> Option<usize> {
+    let new = libc::sigaction { sa_sigaction: handler, ..*action };
+    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: reads and writes one action each. The handler is the one that stood there, or ours, which is async-signal-safe and stays mapped,
+    // for the library is never unloaded.
+    unsafe { (libc::sigaction(number(), &new, before.as_mut_ptr()) == 0).then(|| before.assume_init().sa_sigaction) }
+}
+
+fn our_handler() -> usize {
+    in_front as *const () as usize
+}
+
+/// Puts our handler in front of the runtime's; whether it stands there. Not where the handler is none that the runtime installs: one is wanted that
+/// gets to know who has sent a signal, on the thread's own stack.
+pub(crate) fn stand_in_front() -> bool {
+    let Some(action) = current_action() else { return false };
+    if action.sa_sigaction == our_handler() {
+        return true;
+    }
+    let is_handled = action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN;
+    if !is_handled || action.sa_flags & libc::SA_SIGINFO == 0 || action.sa_flags & libc::SA_ONSTACK != 0 {
+        return false;
+    }
+    BEFORE.store(action.sa_sigaction, Ordering::SeqCst);
+    change_handler(&action, our_handler()).is_some()
+}
+
+/// Puts back the handler that stood there before ours, where ours still stands.
+pub(crate) fn put_back() {
+    if let Some(action) = current_action().filter(|action| action.sa_sigaction == our_handler()) {
+        // A refusal leaves ours, which hands on what is not for it.
+        change_handler(&action, BEFORE.load(Ordering::SeqCst));
     }
 }
 
-/// Whether the handler is still ours: a program may have found the signal unused, too, a moment later.
+/// Whether the handler is still ours.
 pub(crate) fn is_ours() -> bool {
-    // SAFETY: an action that was filled in.
-    current_action(number())
-        .is_some_and(|action| unsafe { action.assume_init() }.sa_sigaction == on_signal as *const () as usize)
+    current_action().is_some_and(|action| action.sa_sigaction == our_handler())
 }
 
-/// Sees to it that samples are not taken while a hardware exception is handled on its small stack: the signal is blocked
-/// there from now on. The runtime leaves that handler without returning from it, so threads that it ran on must
-/// [`unblock`] the signal themselves. Whether the action had to be changed.
-pub(crate) fn keep_out_of_hardware_exceptions(block: bool) -> bool {
-    let Some(action) = current_action(libc::SIGSEGV) else { return false };
-    // SAFETY: an action that was filled in, changed in its mask only; nobody else changes it between the two calls but code that
-    // installs handlers at the same moment, whose handler would then be gone: the window is as short as it can be.
+/// Whether the calling thread blocks the signal.
+pub(crate) fn is_blocked_here() -> bool {
+    let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: writes one set, of which zeroes are valid, and changes nothing.
     unsafe {
-        let mut action = action.assume_init();
-        let is_handled = action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN;
-        let is_blocked = libc::sigismember(&action.sa_mask, number()) == 1;
-        if !is_handled || is_blocked == block {
-            return false;
-        }
-        let change = if block { libc::sigaddset } else { libc::sigdelset };
-        change(&mut action.sa_mask, number());
-        libc::sigaction(libc::SIGSEGV, &action, std::ptr::null_mut()) == 0
-    }
-}
-
-/// Lets samples of the calling thread be taken again.
-pub(crate) fn unblock() {
-    // SAFETY: a set with one signal.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        libc::sigaddset(&mut set, number());
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr());
+        libc::sigismember(mask.as_ptr(), number()) == 1
     }
 }
 
@@ -197,7 +190,7 @@ pub(crate) fn withdraw() {
 
 /// The value by which a timer's signal names its target.
 pub(crate) fn value_of(target: usize) -> usize {
-    COOKIE | target
+    (COOKIE as usize) << 32 | target
 }
 
 impl Shared {
@@ -217,39 +210,37 @@ impl Shared {
         target.random.store(seed, Ordering::Relaxed);
         timer.set(self.pause(target));
     }
+
+    /// CPU time after which a thread must have had a sample: the kernel lets timers go off once per tick.
+    pub(crate) fn late_ns(&self) -> u64 {
+        LATE_NS + 2 * self.interval_ns.load(Ordering::Relaxed)
+    }
 }
 
-extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+/// The handler. What a timer of ours has sent goes to [`on_timer`], and everything else to the handler before, as if that had been called.
+///
+/// # Safety
+/// For the kernel, as a handler with SA_SIGINFO, once [`BEFORE`] is set.
+#[unsafe(naked)]
+unsafe extern "C" fn in_front(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    hand_on_unless_ours!(cookie = COOKIE, ours = on_timer, before = BEFORE)
+}
+
+/// Takes a sample, for a signal of a timer of ours.
+extern "C" fn on_timer(_signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the address of this thread's `errno`, which exists as long as the thread.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let kept = unsafe { errno.read() };
     // SAFETY: the kernel hands both to a handler with SA_SIGINFO; a timer's signal carries a value.
-    let value = unsafe { ((*info).si_code == libc::SI_TIMER).then(|| (*info).si_value().sival_ptr.addr()) };
-    match value.filter(|value| value & !0xFFFF_FFFF == COOKIE) {
-        Some(value) => {
-            // SAFETY: the kernel hands a context of this kind to a handler with SA_SIGINFO.
-            let context = unsafe { &*context.cast::<libc::ucontext_t>() };
-            let shared = SHARED.get().filter(|shared| shared.is_on.load(Ordering::Relaxed));
-            let target = shared.and_then(|shared| Some((shared, shared.targets.get(value & 0xFFFF_FFFF)?)));
-            if let Some((shared, target)) = target {
-                sample(shared, target, context);
-            }
-        }
-        None => act_by_default(signal),
+    let (value, context) = unsafe { ((*info).si_value().sival_ptr.addr(), &*context.cast::<libc::ucontext_t>()) };
+    let shared = SHARED.get().filter(|shared| shared.is_on.load(Ordering::Relaxed));
+    let target = shared.and_then(|shared| Some((shared, shared.targets.get(value & 0xFFFF_FFFF)?)));
+    if let Some((shared, target)) = target {
+        sample(shared, target, context);
     }
     // SAFETY: as above.
     unsafe { errno.write(kept) };
-}
-
-/// Does with a signal that somebody else sent what happens without us: the default action, which ends the program once this
-/// handler has returned.
-fn act_by_default(signal: libc::c_int) {
-    // SAFETY: async-signal-safe calls without addresses.
-    unsafe {
-        libc::signal(signal, libc::SIG_DFL);
-        libc::raise(signal);
-    }
 }
 
 fn sample(shared: &Shared, target: &Target, context: &libc::ucontext_t) {

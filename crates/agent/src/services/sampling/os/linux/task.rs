@@ -67,6 +67,18 @@ impl Task {
     }
 }
 
+/// Whether a thread blocks a signal; `None` once it is gone.
+pub(crate) fn blocks(os_id: u32, signal: libc::c_int) -> Option<bool> {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{os_id}/status")).ok()?;
+    is_blocked_in(&text, signal)
+}
+
+/// Whether the system's words about a thread say that it blocks a signal.
+fn is_blocked_in(status: &str, signal: libc::c_int) -> Option<bool> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
+    Some(u64::from_str_radix(mask.trim(), 16).ok()? >> (signal - 1) & 1 == 1)
+}
+
 impl SystemCall {
     /// `number six-arguments stack-pointer instruction`; outside of a call `-1 stack-pointer instruction`.
     fn parse(text: &str) -> Option<Self> {
@@ -190,6 +202,14 @@ mod tests {
         assert_eq!((call.state(), call.sp, call.ip), (ThreadState::Lock, 0x7ffe10, 0x7f33));
         assert_eq!(SystemCall::parse("-1 0x10 0x20\n").expect("no call").state(), ThreadState::Waiting);
         assert_eq!((SystemCall::parse("running\n"), SystemCall::parse("")), (None, None));
+    }
+
+    #[test]
+    fn blocked_signals_are_those_of_the_mask() {
+        let status = "Name:\tx\nSigPnd:\tffffffffffffffff\nSigBlk:\t0000000200000001\nSigIgn:\t0\n";
+        let blocked = [1, 2, 33, 34, 35].map(|signal| is_blocked_in(status, signal));
+        assert_eq!(blocked, [Some(true), Some(false), Some(false), Some(true), Some(false)]);
+        assert_eq!(is_blocked_in("Name:\tx\n", 1), None);
     }
 
     #[test]

@@ -1,0 +1,127 @@
+//! Exceptions that stay where they are on the heap while the runtime looks for who handles them.
+//!
+//! From .NET 9 on the runtime hands an exception to a filter by an address that it has read before it tells profilers of the filter, and lets
+//! collections run meanwhile (`CallFilterFunclet` in its `exceptionhandling.cpp`, dotnet/runtime#132462). A collection that moves the exception just
+//! then leaves the filter with an address where something else lies, and the program ends by a fault of the runtime. It is so wherever a profiler
+//! asks for notifications of exceptions. An exception that is pinned does not move.
+//!
+//! Each thread has a stack of pins: one for each exception that it has thrown and that may not be handled yet. A pin goes when the thread leaves a catch
+//! block, and at the latest when the thread throws again where its stack is no deeper than at that throw: then nobody looks for a handler there any more.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::{Callbacks, HandleKind, ObjectHandle, ObjectId, ProfilerInfo, ThreadId};
+
+/// First version of the runtime that needs it.
+const FIRST_MAJOR: u16 = 9;
+/// Pins of one thread at most: the oldest goes then. So many exceptions at once are thrown by filters of filters only.
+const MOST: usize = 64;
+
+/// The exceptions that are held.
+pub(crate) struct HeldExceptions {
+    info: ProfilerInfo,
+    /// `None` where nothing has to be held, or the recording is over.
+    threads: Mutex<Option<HashMap<ThreadId, Pins>>>,
+}
+
+/// The pins of a thread, the oldest first.
+type Pins = Vec<Held<ObjectHandle>>;
+
+/// A pin, with where the thread's stack ended when the runtime told of the exception.
+struct Held<P> {
+    sp: usize,
+    _pin: P,
+}
+
+impl HeldExceptions {
+    /// Nothing is held yet.
+    pub(crate) fn new(info: &ProfilerInfo) -> Self {
+        let needs_it = info.runtime_version().is_ok_and(|version| version.major >= FIRST_MAJOR);
+        Self { info: info.clone(), threads: Mutex::new(needs_it.then(HashMap::new)) }
+    }
+
+    /// Lets go of all exceptions, and holds no more. For when no callback about exceptions comes any more.
+    pub(crate) fn let_go(&self) {
+        let all = self.threads().take();
+        drop(all);
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Option<HashMap<ThreadId, Pins>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes the pins of exceptions that nobody looks for a handler of any more, as the thread throws where its stack ends at `sp`, and makes room for
+/// one pin.
+fn take_done<P>(pins: &mut Vec<Held<P>>, sp: usize) -> Vec<Held<P>> {
+    let under_way = pins.iter().rposition(|held| held.sp > sp).map_or(0, |last| last + 1);
+    let mut done = pins.split_off(under_way);
+    if pins.len() >= MOST {
+        done.push(pins.remove(0));
+    }
+    done
+}
+
+impl Callbacks for HeldExceptions {
+    fn exception_thrown(&self, exception: ObjectId<'_>) {
+        if self.threads().is_none() {
+            return;
+        }
+        let here = 0_u8;
+        let sp = (&raw const here).addr();
+        let Ok(thread) = self.info.current_thread() else { return };
+        // Refused where the runtime has no memory for it: then it is as it would be without.
+        let Ok(pin) = self.info.create_handle(exception, HandleKind::Pinned) else { return };
+        // The runtime is called while the lock is not held: pins are dropped behind it.
+        let mut done = Vec::new();
+        if let Some(threads) = &mut *self.threads() {
+            let pins = threads.entry(thread).or_default();
+            done = take_done(pins, sp);
+            pins.push(Held { sp, _pin: pin });
+        }
+        drop(done);
+    }
+
+    fn exception_catcher_leave(&self) {
+        let Ok(thread) = self.info.current_thread() else { return };
+        let done = self.threads().as_mut().and_then(|threads| threads.get_mut(&thread)?.pop());
+        drop(done);
+    }
+
+    fn thread_destroyed(&self, thread: ThreadId) {
+        let done = self.threads().as_mut().and_then(|threads| threads.remove(&thread));
+        drop(done);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn throw(pins: &mut Vec<Held<()>>, sp: usize) -> Vec<usize> {
+        let done = take_done(pins, sp);
+        pins.push(Held { sp, _pin: () });
+        done.iter().map(|held| held.sp).collect()
+    }
+
+    /// Stacks grow downwards.
+    #[test]
+    fn exceptions_are_held_until_their_thread_throws_where_its_stack_is_no_deeper() {
+        let mut pins = Vec::new();
+        assert!(throw(&mut pins, 900).is_empty());
+        assert!(throw(&mut pins, 500).is_empty(), "a filter of the first throws");
+        assert_eq!(throw(&mut pins, 500), [500], "and again");
+        assert!(throw(&mut pins, 300).is_empty());
+        assert_eq!(throw(&mut pins, 600), [500, 300]);
+        assert_eq!(throw(&mut pins, 900), [900, 600]);
+        assert_eq!(pins.len(), 1);
+    }
+
+    #[test]
+    fn a_thread_holds_no_more_exceptions_than_it_may() {
+        let mut pins = Vec::new();
+        let done: Vec<usize> = (0..=MOST).flat_map(|at| throw(&mut pins, 10_000 - at)).collect();
+        assert_eq!((pins.len(), done), (MOST, vec![10_000]));
+    }
+}
