@@ -7,9 +7,11 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use clrscope_recording::model::{Process, Sample, SamplingEngine, StackFrame};
-use clrscope_testkit::{CallerPaths, KnownPaths, PartTime, Runtime, Slower, Tally, each_runtime, not_run, scratch};
-use support::paths::judge;
+use clrscope_recording::model::{Process, Sample, SamplingEngine};
+use clrscope_testkit::{
+    CallerPaths, KnownPaths, PartTime, Runtime, SampledPaths, Slower, Tally, each_runtime, methods, not_run, samples,
+    scratch,
+};
 use support::{Run, record_with};
 
 /// Requests with each engine; waits are looked at beside.
@@ -36,13 +38,12 @@ fn each_engine(runtime: &Runtime, name: &str, arguments: &[&str], mut check: imp
 
 /// Samples of an instrument, each with the names of its methods, innermost first.
 fn sampled<'a>(process: &'a Process, instrument: &str) -> Vec<(Sample, Vec<&'a str>)> {
-    let name = |frame| match frame {
-        StackFrame::Method { function, .. } => Some(process.functions.get(function as usize)?.name.as_str()),
-        _ => None,
+    let innermost_first = |sample: Sample| {
+        let mut names = methods(process, sample.stack);
+        names.reverse();
+        (sample, names)
     };
-    let chunks = process.arenas(instrument).flat_map(|arena| &arena.chunks);
-    let all = chunks.flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>());
-    all.map(|sample| (sample, process.stacks.frames(sample.stack).filter_map(name).collect())).collect()
+    samples(process, instrument).map(innermost_first).collect()
 }
 
 /// Nanoseconds that samples with this method on their stacks stand for.
@@ -145,7 +146,7 @@ fn own_frames_are_those_of_the_path_that_the_program_notes() {
                 let known = KnownPaths::read(notes.as_ref());
                 // Time waiting for a processor is spent where the thread was seen last, so waits of `wall` prove nothing about paths.
                 let instrument = "cpu";
-                let tally = judge(&run.recording.processes[0], instrument, run.start_ns(), &known);
+                let tally = SampledPaths::judge(&run.recording.processes[0], instrument, run.start_ns(), &known).tally;
                 let place =
                     format!("{place}, {instrument}, {way}: {:.2} % of {}\n", tally.equal_percent(), tally.samples);
                 let (sum, text) = sums.entry(format!("{instrument} {way}")).or_default();

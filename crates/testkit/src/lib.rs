@@ -13,6 +13,7 @@
 //! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about themselves,
 //!   [`last_count`] what one said before it was killed.
 //! - [`KnownPaths`] reads what a program noted about its call stacks, and judges samples of it.
+//!   With the feature `recordings`, `SampledPaths` judges those of a recording.
 //! - [`CallerPaths`] has the callers that exact trees have.
 //! - [`Slower`] predicts the times of a program of which one method is made slower.
 //! - [`Service`] is a program that serves; [`get`] and [`load`] ask it something.
@@ -43,6 +44,8 @@ pub mod manifest;
 mod program;
 mod pypi;
 mod runtimes;
+#[cfg(feature = "recordings")]
+mod sampled_paths;
 mod say;
 mod sdk;
 mod signals;
@@ -64,6 +67,8 @@ pub use left_over::left_over;
 pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
 pub use pypi::from_pypi;
 pub use runtimes::{Runtime, each_runtime, each_web_runtime, fetched_runtime, runtimes};
+#[cfg(feature = "recordings")]
+pub use sampled_paths::{SampledPaths, methods, samples, start_of_process};
 pub use say::{not_run, say};
 pub use sdk::Sdk;
 pub use signals::let_children_hear;
