@@ -7,10 +7,11 @@ mod support;
 
 use std::collections::BTreeMap;
 
+use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE};
 use clrscope_recording::model::{Process, Sample, SamplingEngine};
 use clrscope_testkit::{
-    CallerPaths, KnownPaths, PartTime, Runtime, SampledPaths, Slower, Tally, each_runtime, methods, not_run, samples,
-    scratch,
+    CallerPaths, KnownPaths, PartTime, Runtime, RuntimeStops, STOPS_VARIABLE, SampledPaths, Slower, Tally,
+    each_runtime, fixture, hooked_agent, load_profiler, methods, not_run, run as run_command, samples, scratch,
 };
 use support::{Run, record_with};
 
@@ -201,6 +202,30 @@ fn a_method_that_is_made_slower_has_that_time_and_nobody_else() {
         assert!(slower.odd_percent() < 0.5, "{place}: {:.2} % on no path of a round", slower.odd_percent());
         let wrong: Vec<PartTime> = slower.parts(step).into_iter().filter(|part| !part.is_met()).collect();
         assert!(wrong.is_empty(), "{place}: {wrong:#?}");
+    });
+}
+
+/// Where the runtime has stopped all threads, its own walks of their stacks (`DoStackSnapshot`) and ours have the same methods. Threads that were stopped when a method
+/// returned had none of them in ours, which were called complete: the unwind data of the function that they wait in is wrong.
+#[test]
+fn stacks_are_those_of_the_runtimes_own_walk_where_it_has_stopped_the_threads() {
+    each_runtime(|runtime| {
+        for (way, milliseconds) in [("", "1500"), ("collected", "500")] {
+            let folder = scratch();
+            let [notes, stops, out] = ["notes", "stops", "run.clrs.d"].map(|name| folder.path().join(name));
+            let mut command = runtime.command(&fixture("KnownPaths"));
+            command.arg(&notes).args([milliseconds, "1", way, "-filter"]).env(STOPS_VARIABLE, &stops);
+            load_profiler(&mut command, hooked_agent(), AGENT_CLSID);
+            command.env(AGENT_VARIABLE, format!("wall:rate=1000;trust-writable;out={}", out.display()));
+            let ended = run_command(command);
+            let found = RuntimeStops::read(&stops);
+            let place = format!("{way} on {}: {found:?}", runtime.version);
+            assert_eq!(ended.code(), 0, "{place}: {}", ended.stderr_text());
+            assert!(found.compared() > 100, "{place}");
+            assert_eq!(found.different(), 0, "{place}");
+            // Other differences are said to be guesses, and are few.
+            assert!(found.said() as f64 <= 2.0 + 0.01 * found.compared() as f64, "{place}");
+        }
     });
 }
 

@@ -9,6 +9,7 @@ mod outcome;
 mod peer;
 mod sampled;
 pub(super) mod slower;
+pub(super) mod stops;
 mod tables;
 
 use clrscope_testkit::{Runtime, Tally, runtimes};

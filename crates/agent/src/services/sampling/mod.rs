@@ -31,6 +31,8 @@ mod poll;
 mod raw;
 mod ring;
 mod runtime_work;
+#[cfg(feature = "stops-on-demand")]
+mod stops;
 mod switches;
 mod targets;
 mod type_loads;
@@ -180,6 +182,8 @@ impl Sampler {
     /// The events that it wants from the runtime. For after [`begin`](Self::begin).
     pub(crate) fn events(&self) -> Events {
         let code = CodeFeed::EVENTS | Events::THREADS | Events::SUSPENSIONS | Events::CLASS_LOADS;
+        #[cfg(feature = "stops-on-demand")]
+        let code = code | Events::ENABLE_STACK_SNAPSHOT;
         // Where signals are kept out of hardware exceptions, each exception lets them in again.
         if self.uses_signals.load(Ordering::Acquire) { code | Events::EXCEPTIONS } else { code }
     }
