@@ -76,7 +76,9 @@ fn line(runtime: &Runtime, way: &str, found: &RuntimeStops, page: &mut Page) -> 
         if is_met { "met" } else { "MISSED" }
     ));
     for wrong in found.wrong.iter().take(3) {
-        page.line(format_args!("      {wrong}"));
+        let innermost = |stack: &str| stack.split(" < ").take(9).collect::<Vec<_>>().join(" < ");
+        let (runtime, walker) = wrong.split_once("; ").unwrap_or((wrong, ""));
+        page.line(format_args!("      {} ...; {} ...", innermost(runtime), innermost(walker)));
     }
     is_met
 }

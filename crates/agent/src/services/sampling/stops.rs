@@ -32,7 +32,7 @@ const EXAMPLES: usize = 20;
 pub(super) struct Stops {
     file: PathBuf,
     next_ns: u64,
-    /// How often what was found.
+    /// Numbers of each outcome.
     counts: BTreeMap<String, u64>,
     examples: Vec<String>,
 }
