@@ -2,7 +2,7 @@
 
 use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE};
 use clrscope_recording::model::LossReason;
-use clrscope_testkit::{each_runtime, fixture, load_profiler, panicking_agent, run, scratch};
+use clrscope_testkit::{each_runtime, fixture, hooked_agent, load_profiler, run, scratch};
 
 #[test]
 fn a_panic_in_a_callback_a_hook_or_the_helper_thread_is_a_loss_with_place_and_text() {
@@ -18,7 +18,7 @@ fn a_panic_in_a_callback_a_hook_or_the_helper_thread_is_a_loss_with_place_and_te
             let folder = scratch();
             let out = folder.path().join("run.clrs.d");
             let mut command = command();
-            load_profiler(&mut command, panicking_agent(), AGENT_CLSID);
+            load_profiler(&mut command, hooked_agent(), AGENT_CLSID);
             command.env(AGENT_VARIABLE, format!("calls;trust-writable;out={}", out.display()));
             command.env("CLRSCOPE_TEST_PANIC", place);
             let with = run(command);

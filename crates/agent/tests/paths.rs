@@ -7,9 +7,12 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use clrscope_recording::model::{LossReason, Process, Sample, SamplingEngine, StackFrame};
-use clrscope_testkit::{CallerPaths, KnownPaths, PartTime, Runtime, Slower, Tally, each_runtime, not_run, scratch};
-use support::paths::judge;
+use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE};
+use clrscope_recording::model::{LossReason, Process, Sample, SamplingEngine};
+use clrscope_testkit::{
+    CallerPaths, KnownPaths, PartTime, Runtime, RuntimeStops, STOPS_VARIABLE, SampledPaths, Slower, Tally,
+    each_runtime, fixture, hooked_agent, load_profiler, methods, not_run, run as run_command, samples, scratch,
+};
 use support::{Run, record_with};
 
 /// Requests with each engine; waits are looked at beside.
@@ -36,13 +39,12 @@ fn each_engine(runtime: &Runtime, name: &str, arguments: &[&str], mut check: imp
 
 /// Samples of an instrument, each with the names of its methods, innermost first.
 fn sampled<'a>(process: &'a Process, instrument: &str) -> Vec<(Sample, Vec<&'a str>)> {
-    let name = |frame| match frame {
-        StackFrame::Method { function, .. } => Some(process.functions.get(function as usize)?.name.as_str()),
-        _ => None,
+    let innermost_first = |sample: Sample| {
+        let mut names = methods(process, sample.stack);
+        names.reverse();
+        (sample, names)
     };
-    let chunks = process.arenas(instrument).flat_map(|arena| &arena.chunks);
-    let all = chunks.flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>());
-    all.map(|sample| (sample, process.stacks.frames(sample.stack).filter_map(name).collect())).collect()
+    samples(process, instrument).map(innermost_first).collect()
 }
 
 /// Nanoseconds that samples with this method on their stacks stand for.
@@ -145,7 +147,7 @@ fn own_frames_are_those_of_the_path_that_the_program_notes() {
                 let known = KnownPaths::read(notes.as_ref());
                 // Time waiting for a processor is spent where the thread was seen last, so waits of `wall` prove nothing about paths.
                 let instrument = "cpu";
-                let tally = judge(&run.recording.processes[0], instrument, run.start_ns(), &known);
+                let tally = SampledPaths::judge(&run.recording.processes[0], instrument, run.start_ns(), &known).tally;
                 let place =
                     format!("{place}, {instrument}, {way}: {:.2} % of {}\n", tally.equal_percent(), tally.samples);
                 let (sum, text) = sums.entry(format!("{instrument} {way}")).or_default();
@@ -203,6 +205,31 @@ fn a_method_that_is_made_slower_has_that_time_and_nobody_else() {
         assert!(slower.odd_percent() < 0.5, "{place}: {:.2} % on no path of a round", slower.odd_percent());
         let wrong: Vec<PartTime> = slower.parts(step).into_iter().filter(|part| !part.is_met()).collect();
         assert!(wrong.is_empty(), "{place}: {wrong:#?}");
+    });
+}
+
+/// Stacks at stops of the whole runtime have the same methods by its own walk (`DoStackSnapshot`) and by ours. Threads that were stopped when a method
+/// returned had none of them in ours, which were called complete: the unwind data of the function that they wait in is wrong.
+#[test]
+fn stacks_are_those_of_the_runtimes_own_walk_where_it_has_stopped_the_threads() {
+    each_runtime(|runtime| {
+        for (way, milliseconds) in [("", "1500"), ("collected", "500")] {
+            let folder = scratch();
+            let [notes, stops, out] = ["notes", "stops", "run.clrs.d"].map(|name| folder.path().join(name));
+            let mut command = runtime.command(&fixture("KnownPaths"));
+            command.arg(&notes).args([milliseconds, "1", way, "-filter"]).env(STOPS_VARIABLE, &stops);
+            load_profiler(&mut command, hooked_agent(), AGENT_CLSID);
+            command.env(AGENT_VARIABLE, format!("wall:rate=1000;trust-writable;out={}", out.display()));
+            let ended = run_command(command);
+            let found = RuntimeStops::read(&stops);
+            let place = format!("{way} on {}: {found:?}", runtime.version);
+            assert_eq!(ended.code(), 0, "{place}: {}", ended.stderr_text());
+            assert!(found.compared() > 100, "{place}");
+            // New code that runs before it is told of is a stub, in one stack of several thousand.
+            assert!(found.different() <= 1, "{place}");
+            // Other differences are said to be guesses, and are few.
+            assert!(found.said() as f64 <= 2.0 + 0.01 * found.compared() as f64, "{place}");
+        }
     });
 }
 

@@ -18,16 +18,16 @@ pub fn agent() -> &'static Path {
     AGENT.get_or_init(|| build("clrscope-agent").join("libclrscope_agent.so"))
 }
 
-/// The agent as a debug build that panics where the environment variable `CLRSCOPE_TEST_PANIC` says: in a `callback`, in a
-/// `hook`, on the `helper` thread.
+/// The agent as a debug build with what only tests ask for. It panics where the environment variable `CLRSCOPE_TEST_PANIC` says: in a `callback`, in a
+/// `hook`, on the `helper` thread. It stops the runtime, and compares stacks, where [`STOPS_VARIABLE`](crate::STOPS_VARIABLE) is set.
 ///
 /// # Panics
 /// With cargo's messages, when it does not build.
-pub fn panicking_agent() -> &'static Path {
+pub fn hooked_agent() -> &'static Path {
     static AGENT: OnceLock<PathBuf> = OnceLock::new();
     AGENT.get_or_init(|| {
         // In another profile than `agent`, so that neither takes the other's place.
-        let arguments = ["--package", "clrscope-agent", "--features", "panic-on-demand"];
+        let arguments = ["--package", "clrscope-agent", "--features", "panic-on-demand,stops-on-demand"];
         cargo_build(&arguments).join("debug/libclrscope_agent.so")
     })
 }

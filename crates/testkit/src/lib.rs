@@ -13,11 +13,12 @@
 //! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about themselves,
 //!   [`last_count`] what one said before it was killed.
 //! - [`KnownPaths`] reads what a program noted about its call stacks, and judges samples of it.
+//!   With the feature `recordings`, `SampledPaths` judges those of a recording.
 //! - [`CallerPaths`] has the callers that exact trees have.
 //! - [`Slower`] predicts the times of a program of which one method is made slower.
 //! - [`Service`] is a program that serves; [`get`] and [`load`] ask it something.
 //! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers, built once;
-//!   [`panicking_agent`] an agent with a fault.
+//!   [`hooked_agent`] one with faults, and with stops whose [`RuntimeStops`] this reads.
 //! - [`wait_for`] and its neighbours wait for events, and [`random_pause`] is a pause that can be repeated.
 //! - [`left_over`] says what an agent that was attached has left in a process.
 //! - [`single_file`] writes a program that holds its assemblies itself.
@@ -42,7 +43,10 @@ mod left_over;
 pub mod manifest;
 mod program;
 mod pypi;
+mod runtime_stops;
 mod runtimes;
+#[cfg(feature = "recordings")]
+mod sampled_paths;
 mod say;
 mod sdk;
 mod signals;
@@ -52,7 +56,7 @@ mod wait;
 mod web;
 mod workspace;
 
-pub use artifacts::{agent, cli, example, framework_example, load_profiler, native_library, panicking_agent};
+pub use artifacts::{agent, cli, example, framework_example, hooked_agent, load_profiler, native_library};
 pub use azmcp::{azmcp, azmcp_command};
 pub use caller_paths::CallerPaths;
 pub use chance::random_pause;
@@ -63,7 +67,10 @@ pub use known_paths::{KnownPaths, Moment, Shape, ShapeTally, Tally};
 pub use left_over::left_over;
 pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
 pub use pypi::from_pypi;
+pub use runtime_stops::{RuntimeStops, STOPS_VARIABLE};
 pub use runtimes::{Runtime, each_runtime, each_web_runtime, fetched_runtime, runtimes};
+#[cfg(feature = "recordings")]
+pub use sampled_paths::{SampledPaths, methods, samples, start_of_process};
 pub use say::{not_run, say};
 pub use sdk::Sdk;
 pub use signals::let_children_hear;

@@ -10,7 +10,7 @@
 //!
 //! `Allocated` allocates objects of random sizes and measures how much of each type, on every runtime at hand.
 //!
-//! `KnownPaths` knows its call paths, which stacks of samples must equal (`--paths`, that is `--only paths,callers,slower`),
+//! `KnownPaths` knows its call paths, which stacks of samples must equal (`--paths`, that is `--only paths,stops,callers,slower`),
 //! and `Slower` which method was made slower.
 //!
 //! Bounds of single runs, of times as of sampled bytes, hold the truth in 95 of 100 rows, or so many that chance may have done the
@@ -36,7 +36,7 @@ use load::Load;
 use page::Page;
 use parts::{PARTS, headings};
 
-const USAGE: &str = "usage: cargo xtask accuracy [--loaded] [--runs N] [--rounds N] [--only shares,samples,allocations,sleeps,paths,callers,slower] [--paths] [--quick]";
+const USAGE: &str = "usage: cargo xtask accuracy [--loaded] [--runs N] [--rounds N] [--only shares,samples,allocations,sleeps,paths,stops,callers,slower] [--paths] [--quick]";
 
 /// Runs everything; fails where a goal is missed.
 ///
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             continue;
         }
         if word == "--paths" {
-            parts = vec!["paths", "callers", "slower"];
+            parts = vec!["paths", "stops", "callers", "slower"];
             continue;
         }
         if word == "--only" {

@@ -22,7 +22,7 @@ pub(super) struct Part {
 }
 
 /// All of them, in the order in which they are measured and stand on the page.
-pub(super) const PARTS: [Part; 7] = [
+pub(super) const PARTS: [Part; 8] = [
     Part {
         name: "shares",
         heading: "Times of `calls`",
@@ -81,6 +81,19 @@ equal. Of each step and leaf: samples with it on their paths, how many of them h
 *Called whole* are samples that are not equal and marked complete all the same; *astray* those between two leaves that are on the way from none to the
 next; *CPU time* is the part of what the threads used that their samples stand for.",
         measure: |plan, page| paths::run(plan, page),
+        needs_quiet: false,
+    },
+    Part {
+        name: "stops",
+        heading: "Stacks at stops of the runtime",
+        about: "\
+The program with known paths is stopped as a whole, again and again, and each thread's stack is walked by the runtime itself (`DoStackSnapshot`) and by clrscope's walker,
+which begins at the call of the kernel that the thread waits in. *Equal* are stacks with the same methods in the same order; in *guessed* ones
+a step was a guess. Of those that differ, *said* ones were marked as guessed, *unsaid* ones were called certain. Both leave out code made at run time and the runtime's own handling of
+exceptions, which the runtime does not show. *Same address* is the share of
+equal frames that go on at the same instruction in both; for methods that wait in native code, and for blocks of handlers, the runtime tells another one of the same method. *Left out* are threads that
+ran native code, which nothing stops, and those that the runtime's own walk refused.",
+        measure: |plan, page| paths::stops::run(plan.quick, page),
         needs_quiet: false,
     },
     Part {

@@ -4,7 +4,6 @@
 pub(crate) mod counted;
 pub(crate) mod flow;
 pub(crate) mod known;
-pub(crate) mod paths;
 pub(crate) mod said;
 
 use std::collections::BTreeMap;
@@ -14,7 +13,9 @@ use std::process::Command;
 
 use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE};
 use clrscope_recording::model::{CallTree, Process, Recording};
-use clrscope_testkit::{Expectations, Finished, Runtime, agent, fixture, load_profiler, run, scratch};
+use clrscope_testkit::{
+    Expectations, Finished, Runtime, agent, fixture, load_profiler, run, scratch, start_of_process,
+};
 
 /// One finished run: what the program did and what was recorded.
 pub(crate) struct Run {
@@ -26,10 +27,7 @@ pub(crate) struct Run {
 impl Run {
     /// Start of the one process by the monotonic clock, nanoseconds: the name of its folder ends with it (`pPID-START`).
     pub(crate) fn start_ns(&self) -> u64 {
-        let entries = self.folder.path().join(RECORDING).read_dir().expect("the recording");
-        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        let mut starts = names.filter_map(|name| name.strip_prefix('p')?.split_once('-')?.1.parse().ok());
-        starts.next().expect("a folder of the process")
+        start_of_process(&self.folder.path().join(RECORDING)).expect("a folder of the process")
     }
 }
 

@@ -1,10 +1,9 @@
 //! Truth 4: `calls` beside `cpu` in one run. The callers of each sample, which are all its own frames but the innermost, must be a path of the exact tree.
 //! Hooks force frames on methods and keep precompiled code out: what this can tell is that both agree where both look.
 
-use clrscope_recording::model::{Process, Sample};
-use clrscope_testkit::{CallerPaths, Runtime, fixture, runtimes};
+use clrscope_recording::model::Process;
+use clrscope_testkit::{CallerPaths, Runtime, fixture, methods, runtimes, samples};
 
-use super::sampled::methods;
 use crate::accuracy::page::Page;
 use crate::agents::under_agent;
 use crate::measured::run as run_measured;
@@ -40,27 +39,26 @@ fn run_one(runtime: &Runtime, request: &str, milliseconds: &str, page: &mut Page
     let recording = clrscope_recording::open(&out).map_err(|error| error.to_string())?;
     let process = recording.processes.first().ok_or("no process was recorded")?;
     let paths = paths(process);
-    let (mut samples, mut agree, mut first) = (0_u64, 0_u64, None);
+    let (mut count, mut agree, mut first) = (0_u64, 0_u64, None);
     let walkers: Vec<u32> =
         process.threads.iter().filter(|thread| thread.name.starts_with("walker ")).map(|thread| thread.id).collect();
-    let chunks = process.arenas("cpu").flat_map(|arena| &arena.chunks);
-    for sample in chunks.flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>()) {
+    for sample in samples(process, "cpu") {
         if !walkers.contains(&sample.thread) {
             continue;
         }
         let mut names: Vec<&str> = methods(process, sample.stack).into_iter().filter(|name| is_own(name)).collect();
         names.pop();
-        samples += 1;
+        count += 1;
         if paths.hold(names.iter().copied()) {
             agree += 1;
         } else {
             first.get_or_insert_with(|| names.join(" > "));
         }
     }
-    let percent = 100.0 * agree as f64 / samples.max(1) as f64;
+    let percent = 100.0 * agree as f64 / count.max(1) as f64;
     let is_met = percent >= GOAL;
     page.line(format_args!(
-        "  .NET {:8} {request:32} {samples:>6} {:>19} {percent:>13.2} %   {}",
+        "  .NET {:8} {request:32} {count:>6} {:>19} {percent:>13.2} %   {}",
         runtime.version.to_string(),
         paths.len(),
         if is_met { "met" } else { "MISSED" }

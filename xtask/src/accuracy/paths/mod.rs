@@ -9,6 +9,7 @@ mod outcome;
 mod peer;
 mod sampled;
 pub(super) mod slower;
+pub(super) mod stops;
 mod tables;
 
 use clrscope_testkit::{Runtime, Tally, runtimes};
@@ -20,6 +21,9 @@ use sampled::{Engine, Shapes};
 
 /// Samples of each runtime, engine and condition, at least.
 const LEAST: u64 = 10_000;
+/// Samples of a series whose threads the runtime stops nearly all the time, by takers of samples that are slower then: 10,000 took minutes, or the machine's load made
+/// hours of them.
+const FEWER: u64 = 2_000;
 /// Samples of each for a quick look, which proves nothing.
 const QUICK: u64 = 1_000;
 /// Share of them that must be equal, in percent.
@@ -35,37 +39,28 @@ struct Condition {
     way: &'static [&'static str],
     /// Settings of the runtime.
     environment: &'static [(&'static str, &'static str)],
-    /// Engines that samples are taken by.
-    engines: &'static [Engine],
+    /// Engines that samples are taken by, with the number of samples that each takes at least.
+    engines: &'static [(Engine, u64)],
 }
 
-/// The engines.
-const ALL: &[Engine] = &[Engine::Perf, Engine::Timer, Engine::Wall, Engine::DotnetTrace];
+/// All engines.
+const ALL: &[(Engine, u64)] =
+    &[(Engine::Perf, LEAST), (Engine::Timer, LEAST), (Engine::Wall, LEAST), (Engine::DotnetTrace, LEAST)];
+/// All engines where threads are stopped nearly all the time.
+const STOPPED: &[(Engine, u64)] =
+    &[(Engine::Perf, LEAST), (Engine::Timer, FEWER), (Engine::Wall, LEAST), (Engine::DotnetTrace, FEWER)];
+/// The engine that is there where nothing else is said.
+const PERF: &[(Engine, u64)] = &[(Engine::Perf, LEAST)];
 
 /// All conditions; of the first there are tables by shape.
 const CONDITIONS: [Condition; 5] = [
     Condition { name: "as it comes", way: &[], environment: &[], engines: ALL },
     // A filter that runs while the runtime collects ends the program on 9 and 10 wherever a profiler, an empty one too, asks for notifications of exceptions:
     // that has a test of its own.
-    Condition { name: "collections all the time", way: &["collected", "-filter"], environment: &[], engines: ALL },
-    Condition {
-        name: "quick code for ever",
-        way: &[],
-        environment: &[("DOTNET_TC_CallCounting", "0")],
-        engines: &[Engine::Perf],
-    },
-    Condition {
-        name: "optimised at once",
-        way: &[],
-        environment: &[("DOTNET_TieredCompilation", "0")],
-        engines: &[Engine::Perf],
-    },
-    Condition {
-        name: "nothing precompiled",
-        way: &[],
-        environment: &[("DOTNET_ReadyToRun", "0")],
-        engines: &[Engine::Perf],
-    },
+    Condition { name: "collections all the time", way: &["collected", "-filter"], environment: &[], engines: STOPPED },
+    Condition { name: "quick code for ever", way: &[], environment: &[("DOTNET_TC_CallCounting", "0")], engines: PERF },
+    Condition { name: "optimised at once", way: &[], environment: &[("DOTNET_TieredCompilation", "0")], engines: PERF },
+    Condition { name: "nothing precompiled", way: &[], environment: &[("DOTNET_ReadyToRun", "0")], engines: PERF },
 ];
 
 /// Results of one runtime, condition and engine.
@@ -94,16 +89,17 @@ impl Series {
 /// Takes all series and prints the tables; how many missed the goal.
 pub(super) fn run(plan: Plan, page: &mut Page) -> Result<usize, String> {
     let (mut all, mut shapes) = (Vec::new(), Shapes::default());
-    let (least, conditions) = if plan.quick { (QUICK, 1) } else { (LEAST, CONDITIONS.len()) };
+    let conditions = if plan.quick { 1 } else { CONDITIONS.len() };
     for condition in &CONDITIONS[..conditions] {
         for runtime in runtimes() {
-            for &engine in condition.engines {
+            for &(engine, least) in condition.engines {
                 Page::progress(format_args!(
                     "paths: {}, {} on .NET {}",
                     condition.name,
                     engine.name(),
                     runtime.version
                 ));
+                let least = if plan.quick { QUICK } else { least };
                 let series = take(runtime, condition, engine, least, &mut shapes)?;
                 if let Some(series) = &series {
                     let equal = series.tally.equal_percent();

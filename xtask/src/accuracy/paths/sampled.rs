@@ -1,10 +1,7 @@
 //! A run of `KnownPaths` under the agent, and its samples beside what it noted.
 
-use std::collections::HashMap;
-use std::path::Path;
-
-use clrscope_recording::model::{LossReason, Process, Sample, SamplingEngine, StackFrame, ThreadState};
-use clrscope_testkit::{KnownPaths, Runtime, Tally, fixture};
+use clrscope_recording::model::SamplingEngine;
+use clrscope_testkit::{KnownPaths, Runtime, SampledPaths, fixture, start_of_process};
 
 use super::outcome::{Judged, Outcome};
 use super::{Condition, peer};
@@ -86,51 +83,7 @@ pub(super) fn run(
     let known = KnownPaths::read(&notes);
     shapes.0 = known.shapes().map(|shape| shape.name.clone()).collect();
     let cpu_ns = if engine == Engine::Wall { 0 } else { 2 * milliseconds * 1_000_000 };
-    Ok(Outcome::Judged(judge(process, engine.instrument(), start_of(&out)?, &known, cpu_ns)))
-}
-
-/// Monotonic nanoseconds at the start of the one process of a recording, which the name of its folder ends with: `pPID-START`.
-fn start_of(out: &Path) -> Result<u64, String> {
-    let entries = std::fs::read_dir(out).map_err(|error| error.to_string())?;
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut starts = names.filter_map(|name| name.strip_prefix('p')?.split_once('-')?.1.parse().ok());
-    starts.next().ok_or_else(|| "no folder of a process".to_owned())
-}
-
-fn judge(process: &Process, instrument: &str, start_ns: u64, known: &KnownPaths, cpu_ns: u64) -> Judged {
-    let walkers: HashMap<u32, usize> = process
-        .threads
-        .iter()
-        .filter_map(|thread| Some((thread.id, thread.name.strip_prefix("walker ")?.parse().ok()?)))
-        .collect();
-    let mut names: HashMap<u32, Vec<&str>> = HashMap::new();
-    let (mut tally, mut weight_ns) = (Tally::default(), 0);
-    let chunks = process.arenas(instrument).flat_map(|arena| &arena.chunks);
-    for sample in chunks.flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>()) {
-        let Some(&walker) = walkers.get(&sample.thread) else { continue };
-        weight_ns += sample.weight_ns;
-        let names = names.entry(sample.stack).or_insert_with(|| methods(process, sample.stack));
-        let (time_ns, count) = (start_ns + sample.time_ns, u64::from(sample.count));
-        if sample.state == ThreadState::Running {
-            tally.add(known, known.moment(walker, time_ns), names, sample.is_certain(), count);
-        } else {
-            let time = (walker, time_ns, time_ns + sample.weight_ns);
-            tally.add_still(known, time, names, sample.is_certain(), count);
-        }
-    }
-    let lost = [LossReason::SampleRingFull, LossReason::PerfLost, LossReason::EventDropped];
-    let losses = process.losses.iter().filter(|loss| lost.contains(&loss.reason));
-    tally.add_lost(losses.map(|loss| loss.count).sum());
-    Judged { tally, cpu_ns, weight_ns }
-}
-
-/// Names of the methods of a stack, outermost first.
-pub(super) fn methods(process: &Process, stack: u32) -> Vec<&str> {
-    let name = |frame| match frame {
-        StackFrame::Method { function, .. } => Some(process.functions.get(function as usize)?.name.as_str()),
-        _ => None,
-    };
-    let mut names: Vec<&str> = process.stacks.frames(stack).filter_map(name).collect();
-    names.reverse();
-    names
+    let start_ns = start_of_process(&out).ok_or("no folder of a process")?;
+    let SampledPaths { tally, weight_ns } = SampledPaths::judge(process, engine.instrument(), start_ns, &known);
+    Ok(Outcome::Judged(Judged { tally, cpu_ns, weight_ns }))
 }

@@ -1,9 +1,8 @@
 //! Truth 5: a method is made slower, and its time by samples rises by what the program takes longer; nobody else's does.
 
-use clrscope_recording::model::{Sample, SamplingEngine};
-use clrscope_testkit::{Runtime, Slower, fixture, runtimes};
+use clrscope_recording::model::SamplingEngine;
+use clrscope_testkit::{Runtime, Slower, fixture, methods, runtimes, samples};
 
-use super::sampled::methods;
 use crate::accuracy::page::Page;
 use crate::agents::under_agent;
 use crate::measured::run as run_measured;
@@ -44,22 +43,21 @@ fn run_one(
         page.line(format_args!("\n{request}: not to be had here"));
         return Ok(0);
     }
-    let (mut samples, mut sum_ns) = (0_u64, 0);
-    let chunks = process.arenas("cpu").flat_map(|arena| &arena.chunks);
-    for sample in chunks.flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>()) {
+    let (mut count, mut sum_ns) = (0_u64, 0);
+    for sample in samples(process, "cpu") {
         let mut names = methods(process, sample.stack);
         names.reverse();
         slower.add(&names, sample.weight_ns);
-        (samples, sum_ns) = (samples + u64::from(sample.count), sum_ns + sample.weight_ns);
+        (count, sum_ns) = (count + u64::from(sample.count), sum_ns + sample.weight_ns);
     }
     page.line(format_args!(
-        "\n{request} on .NET {}: {samples} samples, {:.2} % of them on no whole path of a round",
+        "\n{request} on .NET {}: {count} samples, {:.2} % of them on no whole path of a round",
         runtime.version,
         slower.odd_percent()
     ));
     page.line(format_args!("  phase        part                  ms: predicted   samples       off    bound"));
     let mut missed = 0;
-    for part in slower.parts(sum_ns as f64 / samples.max(1) as f64) {
+    for part in slower.parts(sum_ns as f64 / count.max(1) as f64) {
         missed += usize::from(!part.is_met());
         // Of the others the table has those alone that are off.
         if part.is_slower || !part.is_met() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clrscope_testkit::Runtime;
 
 use super::sampled::Shapes;
-use super::{CONDITIONS, Series};
+use super::{CONDITIONS, LEAST, Series};
 use crate::accuracy::page::Page;
 
 /// Examples of wrong stacks that are shown of each runtime.
@@ -31,7 +31,9 @@ fn sums(all: &[Series], page: &mut Page) {
         ""
     ));
     for condition in &CONDITIONS {
-        page.line(format_args!("{}", condition.name));
+        let fewer: Vec<_> = condition.engines.iter().filter(|(_, least)| *least < LEAST).collect();
+        let fewer = fewer.iter().map(|(engine, least)| format!("; {}: {least} samples are asked for", engine.name()));
+        page.line(format_args!("{}{}", condition.name, fewer.collect::<String>()));
         for series in all.iter().filter(|series| series.condition.name == condition.name) {
             let tally = &series.tally;
             let verdict = match (series.is_ours(), series.is_met()) {

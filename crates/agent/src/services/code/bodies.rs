@@ -23,6 +23,8 @@ const REMEMBERED_NS: u64 = 5_000_000_000;
 const SEARCHED: usize = 4096;
 /// Addresses of no method that are remembered.
 const MOST_STUBS: usize = 1 << 14;
+/// Time for which code may run before it is told of: the thread that compiled it may wait for a processor, or for a collection, in between.
+const TOLD_LATE_NS: u64 = 100_000_000;
 
 /// One piece of one body of a method.
 pub(crate) struct Body {
@@ -48,6 +50,12 @@ impl Body {
     pub(super) fn frame(&self, place: Option<IlPlace>) -> StackFrame {
         let (il_offset, il_span) = recorded_place(place);
         StackFrame::Method { function: self.function, il_offset, il_span, tier: self.tier }
+    }
+
+    /// The runtime's identifier of the method.
+    #[cfg(feature = "stops-on-demand")]
+    pub(crate) fn id(&self) -> FunctionId {
+        self.id
     }
 
     /// The frame of the body it took over lies beneath its own.
@@ -203,7 +211,10 @@ impl Bodies {
         }
         let was =
             |&&(ref body, gone_ns): &&(Arc<Body>, u64)| holds(body) && body.born_ns <= time_ns && time_ns <= gone_ns;
-        self.gone.iter().rev().find(was).map(|(body, _)| Arc::clone(body))
+        let gone = self.gone.iter().rev().find(was).map(|(body, _)| body);
+        // Nothing else lay there: other threads run new code before the one that compiled it tells of it.
+        let told_late = || live.filter(|body| holds(body) && body.born_ns <= time_ns.saturating_add(TOLD_LATE_NS));
+        gone.or_else(told_late).map(Arc::clone)
     }
 
     /// The bodies that took over running frames.

@@ -57,6 +57,8 @@ pub(super) struct Drain {
     next_check_ns: u64,
     /// Whether somebody else has taken the signal.
     has_given_up: bool,
+    #[cfg(feature = "stops-on-demand")]
+    stops: Option<super::stops::Stops>,
 }
 
 impl Drain {
@@ -85,6 +87,8 @@ impl Drain {
             next_drain_ns: 0,
             next_check_ns: 0,
             has_given_up: false,
+            #[cfg(feature = "stops-on-demand")]
+            stops: super::stops::Stops::asked_for(),
         };
         drain.tell(false);
         drain
@@ -131,6 +135,10 @@ impl Drain {
         let now = monotonic_ns();
         self.frames.update();
         self.look_at_waits(now);
+        #[cfg(feature = "stops-on-demand")]
+        if let Some(stops) = &mut self.stops {
+            stops.round(&self.sampler.info, &mut self.frames);
+        }
         if now < self.next_drain_ns {
             return;
         }
@@ -344,6 +352,8 @@ impl Drain {
             if let Some((output, poll)) = &mut self.wall {
                 poll.finish(output);
             }
+            #[cfg(feature = "stops-on-demand")]
+            self.stops.iter().for_each(super::stops::Stops::finish);
             self.tell(true);
             self.next_threads_ns = u64::MAX;
         }

@@ -31,6 +31,8 @@ mod poll;
 mod raw;
 mod ring;
 mod runtime_work;
+#[cfg(feature = "stops-on-demand")]
+mod stops;
 mod switches;
 mod targets;
 mod type_loads;
@@ -176,7 +178,10 @@ impl Sampler {
 
     /// The events that it wants from the runtime. For after [`begin`](Self::begin).
     pub(crate) fn events(&self) -> Events {
-        CodeFeed::EVENTS | Events::THREADS | Events::SUSPENSIONS | Events::CLASS_LOADS
+        let code = CodeFeed::EVENTS | Events::THREADS | Events::SUSPENSIONS | Events::CLASS_LOADS;
+        #[cfg(feature = "stops-on-demand")]
+        let code = code | Events::ENABLE_STACK_SNAPSHOT;
+        code
     }
 
     /// Begins to take samples, once. On the thread that calls `Initialize` or `InitializeForAttach`.

@@ -84,6 +84,8 @@ const BEFORE: usize = 512;
 /// Words that must be known to say that a stack is the same still, and those that are compared.
 const LEAST_KNOWN: usize = 8;
 const MOST_COMPARED: usize = 2048;
+/// Words of 64 bits that tell which words are no return address of a chain.
+const FILTER: usize = 64;
 
 impl RawSample {
     /// Empties the sample but keeps its memory.
@@ -165,7 +167,14 @@ impl RawSample {
         };
         let mut found: Option<(usize, usize, Registers)> = None;
         let mut is_only = true;
+        // Next to no word is one of them: most are told apart without a look-up.
+        let bit = |word: usize| (word ^ word >> 12) % (64 * FILTER);
+        let mut filter = [0_u64; FILTER];
+        places.keys().for_each(|&word| filter[bit(word) / 64] |= 1 << (bit(word) % 64));
         for (at, word) in later.words(lost.sp.max(later.start) + 8) {
+            if filter[bit(word) / 64] >> (bit(word) % 64) & 1 == 0 {
+                continue;
+            }
             let Some(&first) = places.get(&word) else { continue };
             let Some(registers) = outermost(at - 8, &chain[first..]) else { continue };
             match found {

@@ -24,7 +24,9 @@ use crate::os::memory::copy_if_there;
 use crate::services::code::{CodeMap, Library, Place};
 use crate::services::stacks::Mix;
 use crate::services::unwind::BodyStep;
-use crate::services::unwind::arch::{Base, FrameStep, SIGNAL_RETURN, interrupted_by_signal};
+use crate::services::unwind::arch::{
+    Base, FrameStep, SIGNAL_RETURN, STOP_ON_RETURN_BYTES, interrupted_by_signal, stop_on_return_step, stops_on_return,
+};
 
 /// Bytes of a stack at most: a frame pointer further up is none.
 const MOST_STACK: usize = 64 << 20;
@@ -86,7 +88,7 @@ struct Met {
 enum Way {
     /// By the unwind data of a library.
     Library,
-    /// By the unwind information of a method.
+    /// By the unwind information of a method, or by the instructions of the function that threads stop in when they return.
     Method(BodyStep),
     /// The code that handlers of signals return to: what was interrupted has its registers on the stack.
     Signal,
@@ -273,7 +275,11 @@ impl StackUnwinder {
             Place::Native(library, _) => {
                 self.know(library);
                 let call = ip - usize::from(is_return);
-                if CodeMap::has_unwind_data(library, call) { Way::Library } else { Way::Unknown }
+                match stop_on_return(map, call, ip) {
+                    Some(way) => way,
+                    None if CodeMap::has_unwind_data(library, call) => Way::Library,
+                    None => Way::Unknown,
+                }
             }
             Place::Stub | Place::Nowhere if !is_return => Way::Bare,
             Place::Stub | Place::Nowhere => Way::Unknown,
@@ -516,6 +522,19 @@ fn by_step(sample: &RawSample, registers: Registers, step: FrameStep) -> Result<
         None => registers.bp,
     };
     Ok(Registers { ip, sp, bp })
+}
+
+/// The way from an instruction of the function that the runtime has threads return to where they are to stop: its unwind data is wrong. `None` for any other
+/// instruction.
+fn stop_on_return(map: &CodeMap, call: usize, ip: usize) -> Option<Way> {
+    let (_, function) = map.native_function(call)?;
+    let mut code = [0; STOP_ON_RETURN_BYTES];
+    let code = &mut code[..function.len().min(STOP_ON_RETURN_BYTES)];
+    if !copy_if_there(function.start, code) || !stops_on_return(code) {
+        return None;
+    }
+    let step = stop_on_return_step(code, ip - function.start);
+    Some(step.map_or(Way::Unknown, |step| Way::Method(BodyStep { step, is_certain: true })))
 }
 
 /// Whether handlers of signals return to an address.

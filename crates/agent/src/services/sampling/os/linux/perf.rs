@@ -74,7 +74,9 @@ const CHAIN_MARKS: u64 = (-4095_i64) as u64;
 /// catch block and its method take up to 20 KiB. Records have 64 KiB at most.
 const STACK_BYTES: [u32; 4] = [60 << 10, 32 << 10, 16 << 10, 8 << 10];
 /// Pages of a ring beside its head, largest first: users may lock half a MiB per processor.
-const RING_PAGES: [usize; 5] = [1024, 512, 256, 128, 32];
+const RING_PAGES: [usize; 7] = [4096, 2048, USUAL_PAGES, 512, 256, 128, 32];
+/// Pages of a ring at most where samples are not so many that they need more.
+const USUAL_PAGES: usize = 1024;
 /// Pages of the smallest ring.
 const LEAST_PAGES: usize = 32;
 /// Time of a processor whose samples a ring holds.
@@ -135,9 +137,11 @@ impl PerfEvents {
                 let pages = |stack| pages_for(wanted.interval_ns, stack);
                 let [deep @ .., least] = STACK_BYTES;
                 // Deeper stacks where a ring holds half of that time at least.
-                let found =
-                    deep.into_iter().find_map(|stack| open(stack, pages(stack) / 2..=pages(stack).min(most)).ok());
-                found.map_or_else(|| open(least, 1..=pages(least).min(most).max(LEAST_PAGES)), Ok)
+                let found = deep.into_iter().find_map(|stack| {
+                    let needed = pages(stack) / 2;
+                    open(stack, needed..=pages(stack).min(most).min(needed.max(USUAL_PAGES))).ok()
+                });
+                found.map_or_else(|| open(least, 1..=pages(least).min(most).clamp(LEAST_PAGES, USUAL_PAGES)), Ok)
             };
             let rings = processors.into_iter().map(ring);
             Ok(Self {
@@ -381,7 +385,7 @@ fn parse(bytes: &[u8], misc: u16, process: u32, sample: &mut RawSample) -> Optio
     }
     // What was filled of the room for the stack, and no more, follows its size.
     if words.next()? > 0 {
-        sample.stack.extend(words);
+        sample.stack.extend(words.0.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
     }
     Some(())
 }
@@ -415,8 +419,10 @@ mod tests {
         assert!(drift * 27 > 1_000_000, "{drift}");
         assert!(!processors().is_empty());
         assert_eq!([10_000_000, 1_000_000, 50_000].map(|interval| pages_for(interval, 8 << 10)), [32, 256, 8192]);
-        assert!((RING_PAGES[0]..=2 * RING_PAGES[0]).contains(&pages_for(1_000_000, STACK_BYTES[0])));
-        assert_eq!(RING_PAGES[4], LEAST_PAGES);
+        assert!((USUAL_PAGES..=2 * USUAL_PAGES).contains(&pages_for(1_000_000, STACK_BYTES[0])));
+        assert_eq!(RING_PAGES[6], LEAST_PAGES);
+        // Ten thousand samples a second have 32 KiB of the stack where there are two processors.
+        assert_eq!(pages_for(100_000, 32 << 10) / 2, MOST_PAGES / 2);
     }
 
     #[test]

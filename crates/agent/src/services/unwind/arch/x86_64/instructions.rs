@@ -77,6 +77,50 @@ fn prolog(code: &[u8]) -> Option<(usize, Prolog)> {
     })
 }
 
+/// Beginning of the function that the runtime has a thread return to which is to stop (`OnHijackTripThread` in `src/coreclr/vm/amd64`, the same on 8, 9 and
+/// 10): room for the true return address, then the registers that callers want back.
+const STOP_ON_RETURN: [u8; 11] = [0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54];
+/// Bytes of that function at most.
+pub(crate) const STOP_ON_RETURN_BYTES: usize = 80;
+
+/// Whether code is that of the function that the runtime has threads return to.
+pub(crate) fn stops_on_return(code: &[u8]) -> bool {
+    code.starts_with(&STOP_ON_RETURN)
+}
+
+/// The step from an instruction `offset` bytes into that function, by its instructions: what was pushed first is where it returns to. Its unwind data takes that
+/// for one word more, as if it had been called. `None` where nothing was pushed yet, or no more is there.
+pub(crate) fn stop_on_return_step(code: &[u8], offset: usize) -> Option<FrameStep> {
+    let (mut at, mut depth, mut pushed) = (0, 0_i32, None);
+    while at < offset {
+        let (bytes, more) = match *code.get(at..)? {
+            [0x55, ..] => (1, 8),
+            [0x50..=0x57, ..] => (1, 8),
+            [0x41, 0x50..=0x57, ..] => (2, 8),
+            [0x58..=0x5F, ..] => (1, -8),
+            [0x41, 0x58..=0x5F, ..] => (2, -8),
+            // lea rsp, [rsp + n]
+            [0x48, 0x8D, 0x64, 0x24, bytes, ..] => (5, -i32::from(bytes as i8)),
+            // mov rdi, rsp
+            [0x48, 0x89, 0xE7, ..] => (3, 0),
+            // movdqa, to the stack and from there
+            [0x66, 0x0F, 0x6F | 0x7F, 0x04, 0x24, ..] => (5, 0),
+            [0x66, 0x0F, 0x6F | 0x7F, 0x4C, 0x24, _, ..] => (6, 0),
+            // call
+            [0xE8, _, _, _, _, ..] => (5, 0),
+            _ => return None,
+        };
+        match code[at] {
+            0x55 => pushed = Some(depth + 8),
+            0x5D => pushed = None,
+            _ => {}
+        }
+        (at, depth) = (at + bytes, depth + more);
+    }
+    let frame_pointer = pushed.map(|pushed| depth - pushed);
+    (at == offset && depth >= 8).then_some(FrameStep { base: Base::StackPointer, to_caller: depth, frame_pointer })
+}
+
 /// End of the instructions that an epilog is made of.
 enum End {
     Return,
@@ -192,6 +236,30 @@ pub(crate) fn follows_system_call(before: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The unwind data of the function that a thread stops in when it returns is off by one word: the walk of a thread that waits there ended, and was called complete.
+    #[test]
+    fn a_thread_that_stops_when_it_returns_has_its_callers() {
+        // As of .NET 8 and 9, and as of 10: pushes, room for registers, a call, and all that back.
+        let of_8 = "505553415741564155415452504889e7488d6424d8660f7f0424660f7f4c2410e807f6f0ff660f6f0424660f6f4c2410488d642428\
+                    585a415c415d415e415f5b5dc3";
+        let of_10 = "50555341574156415541545152504889e7488d6424e0660f7f0424660f7f4c2410e86aa9f1ff660f6f0424660f6f4c2410488d642420\
+                     585a59415c415d415e415f5b5dc3";
+        for (code, call_ends, saved) in [(of_8, 0x25, 8), (of_10, 0x26, 9)] {
+            let byte = |at: usize| u8::from_str_radix(&code[at..at + 2], 16).expect("a byte");
+            let code: Vec<u8> = (0..code.len()).step_by(2).map(byte).collect();
+            assert!(stops_on_return(&code) && code.len() <= STOP_ON_RETURN_BYTES);
+            let step =
+                |to_caller, frame_pointer| Some(FrameStep { base: Base::StackPointer, to_caller, frame_pointer });
+            let room = if saved == 8 { 0x28 } else { 0x20 };
+            let all = room + 8 * saved + 8;
+            assert_eq!(stop_on_return_step(&code, call_ends), step(all, Some(all - 16)));
+            assert_eq!(stop_on_return_step(&code, 0), None, "the return address is nowhere on the stack");
+            assert_eq!(stop_on_return_step(&code, 1), step(8, None));
+            assert_eq!(stop_on_return_step(&code, code.len() - 1), step(8, None), "before its return");
+            assert_eq!(stop_on_return_step(&code, call_ends + 1), None, "within an instruction");
+        }
+    }
 
     /// push rbp; push r15; push rbx; sub rsp, 0x10; lea rbp, [rsp+0x20]; mov rbx, rdi; ...; add rsp, 0x10; pop rbx; pop r15;
     /// pop rbp; ret

@@ -4,7 +4,8 @@ mod instructions;
 mod unwind_info;
 
 pub(crate) use instructions::{
-    EPILOG_BYTES, FIRST_BYTES, SIGNAL_RETURN, bytes_to_own_frame_pointer, epilog_step, follows_system_call,
-    interrupted_by_signal, is_counting, prolog_step, takes_over_frame,
+    EPILOG_BYTES, FIRST_BYTES, SIGNAL_RETURN, STOP_ON_RETURN_BYTES, bytes_to_own_frame_pointer, epilog_step,
+    follows_system_call, interrupted_by_signal, is_counting, prolog_step, stop_on_return_step, stops_on_return,
+    takes_over_frame,
 };
 pub(crate) use unwind_info::{Base, FrameStep, LONGEST_INFO, UnwindInfo};

@@ -1,0 +1,110 @@
+//! Outcomes of stops of the runtime, at which an agent compares the runtime's own walk of each thread's stack with its walker's.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Environment variable that names the file in which [`hooked_agent`](crate::hooked_agent) leaves the outcome; where it is set, that agent stops the runtime.
+pub const STOPS_VARIABLE: &str = "CLRSCOPE_TEST_STOPS";
+
+/// Outcomes of the stops of one run, or of several.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuntimeStops {
+    counts: BTreeMap<String, u64>,
+    /// Stacks that differ though every step of the walker was certain.
+    pub wrong: Vec<String>,
+}
+
+impl RuntimeStops {
+    /// Reads the file that the agent left.
+    ///
+    /// # Panics
+    /// When there is none, or it is no such file.
+    pub fn read(file: &Path) -> Self {
+        let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        Self::parse(&text).unwrap_or_else(|| panic!("{} is no account of stops", file.display()))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut all = Self::default();
+        for line in text.lines() {
+            match line.split_once(' ')? {
+                ("example", stacks) => all.wrong.push(stacks.to_owned()),
+                (count, what) => *all.counts.entry(what.to_owned()).or_default() += count.parse::<u64>().ok()?,
+            }
+        }
+        Some(all)
+    }
+
+    /// Adds the outcomes of another run.
+    pub fn join(&mut self, other: Self) {
+        for (what, count) in other.counts {
+            *self.counts.entry(what).or_default() += count;
+        }
+        self.wrong.extend(other.wrong);
+    }
+
+    fn count(&self, what: &str) -> u64 {
+        self.counts.get(what).copied().unwrap_or(0)
+    }
+
+    /// Stops of the runtime.
+    pub fn stops(&self) -> u64 {
+        self.count("stops")
+    }
+
+    /// Stacks that both walked.
+    pub fn compared(&self) -> u64 {
+        let all = ["equal", "entering", "different"];
+        all.iter()
+            .map(|verdict| self.count(&format!("{verdict} certain")) + self.count(&format!("{verdict} guessed")))
+            .sum()
+    }
+
+    /// Stacks with the same methods in the same order. Those are among them that have one method more on top, which native code has called and the runtime does
+    /// not know of yet.
+    pub fn equal(&self) -> u64 {
+        self.compared() - self.different() - self.said()
+    }
+
+    /// Stacks that differ though each step of the walker was certain.
+    pub fn different(&self) -> u64 {
+        self.count("different certain")
+    }
+
+    /// Stacks that differ, of which the walker said that it guessed.
+    pub fn said(&self) -> u64 {
+        self.count("different guessed")
+    }
+
+    /// Stacks in which the walker guessed, whatever came of it.
+    pub fn guessed(&self) -> u64 {
+        ["equal guessed", "entering guessed", "different guessed"].iter().map(|what| self.count(what)).sum()
+    }
+
+    /// Frames of stacks that are equal, and how many of them have the same address in both: others wait in native code or stand in a block of a handler, of which the
+    /// runtime tells the address where its method called or threw.
+    pub fn frames(&self) -> (u64, u64) {
+        (self.count("frames"), self.count("addresses"))
+    }
+
+    /// Threads that were not stopped, since they ran native code, and those that the runtime's own walk refused.
+    pub fn left_out(&self) -> (u64, u64) {
+        let refused = self.counts.iter().filter(|(what, _)| what.starts_with("unwalked"));
+        (self.count("running"), refused.map(|(_, count)| count).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_are_added_up() {
+        let one = "3 equal certain\n1 entering certain\n2 different certain\n4 equal guessed\n7 frames\n5 unwalked: DoStackSnapshot: no\nexample A < B";
+        let mut all = RuntimeStops::parse(one).expect("an account");
+        all.join(RuntimeStops::parse("1 equal certain\n6 unwalked: why\n2 stops\n").expect("another"));
+        assert_eq!((all.compared(), all.equal(), all.different(), all.said(), all.guessed()), (11, 9, 2, 0, 4));
+        assert_eq!((all.frames(), all.left_out(), all.stops()), ((7, 0), (0, 11), 2));
+        assert_eq!((all.wrong.as_slice(), RuntimeStops::parse("x y")), (&["A < B".to_owned()][..], None));
+    }
+}
