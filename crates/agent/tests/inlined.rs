@@ -103,3 +103,16 @@ fn methods_that_were_put_into_others_are_named_where_a_call_tells_them() {
         assert!(judged.whole.len() >= 100, "{}: {} shapes, not {missed:?}", runtime.version, judged.whole.len());
     });
 }
+
+/// With all tiers, and interfaces that the compiler has seen one class of: methods that are called in one tier are put into others in the next.
+#[test]
+fn no_tier_has_a_method_that_the_compiler_refused() {
+    each_runtime(|runtime| {
+        let mut command = runtime.command(&fixture("Inlinees"));
+        command.arg("40").env("DOTNET_TieredCompilation", "1");
+        let run = record_command(runtime, "Inlinees", "cpu", command);
+        let judged = judge(&run.recording.processes[0], &shapes(&run.finished.stdout_text()));
+        assert!(judged.wrong.is_empty(), "{}: {:#?}", runtime.version, judged.wrong);
+        assert!(judged.whole.len() >= 80, "{}: {} shapes", runtime.version, judged.whole.len());
+    });
+}
