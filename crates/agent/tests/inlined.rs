@@ -9,7 +9,7 @@ use clrscope_recording::model::{Process, Sample, StackFrame, Tier};
 use clrscope_testkit::{each_runtime, fixture};
 use support::record_command;
 
-/// What the program says of a shape.
+/// Shape of a call, as the program tells it.
 #[derive(Default)]
 struct Shape {
     /// Methods of the source between the shape's own and the leaf, outermost first; `?` where two ways lead there.
@@ -18,7 +18,7 @@ struct Shape {
     frames: Vec<String>,
 }
 
-/// What the program says, by names of shapes.
+/// Shapes by their names, as the program tells them.
 fn shapes(text: &str) -> BTreeMap<String, Shape> {
     let mut shapes: BTreeMap<String, Shape> = BTreeMap::new();
     for line in text.lines() {
@@ -48,7 +48,7 @@ fn methods(process: &Process, stack: u32) -> Vec<(String, bool)> {
     methods
 }
 
-/// What samples say of the shapes.
+/// Judgement of the samples of all shapes.
 #[derive(Debug, Default)]
 struct Judged {
     /// Shapes whose samples all have the methods of the source.

@@ -23,7 +23,7 @@ pub(crate) const BEFORE_CALL: usize = 12;
 /// Bytes of code that [`jump`] looks at.
 pub(crate) const LONGEST_JUMP: usize = 24;
 
-/// Where code goes on.
+/// Destination: the place at which code goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Destination {
     /// At an address.

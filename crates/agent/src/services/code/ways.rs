@@ -42,7 +42,7 @@ fn last_part(name: &str) -> &str {
     }
 }
 
-/// What is known of methods.
+/// Methods, as far as a search asks about them.
 pub(super) trait Methods {
     /// Identifier of a method.
     type Id: Copy + PartialEq;
