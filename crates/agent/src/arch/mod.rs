@@ -8,6 +8,6 @@ pub(crate) mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
-    ArgumentRegisters, LONGEST_CALL, ResultRegisters, StubRegisters, current_record, follows_call, set_current_record,
-    stopped_flag, ticks,
+    ArgumentRegisters, BEFORE_CALL, Destination, LONGEST_CALL, LONGEST_JUMP, ResultRegisters, StubRegisters, called,
+    current_record, follows_call, jump, set_current_record, stopped_flag, ticks,
 };

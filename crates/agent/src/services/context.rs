@@ -93,7 +93,7 @@ impl Context {
 
     /// A new map of code. Who has one asks the runtime for [`CodeFeed::EVENTS`](super::code::CodeFeed::EVENTS).
     pub(crate) fn code_map(&self) -> CodeMap {
-        CodeMap::new(&self.info, &self.functions, &self.code)
+        CodeMap::new(&self.info, &self.functions, &self.code, self.code_authors.changes_at_load())
     }
 
     /// The store of an instrument's samples, `max_bytes` long at most.

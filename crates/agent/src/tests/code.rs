@@ -25,7 +25,8 @@ fn the_runtime_is_asked_about_no_gap_before_the_beginning_of_a_method() {
     let mut program = FakeRuntime::new()
         .load_with(move |info| {
             let (agent, setup) = Agent::start(info, &request, Beginning::Launch)?;
-            let map = CodeMap::new(info, &agent.running().functions, &SharedCodeFeed::default());
+            let map =
+                CodeMap::new(info, &agent.running().functions, &SharedCodeFeed::default(), std::sync::Arc::default());
             give.send(map).expect("a test that waits");
             Ok((agent, setup))
         })

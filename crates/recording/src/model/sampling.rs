@@ -161,6 +161,8 @@ by_number! {
         InstrumentedTier0 = 6 "instrumented_tier0",
         /// Tier 1 with counters for the optimiser.
         InstrumentedTier1 = 7 "instrumented_tier1",
+        /// Put into the code of its caller, which has a tier of its own.
+        Inlined = 8 "inlined",
     }
 }
 

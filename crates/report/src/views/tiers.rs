@@ -33,6 +33,7 @@ fn in_words(tier: Tier) -> &'static str {
         Tier::Optimized => "optimized",
         Tier::InstrumentedTier0 => "tier 0 instr",
         Tier::InstrumentedTier1 => "tier 1 instr",
+        Tier::Inlined => "inlined",
         _ => "unknown",
     }
 }

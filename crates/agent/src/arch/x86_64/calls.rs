@@ -18,9 +18,97 @@ pub(crate) fn follows_call(before: &[u8]) -> bool {
         || ends(|code| code[0] == 0xFF && (code[1] == 0x94), 7)
 }
 
+/// Bytes before a return address that [`called`] looks at.
+pub(crate) const BEFORE_CALL: usize = 12;
+/// Bytes of code that [`jump`] looks at.
+pub(crate) const LONGEST_JUMP: usize = 24;
+
+/// Destination: the place at which code goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// At an address.
+    Code(usize),
+    /// At the address that stands in the word at an address.
+    Cell(usize),
+}
+
+/// The destination of the call that returns to an address, given the bytes that end there, where the instruction alone says it.
+pub(crate) fn called(before: &[u8; BEFORE_CALL], return_address: usize) -> Option<Destination> {
+    match *before {
+        // mov rax, imm64; call [rax] or call rax
+        [0x48, 0xB8, ref rest @ .., 0xFF, 0x10] => Some(Destination::Cell(wide(rest))),
+        [0x48, 0xB8, ref rest @ .., 0xFF, 0xD0] => Some(Destination::Code(wide(rest))),
+        [.., 0xFF, 0x15, a, b, c, d] => Some(Destination::Cell(relative(return_address, [a, b, c, d]))),
+        // The last bytes may be a short call by a register behind another instruction.
+        [.., 0xFF, 0x10..=0x17 | 0xD0..=0xD7] | [.., 0xFF, 0x14 | 0x50..=0x57, _] => None,
+        [.., 0xE8, a, b, c, d] => Some(Destination::Code(relative(return_address, [a, b, c, d]))),
+        _ => None,
+    }
+}
+
+/// The destination of a piece of the runtime's that hands a call on: a jump, or one that counts the call before.
+pub(crate) fn jump(code: &[u8; LONGEST_JUMP], address: usize) -> Option<Destination> {
+    let at = |offset: usize| match code[offset..] {
+        [0xFF, 0x25, a, b, c, d, ..] => Some(Destination::Cell(relative(address + offset + 6, [a, b, c, d]))),
+        _ => None,
+    };
+    match *code {
+        [0xE9, a, b, c, d, ..] => Some(Destination::Code(relative(address + 5, [a, b, c, d]))),
+        // mov rax, imm64; jmp rax
+        [0x48, 0xB8, ref rest @ ..] if rest[8..10] == [0xFF, 0xE0] => Some(Destination::Code(wide(&rest[..8]))),
+        // mov r10, [rip + n]; jmp
+        [0x4C, 0x8B, 0x15, ..] => at(7),
+        // mov rax, [rip + n]; dec word ptr [rax]; je near or short; jmp
+        [0x48, 0x8B, 0x05, _, _, _, _, 0x66, 0xFF, 0x08, 0x0F, 0x84, ..] => at(16),
+        [0x48, 0x8B, 0x05, _, _, _, _, 0x66, 0xFF, 0x08, 0x74, ..] => at(12),
+        _ => at(0),
+    }
+}
+
+fn wide(bytes: &[u8]) -> usize {
+    bytes.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte))
+}
+
+fn relative(from: usize, distance: [u8; 4]) -> usize {
+    from.wrapping_add_signed(i32::from_le_bytes(distance) as isize)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn destinations_of_calls_and_jumps_are_read_where_the_bytes_say_them() {
+        let call = |end: &[u8]| {
+            let mut before = [0x90; BEFORE_CALL];
+            before[BEFORE_CALL - end.len()..].copy_from_slice(end);
+            called(&before, 0x1000)
+        };
+        assert_eq!(call(&[0xE8, 0xFC, 0xFF, 0xFF, 0xFF]), Some(Destination::Code(0xFFC)));
+        assert_eq!(call(&[0xFF, 0x15, 8, 1, 0, 0]), Some(Destination::Cell(0x1108)));
+        let wide = [0x48, 0xB8, 1, 2, 3, 4, 5, 6, 0, 0, 0xFF];
+        assert_eq!(call(&[&wide[..], &[0x10]].concat()), Some(Destination::Cell(0x0605_0403_0201)));
+        assert_eq!(call(&[&wide[..], &[0xD0]].concat()), Some(Destination::Code(0x0605_0403_0201)));
+        // By a register and by a table of methods, one behind a byte that looks like a call.
+        let others: [&[u8]; 4] =
+            [&[0xFF, 0xD0], &[0xFF, 0x50, 8], &[0xE8, 0, 0, 0xFF, 0xD0], &[0xFF, 0x90, 8, 0, 0, 0]];
+        assert!(others.iter().all(|end| call(end).is_none()));
+
+        let jump = |start: &[u8]| {
+            let mut code = [0xCC; LONGEST_JUMP];
+            code[..start.len()].copy_from_slice(start);
+            jump(&code, 0x1000)
+        };
+        assert_eq!(jump(&[0xE9, 0, 1, 0, 0]), Some(Destination::Code(0x1105)));
+        assert_eq!(jump(&[0xFF, 0x25, 0xFA, 0x0F, 0, 0]), Some(Destination::Cell(0x2000)));
+        assert_eq!(jump(&[0x48, 0xB8, 1, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xE0]), Some(Destination::Code(1)));
+        assert_eq!(jump(&[0x4C, 0x8B, 0x15, 0, 0, 0, 0, 0xFF, 0x25, 3, 0, 0, 0]), Some(Destination::Cell(0x1010)));
+        let count = [0x48, 0x8B, 0x05, 0, 0, 0, 0, 0x66, 0xFF, 0x08];
+        let ends: [&[u8]; 2] = [&[0x74, 6, 0xFF, 0x25, 0, 0, 0, 0], &[0x0F, 0x84, 6, 0, 0, 0, 0xFF, 0x25, 0, 0, 0, 0]];
+        let counted = ends.map(|end| jump(&[&count[..], end].concat()));
+        assert_eq!(counted, [0x1012, 0x1016].map(|cell| Some(Destination::Cell(cell))));
+        assert_eq!(jump(&[0x55]), None);
+    }
 
     #[test]
     fn calls_are_told_from_other_instructions() {

@@ -8,7 +8,8 @@ use std::sync::{Arc, OnceLock};
 use clr_profiler::{FunctionId, IlPlace, IlRange, ModuleId, ProfilerInfo};
 use clrscope_recording::model::{StackFrame, Tier};
 
-use super::feed::{CodeFeed, NewBody, News, Origin};
+use super::feed::{Candidates, CodeFeed, NewBody, News, Origin};
+use super::ways::Candidate;
 use crate::os::memory::copy_if_there;
 use crate::services::functions::Functions;
 use crate::services::il::{body_of, has_blocks, is_in_filter};
@@ -41,6 +42,8 @@ pub(crate) struct Body {
     il: OnceLock<Vec<IlRange>>,
     unwind: OnceLock<BodyUnwind>,
     has_blocks: OnceLock<bool>,
+    /// Methods that the compiler may have put into it.
+    candidates: Candidates,
     /// Tells the body from others that lay or will lie there.
     pub(super) number: u64,
 }
@@ -71,6 +74,16 @@ impl Body {
     /// Monotonic nanoseconds since which the body was there; 0 where that was not told.
     pub(crate) fn born_ns(&self) -> u64 {
         self.born_ns
+    }
+
+    /// The method.
+    pub(super) fn id(&self) -> FunctionId {
+        self.id
+    }
+
+    /// Methods that the compiler may have put into it.
+    pub(super) fn candidates(&self) -> &[Candidate] {
+        &self.candidates
     }
 
     fn code<'a>(&'a self, image: Option<&'a Image>) -> BodyCode<'a> {
@@ -140,7 +153,13 @@ impl Bodies {
             let method = Method { index, id, is_framework, module };
             for range in &body.ranges {
                 let addresses = range.start..range.start + range.bytes;
-                is_gone |= self.insert(addresses, start, method, (Some(body.origin), body.born_ns), body.il.clone());
+                is_gone |= self.insert(
+                    addresses,
+                    start,
+                    method,
+                    (Some(body.origin), body.born_ns),
+                    (body.il.clone(), &body.candidates),
+                );
             }
             // The code may be gone when somebody asks.
             let fleeting = body.ranges.iter().filter_map(|range| self.live.get(&range.start));
@@ -253,8 +272,9 @@ impl Bodies {
         // Code that nobody was told of was compiled at build time, or before we came.
         let is_precompiled = origin.is_none() && (is_image || self.images.hold(&self.info, start));
         let origin = origin.or(is_precompiled.then_some(Origin::Image));
+        let candidates = feed.candidates(start);
         for range in &ranges {
-            self.insert(range.start..range.start + range.bytes, start, method, (origin, 0), None);
+            self.insert(range.start..range.start + range.bytes, start, method, (origin, 0), (None, &candidates));
         }
         self.find(address, u64::MAX)
     }
@@ -279,7 +299,7 @@ impl Bodies {
         start: usize,
         method: Method,
         (origin, born_ns): (Option<Origin>, u64),
-        il: Option<Vec<IlRange>>,
+        (il, candidates): (Option<Vec<IlRange>>, &Candidates),
     ) -> bool {
         let mut first = vec![0; arch::FIRST_BYTES.min(addresses.len())];
         if !copy_if_there(addresses.start, &mut first) {
@@ -313,6 +333,7 @@ impl Bodies {
             il,
             unwind,
             has_blocks,
+            candidates: Arc::clone(candidates),
             number,
         };
         self.live.insert(body.addresses.start, Arc::new(body));

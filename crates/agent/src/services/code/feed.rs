@@ -8,12 +8,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use clr_profiler::callback_args::{DynamicIl, Inlining};
 use clr_profiler::{
     AssemblyId, Callbacks, CodeRange, Events, FunctionId, IlRange, ModuleFlags, ModuleId, ProfilerInfo, ReJitId, Result,
 };
 use clrscope_recording::model::Tier;
 use clrscope_recording::writer::monotonic_ns;
 
+use super::ways::Candidate;
 use crate::os::threads;
 use crate::services::functions::Functions;
 use crate::services::stacks::code_around;
@@ -57,7 +59,18 @@ pub(super) struct NewBody {
     pub(super) origin: Origin,
     /// Map to the IL, where the runtime may have forgotten it later.
     pub(super) il: Option<Vec<IlRange>>,
+    /// Methods that the compiler looked at as candidates to be put into it.
+    pub(super) candidates: Candidates,
     pub(super) born_ns: u64,
+}
+
+/// Candidates to be put into a body, in the order in which the compiler came to them.
+pub(super) type Candidates = Arc<[Candidate]>;
+
+/// A compilation that goes on.
+struct Compilation {
+    function: FunctionId,
+    candidates: Vec<Candidate>,
 }
 
 /// News since a reader last took them.
@@ -76,6 +89,10 @@ struct Told {
     news: Vec<News>,
     /// Origins of bodies, by the addresses where they begin.
     origins: HashMap<usize, Origin>,
+    /// Compilations that go on, on each thread; one may lead to another.
+    compilations: HashMap<u32, Vec<Compilation>>,
+    /// Candidates to be put into bodies, by the addresses where these begin.
+    candidates: HashMap<usize, Candidates>,
     /// Functions that were compiled in the background before.
     warm: HashSet<FunctionId>,
     /// Modules that may be unloaded.
@@ -147,12 +164,34 @@ impl CodeFeed {
         self.told().origins.get(&start).copied()
     }
 
+    /// Candidates to be put into the body that begins at `start`, as far as was told.
+    pub(super) fn candidates(&self, start: usize) -> Candidates {
+        self.told().candidates.get(&start).cloned().unwrap_or_default()
+    }
+
+    fn compilation_begins(&self, function: FunctionId) {
+        let compilation = Compilation { function, candidates: Vec::new() };
+        self.told().compilations.entry(threads::thread_id()).or_default().push(compilation);
+    }
+
+    /// Ends the compilation of a function on this thread, with those that it led to and whose ends were not told; its candidates.
+    fn compilation_ends(&self, function: FunctionId) -> Candidates {
+        let (thread, mut told) = (threads::thread_id(), self.told());
+        let Some(open) = told.compilations.get_mut(&thread) else { return Candidates::default() };
+        let Some(index) = open.iter().rposition(|open| open.function == function) else { return Candidates::default() };
+        let ended = open.drain(index..).next();
+        if open.is_empty() {
+            told.compilations.remove(&thread);
+        }
+        ended.map(|ended| ended.candidates.into()).unwrap_or_default()
+    }
+
     /// Monotonic nanoseconds when a module began to go or was gone last; 0 for never.
     pub(super) fn last_unload_ns(&self) -> u64 {
         self.last_unload_ns.load(Ordering::Acquire)
     }
 
-    fn compiled(&self, function: FunctionId, rejit: ReJitId) {
+    fn compiled(&self, function: FunctionId, rejit: ReJitId, candidates: &Candidates) {
         // No lock is held while the runtime is asked.
         let Ok(starts) = self.info.code_starts(function, rejit) else { return };
         let in_background = is_tiering_thread();
@@ -161,10 +200,13 @@ impl CodeFeed {
         let origin = if in_background { Origin::Background { first } } else { Origin::Foreground };
         let new: Vec<usize> = starts.into_iter().filter(|start| !told.origins.contains_key(start)).collect();
         told.origins.extend(new.iter().map(|start| (*start, origin)));
+        if !candidates.is_empty() {
+            told.candidates.extend(new.iter().map(|start| (*start, Arc::clone(candidates))));
+        }
         let may_go = !told.collectible.is_empty();
         drop(told);
         if may_go && let Some(module) = self.collectible_module(function) {
-            new.into_iter().for_each(|start| self.tell_body(function, rejit, (module, start), origin));
+            new.into_iter().for_each(|start| self.tell_body((function, rejit), (module, start), origin, candidates));
         }
     }
 
@@ -175,7 +217,13 @@ impl CodeFeed {
     }
 
     /// Tells of the body that begins at `start` as long as it is there.
-    fn tell_body(&self, id: FunctionId, rejit: ReJitId, (module, start): (ModuleId, usize), origin: Origin) {
+    fn tell_body(
+        &self,
+        (id, rejit): (FunctionId, ReJitId),
+        (module, start): (ModuleId, usize),
+        origin: Origin,
+        candidates: &Candidates,
+    ) {
         let Some((_, ranges)) = code_around(&self.info, id, rejit, start) else { return };
         let body = NewBody {
             ranges,
@@ -185,6 +233,7 @@ impl CodeFeed {
             module: Some(module),
             origin,
             il: Some(self.info.il_map_at(start).unwrap_or_default()),
+            candidates: Arc::clone(candidates),
             born_ns: monotonic_ns(),
         };
         self.tell(|news| news.bodies.push(body.clone()));
@@ -197,9 +246,38 @@ fn is_tiering_thread() -> bool {
 }
 
 impl Callbacks for CodeFeed {
+    fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
+        self.compilation_begins(function);
+    }
+
+    fn dynamic_method_jit_compilation_started(
+        &self,
+        function: FunctionId,
+        _is_safe_to_block: bool,
+        _il: DynamicIl<'_>,
+    ) {
+        self.compilation_begins(function);
+    }
+
+    fn rejit_compilation_started(&self, function: FunctionId, _rejit: ReJitId, _is_safe_to_block: bool) {
+        self.compilation_begins(function);
+    }
+
+    fn jit_inlining(&self, caller: FunctionId, callee: FunctionId) -> Inlining {
+        let mut told = self.told();
+        if let Some(open) = told.compilations.get_mut(&threads::thread_id()).and_then(|open| open.last_mut()) {
+            // One that is called at many places is one candidate.
+            if !open.candidates.contains(&(caller, callee)) {
+                open.candidates.push((caller, callee));
+            }
+        }
+        Inlining::Allow
+    }
+
     fn jit_compilation_finished(&self, function: FunctionId, status: Result<()>, _is_safe_to_block: bool) {
+        let candidates = self.compilation_ends(function);
         if status.is_ok() {
-            self.compiled(function, ReJitId::NULL);
+            self.compiled(function, ReJitId::NULL, &candidates);
         }
     }
 
@@ -210,8 +288,9 @@ impl Callbacks for CodeFeed {
         status: Result<()>,
         _is_safe_to_block: bool,
     ) {
+        let candidates = self.compilation_ends(function);
         if status.is_ok() {
-            self.compiled(function, rejit);
+            self.compiled(function, rejit, &candidates);
         }
     }
 
@@ -221,6 +300,7 @@ impl Callbacks for CodeFeed {
         status: Result<()>,
         _is_safe_to_block: bool,
     ) {
+        let candidates = self.compilation_ends(function);
         let Some(ranges) = status.and_then(|()| self.info.code_info(function)).ok() else { return };
         let body = NewBody {
             ranges,
@@ -230,6 +310,7 @@ impl Callbacks for CodeFeed {
             module: None,
             origin: Origin::Dynamic,
             il: None,
+            candidates,
             born_ns: monotonic_ns(),
         };
         self.tell(|news| news.bodies.push(body.clone()));
@@ -259,6 +340,7 @@ impl Callbacks for CodeFeed {
         told.collectible.remove(&module);
         // Of which modules these are is not known, and their identifiers and addresses may be used again.
         told.origins.clear();
+        told.candidates.clear();
         told.warm.clear();
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`feed`] | what callbacks tell of bodies that come and go |
 //! | [`bodies`] | compiled methods by address, each tier its own, precompiled code and code that is gone a moment ago too |
+//! | [`inlined`] | frames of methods that were put into others; [`ways`] finds which |
 //! | [`native`] | libraries and other mappings; [`elf`] reads what their files say |
 //!
 //! Look-ups are for one thread, which drains samples: they ask the runtime about addresses that are new, allocate, and
@@ -12,12 +13,15 @@
 mod bodies;
 pub(crate) mod elf;
 mod feed;
+mod inlined;
 pub(crate) mod native;
+mod ways;
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clr_profiler::ProfilerInfo;
 use clrscope_recording::model::{Module, ModuleKind, StackFrame};
@@ -26,6 +30,8 @@ use clrscope_recording::writer::monotonic_ns;
 use bodies::Bodies;
 pub(crate) use bodies::Body;
 pub(crate) use feed::{CodeFeed, SharedCodeFeed};
+use inlined::Inlined;
+pub(crate) use inlined::{FramesThere, InlinedFrames};
 pub(crate) use native::Library;
 use native::{Contents, NativeMap};
 
@@ -78,8 +84,12 @@ pub(crate) struct CodeMap {
     feed: Arc<CodeFeed>,
     /// Number of the map among the feed's readers.
     reader: usize,
+    info: ProfilerInfo,
     functions: Arc<Functions>,
     bodies: Bodies,
+    inlined: Inlined,
+    /// Methods may have code from the load of their module on that is not their own.
+    has_changed_code: Arc<AtomicBool>,
     native: NativeMap,
     /// Modules of libraries in the recording, by where these are loaded.
     modules: HashMap<usize, (u32, Arc<Library>)>,
@@ -102,13 +112,22 @@ const MOST_PLACES: usize = 1 << 16;
 
 impl CodeMap {
     /// An empty map, which callbacks tell of code from now on by the process's feed.
-    pub(crate) fn new(info: &ProfilerInfo, functions: &Arc<Functions>, feed: &SharedCodeFeed) -> Self {
+    /// `has_changed_code`: methods may have code from the load of their module on that is not their own.
+    pub(crate) fn new(
+        info: &ProfilerInfo,
+        functions: &Arc<Functions>,
+        feed: &SharedCodeFeed,
+        has_changed_code: Arc<AtomicBool>,
+    ) -> Self {
         let feed = feed.open(info, functions);
         Self {
             reader: feed.reader(),
             feed,
+            info: info.clone(),
             functions: Arc::clone(functions),
             bodies: Bodies::new(info, functions),
+            inlined: Inlined::default(),
+            has_changed_code,
             native: NativeMap::default(),
             modules: HashMap::new(),
             special: HashMap::new(),
@@ -132,6 +151,9 @@ impl CodeMap {
         let has_changed = self.bodies.update(news) | std::mem::take(&mut self.has_moved);
         if has_changed || self.calls.len() > MOST_PLACES {
             self.calls.clear();
+        }
+        if has_changed {
+            self.inlined.forget();
         }
         if has_changed || self.places.len() > MOST_PLACES {
             self.places.clear();

@@ -90,12 +90,16 @@ impl Frames {
         }
         let marks = walked.iter().chain(callers.iter().rev().map(|(frame, _)| frame)).map(|frame| frame.marks);
         let touched = Touched::by(marks);
-        self.frames.clear();
-        self.frames.extend(walked.iter().map(|walked| walked.frame));
         let callers = callers.last().map_or(0, |(_, number)| *number);
+        self.frames.clear();
+        add_walked(&mut self.frames, walked, &self.map);
         let number = self.stacks.number_above(callers, &self.frames, &mut self.numbers);
         match number {
             0 => last.forget(),
+            _ if self.frames.len() > walked.len() => {
+                keep_numbers(&mut self.numbers, walked, &self.map);
+                last.take(joined, walked, &self.numbers);
+            }
             _ => last.take(joined, walked, &self.numbers),
         }
         self.frames.clear();
@@ -125,7 +129,7 @@ impl Frames {
         self.frames.clear();
         self.add_kernel(sample);
         let walked: &[WalkedFrame] = &self.unwinder.walked;
-        self.frames.extend(walked.iter().map(|walked| walked.frame));
+        add_walked(&mut self.frames, walked, &self.map);
         let number = self.stacks.number_of(&self.frames, ending != Ending::Complete);
         let touched = Touched::by(walked.iter().map(|walked| walked.marks));
         FoundStack { number, is_complete: ending == Ending::Complete, touched }
@@ -177,6 +181,25 @@ impl Frames {
             && copy_if_there(ip.saturating_sub(before.len()), &mut before)
             && follows_system_call(&before)
     }
+}
+
+/// Adds frames that were walked, innermost first, each with those of the methods that were put into it in front.
+fn add_walked(frames: &mut Vec<StackFrame>, walked: &[WalkedFrame], map: &CodeMap) {
+    for walked in walked {
+        frames.extend_from_slice(map.inlined(walked.inlined));
+        frames.push(walked.frame);
+    }
+}
+
+/// Keeps of the numbers of stacks, the outermost first, those of which frames that were walked are the innermost, with what was put into them.
+fn keep_numbers(numbers: &mut Vec<u32>, walked: &[WalkedFrame], map: &CodeMap) {
+    let mut end = 0;
+    let last_of = walked.iter().rev().map(|walked| {
+        end += 1 + map.inlined(walked.inlined).len();
+        end - 1
+    });
+    let kept: Vec<u32> = last_of.filter_map(|index| numbers.get(index).copied()).collect();
+    *numbers = kept;
 }
 
 /// The state of a thread that stands in these methods of the framework, innermost first, and perhaps in code that called

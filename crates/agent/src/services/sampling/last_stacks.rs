@@ -110,12 +110,14 @@ mod tests {
     use clrscope_recording::model::StackFrame;
 
     use super::*;
+    use crate::services::code::InlinedFrames;
     use crate::services::sampling::walked::Marks;
 
     /// A frame that a call at `sp - 8` made the caller of another one.
     fn frame(sp: usize) -> WalkedFrame {
         let registers = Registers { ip: 0x10_0000 + sp, sp, bp: sp + 8 };
-        WalkedFrame { registers, frame: StackFrame::method(sp as u32, None), marks: Marks::default() }
+        let (inlined, marks) = (InlinedFrames::default(), Marks::default());
+        WalkedFrame { registers, frame: StackFrame::method(sp as u32, None), inlined, marks }
     }
 
     /// A sample with these return addresses, and another number in each other word.

@@ -21,7 +21,7 @@ use super::raw::{RawSample, Registers, UNKNOWN_FRAME};
 use super::type_loads::TypeLoaders;
 use super::walked::{Marks, WalkedFrame};
 use crate::os::memory::copy_if_there;
-use crate::services::code::{CodeMap, Library, Place};
+use crate::services::code::{CodeMap, FramesThere, InlinedFrames, Library, Place};
 use crate::services::stacks::Mix;
 use crate::services::unwind::BodyStep;
 use crate::services::unwind::arch::{
@@ -75,6 +75,7 @@ pub(crate) struct StackUnwinder {
 #[derive(Clone, Copy)]
 struct Met {
     frame: StackFrame,
+    inlined: InlinedFrames,
     marks: Marks,
     way: Way,
     /// In the C library.
@@ -293,10 +294,15 @@ impl StackUnwinder {
         } else if is_return && map.begins_function(ip) && map.follows_no_call(ip) {
             way = Way::Replaced;
         }
-        let frame = map.frame(&place, ip, ends_call);
+        let FramesThere { frame, inlined, lasts } = match &place {
+            Place::Method(body) => map.frames_there(body, ip, ends_call, time_ns),
+            _ => {
+                FramesThere { frame: map.frame(&place, ip, ends_call), inlined: InlinedFrames::default(), lasts: true }
+            }
+        };
         let (marks, born_ns) =
             (self.marks(&place, ip), if let Place::Method(body) = &place { body.born_ns() } else { 0 });
-        (Met { frame, marks, way, is_c_library, born_ns }, map.lasts(&place))
+        (Met { frame, inlined, marks, way, is_c_library, born_ns }, lasts && map.lasts(&place))
     }
 
     fn marks(&self, place: &Place, ip: usize) -> Marks {
@@ -319,7 +325,7 @@ impl StackUnwinder {
     /// Adds a frame to those that were walked.
     fn note(&mut self, met: Met, at: Position, certainty: Certainty) {
         let marks = Marks { guessed: certainty == Certainty::Guessed, ..met.marks };
-        self.walked.push(WalkedFrame { registers: at.registers, frame: met.frame, marks });
+        self.walked.push(WalkedFrame { registers: at.registers, frame: met.frame, inlined: met.inlined, marks });
     }
 
     /// Whether the frame is one of those in which threads start.

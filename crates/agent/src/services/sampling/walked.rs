@@ -3,6 +3,7 @@
 use clrscope_recording::model::StackFrame;
 
 use super::raw::Registers;
+use crate::services::code::InlinedFrames;
 
 /// A frame of a stack that was walked.
 #[derive(Debug, Clone, Copy)]
@@ -10,6 +11,8 @@ pub(super) struct WalkedFrame {
     /// Registers in the frame; the stack pointer is 0 where a chain of return addresses was followed.
     pub(super) registers: Registers,
     pub(super) frame: StackFrame,
+    /// Methods that were put into that of the frame, and were called by it.
+    pub(super) inlined: InlinedFrames,
     pub(super) marks: Marks,
 }
 

@@ -1,0 +1,221 @@
+//! The way from a compiled method to a call in it, through methods that were put into it.
+//!
+//! The runtime says which methods the compiler looked at as candidates for a compilation, with the method that each is called in; which
+//! of these it took is not said, nor where their code lies. But a call instruction of the compiled code stands for one call in the code of the
+//! method or of a candidate. Where only one of these has a call that the instruction may be, the candidates that lead there were
+//! taken, or the instruction would not be there. Where two have one, there is no answer.
+
+use std::sync::Arc;
+
+use clr_profiler::FunctionId;
+
+/// A candidate: the method that calls it, and the candidate itself.
+pub(super) type Candidate<Id = FunctionId> = (Id, Id);
+
+/// Steps of a search after which it is given up.
+const MOST_STEPS: usize = 4096;
+/// Methods on a way at most. The compiler goes no deeper than 20.
+const DEEPEST: usize = 32;
+
+/// A call in the IL of a method.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct IlCall {
+    /// Offset of the instruction in the method's code.
+    pub(super) offset: u32,
+    /// Simple name of the method that is called; `None` for a delegate's or a pointer's, which may be any.
+    pub(super) name: Option<Arc<str>>,
+}
+
+impl IlCall {
+    /// Whether the call may be one of a method with this simple name. Overrides have the name of what they override, and methods of
+    /// interfaces theirs behind a point.
+    fn may_be_of(&self, name: &str) -> bool {
+        self.name.as_deref().is_none_or(|own| last_part(own) == last_part(name))
+    }
+}
+
+/// The name behind the last point, but for constructors.
+fn last_part(name: &str) -> &str {
+    match name {
+        ".ctor" | ".cctor" => name,
+        _ => name.rsplit('.').next().unwrap_or(name),
+    }
+}
+
+/// Methods, as far as a search asks about them.
+pub(super) trait Methods {
+    /// Identifier of a method.
+    type Id: Copy + PartialEq;
+    /// The calls in a method's IL; `None` where that can't be read.
+    fn calls(&mut self, method: Self::Id) -> Option<Arc<[IlCall]>>;
+    /// The simple name of a method.
+    fn name(&mut self, method: Self::Id) -> Option<Arc<str>>;
+}
+
+/// A method on a way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Station<Id = FunctionId> {
+    pub(super) method: Id,
+    /// Offset of the call that leads on, where the method has only one that may be it.
+    pub(super) offset: Option<u32>,
+}
+
+/// The only way from `root` to a call of a method with the name `target`, outermost first; `None` where there are several or none, or the code
+/// of a method on the way can't be read.
+pub(super) fn only_way<M: Methods>(
+    root: M::Id,
+    candidates: &[Candidate<M::Id>],
+    target: &str,
+    methods: &mut M,
+) -> Option<Vec<Station<M::Id>>> {
+    let mut search = Search { candidates, target, methods, path: Vec::new(), found: None, steps: 0 };
+    search.visit(root).ok()?;
+    search.found
+}
+
+/// There is no one way.
+struct Undecided;
+
+struct Search<'a, M: Methods> {
+    candidates: &'a [Candidate<M::Id>],
+    target: &'a str,
+    methods: &'a mut M,
+    path: Vec<Station<M::Id>>,
+    found: Option<Vec<Station<M::Id>>>,
+    steps: usize,
+}
+
+impl<M: Methods> Search<'_, M> {
+    fn visit(&mut self, method: M::Id) -> Result<(), Undecided> {
+        self.steps += 1;
+        if self.steps > MOST_STEPS || self.path.len() >= DEEPEST {
+            return Err(Undecided);
+        }
+        let calls = self.methods.calls(method).ok_or(Undecided)?;
+        if let Some(offset) = only(&calls, self.target) {
+            if self.found.is_some() {
+                return Err(Undecided);
+            }
+            let mut way = self.path.clone();
+            way.push(Station { method, offset });
+            self.found = Some(way);
+        }
+        let mut seen = Vec::new();
+        for &(_, callee) in self.candidates.iter().filter(|(caller, _)| *caller == method) {
+            // Code of a method within itself can't be told from that of another round.
+            if callee == method || self.path.iter().any(|station| station.method == callee) {
+                return Err(Undecided);
+            }
+            if seen.contains(&callee) {
+                continue;
+            }
+            seen.push(callee);
+            let name = self.methods.name(callee).ok_or(Undecided)?;
+            // A call that the compiler made of another one has no instruction.
+            let offset = only(&calls, &name).flatten();
+            self.path.push(Station { method, offset });
+            self.visit(callee)?;
+            self.path.pop();
+        }
+        Ok(())
+    }
+}
+
+/// Whether any of the calls may be of a method with that name, and the offset where it is only one.
+fn only(calls: &[IlCall], name: &str) -> Option<Option<u32>> {
+    let mut fitting = calls.iter().filter(|call| call.may_be_of(name));
+    let first = fitting.next()?;
+    Some(fitting.next().is_none().then_some(first.offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    /// Methods by number, each with its name and what it calls, at offsets 0, 5, 10 and so on; `*` is a call of a delegate.
+    struct Known(HashMap<usize, (&'static str, Option<&'static str>)>);
+
+    impl Known {
+        fn new(all: &[(&'static str, &'static str)]) -> Self {
+            Self((1..).zip(all).map(|(number, (name, calls))| (number, (*name, Some(*calls)))).collect())
+        }
+    }
+
+    impl Methods for Known {
+        type Id = usize;
+
+        fn calls(&mut self, method: usize) -> Option<Arc<[IlCall]>> {
+            let words = self.0.get(&method)?.1?.split_whitespace();
+            let call =
+                |(index, word): (u32, &str)| IlCall { offset: 5 * index, name: (word != "*").then(|| word.into()) };
+            Some((0..).zip(words).map(call).collect())
+        }
+
+        fn name(&mut self, method: usize) -> Option<Arc<str>> {
+            self.0.get(&method).map(|(name, _)| (*name).into())
+        }
+    }
+
+    /// The way from method 1, as `method@offset`.
+    fn way(known: &mut Known, candidates: &[(usize, usize)], target: &str) -> Option<String> {
+        let way = only_way(1, candidates, target, known)?;
+        let station = |Station { method, offset }: &Station<usize>| {
+            let name = known.0[method].0;
+            offset.map_or(format!("{name}@?"), |offset| format!("{name}@{offset}"))
+        };
+        Some(way.iter().map(station).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn the_call_of_one_method_alone_tells_the_way() {
+        let mut known =
+            Known::new(&[("Root", "Log Outer"), ("Outer", "Inner"), ("Inner", "Add Leaf"), ("Log", "Write")]);
+        let all = [(1, 4), (1, 2), (2, 3)];
+        assert_eq!(way(&mut known, &all, "Leaf").as_deref(), Some("Root@5 Outer@0 Inner@5"));
+        assert_eq!(way(&mut known, &all, "Write").as_deref(), Some("Root@0 Log@0"));
+        assert_eq!(way(&mut known, &all, "Inner").as_deref(), Some("Root@5 Outer@0"), "a candidate that was refused");
+        assert_eq!(way(&mut known, &all, "Outer").as_deref(), Some("Root@5"));
+        assert_eq!(way(&mut known, &all, "Other"), None);
+    }
+
+    #[test]
+    fn two_methods_with_such_a_call_tell_nothing() {
+        let all = [(1, 2), (1, 3)];
+        let mut both = Known::new(&[("Root", "One Two"), ("One", "Leaf"), ("Two", "Leaf")]);
+        assert_eq!(way(&mut both, &all, "Leaf"), None);
+        let mut own = Known::new(&[("Root", "One Leaf"), ("One", "Leaf"), ("Two", "")]);
+        assert_eq!(way(&mut own, &all, "Leaf"), None);
+        let mut delegates = Known::new(&[("Root", "One *"), ("One", "Leaf"), ("Two", "")]);
+        assert_eq!(way(&mut delegates, &all, "Leaf"), None, "a delegate may be of anything");
+        let mut unread = Known::new(&[("Root", "One Two"), ("One", "Leaf"), ("Two", "")]);
+        unread.0.insert(3, ("Two", None));
+        assert_eq!(way(&mut unread, &all, "Leaf"), None);
+        let mut twice = Known::new(&[("Root", "One Two"), ("One", "Inner"), ("Two", "Inner"), ("Inner", "Leaf")]);
+        assert_eq!(way(&mut twice, &[(1, 2), (1, 3), (2, 4), (3, 4)], "Leaf"), None, "one method by two ways");
+    }
+
+    #[test]
+    fn calls_at_two_places_of_a_method_have_no_offset() {
+        let mut known = Known::new(&[("Root", "One One"), ("One", "Leaf Leaf Leaf")]);
+        assert_eq!(way(&mut known, &[(1, 2), (1, 2)], "Leaf").as_deref(), Some("Root@? One@?"));
+    }
+
+    #[test]
+    fn overrides_and_methods_of_interfaces_go_by_their_simple_names() {
+        let mut known = Known::new(&[("Root", "Run"), ("Shop.IJob<Shop.Order>.Run", ".ctor"), ("X", "")]);
+        assert_eq!(way(&mut known, &[(1, 2)], ".ctor").as_deref(), Some("Root@0 Shop.IJob<Shop.Order>.Run@0"));
+        assert_eq!(way(&mut known, &[(1, 2)], "ctor"), None);
+    }
+
+    #[test]
+    fn methods_within_themselves_and_endless_searches_are_given_up() {
+        let mut known = Known::new(&[("Root", "One"), ("One", "One Leaf")]);
+        assert_eq!(way(&mut known, &[(1, 2), (2, 2)], "Leaf"), None);
+        let mut wide = Known(HashMap::new());
+        wide.0.extend((1..40).map(|number| (number, ("M", Some("M")))));
+        let all: Vec<_> = (1..39).flat_map(|one| (one + 1..40).map(move |other| (one, other))).collect();
+        assert_eq!(way(&mut wide, &all, "Leaf"), None);
+    }
+}

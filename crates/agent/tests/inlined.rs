@@ -1,0 +1,118 @@
+//! Methods that the compiler put into others, in the stacks of samples: a program says which methods its source has on the way to where time goes, and
+//! what the runtime's own stack trace has there.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clrscope_recording::model::{Process, Sample, StackFrame, Tier};
+use clrscope_testkit::{each_runtime, fixture};
+use support::record_command;
+
+/// Shape of a call, as the program tells it.
+#[derive(Default)]
+struct Shape {
+    /// Methods of the source between the shape's own and the leaf, outermost first; `?` where two ways lead there.
+    source: Vec<String>,
+    /// Frames of the runtime's stack trace, the shape's own first.
+    frames: Vec<String>,
+}
+
+/// Shapes by their names, as the program tells them.
+fn shapes(text: &str) -> BTreeMap<String, Shape> {
+    let mut shapes: BTreeMap<String, Shape> = BTreeMap::new();
+    for line in text.lines() {
+        let mut words = line.split(' ').map(str::to_owned);
+        let (Some(kind), Some(name)) = (words.next(), words.next()) else { continue };
+        match kind.as_str() {
+            "SHAPE" => shapes.entry(name).or_default().source = words.collect(),
+            "FRAMES" => shapes.entry(name).or_default().frames = words.collect(),
+            _ => {}
+        }
+    }
+    shapes
+}
+
+/// Methods of a stack from the outermost on, each with whether it was put into its caller: `Type::Method`.
+fn methods(process: &Process, stack: u32) -> Vec<(String, bool)> {
+    let method = |frame| match frame {
+        StackFrame::Method { function, tier, .. } => {
+            let name = process.functions.get(function as usize)?.name.as_str();
+            let (of, method) = name.split_once("::")?;
+            Some((format!("{}::{method}", of.rsplit(['.', '+']).next()?), tier == Tier::Inlined))
+        }
+        _ => None,
+    };
+    let mut methods: Vec<_> = process.stacks.frames(stack).filter_map(method).collect();
+    methods.reverse();
+    methods
+}
+
+/// Judgement of the samples of all shapes.
+#[derive(Debug, Default)]
+struct Judged {
+    /// Shapes whose samples all have the methods of the source.
+    whole: BTreeSet<String>,
+    /// Stacks that are neither the source's nor lack a method of it that was put into another one.
+    wrong: BTreeSet<String>,
+}
+
+fn judge(process: &Process, shapes: &BTreeMap<String, Shape>) -> Judged {
+    let (mut judged, mut partly) = (Judged::default(), BTreeSet::new());
+    let arenas = process.events.iter().filter(|arena| arena.instrument == "cpu");
+    let samples =
+        arenas.flat_map(|arena| &arena.chunks).flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>());
+    for sample in samples.filter(Sample::is_certain) {
+        let stack = methods(process, sample.stack);
+        let Some(at) = stack.iter().position(|(name, _)| name.starts_with("Shapes::")) else { continue };
+        let name = stack[at].0.trim_start_matches("Shapes::").to_owned();
+        let Some(shape) = shapes.get(&name).filter(|_| stack.last().is_some_and(|(name, _)| name == "Work::Leaf"))
+        else {
+            continue;
+        };
+        let between = &stack[at + 1..stack.len() - 1];
+        let all: Vec<&str> = between.iter().map(|(name, _)| name.as_str()).collect();
+        if all == shape.source {
+            judged.whole.insert(name);
+            continue;
+        }
+        partly.insert(name);
+        // What is missing must be what the runtime has no frame of either.
+        let mut source = shape.source.iter();
+        let in_order = all.iter().all(|name| source.any(|one| one == name));
+        let lacks_frame =
+            shape.frames.iter().skip(1).any(|frame| !frame.starts_with('<') && !all.contains(&frame.as_str()));
+        if shape.source != ["?"] && (!in_order || lacks_frame) || shape.source == ["?"] && !all.is_empty() {
+            judged.wrong.insert(format!("{stack:?} for {:?}", shape.source));
+        }
+    }
+    judged.whole.retain(|name| !partly.contains(name));
+    judged
+}
+
+#[test]
+fn methods_that_were_put_into_others_are_named_where_a_call_tells_them() {
+    each_runtime(|runtime| {
+        let mut command = runtime.command(&fixture("Inlinees"));
+        command.arg("1").env("DOTNET_TieredCompilation", "0");
+        let run = record_command(runtime, "Inlinees", "cpu", command);
+        let shapes = shapes(&run.finished.stdout_text());
+        let judged = judge(&run.recording.processes[0], &shapes);
+        assert!(judged.wrong.is_empty(), "{}: {:#?}", runtime.version, judged.wrong);
+        let missed: Vec<&String> = shapes.keys().filter(|name| !judged.whole.contains(*name)).collect();
+        assert!(judged.whole.len() >= 100, "{}: {} shapes, not {missed:?}", runtime.version, judged.whole.len());
+    });
+}
+
+/// With all tiers, and interfaces that the compiler has seen one class of: methods that are called in one tier are put into others in the next.
+#[test]
+fn no_tier_has_a_method_that_the_compiler_refused() {
+    each_runtime(|runtime| {
+        let mut command = runtime.command(&fixture("Inlinees"));
+        command.arg("40").env("DOTNET_TieredCompilation", "1");
+        let run = record_command(runtime, "Inlinees", "cpu", command);
+        let judged = judge(&run.recording.processes[0], &shapes(&run.finished.stdout_text()));
+        assert!(judged.wrong.is_empty(), "{}: {:#?}", runtime.version, judged.wrong);
+        assert!(judged.whole.len() >= 80, "{}: {} shapes", runtime.version, judged.whole.len());
+    });
+}
