@@ -12,6 +12,16 @@ const folder = process.env.PAGES;
 const manifest = createRequire(import.meta.url).resolve("@firefox-devtools/profiler-cli/package.json");
 const program = join(manifest, "../dist/profiler-cli.js");
 
+/** Loads a profile. Its server has half a second to start, which is little on a busy machine: it says itself that one should try again. */
+function loaded(load, left = 5) {
+  try {
+    load();
+  } catch (error) {
+    if (left === 0 || !`${error.stderr}`.includes("did not become ready")) throw error;
+    loaded(load, left - 1);
+  }
+}
+
 /** What the profiler says of a profile to each of some questions. */
 function asked(name, questions) {
   const sessions = mkdtempSync(join(tmpdir(), "firefox-"));
@@ -19,7 +29,8 @@ function asked(name, questions) {
   const run = (...words) => execFileSync(process.execPath, [program, ...words], { env, encoding: "utf8", timeout: 60_000 });
   try {
     // Nobody is asked for names: there is no server at that port.
-    run("load", `${folder}/${name}.firefox.json`, "--symbol-server", "http://127.0.0.1:9/");
+    const load = () => run("load", `${folder}/${name}.firefox.json`, "--symbol-server", "http://127.0.0.1:9/");
+    loaded(load);
     return questions.map((words) => JSON.parse(run(...words, "--json")));
   } finally {
     run("stop", "--all");

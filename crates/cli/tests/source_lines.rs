@@ -122,7 +122,18 @@ fn throws_in_blocks_have_the_lines_that_the_program_says() {
             let unknown: BTreeMap<_, _> =
                 unknown.into_iter().filter(|((name, _), _)| name != "Blocks.Index::Do").collect();
             let share = unknown.values().sum::<usize>() as f64 / right as f64;
-            assert!(right > 2_000 && share <= most_unknown, "{version} {words:?} {variables:?}: {right}, {unknown:?}");
+            assert!(right > 2_000, "{version} {words:?} {variables:?}: {right}");
+            (share <= most_unknown, unknown)
+        };
+        let check = |program: &Path, words: &[&str], variables: &[(&str, &str)], most_unknown: f64| {
+            // Which code the compiler makes where methods are compiled again while they run depends on when it gets a processor.
+            let mut unknown = BTreeMap::new();
+            let is_met = (0..3).any(|_| {
+                let (is_met, found) = check(program, words, variables, most_unknown);
+                unknown = found;
+                is_met
+            });
+            assert!(is_met, "{version} {words:?} {variables:?}: {unknown:?}");
         };
         if let Some(program) = &debug {
             check(program, &[], &[], 0.0);
