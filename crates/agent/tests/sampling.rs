@@ -247,6 +247,47 @@ fn threads_of_the_runtime_that_wait_are_idle_and_their_stacks_are_whole() {
     });
 }
 
+/// The system tells of a thread that waits no frame pointer, and where a function that needs it to be left waits by a call of its own, it was searched
+/// for on the stack. Calls of native functions that were compiled at build time were nobody's code. A quarter of a web service's samples had
+/// a guessed frame for that.
+#[test]
+fn threads_that_wait_in_libraries_are_seen_without_guesses() {
+    each_runtime(|runtime| {
+        let run = record_with(runtime, "Sampled", "wall:rate=1000", &["sockets", "1000"]);
+        let process = &run.recording.processes[0];
+        let all = samples(process, "wall");
+        let waits: Vec<Sample> = all
+            .into_iter()
+            .filter(|sample| !matches!(sample.state, ThreadState::Running | ThreadState::Ready))
+            .collect();
+        let weight =
+            |is_it: &dyn Fn(&&Sample) -> bool| waits.iter().filter(is_it).map(|one| one.weight_ns).sum::<u64>();
+        let (whole, certain) = (weight(&|_| true), weight(&|sample| sample.is_certain()));
+        let version = &runtime.version;
+        assert!(certain as f64 > 0.98 * whole as f64, "{certain} of {whole} ns on {version}");
+        let sockets =
+            process.threads.iter().find(|one| one.name == ".NET Sockets").map(|one| one.id).expect("a thread");
+        let below = |sample: &&Sample, method: &str| {
+            sample.thread == sockets && methods(process, sample.stack).iter().any(|name| name.contains(method))
+        };
+        let (engine, call) = (
+            weight(&|sample| below(sample, "SocketAsyncEngine::EventLoop")),
+            weight(&|sample| below(sample, "Sys::WaitForSocketEvents")),
+        );
+        assert!(engine > 700_000_000, "{engine} ns below the loop of the engine for sockets on {version}");
+        assert!(
+            call as f64 > 0.98 * engine as f64,
+            "{call} of {engine} ns in the call of the native function on {version}"
+        );
+        let is_stub = |frame| {
+            let StackFrame::Native { module, .. } = frame else { return false };
+            process.modules.get(module as usize).is_some_and(|module| module.name == "[stub]")
+        };
+        let stubs = weight(&|sample| sample.thread == sockets && process.stacks.frames(sample.stack).any(is_stub));
+        assert!((stubs as f64) < 0.02 * engine as f64, "{stubs} of {engine} ns below code of nobody's on {version}");
+    });
+}
+
 /// Between two looks that find a thread at work it waits, too, and a thread that waits for a processor stands where it was seen last.
 #[test]
 fn waits_that_no_look_meets_have_a_stack() {

@@ -109,6 +109,7 @@ struct Method {
 pub(super) struct Bodies {
     info: ProfilerInfo,
     functions: Arc<Functions>,
+    feed: Arc<CodeFeed>,
     /// Pieces by where they begin. They don't overlap.
     live: BTreeMap<usize, Arc<Body>>,
     /// Pieces that are gone, with when they went.
@@ -126,10 +127,11 @@ pub(super) struct Bodies {
 }
 
 impl Bodies {
-    pub(super) fn new(info: &ProfilerInfo, functions: &Arc<Functions>) -> Self {
+    pub(super) fn new(info: &ProfilerInfo, functions: &Arc<Functions>, feed: &Arc<CodeFeed>) -> Self {
         Self {
             info: info.clone(),
             functions: Arc::clone(functions),
+            feed: Arc::clone(feed),
             live: BTreeMap::new(),
             gone: VecDeque::new(),
             dynamic: HashMap::new(),
@@ -243,13 +245,13 @@ impl Bodies {
 
     /// Asks the runtime what an address is that is in no body that is known.
     /// `is_image`: the address lies in what is mapped from a file, where code lies that was compiled at build time.
-    pub(super) fn ask(&mut self, address: usize, is_image: bool, feed: &CodeFeed) -> Option<Arc<Body>> {
+    pub(super) fn ask(&mut self, address: usize, is_image: bool) -> Option<Arc<Body>> {
         // What is known to lie there came later than what is asked about, which nobody knows any more.
         let is_younger = self.find(address, u64::MAX).is_some();
         if is_younger || self.stubs.contains_key(&address) {
             return None;
         }
-        let found = self.ask_runtime(address, is_image, feed);
+        let found = self.ask_runtime(address, is_image);
         if found.is_none() {
             if self.stubs.len() >= MOST_STUBS {
                 self.stubs.clear();
@@ -259,22 +261,33 @@ impl Bodies {
         found
     }
 
-    fn ask_runtime(&mut self, address: usize, is_image: bool, feed: &CodeFeed) -> Option<Arc<Body>> {
+    fn ask_runtime(&mut self, address: usize, is_image: bool) -> Option<Arc<Body>> {
         let (id, rejit) = self.info.function_at(address).ok()?;
-        let (start, ranges) = code_around(&self.info, id, rejit, address).or_else(|| {
+        let told = code_around(&self.info, id, rejit, address).or_else(|| {
             // Dynamic methods that were compiled before anybody told of them.
             let ranges = self.info.code_info(id).ok()?;
             Some((ranges.first()?.start, ranges))
-        })?;
+        });
+        let (start, pieces) = match told {
+            Some((start, ranges)) => {
+                (start, ranges.iter().map(|range| range.start..range.start + range.bytes).collect::<Vec<_>>())
+            }
+            // Calls of native functions that were compiled at build time: the runtime knows whose code that is, and not where it begins and ends.
+            None => {
+                let piece = self.images.around(&self.info, self.feed.loads(), address)?.piece_around(address)?;
+                (piece.start, vec![piece])
+            }
+        };
         let index = self.functions.noted(id).index;
         let method = Method { index, id, is_framework: self.functions.is_framework(id), module: None };
-        let origin = feed.origin(start).map(|origin| self.refined(origin, id));
+        let origin = self.feed.origin(start).map(|origin| self.refined(origin, id));
         // Code that nobody was told of was compiled at build time, or before we came.
-        let is_precompiled = origin.is_none() && (is_image || self.images.hold(&self.info, start));
+        let is_precompiled =
+            origin.is_none() && (is_image || self.images.around(&self.info, self.feed.loads(), start).is_some());
         let origin = origin.or(is_precompiled.then_some(Origin::Image));
-        let candidates = feed.candidates(start);
-        for range in &ranges {
-            self.insert(range.start..range.start + range.bytes, start, method, (origin, 0), (None, &candidates));
+        let candidates = self.feed.candidates(start);
+        for piece in pieces {
+            self.insert(piece, start, method, (origin, 0), (None, &candidates));
         }
         self.find(address, u64::MAX)
     }
@@ -388,7 +401,8 @@ impl Bodies {
 
     /// The unwind information of a body, and where that lies.
     fn unwind<'a>(&'a mut self, body: &'a Arc<Body>) -> (&'a BodyUnwind, BodyCode<'a>) {
-        let image = (body.tier == Tier::Precompiled).then(|| self.images.around(&self.info, body.start)).flatten();
+        let (images, loads) = (&mut self.images, self.feed.loads());
+        let image = (body.tier == Tier::Precompiled).then(|| images.around(&self.info, loads, body.start)).flatten();
         let code = body.code(image);
         let unwind = body.unwind.get_or_init(|| match (body.tier, image) {
             (Tier::Precompiled, None) => BodyUnwind::Unknown,
@@ -424,4 +438,14 @@ impl Bodies {
 /// Whether the environment sets a switch of the runtime to a value.
 fn variable_is(name: &str, value: &str) -> bool {
     ["DOTNET_", "COMPlus_"].iter().any(|prefix| std::env::var(format!("{prefix}{name}")).is_ok_and(|is| is == value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unwind_information_takes_at_most_24_bytes_of_a_body() {
+        assert!(size_of::<OnceLock<BodyUnwind>>() <= 24, "{}", size_of::<OnceLock<BodyUnwind>>());
+    }
 }

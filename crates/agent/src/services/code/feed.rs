@@ -106,6 +106,8 @@ pub(crate) struct CodeFeed {
     told: Mutex<Told>,
     /// Monotonic nanoseconds of the last callback about a module that goes.
     last_unload_ns: AtomicU64,
+    /// Callbacks about modules that came.
+    loads: AtomicU64,
 }
 
 /// The feed of the process, once somebody has asked for a map of code.
@@ -135,6 +137,7 @@ impl CodeFeed {
             functions: Arc::clone(functions),
             told: Mutex::default(),
             last_unload_ns: AtomicU64::new(0),
+            loads: AtomicU64::new(0),
         }
     }
 
@@ -189,6 +192,11 @@ impl CodeFeed {
     /// Monotonic nanoseconds when a module began to go or was gone last; 0 for never.
     pub(super) fn last_unload_ns(&self) -> u64 {
         self.last_unload_ns.load(Ordering::Acquire)
+    }
+
+    /// Number of modules that have come since the feed was made: as long as it is the same, there are no new ones.
+    pub(super) fn loads(&self) -> u64 {
+        self.loads.load(Ordering::Acquire)
     }
 
     fn compiled(&self, function: FunctionId, rejit: ReJitId, candidates: &Candidates) {
@@ -322,6 +330,7 @@ impl Callbacks for CodeFeed {
     }
 
     fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
+        self.loads.fetch_add(1, Ordering::AcqRel);
         let flags = self.info.module_info(module).map(|about| about.flags);
         if flags.is_ok_and(ModuleFlags::is_collectible) {
             self.told().collectible.insert(module);

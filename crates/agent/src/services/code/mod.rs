@@ -122,10 +122,10 @@ impl CodeMap {
         let feed = feed.open(info, functions);
         Self {
             reader: feed.reader(),
+            bodies: Bodies::new(info, functions, &feed),
             feed,
             info: info.clone(),
             functions: Arc::clone(functions),
-            bodies: Bodies::new(info, functions),
             inlined: Inlined::default(),
             has_changed_code,
             native: NativeMap::default(),
@@ -187,7 +187,7 @@ impl CodeMap {
         let may_ask = !self.may_be_gone(time_ns)
             && !self.bodies.is_known_stub(address)
             && (known == Known::Interrupted || self.is_call_before(address + 1) != Some(false));
-        if may_ask { self.bodies.ask(address, is_image, &self.feed) } else { None }
+        if may_ask { self.bodies.ask(address, is_image) } else { None }
     }
 
     /// Whether it is known that no call ends right before an address.

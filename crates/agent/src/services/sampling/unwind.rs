@@ -25,11 +25,14 @@ use crate::services::code::{CodeMap, FramesThere, InlinedFrames, Library, Place}
 use crate::services::stacks::Mix;
 use crate::services::unwind::BodyStep;
 use crate::services::unwind::arch::{
-    Base, FrameStep, SIGNAL_RETURN, STOP_ON_RETURN_BYTES, interrupted_by_signal, stop_on_return_step, stops_on_return,
+    Base, FrameStep, SIGNAL_RETURN, STOP_ON_RETURN_BYTES, bytes_to_frame_pointer, interrupted_by_signal,
+    stop_on_return_step, stops_on_return,
 };
 
 /// Bytes of a stack at most: a frame pointer further up is none.
 const MOST_STACK: usize = 64 << 20;
+/// Bytes of a library's function that is looked at for what its prolog does.
+const LONGEST_FUNCTION: usize = 64 << 10;
 /// Addresses that are remembered.
 const MOST_MET: usize = 1 << 17;
 
@@ -55,6 +58,8 @@ pub(crate) struct StackUnwinder {
     known: HashMap<usize, Arc<Library>, ByAddress>,
     /// Addresses with what was found out about them.
     met: HashMap<usize, Met, ByAddress>,
+    /// Bytes from the stack pointer to the frame pointer at return addresses in libraries, where the code says so.
+    to_frame_pointers: HashMap<usize, Option<usize>, ByAddress>,
     /// Return addresses in the functions of the C library that threads start in.
     roots: HashSet<usize, ByAddress>,
     /// Address that handlers of signals return to, once one was met.
@@ -134,6 +139,7 @@ impl StackUnwinder {
             cache: CacheX86_64::new(),
             known: HashMap::default(),
             met: HashMap::default(),
+            to_frame_pointers: HashMap::default(),
             roots: HashSet::default(),
             signal_return: None,
             own: None,
@@ -147,6 +153,7 @@ impl StackUnwinder {
     /// Code is gone: what was found out about addresses may be wrong.
     pub(crate) fn forget(&mut self) {
         self.met.clear();
+        self.to_frame_pointers.clear();
     }
 
     /// Learns where threads start from the calling thread's own stack.
@@ -337,7 +344,12 @@ impl StackUnwinder {
     fn next(&mut self, map: &mut CodeMap, sample: &RawSample, at: Position, met: &Met) -> Next {
         let Registers { sp, bp, .. } = at.registers;
         match met.way {
-            Way::Library => self.native_step(sample, at),
+            Way::Library => match self.native_step(sample, at) {
+                Next::Lacking | Next::Unknown if bp == UNKNOWN_FRAME => {
+                    self.step_without_frame_pointer(map, sample, at)
+                }
+                found => found,
+            },
             Way::Method(BodyStep { step, is_certain }) => {
                 let certainty = if is_certain { Certainty::Certain } else { Certainty::Guessed };
                 match by_step(sample, at.registers, step) {
@@ -409,6 +421,20 @@ impl StackUnwinder {
             Ok(None) => Next::End,
             Err(_) if lacks => Next::Lacking,
             Err(_) => Next::Unknown,
+        }
+    }
+
+    /// By a library's unwind data where that needs the frame pointer, which was not told, and the function's code says where that points.
+    fn step_without_frame_pointer(&mut self, map: &mut CodeMap, sample: &RawSample, at: Position) -> Next {
+        let Registers { ip, sp, .. } = at.registers;
+        if self.to_frame_pointers.len() >= MOST_MET {
+            self.to_frame_pointers.clear();
+        }
+        let bytes = *self.to_frame_pointers.entry(ip).or_insert_with(|| to_frame_pointer(map, at));
+        let Some(bp) = bytes.and_then(|bytes| sp.checked_add(bytes)) else { return Next::Unknown };
+        match self.native_step(sample, Position { registers: Registers { bp, ..at.registers }, ..at }) {
+            Next::Frame(next, _) if !Self::is_return_address(map, sample, next.registers.ip) => Next::Unknown,
+            found => found,
         }
     }
 
@@ -541,6 +567,14 @@ fn stop_on_return(map: &CodeMap, call: usize, ip: usize) -> Option<Way> {
     }
     let step = stop_on_return_step(code, ip - function.start);
     Some(step.map_or(Way::Unknown, |step| Way::Method(BodyStep { step, is_certain: true })))
+}
+
+/// Bytes from the stack pointer to the frame pointer at a place in a library's function, as far as the function's code says so.
+fn to_frame_pointer(map: &CodeMap, at: Position) -> Option<usize> {
+    let ip = at.registers.ip;
+    let (_, function) = map.native_function(ip - usize::from(at.is_return))?;
+    let mut code = vec![0; function.len().min(LONGEST_FUNCTION)];
+    copy_if_there(function.start, &mut code).then(|| bytes_to_frame_pointer(&code, ip - function.start))?
 }
 
 /// Whether handlers of signals return to an address.

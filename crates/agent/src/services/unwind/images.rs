@@ -60,6 +60,14 @@ impl Image {
         rows.get(first(code.start)..first(code.end)).unwrap_or_default()
     }
 
+    /// Addresses of the piece around an address.
+    pub(crate) fn piece_around(&self, address: usize) -> Option<Range<usize>> {
+        let base = self.addresses.start;
+        let at = u32::try_from(address.checked_sub(base)?).ok()?;
+        let piece = self.pieces_in(0..at.checked_add(1)?).last().filter(|piece| at < piece.end)?;
+        Some(base + piece.begin as usize..base + piece.end as usize)
+    }
+
     #[cfg(test)]
     pub(crate) fn of(addresses: Range<usize>, pieces: Range<usize>) -> Self {
         Self { addresses, pieces, rows: OnceLock::new() }
@@ -71,21 +79,33 @@ impl Image {
 pub(crate) struct Images {
     /// Each module's image, if it has such code.
     known: HashMap<ModuleId, Option<Image>>,
+    /// Number of loads of modules when the runtime was last asked for all; `None` for never.
+    asked_at: Option<u64>,
 }
 
 impl Images {
-    /// Whether an address lies in an image with precompiled code.
-    pub(crate) fn hold(&mut self, info: &ProfilerInfo, address: usize) -> bool {
-        self.around(info, address).is_some()
+    /// The image with precompiled code that an address lies in. `loads` is the number of modules that were loaded so far: the runtime is asked for all of
+    /// them once for each.
+    pub(crate) fn around(&mut self, info: &ProfilerInfo, loads: u64, address: usize) -> Option<&Image> {
+        let image_of = |module| image_at(info.module_info(module).ok()?.base_address);
+        self.around_or_list(loads, address, || info.modules().ok(), image_of)
     }
 
-    /// The image with precompiled code that an address lies in.
-    pub(crate) fn around(&mut self, info: &ProfilerInfo, address: usize) -> Option<&Image> {
-        if self.find(address).is_none() {
-            // Modules that were loaded since.
-            for module in info.modules().unwrap_or_default() {
-                self.known.entry(module).or_insert_with(|| image_at(info.module_info(module).ok()?.base_address));
+    fn around_or_list(
+        &mut self,
+        loads: u64,
+        address: usize,
+        list: impl FnOnce() -> Option<Vec<ModuleId>>,
+        image_of: impl Fn(ModuleId) -> Option<Image>,
+    ) -> Option<&Image> {
+        if self.find(address).is_none()
+            && self.asked_at != Some(loads)
+            && let Some(modules) = list()
+        {
+            for module in modules {
+                self.known.entry(module).or_insert_with(|| image_of(module));
             }
+            self.asked_at = Some(loads);
         }
         self.find(address)
     }
@@ -96,7 +116,7 @@ impl Images {
 
     /// A module is gone, and its identifier and addresses may be used again.
     pub(crate) fn forget(&mut self) {
-        self.known.clear();
+        (self.known, self.asked_at) = (HashMap::new(), None);
     }
 }
 
@@ -158,6 +178,36 @@ mod tests {
         let whole = Image::of(base..base + 0x3000, base + 0x2800..base + 0x2818);
         assert_eq!(image_at(base), Some(whole));
         assert_eq!((image_at(0), image_at(0x1000)), (None, None), "nothing is there");
+    }
+
+    #[test]
+    fn a_piece_is_found_by_an_address_in_it() {
+        let rows = [[0x10_u32, 0x20, 0], [0x20, 0x28, 0], [0x40, 0x50, 0]];
+        let table: Vec<u8> = rows.iter().flatten().flat_map(|number| number.to_le_bytes()).collect();
+        let pieces = table.as_ptr().expose_provenance();
+        let image = Image::of(0x1000..0x2000, pieces..pieces + table.len());
+        let around = |address| image.piece_around(address).map(|piece| (piece.start, piece.end));
+        assert_eq!([around(0x1010), around(0x101F)], [Some((0x1010, 0x1020)); 2]);
+        assert_eq!([around(0x1020), around(0x104F)], [Some((0x1020, 0x1028)), Some((0x1040, 0x1050))]);
+        assert_eq!([0xFFF, 0x100F, 0x1028, 0x1050].map(around), [None; 4]);
+    }
+
+    #[test]
+    fn modules_are_asked_for_once_for_each_that_was_loaded() {
+        let (mut images, mut asked) = (Images::default(), 0);
+        let mut around = |loads, address| {
+            let list = || {
+                asked += 1;
+                // The runtime answers nothing while it is busy.
+                (asked > 1).then(Vec::new)
+            };
+            images.around_or_list(loads, address, list, |_| None).is_some()
+        };
+        for address in [1, 2, 3] {
+            assert!(!around(0, address));
+        }
+        assert!(!around(1, 1) && !around(1, 2));
+        assert_eq!(asked, 3, "code that lies in no image asks for them all again and again");
     }
 
     #[test]

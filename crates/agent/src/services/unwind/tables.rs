@@ -74,14 +74,37 @@ pub(crate) struct BodyStep {
 /// A body's unwind information, as far as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BodyUnwind {
-    /// One piece, as most bodies are: the address of its information, and the step from behind its prolog.
-    One {
-        prolog: u8,
-        step: FrameStep,
-    },
+    /// One piece, as most bodies are.
+    One(OnePiece),
     Many(Box<Box<[Piece]>>),
     /// None that can be believed.
     Unknown,
+}
+
+/// The only piece of a body: bytes of its prolog, and the step from behind that. There is one for each method that was ever met, so a step takes 12
+/// bytes here and not 16.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OnePiece {
+    prolog: u8,
+    base: Base,
+    to_caller: i32,
+    /// [`NONE`](Self::NONE) where the frame pointer is left alone.
+    frame_pointer: i32,
+}
+
+impl OnePiece {
+    /// A distance that no frame has.
+    const NONE: i32 = i32::MIN;
+
+    fn new(prolog: u8, step: FrameStep) -> Self {
+        let FrameStep { base, to_caller, frame_pointer } = step;
+        Self { prolog, base, to_caller, frame_pointer: frame_pointer.unwrap_or(Self::NONE) }
+    }
+
+    fn step(self) -> FrameStep {
+        let frame_pointer = (self.frame_pointer != Self::NONE).then_some(self.frame_pointer);
+        FrameStep { base: self.base, to_caller: self.to_caller, frame_pointer }
+    }
 }
 
 /// A piece of a body.
@@ -193,7 +216,7 @@ impl BodyUnwind {
         };
         match all().as_deref() {
             None | Some([]) => Self::Unknown,
-            Some([Piece { prolog, step, .. }]) => Self::One { prolog: *prolog, step: *step },
+            Some([Piece { prolog, step, .. }]) => Self::One(OnePiece::new(*prolog, *step)),
             Some(pieces) => Self::Many(Box::new(pieces.into())),
         }
     }
@@ -201,7 +224,7 @@ impl BodyUnwind {
     /// The step from behind the prolog of the body itself.
     pub(crate) fn frame(&self) -> Option<FrameStep> {
         match self {
-            Self::One { step, .. } => Some(*step),
+            Self::One(piece) => Some(piece.step()),
             Self::Many(pieces) => pieces.first().map(|piece| piece.step),
             Self::Unknown => None,
         }
@@ -263,8 +286,8 @@ impl BodyUnwind {
         };
         match self {
             Self::Unknown => None,
-            Self::One { prolog, step } => {
-                in_prolog(0, *prolog).map_or(Some(*step), |offset| exact(0, offset)).map(certain)
+            Self::One(piece) => {
+                in_prolog(0, piece.prolog).map_or(Some(piece.step()), |offset| exact(0, offset)).map(certain)
             }
             Self::Many(pieces) => {
                 let (first, after) = (pieces.first()?, pieces.partition_point(|piece| piece.begin <= at));

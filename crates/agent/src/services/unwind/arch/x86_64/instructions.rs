@@ -20,7 +20,7 @@ pub(crate) fn interrupted_by_signal(sp: usize, word: impl Fn(usize) -> Option<us
 }
 
 /// Effect of one instruction of a prolog.
-enum Prolog {
+pub(super) enum Prolog {
     /// Pushes a register; whether that is the frame pointer.
     Push(bool),
     /// Takes bytes off the stack pointer.
@@ -58,7 +58,7 @@ pub(crate) fn prolog_step(first: &[u8], offset: usize) -> FrameStep {
 }
 
 /// The first instruction of `code` with its length, if it may stand in a prolog.
-fn prolog(code: &[u8]) -> Option<(usize, Prolog)> {
+pub(super) fn prolog(code: &[u8]) -> Option<(usize, Prolog)> {
     Some(match *code {
         [0x55, ..] => (1, Prolog::Push(true)),
         // mov rax, [rbp]; push rax: what takes over a running frame keeps its caller's frame pointer.

@@ -1,8 +1,10 @@
 //! Compiled code of x86-64: single instructions, and the unwind information that the compilers leave with each piece of code.
 
+mod frame_pointers;
 mod instructions;
 mod unwind_info;
 
+pub(crate) use frame_pointers::bytes_to_frame_pointer;
 pub(crate) use instructions::{
     EPILOG_BYTES, FIRST_BYTES, SIGNAL_RETURN, STOP_ON_RETURN_BYTES, bytes_to_own_frame_pointer, epilog_step,
     follows_system_call, interrupted_by_signal, is_counting, prolog_step, stop_on_return_step, stops_on_return,
