@@ -34,7 +34,7 @@ pub(super) fn open(address: &str, connections: &Arc<Connections>) {
     let _ = super::spawn("browser", move || {
         let began = Instant::now();
         while !connections.was_entered() && began.elapsed() < PATIENCE {
-            thread::sleep(INTERVAL);
+            thread::park_timeout(INTERVAL);
         }
         drop(file);
         let _ = child.wait();
@@ -47,10 +47,10 @@ fn redirection(address: &str) -> io::Result<NamedTempFile> {
     let folder = own.unwrap_or_else(env::temp_dir);
     // Temporary files are made with the rights 0600.
     let mut file = Builder::new().prefix("clrscope-view-").suffix(".html").tempfile_in(folder)?;
-    write!(
+    writeln!(
         file,
         "<!doctype html><meta charset=utf-8><title>clrscope</title>\
-         <meta http-equiv=refresh content=\"0;url={address}\"><a href=\"{address}\">clrscope</a>\n"
+         <meta http-equiv=refresh content=\"0;url={address}\"><a href=\"{address}\">clrscope</a>"
     )?;
     file.flush()?;
     Ok(file)

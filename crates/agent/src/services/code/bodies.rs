@@ -55,12 +55,6 @@ impl Body {
         StackFrame::Method { function: self.function, il_offset, il_span, tier: self.tier }
     }
 
-    /// The runtime's identifier of the method.
-    #[cfg(feature = "stops-on-demand")]
-    pub(crate) fn id(&self) -> FunctionId {
-        self.id
-    }
-
     /// The frame of the body it took over lies beneath its own.
     pub(crate) fn took_over(&self) -> bool {
         self.tier == Tier::Osr
@@ -76,8 +70,8 @@ impl Body {
         self.born_ns
     }
 
-    /// The method.
-    pub(super) fn id(&self) -> FunctionId {
+    /// The runtime's identifier of the method.
+    pub(crate) fn id(&self) -> FunctionId {
         self.id
     }
 
