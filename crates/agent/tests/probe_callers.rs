@@ -213,7 +213,7 @@ fn callers_of_callers_are_those_of_the_source_without_frames_and_in_loops_too() 
         ".cctor",
         "Short",
     ];
-    each_runtime(|runtime| {
+    let look = |runtime: &Runtime| {
         let place = runtime.version.to_string();
         let Run { recording, .. } = record(runtime, "Callers", "probes:callers;probe=Callers.Program::Target");
         let (mut path, mut found) = (Vec::<String>::new(), BTreeMap::<String, u64>::new());
@@ -230,14 +230,22 @@ fn callers_of_callers_are_those_of_the_source_without_frames_and_in_loops_too() 
             |way: &&String| is_of_framework(way) || WAYS.iter().any(|known| known.starts_with(way.as_str()));
         let wrong: Vec<_> = found.keys().filter(|way| !is_in_source(way)).collect();
         assert!(wrong.is_empty(), "{place}: {wrong:?} {found:#?}");
+        let mut are_most = true;
         let of = |way: &str| found.get(way).copied().unwrap_or(0);
         for (way, all) in [(WAYS[0], 2_000_000), (WAYS[1], 1_000_000), (WAYS[4], 400_000)] {
             let tail = if way.starts_with("Tail") { of("TailHost < Main") } else { 0 };
             let calls = of(way) + tail;
-            assert!(calls > all / 2 && calls <= all, "{place}: {way} {found:#?}");
+            assert!(calls <= all, "{place}: {way} {found:#?}");
+            are_most &= calls > all / 2;
         }
-        assert!(of("Small < Host < Main") + of("Host < Main") > 250_000, "{place}: {found:#?}");
+        are_most &= of("Small < Host < Main") + of("Host < Main") > 250_000;
         assert_eq!((of("Generic < Main"), of("Blocks < Main")), (3_000, 1_000), "{place}: {found:#?}");
+        are_most.then_some(()).ok_or(found)
+    };
+    each_runtime(|runtime| {
+        // How many calls come before their caller is looked up depends on when the helper thread gets a processor.
+        let found = look(runtime).or_else(|_| look(runtime)).or_else(|_| look(runtime));
+        assert_eq!(found, Ok(()), "{}", runtime.version);
     });
 }
 

@@ -60,8 +60,11 @@ pub(crate) struct StackUnwinder {
     met: HashMap<usize, Met, ByAddress>,
     /// Bytes from the stack pointer to the frame pointer at return addresses in libraries, where the code says so.
     to_frame_pointers: HashMap<usize, Option<usize>, ByAddress>,
-    /// Return addresses in the functions of the C library that threads start in.
+    /// Return addresses in the functions of the C library that threads start in, learnt from our own thread alone: other walks may have read a
+    /// stack that changed meanwhile, and a wrong address would end all later walks that meet it, as if they were complete.
     roots: HashSet<usize, ByAddress>,
+    /// Return addresses that the last walk met in the C library after all others.
+    outermost: Vec<usize>,
     /// Address that handlers of signals return to, once one was met.
     signal_return: Option<usize>,
     /// Address at which the agent itself is loaded.
@@ -141,6 +144,7 @@ impl StackUnwinder {
             met: HashMap::default(),
             to_frame_pointers: HashMap::default(),
             roots: HashSet::default(),
+            outermost: Vec::new(),
             signal_return: None,
             own: None,
             type_loaders: TypeLoaders::default(),
@@ -162,7 +166,10 @@ impl StackUnwinder {
             Place::Native(library, _) => Some(library.base),
             _ => None,
         };
-        self.walk(map, sample, None, Rest::Guessed);
+        let (ending, _) = self.walk(map, sample, None, Rest::Guessed);
+        if ending == Ending::Complete {
+            self.roots.extend(self.outermost.drain(..));
+        }
     }
 
     /// Learns from the stack of a callback about a type in which functions of the runtime such are loaded.
@@ -209,17 +216,16 @@ impl StackUnwinder {
         self.walked.clear();
         let mut at = Position { registers: sample.registers, is_return: false };
         let mut certainty = Certainty::Certain;
-        // The addresses in the outermost library, which are where threads start if the walk ends there by itself.
-        let mut outermost = Vec::new();
+        self.outermost.clear();
         let mut main_called = false;
         loop {
             let met = self.meet(map, at, sample.time_ns);
             self.note(met, at, certainty);
             self.lost = at.registers;
             if at.is_return && met.is_c_library {
-                outermost.push(at.registers.ip);
+                self.outermost.push(at.registers.ip);
             } else {
-                outermost.clear();
+                self.outermost.clear();
             }
             if self.is_start(&met, at, main_called) {
                 return (Ending::Complete, None);
@@ -235,10 +241,7 @@ impl StackUnwinder {
             };
             (at, certainty) = match next {
                 Next::Frame(next, certainty) => (next, certainty),
-                Next::End => {
-                    self.roots.extend(outermost);
-                    return (Ending::Complete, None);
-                }
+                Next::End => return (Ending::Complete, None),
                 Next::Lacking | Next::Unknown => match self.follow_chain(map, sample, at.registers, main_called) {
                     Ok(registers) => (Position { registers, is_return: true }, Certainty::Guessed),
                     Err(ending) => return (ending, None),
