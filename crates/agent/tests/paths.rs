@@ -235,7 +235,7 @@ fn stacks_are_those_of_the_runtimes_own_walk_where_it_has_stopped_the_threads() 
     });
 }
 
-/// What came of the stops of one run.
+/// Comparisons at the stops of one run.
 fn stops(runtime: &Runtime, way: &str, milliseconds: &str) -> RuntimeStops {
     let folder = scratch();
     let [notes, stops, out] = ["notes", "stops", "run.clrs.d"].map(|name| folder.path().join(name));
