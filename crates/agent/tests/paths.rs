@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE};
 use clrscope_recording::model::{LossReason, Process, Sample, SamplingEngine};
 use clrscope_testkit::{
-    CallerPaths, KnownPaths, PartTime, Runtime, RuntimeStops, STOPS_VARIABLE, SampledPaths, Slower, Tally,
+    CallerPaths, KnownPaths, PartTime, Runtime, RuntimeStops, STOPS_VARIABLE, SampledPaths, Slower, Tally, attempted,
     each_runtime, fixture, hooked_agent, load_profiler, methods, not_run, run as run_command, samples, scratch,
 };
 use support::{Run, record_with};
@@ -52,25 +52,19 @@ fn below(all: &[(Sample, Vec<&str>)], method: &str) -> u64 {
     all.iter().filter(|(_, names)| names.contains(&method)).map(|(sample, _)| sample.weight_ns).sum()
 }
 
-/// Attempts of a test whose figures a busy machine can spoil.
-const ATTEMPTS: usize = 3;
-
 /// `Task.Wait()` and `List<T>.Contains` have no frame pointer: stepping over them by frame pointers left their callers out, in silence.
 #[test]
 fn callers_of_frameless_methods_have_their_time() {
     each_runtime(|runtime| {
         for (way, rounds, instrument) in [("waits", "8", "wall"), ("works", "8", "cpu")] {
-            let mut wrong = Vec::new();
-            for _ in 0..ATTEMPTS {
-                wrong.clear();
+            let outcome = attempted(|| {
+                let mut wrong = Vec::new();
                 each_engine(runtime, "Frameless", &[way, rounds], |run, place| {
                     wrong.extend(wrong_shares(run, instrument).map(|share| format!("{place}, {way}: {share}")));
                 });
-                if wrong.is_empty() {
-                    break;
-                }
-            }
-            assert!(wrong.is_empty(), "{wrong:#?}");
+                if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+            });
+            assert_eq!(outcome, Ok(()));
         }
     });
 }
@@ -135,12 +129,11 @@ fn worst(known: &KnownPaths, tally: &Tally) -> String {
 #[test]
 fn own_frames_are_those_of_the_path_that_the_program_notes() {
     // A busy machine stops threads where they seldom stand.
-    let wrong = faults_of_own_frames().and_then(|_| faults_of_own_frames()).and_then(|_| faults_of_own_frames());
-    assert_eq!(wrong, None);
+    assert_eq!(attempted(look_at_own_frames), Ok(()));
 }
 
-/// Faults of one run with each engine on each runtime, in words.
-fn faults_of_own_frames() -> Option<String> {
+/// Looks at one run with each engine on each runtime; the faults in words.
+fn look_at_own_frames() -> Result<(), String> {
     let mut sums: BTreeMap<String, (Tally, String)> = BTreeMap::new();
     each_runtime(|runtime| {
         for way in ["", "collected"] {
@@ -165,7 +158,7 @@ fn faults_of_own_frames() -> Option<String> {
     });
     let wrong: Vec<String> =
         sums.into_iter().filter_map(|(which, (tally, text))| not_true(&which, &tally, &text)).collect();
-    (!wrong.is_empty()).then(|| wrong.join("\n"))
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
 /// Fault of a tally in words, if it has one. Of few samples chance may have put some more among the wrong ones, but no more than four standard deviations.
@@ -221,16 +214,15 @@ fn a_method_that_is_made_slower_has_that_time_and_nobody_else() {
 fn stacks_are_those_of_the_runtimes_own_walk_where_it_has_stopped_the_threads() {
     each_runtime(|runtime| {
         for (way, milliseconds) in [("", "1500"), ("collected", "500")] {
-            let look = || {
+            // A busy machine stops threads where they seldom stand.
+            let outcome = attempted(|| {
                 let found = stops(runtime, way, milliseconds);
                 // New code that runs before it is told of is a stub, in one stack of several thousand; other differences are said to be guesses, and
                 // are few.
                 let is_true = found.different() <= 1 && found.said() as f64 <= 2.0 + 0.01 * found.compared() as f64;
-                (!is_true).then_some(found)
-            };
-            // A busy machine stops threads where they seldom stand.
-            let wrong = look().and_then(|_| look()).and_then(|_| look());
-            assert!(wrong.is_none(), "{way} on {}: {wrong:?}", runtime.version);
+                if is_true { Ok(()) } else { Err(found) }
+            });
+            assert!(outcome.is_ok(), "{way} on {}: {outcome:?}", runtime.version);
         }
     });
 }

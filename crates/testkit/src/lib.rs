@@ -30,6 +30,7 @@
 //! Everything here panics with a sentence where a test cannot go on: that is how a test fails.
 
 mod artifacts;
+mod attempts;
 mod azmcp;
 mod caller_paths;
 mod chance;
@@ -57,6 +58,7 @@ mod web;
 mod workspace;
 
 pub use artifacts::{agent, cli, example, framework_example, hooked_agent, load_profiler, native_library};
+pub use attempts::attempted;
 pub use azmcp::{azmcp, azmcp_command};
 pub use caller_paths::CallerPaths;
 pub use chance::random_pause;
