@@ -219,7 +219,10 @@ impl StackUnwinder {
         self.outermost.clear();
         let mut main_called = false;
         loop {
-            let met = self.meet(map, at, sample.time_ns);
+            let mut met = self.meet(map, at, sample.time_ns);
+            if matches!(met.way, Way::Replaced) && self.put_back(map, sample, &mut at, &mut certainty) {
+                met = self.meet(map, at, sample.time_ns);
+            }
             self.note(met, at, certainty);
             self.lost = at.registers;
             if at.is_return && met.is_c_library {
@@ -356,7 +359,7 @@ impl StackUnwinder {
             Way::Method(BodyStep { step, is_certain }) => {
                 let certainty = if is_certain { Certainty::Certain } else { Certainty::Guessed };
                 match by_step(sample, at.registers, step) {
-                    Ok(registers) => self.returned(map, sample, registers, certainty),
+                    Ok(registers) => Next::Frame(Position { registers, is_return: true }, certainty),
                     Err(next) => next,
                 }
             }
@@ -370,12 +373,13 @@ impl StackUnwinder {
             Way::Bare => {
                 let mut at =
                     |bytes: usize| sample.word(sp + bytes).filter(|ip| Self::is_return_address(map, sample, *ip));
+                let called = |ip: usize, sp: usize, certainty: Certainty| {
+                    Next::Frame(Position { registers: Registers { ip, sp, bp }, is_return: true }, certainty)
+                };
                 match (at(0), at(8)) {
-                    (Some(ip), _) => self.returned(map, sample, Registers { ip, sp: sp + 8, bp }, Certainty::Certain),
+                    (Some(ip), _) => called(ip, sp + 8, Certainty::Certain),
                     // Stubs that look for a method push one register meanwhile.
-                    (None, Some(ip)) => {
-                        self.returned(map, sample, Registers { ip, sp: sp + 16, bp }, Certainty::Guessed)
-                    }
+                    (None, Some(ip)) => called(ip, sp + 16, Certainty::Guessed),
                     (None, None) if sample.word(sp).is_none() => Next::Lacking,
                     (None, None) => Next::Unknown,
                 }
@@ -384,21 +388,25 @@ impl StackUnwinder {
         }
     }
 
-    /// The frame that a method returns to. Where the runtime waits for the thread to stop, it has put an address of its own in place of one return
-    /// address.
-    fn returned(&mut self, map: &mut CodeMap, sample: &RawSample, next: Registers, certainty: Certainty) -> Next {
-        let at = Position { registers: next, is_return: true };
-        if !matches!(self.meet(map, at, sample.time_ns).way, Way::Replaced) {
-            return Next::Frame(at, certainty);
-        }
+    /// Puts the true return address in place of one of the runtime's own, which that puts there where it waits for the thread to stop. Whether it is known.
+    #[cold]
+    fn put_back(
+        &mut self,
+        map: &mut CodeMap,
+        sample: &RawSample,
+        at: &mut Position,
+        certainty: &mut Certainty,
+    ) -> bool {
         let is_return_address = |ip: usize| Self::is_return_address(map, sample, ip);
-        match self.hijacks.replaced(sample, next.sp - 8, is_return_address) {
-            Some((ip, is_certain)) => {
-                let certainty = if is_certain { certainty } else { Certainty::Guessed };
-                Next::Frame(Position { registers: Registers { ip, ..next }, is_return: true }, certainty)
-            }
-            None => Next::Frame(at, Certainty::Guessed),
+        let place = at.registers.sp.wrapping_sub(8);
+        let replaced = self.hijacks.replaced(sample, place, is_return_address);
+        if !replaced.is_some_and(|(_, is_certain)| is_certain) {
+            *certainty = Certainty::Guessed;
         }
+        if let Some((ip, _)) = replaced {
+            at.registers.ip = ip;
+        }
+        replaced.is_some()
     }
 
     /// By a library's unwind data.

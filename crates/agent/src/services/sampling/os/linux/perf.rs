@@ -101,7 +101,6 @@ pub(crate) struct PerfEvents {
     pub(crate) kernel: bool,
     /// Number of this process.
     process: u32,
-    scratch: Vec<u8>,
 }
 
 /// Settings of an event.
@@ -149,7 +148,6 @@ impl PerfEvents {
                 period_ns,
                 kernel,
                 process: std::process::id(),
-                scratch: Vec::new(),
             })
         };
         match wanted.kernel {
@@ -176,16 +174,16 @@ impl PerfEvents {
     pub(crate) fn drain(&mut self, sample: &mut RawSample, mut take: impl FnMut(&mut RawSample)) -> u64 {
         let (period_ns, process, mut lost) = (self.period_ns, self.process, 0);
         for ring in &mut self.rings {
-            ring.drain(&mut self.scratch, |kind, misc, bytes| match kind {
+            ring.drain(|kind, misc, mut words| match kind {
                 SAMPLED => {
                     sample.clear();
                     sample.weight_ns = period_ns;
-                    if parse(bytes, misc, process, sample).is_some() {
+                    if parse(words, misc, process, sample).is_some() {
                         take(sample);
                     }
                 }
-                LOST => lost += Words(bytes).nth(1).unwrap_or(0),
-                LOST_SAMPLES => lost += Words(bytes).next().unwrap_or(0),
+                LOST => lost += words.nth(1).unwrap_or(0),
+                LOST_SAMPLES => lost += words.next().unwrap_or(0),
                 _ => {}
             });
         }
@@ -267,66 +265,45 @@ impl PerfRing {
         unsafe { self.start.byte_add(at).cast().as_ref() }
     }
 
-    fn drain(&mut self, scratch: &mut Vec<u8>, mut record: impl FnMut(u32, u16, &[u8])) {
+    /// Gives each record that is there to `record`: its kind, its head's other bits, and its words. The kernel writes over none of them before all are taken.
+    fn drain(&mut self, mut record: impl FnMut(u32, u16, Words<'_>)) {
         const DATA_HEAD: usize = 1024;
         const DATA_TAIL: usize = 1032;
         let head = self.head(DATA_HEAD).load(Ordering::Acquire);
         let mut tail = self.head(DATA_TAIL).load(Ordering::Relaxed);
         let size = self.pages * PAGE;
         while tail < head {
-            self.copy(tail, 8, scratch);
-            let [a, b, c, d, e, f, g, h] = scratch[..8] else { break };
+            let [a, b, c, d, e, f, g, h] = self.word(tail).to_le_bytes();
             let (kind, misc, bytes) =
                 (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f]), usize::from(u16::from_le_bytes([g, h])));
             if bytes < 8 || bytes > size || (head - tail) < bytes as u64 {
                 break;
             }
-            self.copy(tail + 8, self.used(kind, tail, bytes) - 8, scratch);
-            record(kind, misc, scratch);
+            let end = tail + bytes as u64 / 8 * 8;
+            record(kind, misc, Words { ring: self, at: tail + 8, end });
             tail += bytes as u64;
         }
         self.head(DATA_TAIL).store(head, Ordering::Release);
     }
 
-    /// Bytes of a record that are used: room for the stack is taken whole, and behind it stands how much of it was filled.
-    fn used(&self, kind: u32, from: u64, bytes: usize) -> usize {
-        /// Words in front of the call chain: the head, the instruction, the thread, the time, the chain's length.
-        const TO_CHAIN: u64 = 5;
-        if kind != SAMPLED {
-            return bytes;
-        }
-        let words = bytes as u64 / 8;
-        let word = |at: u64| (at < words).then(|| self.word(from + 8 * at));
-        let used = || {
-            let registers = TO_CHAIN + word(TO_CHAIN - 1)?;
-            let size = registers + 1 + if word(registers)? != 0 { u64::from(PERF_REGISTERS.count_ones()) } else { 0 };
-            let filled = if word(size)? > 0 { word(words - 1)?.min(word(size)?) } else { 0 };
-            Some(8 * (size + 1) as usize + filled as usize)
-        };
-        used().map_or(bytes, |used| used.min(bytes))
-    }
-
     fn word(&self, at: u64) -> u64 {
         let size = self.pages * PAGE;
-        let place = at as usize & (size - 1);
+        let place = at as usize & (size - 1) & !7;
         // SAFETY: records are made of words, so that none goes round the end; within the ring's pages behind its head, and
         // written before the kernel moved its end past it.
         unsafe { self.start.byte_add(PAGE + place).cast::<u64>().read() }
     }
 
-    /// Copies bytes of the ring, which may go round its end.
-    fn copy(&self, from: u64, bytes: usize, into: &mut Vec<u8>) {
-        let size = self.pages * PAGE;
-        let at = from as usize & (size - 1);
-        let first = bytes.min(size - at);
-        into.clear();
-        for (at, bytes) in [(at, first), (0, bytes - first)] {
-            // SAFETY: within the ring's pages behind its head; the kernel wrote these bytes before it moved its end past them, and
+    /// Words of the ring, which may go round its end: the first part, and the rest.
+    fn words(&self, from: u64, count: usize) -> [&[u64]; 2] {
+        let size = self.pages * PAGE / 8;
+        let at = from as usize / 8 & (size - 1);
+        let (count, first) = (count.min(size), count.min(size - at));
+        [(at, first), (0, count - first)].map(|(at, count)| {
+            // SAFETY: aligned, and within the ring's pages behind its head; the kernel wrote these words before it moved its end past them, and
             // writes none of them again before we have moved ours.
-            into.extend_from_slice(unsafe {
-                std::slice::from_raw_parts(self.start.byte_add(PAGE + at).as_ptr(), bytes)
-            });
-        }
+            unsafe { std::slice::from_raw_parts(self.start.byte_add(PAGE + 8 * at).cast::<u64>().as_ptr(), count) }
+        })
     }
 }
 
@@ -345,22 +322,35 @@ fn map(event: &OwnedFd, pages: usize) -> Option<NonNull<u8>> {
     NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED)
 }
 
-/// Words of a record.
-struct Words<'a>(&'a [u8]);
+/// Words of a record, where the kernel has put them.
+#[derive(Clone, Copy)]
+struct Words<'a> {
+    ring: &'a PerfRing,
+    at: u64,
+    end: u64,
+}
 
 impl Iterator for Words<'_> {
     type Item = u64;
 
     fn next(&mut self) -> Option<u64> {
-        let (word, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(u64::from_le_bytes(*word))
+        let word = (self.at < self.end).then(|| self.ring.word(self.at))?;
+        self.at += 8;
+        Some(word)
     }
 }
 
-/// The fields of a sample in the order of [`SAMPLE`], without what follows the filled part of the stack; `None` for another process's and for what is cut.
-fn parse(bytes: &[u8], misc: u16, process: u32, sample: &mut RawSample) -> Option<()> {
-    let mut words = Words(bytes);
+impl<'a> Words<'a> {
+    /// The part of the room for the stack that was filled, after the word with that room's size: how much that is stands behind it.
+    fn filled(self, room: u64) -> Option<[&'a [u64]; 2]> {
+        let last = self.end.checked_sub(8).filter(|last| *last >= self.at)?;
+        let bytes = self.ring.word(last).min(room).min(last - self.at);
+        Some(self.ring.words(self.at, (bytes / 8) as usize))
+    }
+}
+
+/// The fields of a sample in the order of [`SAMPLE`]; `None` for another process's and for what is cut.
+fn parse(mut words: Words<'_>, misc: u16, process: u32, sample: &mut RawSample) -> Option<()> {
     let _instruction = words.next()?;
     let who = words.next()?;
     if who as u32 != process {
@@ -383,9 +373,9 @@ fn parse(bytes: &[u8], misc: u16, process: u32, sample: &mut RawSample) -> Optio
     if has_registers {
         sample.registers = of_perf([words.next()?, words.next()?, words.next()?]);
     }
-    // What was filled of the room for the stack, and no more, follows its size.
-    if words.next()? > 0 {
-        sample.stack.extend(words.0.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
+    let room = words.next()?;
+    if room > 0 {
+        words.filled(room)?.into_iter().for_each(|part| sample.stack.extend_from_slice(part));
     }
     Some(())
 }
