@@ -30,8 +30,9 @@ pub struct StackTable {
 /// Open addressing by what a node says.
 #[derive(Debug)]
 struct Index {
-    /// Numbers of nodes, 0 for a free slot. A power of two in size.
-    slots: Vec<u32>,
+    /// The hash and the number of a node each, 0 for a free slot. A power of two in size. With the hash at hand a search reads the one node that it
+    /// finds, and no others.
+    slots: Vec<u64>,
     used: usize,
 }
 
@@ -103,18 +104,21 @@ impl StackTable {
 
     fn find_or_add(&self, index: &mut Index, node: StackNode) -> Option<u32> {
         let words = node.words();
-        let mut at = index.start_of(words);
-        while let number @ 1.. = index.slots[at] {
-            if self.words(number) == words {
+        let hash = Index::hash(words);
+        let mut at = index.start_of(hash);
+        while index.slots[at] != 0 {
+            let number = index.slots[at] as u32;
+            if index.slots[at] >> 32 == hash >> 32 && self.words(number) == words {
                 return Some(number);
             }
             at = (at + 1) & (index.slots.len() - 1);
         }
         let number = self.add(words)?;
-        index.slots[at] = number;
+        index.slots[at] = hash >> 32 << 32 | u64::from(number);
         index.used += 1;
-        if index.used * 2 > index.slots.len() {
-            index.grow(|number| self.words(number));
+        // Three quarters of the slots.
+        if index.used * 4 > index.slots.len() * 3 {
+            index.grow();
         }
         Some(number)
     }
@@ -145,24 +149,29 @@ impl StackTable {
 }
 
 impl Index {
-    fn start_of(&self, words: [u32; 4]) -> usize {
-        let mut mixed = 0_u64;
-        for word in words {
-            // Fibonacci hashing; the rotation brings the high bits, which are mixed best, down again.
-            mixed = (mixed ^ u64::from(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
-        }
-        mixed as usize & (self.slots.len() - 1)
+    /// Fibonacci hashing; the rotation brings the high bits, which are mixed best, down again.
+    fn hash(words: [u32; 4]) -> u64 {
+        let mix = |mixed: u64, word: u32| {
+            (mixed ^ u64::from(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+        };
+        // The upper half is kept; its best bits are made those that places are chosen by.
+        words.into_iter().fold(0, mix).rotate_left(32)
     }
 
-    fn grow(&mut self, words: impl Fn(u32) -> [u32; 4]) {
-        let old = std::mem::replace(&mut self.slots, vec![0; 0]);
+    /// The slot at which a search begins, by the upper half of a hash.
+    fn start_of(&self, hash: u64) -> usize {
+        (hash >> 32) as usize & (self.slots.len() - 1)
+    }
+
+    fn grow(&mut self) {
+        let old = std::mem::take(&mut self.slots);
         self.slots = vec![0; old.len() * 2];
-        for number in old.into_iter().filter(|&number| number != 0) {
-            let mut at = self.start_of(words(number));
+        for slot in old.into_iter().filter(|&slot| slot != 0) {
+            let mut at = self.start_of(slot);
             while self.slots[at] != 0 {
                 at = (at + 1) & (self.slots.len() - 1);
             }
-            self.slots[at] = number;
+            self.slots[at] = slot;
         }
     }
 }

@@ -17,7 +17,7 @@ use clrscope_recording::writer::{ThreadRecord, monotonic_ns};
 
 use super::frames::{FoundStack, Frames};
 use super::known_threads::{KnownThread, KnownThreads};
-use super::os::task::{Schedule, StackRanges, Task, copy_stack};
+use super::os::task::{MOST_COPIED, MOST_OF_WAIT, Schedule, StackRanges, Task, copy_stack};
 use super::output::Output;
 use super::raw::{RawSample, Registers, UNKNOWN_FRAME};
 use super::runtime_work::Spans;
@@ -259,13 +259,11 @@ impl Watched {
             .or_else(|| sources.stacks.get_or_insert_with(StackRanges::read).around(call.sp).map(|stack| stack.end));
         let registers = Registers { ip: call.ip, sp: call.sp, bp: UNKNOWN_FRAME };
         let mut sample = RawSample { registers, os_id, time_ns: monotonic_ns(), ..RawSample::default() };
-        copy_stack(&mut sample, self.stack_end.unwrap_or(0));
-        // A thread that has run meanwhile has another stack than the one that was read.
-        if self.task.schedule() != Some(self.schedule) {
+        let Some(stack) = self.walk(&mut sample, sources) else {
             self.state = ThreadState::Running;
             return;
-        }
-        self.stack = sources.frames.of(&sample);
+        };
+        self.stack = stack;
         (self.seen, self.seen_ns) = (self.stack, sample.time_ns);
         self.open_ns += std::mem::take(&mut self.unseen_ns);
         self.state = match call.state() {
@@ -275,6 +273,25 @@ impl Watched {
             }
             state => state,
         };
+    }
+
+    /// The stack of the thread as a sample without words is of it: so much of it is read as leads to its start. `None` for a thread that has run meanwhile, which
+    /// has another stack than the one that was read.
+    fn walk(&self, sample: &mut RawSample, sources: &mut Sources<'_>) -> Option<FoundStack> {
+        let size = self.stack_end.map_or(0, |end| end.saturating_sub(sample.registers.sp));
+        let mut most = MOST_COPIED;
+        loop {
+            sample.stack.clear();
+            copy_stack(sample, sample.registers.sp + size.min(most));
+            if self.task.schedule() != Some(self.schedule) {
+                return None;
+            }
+            let found = sources.frames.of(sample);
+            if found.is_complete || size <= most || most >= MOST_OF_WAIT {
+                return Some(found);
+            }
+            most = MOST_OF_WAIT;
+        }
     }
 
     /// Records the time that no record stands for yet. Of a thread that ran at the last look it is part of what is seen next; where nothing is

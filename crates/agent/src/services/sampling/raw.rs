@@ -1,5 +1,6 @@
 //! A sample as an engine takes it, before anybody looked at its addresses.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
@@ -51,6 +52,8 @@ pub(crate) struct Later {
     /// Address of the first.
     start: usize,
     bytes: Vec<u8>,
+    /// One of them was asked for.
+    was_asked: Cell<bool>,
 }
 
 impl Later {
@@ -115,7 +118,7 @@ impl RawSample {
     /// of the chain stand there, whatever they have called since, and [`rest`](Self::rest) leads on from its end.
     pub(crate) fn read_on(&mut self, lost: Registers, read: impl FnOnce(usize, &mut Vec<u8>)) -> bool {
         let start = lost.sp.saturating_sub(BEFORE).max(self.registers.sp) & !7;
-        let mut later = Later { start, bytes: std::mem::take(&mut self.later.bytes) };
+        let mut later = Later { start, bytes: std::mem::take(&mut self.later.bytes), ..Later::default() };
         read(start, &mut later.bytes);
         let both = later.words(start).filter_map(|(at, now)| Some((self.word_then(at)?, now)));
         let (same, all) = both
@@ -188,7 +191,13 @@ impl RawSample {
 
     /// The word at an address of the thread's stack, as far as the sample holds it.
     pub(crate) fn word(&self, address: usize) -> Option<usize> {
-        self.word_then(address).or_else(|| self.later.word(address))
+        self.word_then(address).or_else(|| self.later.word(address).inspect(|_| self.later.was_asked.set(true)))
+    }
+
+    /// Whether [`word`](Self::word) has given one that was read later since this was last asked. The thread may have returned and called
+    /// others meanwhile: below its stack pointer words stay as they were, so what says that it is the same stack still may say nothing.
+    pub(crate) fn took_later(&self) -> bool {
+        self.later.was_asked.take()
     }
 
     /// The word at an address when the sample was taken.
@@ -275,7 +284,9 @@ mod tests {
             stack.iter().copied().chain([other, 88]).map(|word| if word == 3 { other } else { word }).collect()
         };
         assert!(sample.read_on(lost, read(later(77))));
-        assert_eq!([0x1010, 0x1080, 0x1088, 0x1090].map(|at| sample.word(at)), [Some(3), Some(77), Some(88), None]);
+        assert_eq!((sample.word(0x1010), sample.took_later()), (Some(3), false));
+        assert_eq!((sample.word(0x1080), sample.took_later(), sample.took_later()), (Some(77), true, false));
+        assert_eq!([0x1088, 0x1090].map(|at| sample.word(at)), [Some(88), None]);
         assert!(!sample.read_on(lost, read(vec![9; 20])) && sample.word(0x1080).is_none(), "another stack");
         assert!(!sample.read_on(lost, read(Vec::new())), "the thread is gone");
     }

@@ -53,7 +53,7 @@ struct Method {
 impl Method {
     /// The method at an address that the walker found; `None` for one that the runtime's walk leaves out.
     fn at(ip: usize, map: &mut CodeMap, time_ns: u64) -> Option<Self> {
-        let Place::Method(body) = map.place_of_call(ip, time_ns) else { return None };
+        let Place::Method(body) = place(ip, map, time_ns) else { return None };
         (!is_hidden(&map.name(&body))).then_some(Self { id: body.id(), ip })
     }
 }
@@ -158,9 +158,18 @@ fn is_hidden(name: &str) -> bool {
     name.starts_with("DynamicClass::") || name.starts_with("System.Runtime.EH::")
 }
 
+/// The code that goes on at an address. A method that was interrupted at its first instruction goes
+/// on there: the byte before that is no method's.
+fn place(ip: usize, map: &mut CodeMap, time_ns: u64) -> Place {
+    match map.place_of_call(ip, time_ns) {
+        Place::Stub | Place::Nowhere => map.place(ip, time_ns),
+        found => found,
+    }
+}
+
 /// The name of what lies at an address.
 fn name(ip: usize, map: &mut CodeMap, time_ns: u64) -> String {
-    match map.place_of_call(ip, time_ns) {
+    match place(ip, map, time_ns) {
         Place::Method(body) => map.name(&body),
         Place::Native(library, _) => format!("{}+{:x}", library.name, ip - library.base),
         Place::Stub => "[stub]".to_owned(),

@@ -25,8 +25,8 @@ use crate::services::code::{CodeMap, FramesThere, InlinedFrames, Library, Place}
 use crate::services::stacks::Mix;
 use crate::services::unwind::BodyStep;
 use crate::services::unwind::arch::{
-    Base, FrameStep, SIGNAL_RETURN, STOP_ON_RETURN_BYTES, bytes_to_frame_pointer, interrupted_by_signal,
-    stop_on_return_step, stops_on_return,
+    Base, FrameStep, LINKAGE_BYTES, SIGNAL_RETURN, STOP_ON_RETURN_BYTES, bytes_to_frame_pointer, interrupted_by_signal,
+    is_linkage, stop_on_return_step, stops_on_return,
 };
 
 /// Bytes of a stack at most: a frame pointer further up is none.
@@ -236,6 +236,7 @@ impl StackUnwinder {
             if self.walked.len() > Stacks::DEEPEST {
                 return (Ending::Cut, None);
             }
+            sample.took_later();
             let next = match self.next(map, sample, at, &met) {
                 Next::Lacking if rest == Rest::ToBeRead => return (Ending::Lost, None),
                 Next::Lacking => Self::noted(map, sample, at),
@@ -243,6 +244,7 @@ impl StackUnwinder {
                 found => found,
             };
             (at, certainty) = match next {
+                Next::Frame(next, _) if sample.took_later() => (next, Certainty::Guessed),
                 Next::Frame(next, certainty) => (next, certainty),
                 Next::End => return (Ending::Complete, None),
                 Next::Lacking | Next::Unknown => match self.follow_chain(map, sample, at.registers, main_called) {
@@ -292,6 +294,7 @@ impl StackUnwinder {
                 match stop_on_return(map, call, ip) {
                     Some(way) => way,
                     None if CodeMap::has_unwind_data(library, call) => Way::Library,
+                    None if !is_return && leads_to_library(ip) => Way::Method(ENTRY),
                     None => Way::Unknown,
                 }
             }
@@ -586,6 +589,16 @@ fn to_frame_pointer(map: &CodeMap, at: Position) -> Option<usize> {
     let (_, function) = map.native_function(ip - usize::from(at.is_return))?;
     let mut code = vec![0; function.len().min(LONGEST_FUNCTION)];
     copy_if_there(function.start, &mut code).then(|| bytes_to_frame_pointer(&code, ip - function.start))?
+}
+
+/// The step from where a function begins: nothing lies above the return address yet.
+const ENTRY: BodyStep = BodyStep { step: FrameStep::AT_ENTRY, is_certain: true };
+
+/// Whether the jump to a function of another library is at an address (an entry of a procedure linkage table), for which some linkers
+/// (lld) leave no unwind data.
+fn leads_to_library(ip: usize) -> bool {
+    let mut code = [0; LINKAGE_BYTES];
+    copy_if_there(ip, &mut code) && is_linkage(&code)
 }
 
 /// Whether handlers of signals return to an address.

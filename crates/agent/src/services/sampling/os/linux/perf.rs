@@ -143,12 +143,7 @@ impl PerfEvents {
                 found.map_or_else(|| open(least, 1..=pages(least).min(most).clamp(LEAST_PAGES, USUAL_PAGES)), Ok)
             };
             let rings = processors.into_iter().map(ring);
-            Ok(Self {
-                rings: rings.collect::<io::Result<_>>()?,
-                period_ns,
-                kernel,
-                process: std::process::id(),
-            })
+            Ok(Self { rings: rings.collect::<io::Result<_>>()?, period_ns, kernel, process: std::process::id() })
         };
         match wanted.kernel {
             true => open(true).or_else(|_| open(false)),

@@ -16,6 +16,8 @@ use crate::services::sampling::raw::RawSample;
 
 /// Bytes of a stack that are copied at most.
 pub(crate) const MOST_COPIED: usize = 64 << 10;
+/// Bytes that are copied at most of a thread that stands still.
+pub(crate) const MOST_OF_WAIT: usize = 1 << 20;
 
 /// Times for which a thread ran and waited for a processor, since it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -146,10 +148,10 @@ fn sample_below(end: impl FnOnce(usize) -> usize) -> Option<RawSample> {
     Some(sample)
 }
 
-/// Adds what lies on a thread's stack from the stack pointer up to `end` to its sample, [`MOST_COPIED`] bytes at most.
+/// Adds what lies on a thread's stack from the stack pointer up to `end` to its sample, [`MOST_OF_WAIT`] bytes at most.
 pub(crate) fn copy_stack(sample: &mut RawSample, end: usize) {
     let start = sample.registers.sp & !7;
-    let mut bytes = vec![0; end.saturating_sub(start).min(MOST_COPIED) & !7];
+    let mut bytes = vec![0; end.saturating_sub(start).min(MOST_OF_WAIT) & !7];
     if copy_if_there(start, &mut bytes) {
         sample.stack.extend(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
     }

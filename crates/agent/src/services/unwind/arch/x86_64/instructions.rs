@@ -83,6 +83,16 @@ const STOP_ON_RETURN: [u8; 11] = [0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41
 /// Bytes of that function at most.
 pub(crate) const STOP_ON_RETURN_BYTES: usize = 80;
 
+/// Bytes that tell the first instruction of an entry of a procedure linkage table.
+pub(crate) const LINKAGE_BYTES: usize = 7;
+
+/// Whether code begins with a jump by a word of a table, behind a mark of targets of jumps (`endbr64`) or none: the first instruction of an
+/// entry of a procedure linkage table (System V ABI for AMD64, 5.2).
+pub(crate) fn is_linkage(code: &[u8]) -> bool {
+    let code = code.strip_prefix(&[0xF3, 0x0F, 0x1E, 0xFA]).unwrap_or(code);
+    code.strip_prefix(&[0xF2]).unwrap_or(code).starts_with(&[0xFF, 0x25])
+}
+
 /// Whether code is that of the function that the runtime has threads return to.
 pub(crate) fn stops_on_return(code: &[u8]) -> bool {
     code.starts_with(&STOP_ON_RETURN)
@@ -238,6 +248,16 @@ mod tests {
     use super::*;
 
     /// The unwind data of the function that a thread stops in when it returns is off by one word: the walk of a thread that waits there ended, and was called complete.
+    #[test]
+    fn an_entry_of_a_linkage_table_is_told() {
+        let mut entry = [0xFF, 0x25, 0x9A, 0x80, 2, 0, 0x68];
+        assert!(is_linkage(&entry) && entry.len() == LINKAGE_BYTES);
+        assert!(is_linkage(&[0xF3, 0x0F, 0x1E, 0xFA, 0xF2, 0xFF, 0x25]) && is_linkage(&[0xF2, 0xFF, 0x25, 1]));
+        // A call by a word of a table, and the end of another instruction.
+        entry[1] = 0x15;
+        assert!(!is_linkage(&entry) && !is_linkage(&[0x68, 0x10, 0, 0, 0, 0xE9, 0xE0]) && !is_linkage(&[]));
+    }
+
     #[test]
     fn a_thread_that_stops_when_it_returns_has_its_callers() {
         // As of .NET 8 and 9, and as of 10: pushes, room for registers, a call, and all that back.

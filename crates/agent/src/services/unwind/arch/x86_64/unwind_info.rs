@@ -30,6 +30,8 @@ pub(crate) struct FrameStep {
 impl FrameStep {
     /// By the frame pointer: it points at the caller's, below the return address.
     pub(crate) const BY_FRAME_POINTER: Self = Self { base: Base::FramePointer, to_caller: 16, frame_pointer: Some(0) };
+    /// Where a function begins: the return address lies at the stack pointer.
+    pub(crate) const AT_ENTRY: Self = Self { base: Base::StackPointer, to_caller: 8, frame_pointer: None };
 }
 
 /// Effect of one instruction of a prolog.
