@@ -194,7 +194,7 @@ impl Process {
     }
 
     /// Socket `NAME-PID-START-socket` of the process in its folder for temporary files, as the runtime names that of its diagnostics; `None`
-    /// where there is none.
+    /// where there is none. Where another user has taken that name, `NAME-PID-START-WORD-socket`, whatever the word is.
     ///
     /// # Errors
     /// [`Error::NotPermitted`], [`Error::ForeignSocket`], [`Error::NoProcess`].
@@ -204,10 +204,24 @@ impl Process {
         let Some(socket) = self.socket_in(&folder, name) else { return Ok(None) };
         // Whoever may write into the folder could have made it: then another user would answer, or ask us to wait.
         let owner = fs::symlink_metadata(&socket).map_err(|error| self.unreadable(&error))?.uid();
-        match owner == self.uid || owner == 0 {
-            true => Ok(Some(socket)),
-            false => Err(Error::ForeignSocket { socket }),
+        if self.may_own(owner) {
+            return Ok(Some(socket));
         }
+        self.socket_beside(&folder, name).map(Some).ok_or(Error::ForeignSocket { socket })
+    }
+
+    /// Whether what a user made in a folder of temporary files may be the process's.
+    fn may_own(&self, owner: u32) -> bool {
+        owner == self.uid || owner == 0
+    }
+
+    /// Socket of the process whose usual name somebody else has taken: `NAME-PID-START-WORD-socket`.
+    fn socket_beside(&self, folder: &Path, name: &str) -> Option<PathBuf> {
+        let prefix = format!("{name}-{}-{}-", self.inner_pid, self.started);
+        let is_it = |name: &[u8]| name.starts_with(prefix.as_bytes()) && name.ends_with(b"-socket");
+        let entries = fs::read_dir(folder).ok()?.flatten().filter(|entry| is_it(entry.file_name().as_bytes()));
+        let is_own = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|there| self.may_own(there.uid()));
+        entries.map(|entry| entry.path()).find(is_own)
     }
 
     /// Socket of the process in a folder. Its name ends with the time of the start, which in a namespace of times is another

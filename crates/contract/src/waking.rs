@@ -2,7 +2,7 @@
 //!
 //! The runtime does not let an agent go that may have given methods other code. It then sleeps, and listens at a socket beside that of the
 //! runtime's diagnostics: `clrscope-agent-PID-START-socket`, with the process's id and the start of the process as the runtime's
-//! has them. Who connects says one [question], and ends what it has to say; the agent says one [answer](Answer), and ends. Both must be
+//! has them; where another user has put a file there, `clrscope-agent-PID-START-WORD-socket`. Who connects says one [question], and ends what it has to say; the agent says one [answer](Answer), and ends. Both must be
 //! of one version: the request's grammar and the recording's format are known to that version alone.
 
 use std::fmt;
@@ -23,6 +23,12 @@ const REFUSED: &str = "refused ";
 #[must_use]
 pub fn socket_name(pid: u32, started: u64) -> String {
     format!("{SOCKET}-{pid}-{started}-socket")
+}
+
+/// Name of the socket of such a process where somebody else has taken the usual one, with a word that nobody can foresee.
+#[must_use]
+pub fn other_socket_name(pid: u32, started: u64, word: &str) -> String {
+    format!("{SOCKET}-{pid}-{started}-{word}-socket")
 }
 
 /// The question whether the agent begins to record what `request` asks for.

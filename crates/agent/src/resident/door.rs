@@ -3,6 +3,7 @@
 //! What is said there is [`waking`]. The thread that waits blocks in the system, and wakes for nobody else.
 
 use std::fs::{self, Permissions};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -34,9 +35,22 @@ impl Door {
     /// Errors of the system: of the folder for temporary files, and where the name does not fit.
     pub(super) fn open() -> io::Result<Self> {
         let folder = std::env::var_os("TMPDIR").filter(|folder| folder.as_encoded_bytes().starts_with(b"/"));
+        Self::open_in(&folder.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from))
+    }
+
+    /// Opens the socket in a folder, by another name where somebody else has taken the usual one: in a folder of temporary files that is not ours to remove.
+    fn open_in(folder: &Path) -> io::Result<Self> {
         let pid = std::process::id();
-        let name = waking::socket_name(pid, start_of(pid).unwrap_or(0));
-        Self::open_at(&folder.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from).join(name))
+        let started = start_of(pid).unwrap_or(0);
+        let usual = Self::open_at(&folder.join(waking::socket_name(pid, started)));
+        match usual {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                // The keys of the standard library's hashers are random.
+                let word = format!("{:016x}", RandomState::new().build_hasher().finish());
+                Self::open_at(&folder.join(waking::other_socket_name(pid, started, &word)))
+            }
+            usual => usual,
+        }
     }
 
     fn open_at(path: &Path) -> io::Result<Self> {
@@ -113,6 +127,22 @@ mod tests {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
         Answer::parse(&answer)
+    }
+
+    /// A stranger's file of that name in a sticky folder stopped the agent from sleeping where it can be woken.
+    #[test]
+    fn where_the_name_is_taken_the_door_has_another_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pid = std::process::id();
+        let usual = folder.path().join(waking::socket_name(pid, start_of(pid).expect("a start")));
+        // What lies in it keeps it from being removed, as other users' files in a sticky folder are.
+        fs::create_dir_all(usual.join("taken")).expect("a folder");
+        let doors = [(); 2].map(|()| Door::open_in(folder.path()).expect("a socket"));
+        let [first, second] = [0, 1].map(|at| doors[at].path().to_owned());
+        assert!(first != usual && first != second, "{} {}", first.display(), second.display());
+        let beginning = usual.display().to_string().replace("-socket", "-");
+        assert!(first.display().to_string().starts_with(&beginning), "{}", first.display());
+        assert!(UnixStream::connect(&first).is_ok() && UnixStream::connect(&second).is_ok());
     }
 
     #[test]

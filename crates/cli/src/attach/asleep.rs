@@ -24,7 +24,8 @@ pub(crate) fn sleeps(process: &Process) -> bool {
 pub(super) fn wake(process: &Process, request: &str, patience: Duration) -> Result<bool, Failure> {
     let failed = |why: &str, hint: &str| Failure::new(format!("cannot attach to process {}", process.pid()), why, hint);
     let socket = match process.socket(waking::SOCKET) {
-        Ok(None) | Err(Error::NoProcess { .. }) => return Ok(false),
+        // A stranger's file of that name, and no socket of the agent's beside it.
+        Ok(None) | Err(Error::NoProcess { .. } | Error::ForeignSocket { .. }) => return Ok(false),
         Ok(Some(socket)) => socket,
         Err(error) => return Err(explained(process, &error)),
     };

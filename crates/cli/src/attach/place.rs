@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 
 use clr_diagnostics::Process;
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, ResolveFlags, StatVfsMountFlags, Uid, fchmod, fchown, fstatvfs, mkdirat, open, openat,
-    openat2, renameat, unlinkat,
+    AtFlags, Dir, Gid, Mode, OFlags, ResolveFlags, StatVfsMountFlags, Uid, fchmod, fchown, fstatvfs, mkdirat, open,
+    openat, openat2, renameat, statat, unlinkat,
 };
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::agent_file::{BYTES, HASH, LIBRARY};
 use crate::errors::{Failure, reason};
@@ -66,8 +67,7 @@ impl ForeignPlace {
             return Err(io::Error::other("mounted noexec"));
         }
         let owner = (Uid::from_raw(process.uid()), Gid::from_raw(process.gid()));
-        let base_name = format!("clrscope-attach-{}", process.uid());
-        let base = own_folder(&temporary, &base_name, owner)?;
+        let (base, base_name) = base_folder(&temporary, &format!("clrscope-attach-{}", process.uid()), owner)?;
         let agent_name = format!("agent-{HASH}");
         let agent = own_folder(&base, &agent_name, owner)?;
         put_agent(&agent, owner)?;
@@ -99,6 +99,31 @@ impl Drop for ForeignPlace {
         // Only if it is empty: a recording that could not be packed stays. The agent's file stays, too, for the next attach.
         let _ = unlinkat(&self.base, &self.name, AtFlags::REMOVEDIR);
     }
+}
+
+/// The folder of all attaches to processes of `owner`, and its name. Where somebody else has taken the usual one, which in a sticky folder is
+/// not ours to remove, it is one that was made before, or a new one with a word that nobody can foresee.
+fn base_folder(parent: &OwnedFd, usual: &str, owner: (Uid, Gid)) -> io::Result<(OwnedFd, String)> {
+    let refused = match own_folder(parent, usual, owner) {
+        Ok(folder) => return Ok((folder, usual.to_owned())),
+        Err(error) => error,
+    };
+    let owner_of = |name: &str| statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|there| there.st_uid);
+    // Nothing can be made there, whatever its name.
+    if owner_of(usual).is_none() {
+        return Err(refused);
+    }
+    let prefix = format!("{usual}-");
+    let names =
+        Dir::read_from(parent)?.flatten().filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
+    let known = names.filter(|name| name.starts_with(&prefix) && owner_of(name) == Some(owner.0.as_raw()));
+    if let Some(found) = known.filter_map(|name| Some((own_folder(parent, &name, owner).ok()?, name))).next() {
+        return Ok(found);
+    }
+    let mut word = [0; 8];
+    getrandom(&mut word, GetRandomFlags::empty())?;
+    let name = format!("{prefix}{:016x}", u64::from_ne_bytes(word));
+    Ok((own_folder(parent, &name, owner)?, name))
 }
 
 /// A folder that belongs to `owner` alone, made where it is missing.

@@ -88,6 +88,9 @@ const SOMEBODY: u32 = 64_123;
 /// Another one: each has a folder of temporary files of their own.
 const SOMEBODY_ELSE: u32 = 64_124;
 
+/// One whose names others have taken.
+const SOMEBODY_ROBBED: u32 = 64_125;
+
 /// The program as another user, who sees the runtime and the program at places of his own.
 fn as_user(user: u32, runtime: &Runtime) -> Option<Server> {
     if !confine::is_root() {
@@ -137,6 +140,40 @@ fn root_attaches_to_the_programs_of_others_and_others_not_to_those_of_root() {
     let line = list.lines().find(|line| line.contains(&server.pid.to_string())).unwrap_or_else(|| panic!("{list}"));
     assert!(line.contains("(of another user, root)"), "{line}");
     server.end();
+}
+
+/// In a folder of temporary files that is sticky another user's file can't be removed: one by the name of the agent's folder, or of the socket at which it sleeps,
+/// stopped each attach.
+#[test]
+fn strangers_who_take_our_names_do_not_stop_an_attach() {
+    use std::os::unix::fs::{MetadataExt, chown};
+    let Some(server) = as_user(SOMEBODY_ROBBED, some_runtime()) else { return };
+    let stat = fs::read_to_string(format!("/proc/{}/stat", server.pid)).expect("a process");
+    let started = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(19)).expect("its start").to_owned();
+    let usual = format!("/tmp/clrscope-attach-{SOMEBODY_ROBBED}");
+    let taken = [usual.clone(), format!("/tmp/clrscope-agent-{}-{started}-socket", server.pid)];
+    for name in &taken {
+        fs::write(name, "").and_then(|()| chown(name, Some(SOMEBODY), None)).expect("a stranger's file");
+    }
+    let place = TestFolder::new();
+    for name in ["first.clrs", "second.clrs"] {
+        let line = "--probe Server.Program::Parse --duration 300ms";
+        recorded(&place, server.pid, line, name);
+    }
+    let ours: Vec<PathBuf> = fs::read_dir("/tmp")
+        .expect("a folder")
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.display().to_string().starts_with(&format!("{usual}-")))
+        .collect();
+    assert_eq!(ours.len(), 1, "the second attach finds the folder of the first: {ours:?}");
+    assert_eq!(fs::metadata(&ours[0]).expect("a folder").uid(), SOMEBODY_ROBBED);
+    fs::remove_dir_all(&ours[0]).expect("it goes");
+    server.end();
+    for name in &taken {
+        assert_eq!(fs::metadata(name).expect("it is left alone").uid(), SOMEBODY);
+        fs::remove_file(name).expect("it goes");
+    }
 }
 
 /// Root and the program's own user; both have agent and recording in one folder of temporary files.

@@ -151,9 +151,7 @@ impl StackTable {
 impl Index {
     /// Fibonacci hashing; the rotation brings the high bits, which are mixed best, down again.
     fn hash(words: [u32; 4]) -> u64 {
-        let mix = |mixed: u64, word: u32| {
-            (mixed ^ u64::from(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
-        };
+        let mix = |mixed: u64, word: u32| (mixed ^ u64::from(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
         // The upper half is kept; its best bits are made those that places are chosen by.
         words.into_iter().fold(0, mix).rotate_left(32)
     }
