@@ -342,7 +342,8 @@ fn frame_at(
     if !map.has_blocks(body) {
         return Some(map.frame(&place, address, true));
     }
-    let holds = |at: usize| body.addresses.contains(&(at - 1)) && is_call_before(at) != Some(false);
+    let is_inside = |at: usize| at.checked_sub(1).is_some_and(|call| body.addresses.contains(&call));
+    let holds = |at: usize| is_inside(at) && is_call_before(at) != Some(false);
     match between.address(called, holds) {
         Some(at) => Some(map.frame(&place, at, true)),
         // In a block, perhaps, and nobody knows where.
