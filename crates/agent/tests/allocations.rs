@@ -320,7 +320,9 @@ fn callers_of_methods_without_frames_have_their_share_of_what_is_sampled_below_t
             assert!(run.finished.status.success(), "{place}: {}", run.finished.stderr_text());
             let said = run.finished.stdout_text();
             let (mut expected, mut found): (BTreeMap<_, u64>, BTreeMap<_, (u64, u64)>) = Default::default();
-            allocated_below(&said).into_iter().for_each(|((_, caller), objects)| *expected.entry(caller).or_default() += objects);
+            allocated_below(&said)
+                .into_iter()
+                .for_each(|((_, caller), objects)| *expected.entry(caller).or_default() += objects);
             for ((_, caller), (samples, bytes)) in by_caller(&run.recording.processes[0]) {
                 let sum = found.entry(caller).or_default();
                 *sum = (sum.0 + samples, sum.1 + bytes);

@@ -117,7 +117,8 @@ impl HiddenReturns {
 
     #[inline]
     fn entry(&self, address: usize) -> Option<u64> {
-        let mut entries = self.places(address).map(|place| place.load(Ordering::Relaxed)).take_while(|entry| *entry != 0);
+        let mut entries =
+            self.places(address).map(|place| place.load(Ordering::Relaxed)).take_while(|entry| *entry != 0);
         entries.find(|entry| entry & ADDRESS == address as u64)
     }
 
@@ -303,7 +304,8 @@ mod tests {
         let first = known.generation();
         assert_eq!(known.behind(0xA), Behind::Nothing);
         let took_over = Behind::Hidden(HiddenReturn { bytes: 4096, takes_place: true });
-        let all = [(0xA, hidden_by(BYTES)), (0x7FFF_FFFF_FFF1, took_over), (0xC, Behind::Seen(1024)), (0xD, Behind::Unsure)];
+        let all =
+            [(0xA, hidden_by(BYTES)), (0x7FFF_FFFF_FFF1, took_over), (0xC, Behind::Seen(1024)), (0xD, Behind::Unsure)];
         for (address, behind) in all {
             let before = known.generation();
             assert!(known.note(address, behind) && known.generation() != before);
@@ -318,7 +320,10 @@ mod tests {
         known.forget();
         assert!(all.iter().all(|&(address, _)| known.behind(address) == Behind::Nothing));
         let other = HiddenReturns::default();
-        assert!(![first, after, known.generation()].contains(&other.generation()), "threads keep what they found by others");
+        assert!(
+            ![first, after, known.generation()].contains(&other.generation()),
+            "threads keep what they found by others"
+        );
         let noted = (1..PLACES).filter(|at| other.note(at * 16, hidden_by(8))).count();
         assert!((PLACES / 2..PLACES).contains(&noted), "{noted}");
     }
@@ -345,7 +350,10 @@ mod tests {
         let raised = known.doubts().clone();
         let doubt = |address, bytes| Doubt { address, bytes: Some(bytes), time_ns: 5 };
         assert_eq!(raised, [doubt(0xE1, 8), doubt(0xA0, 16)]);
-        assert_eq!([0xE0, 0xE1, 0xA0, 0xB0].map(|address| known.behind(address) == Behind::Unsure), [false, true, true, false]);
+        assert_eq!(
+            [0xE0, 0xE1, 0xA0, 0xB0].map(|address| known.behind(address) == Behind::Unsure),
+            [false, true, true, false]
+        );
         assert!(compare() && known.doubts().len() == 2, "they are raised once");
         known.settle(|doubt| if doubt.address == 0xE1 { Behind::Seen(8) } else { hidden_by(16) });
         assert!(compare() && known.doubts().is_empty());
