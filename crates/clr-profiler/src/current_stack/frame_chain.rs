@@ -8,11 +8,20 @@ use super::{CurrentStack, NativeFrame};
 
 /// Place of a return address that no frame pointer leads to, seen from the one into the code that hides it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct HiddenReturn {
     /// Bytes of the stack between the two words.
     pub bytes: usize,
     /// The code took over a frame of an older body, which lies above its own: frame pointers lead to an address in that body instead.
     pub takes_place: bool,
+}
+
+impl HiddenReturn {
+    /// An address so many bytes away; whether frame pointers lead to another one in its place.
+    #[must_use]
+    pub const fn new(bytes: usize, takes_place: bool) -> Self {
+        Self { bytes, takes_place }
+    }
 }
 
 /// Return addresses that are hidden behind one that frame pointers lead to, the innermost first: where each lies, what it is, and whether

@@ -18,7 +18,7 @@ impl CodeMap {
         let bytes = usize::try_from(step.to_caller - 8).ok().filter(|_| is_certain && step.base == Base::StackPointer);
         match (is_hidden, bytes) {
             (false, _) => Behind::Nothing,
-            (true, Some(bytes)) => Behind::Hidden(HiddenReturn { bytes, takes_place }),
+            (true, Some(bytes)) => Behind::Hidden(HiddenReturn::new(bytes, takes_place)),
             (true, None) => Behind::Unsure,
         }
     }

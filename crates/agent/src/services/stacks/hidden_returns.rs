@@ -59,7 +59,7 @@ impl Behind {
     pub(crate) fn hidden(self) -> Option<HiddenReturn> {
         match self {
             Self::Hidden(hidden) => Some(hidden),
-            Self::Seen(bytes) => Some(HiddenReturn { bytes, takes_place: false }),
+            Self::Seen(bytes) => Some(HiddenReturn::new(bytes, false)),
             Self::Nothing | Self::Unsure => None,
         }
     }
@@ -274,8 +274,8 @@ fn told(entry: u64) -> Behind {
     let bytes = (entry >> WORDS_AT) as usize * 8;
     match entry >> ADDRESS_BITS & ((1 << KIND_BITS) - 1) {
         NOTHING => Behind::Nothing,
-        HIDDEN => Behind::Hidden(HiddenReturn { bytes, takes_place: false }),
-        TAKES_PLACE => Behind::Hidden(HiddenReturn { bytes, takes_place: true }),
+        HIDDEN => Behind::Hidden(HiddenReturn::new(bytes, false)),
+        TAKES_PLACE => Behind::Hidden(HiddenReturn::new(bytes, true)),
         SEEN => Behind::Seen(bytes),
         _ => Behind::Unsure,
     }
@@ -295,7 +295,7 @@ mod tests {
     const BYTES: usize = 24;
 
     fn hidden_by(bytes: usize) -> Behind {
-        Behind::Hidden(HiddenReturn { bytes, takes_place: false })
+        Behind::Hidden(HiddenReturn::new(bytes, false))
     }
 
     #[test]
@@ -303,7 +303,7 @@ mod tests {
         let known = HiddenReturns::default();
         let first = known.generation();
         assert_eq!(known.behind(0xA), Behind::Nothing);
-        let took_over = Behind::Hidden(HiddenReturn { bytes: 4096, takes_place: true });
+        let took_over = Behind::Hidden(HiddenReturn::new(4096, true));
         let all =
             [(0xA, hidden_by(BYTES)), (0x7FFF_FFFF_FFF1, took_over), (0xC, Behind::Seen(1024)), (0xD, Behind::Unsure)];
         for (address, behind) in all {

@@ -106,7 +106,7 @@ mod tests {
         let call = Call { stack: CurrentStack::here().expect("bounds are known"), frame: at(0), goes_on_at: 5 };
         let gaps = HiddenReturns::default();
         for (address, bytes, takes_place) in [(0xA1, 8, false), (0xA2, 16, false), (0xB1, 192, true)] {
-            assert!(gaps.note(address, Behind::Hidden(HiddenReturn { bytes, takes_place })));
+            assert!(gaps.note(address, Behind::Hidden(HiddenReturn::new(bytes, takes_place))));
         }
         assert_eq!(call.callers().collect::<Vec<_>>(), [0xA1, 0xFA, 0xC1, 0xD1]);
         assert_eq!(call.all_callers(1, &gaps).collect::<Vec<_>>(), [0xA1, 0xA2, 0xB1, 0xB2, 0xC1, 0xD1]);
