@@ -254,6 +254,93 @@ fn methods_and_places_that_allocate_the_same_type_are_told_apart() {
     });
 }
 
+/// Objects by type and by the fixture's caller on their stacks: their number and the bytes that they stand for.
+fn by_caller(process: &Process) -> BTreeMap<(&str, &str), (u64, u64)> {
+    let mut sums: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
+    for (_, record) in records(process) {
+        let name = type_name(process, &record);
+        if name.starts_with("Forwarded.T") {
+            let caller = process.stacks.frames(record.stack).find_map(|frame| match frame {
+                StackFrame::Method { function, .. } => {
+                    process.functions.get(function as usize)?.signature.strip_prefix("Forwarded.Caller<")
+                }
+                _ => None,
+            });
+            let of = caller.and_then(|rest| rest.split('>').next());
+            let sum = sums.entry((name, of.unwrap_or("nobody"))).or_default();
+            *sum = (sum.0 + record.objects, sum.1 + record.weight);
+        }
+    }
+    sums
+}
+
+/// What the fixture allocated, by type and caller.
+fn allocated_below(said: &str) -> BTreeMap<(&str, &str), u64> {
+    let of_line = |line| -> Option<((&str, &str), u64)> {
+        let mut words = str::strip_prefix(line, "ALLOCATED ")?.split(' ');
+        Some(((words.next()?, words.next()?), words.next()?.parse().ok()?))
+    };
+    said.lines().filter_map(of_line).filter(|(_, objects)| *objects > 0).collect()
+}
+
+/// Paths were told apart by frame pointers alone, which lead past the caller of a method without a frame: the first caller that was met got
+/// what all others allocated.
+#[test]
+fn callers_of_methods_without_frames_have_what_was_allocated_below_them() {
+    each_runtime(|runtime| {
+        for variables in [&[][..], &[("DOTNET_TieredCompilation", "0")], &[("DOTNET_TieredPGO", "0")]] {
+            let place = format!("{variables:?} on {}", runtime.version);
+            let mut command = runtime.command(&fixture("Forwarded"));
+            command.args(["rounds", "2", "20000"]).envs(variables.iter().copied());
+            let run = support::record_command(runtime, "Forwarded", "alloc:exact", command);
+            assert!(run.finished.status.success(), "{place}: {}", run.finished.stderr_text());
+            let process = &run.recording.processes[0];
+            assert_nothing_is_lost(process, &place);
+            let said = run.finished.stdout_text();
+            let (expected, found) = (allocated_below(&said), by_caller(process));
+            assert!(expected.len() > 200, "{place}: {expected:?}");
+            let of = |key: &(&str, &str)| found.get(key).map_or(0, |(objects, _)| *objects);
+            let wrong: Vec<_> = expected.iter().filter(|(key, objects)| of(key) != **objects).collect();
+            let wrong: Vec<_> = wrong.iter().map(|(key, objects)| (key, objects, of(key))).collect();
+            let others: Vec<_> = found.iter().filter(|(key, _)| !expected.contains_key(*key)).collect();
+            assert!(wrong.is_empty() && others.is_empty(), "{place}: {} wrong: {wrong:?} {others:?}", wrong.len());
+        }
+    });
+}
+
+/// As exactly as so many samples can say.
+#[test]
+fn callers_of_methods_without_frames_have_their_share_of_what_is_sampled_below_them() {
+    each_runtime(|runtime| {
+        for variables in [&[][..], &[("DOTNET_TieredCompilation", "0")]] {
+            let place = format!("{variables:?} on {}", runtime.version);
+            let mut command = runtime.command(&fixture("Forwarded"));
+            command.args(["rounds", "2", "2000000"]).envs(variables.iter().copied());
+            let run = support::record_command(runtime, "Forwarded", "alloc", command);
+            assert!(run.finished.status.success(), "{place}: {}", run.finished.stderr_text());
+            let said = run.finished.stdout_text();
+            let (mut expected, mut found): (BTreeMap<_, u64>, BTreeMap<_, (u64, u64)>) = Default::default();
+            allocated_below(&said)
+                .into_iter()
+                .for_each(|((_, caller), objects)| *expected.entry(caller).or_default() += objects);
+            for ((_, caller), (samples, bytes)) in by_caller(&run.recording.processes[0]) {
+                let sum = found.entry(caller).or_default();
+                *sum = (sum.0 + samples, sum.1 + bytes);
+            }
+            let all = expected.values().sum::<u64>() as f64;
+            let (samples, bytes) = found.values().fold((0, 0), |sums, of| (sums.0 + of.0, sums.1 + of.1));
+            assert!(samples > 500 && !found.contains_key("nobody"), "{place}: {found:?}");
+            for (caller, objects) in &expected {
+                let share = *objects as f64 / all;
+                let seen = found.get(caller).map_or(0.0, |(_, of)| *of as f64 / bytes as f64);
+                // Six deviations: one of a billion tries lies beyond.
+                let most = 6.0 * (share * (1.0 - share) / samples as f64).sqrt();
+                assert!((seen - share).abs() < most, "{place}: {caller}: {seen} for {share}, of {samples} samples");
+            }
+        }
+    });
+}
+
 /// The compiler maps inlined code to no IL, so most of what optimised methods allocate had no line.
 #[test]
 fn what_inlined_code_allocates_has_the_line_that_it_is_inlined_in() {

@@ -248,7 +248,9 @@ pub use clr_profiler_sys as sys;
 ///
 /// These parts are safe to use, and easy to use wrongly: what a word of the stack means is the caller's knowledge.
 pub mod internals {
-    pub use crate::current_stack::{CurrentStack, FrameChain, NativeFrame, StackWords, library_of};
+    pub use crate::current_stack::{
+        CurrentStack, FrameChain, HiddenReturn, NativeFrame, StackWords, hidden_returns, library_of,
+    };
 }
 
 /// Expansion of [`export_profiler!`]; not for direct use.

@@ -1,7 +1,31 @@
 //! From places in code, as recordings have them, to what lines are looked up by.
 
-use clrscope_analysis::CodePlace;
-use clrscope_symbols::Spot;
+use clrscope_analysis::{CodePlace, FunctionRef};
+use clrscope_symbols::{Lines, Placed, SourceLine, Spot};
+
+/// A line of the source, and the way in which it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Located {
+    pub(crate) line: SourceLine,
+    /// Several lines are in question, and of these one alone calls what was called there.
+    pub(crate) by_call: bool,
+}
+
+impl Located {
+    /// The line of a place in a function, where that is known.
+    pub(crate) fn of(lines: &mut Lines, function: &FunctionRef<'_>, place: CodePlace<'_>) -> Option<Self> {
+        match lines.locate(&function.module.path, function.token(), &spot(place)) {
+            Placed::Line(line) => Some(Self { line, by_call: false }),
+            Placed::ByCall(line) => Some(Self { line, by_call: true }),
+            Placed::Unknown(_) | Placed::NoSource => None,
+        }
+    }
+
+    /// Remark behind the line, for texts.
+    pub(crate) fn remark(&self) -> &'static str {
+        if self.by_call { " (by the call)" } else { "" }
+    }
+}
 
 /// The spot of a place.
 pub(crate) fn spot(place: CodePlace<'_>) -> Spot<'_> {

@@ -3,14 +3,14 @@
 use std::io;
 
 use clrscope_analysis::{AllocatedBy, AllocationRow, Allocations, LiveSum};
-use clrscope_symbols::{Lines, SourceLine};
+use clrscope_symbols::Lines;
 
 use super::sources::file_name;
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count, share};
 use crate::render::{Renderer, Section, Style, Tail, Title};
-use crate::spot::spot;
+use crate::spot::Located;
 
 /// Types of the summary.
 const MOST: usize = 10;
@@ -25,8 +25,8 @@ impl RowKind for Types {
 /// A type, and where in the source most of it is allocated.
 pub(super) struct TypeEntry<'a> {
     row: &'a AllocationRow<'a>,
-    at: Option<SourceLine>,
-    live_at: Option<SourceLine>,
+    at: Option<Located>,
+    live_at: Option<Located>,
     /// Sentences about who allocates, in the summary.
     lines: Vec<String>,
 }
@@ -47,7 +47,7 @@ impl<'a> TypeEntry<'a> {
     /// The row with its lines and with sentences.
     fn told(row: &'a AllocationRow<'a>, lines: &mut Lines) -> Self {
         let mut entry = Self::new(row, lines);
-        let by = |by: &AllocatedBy<'_>, at: Option<&SourceLine>| {
+        let by = |by: &AllocatedBy<'_>, at: Option<&Located>| {
             let line = at.map_or_else(String::new, |at| format!(" ({})", short(at)));
             format!("by {}{line}", by.function.label())
         };
@@ -66,14 +66,14 @@ impl<'a> TypeEntry<'a> {
 }
 
 /// The line of the instruction that most came from.
-fn line_of(by: &AllocatedBy<'_>, lines: &mut Lines) -> Option<SourceLine> {
-    let found = lines.locate(&by.function.module.path, by.function.token(), &spot(by.place)).line();
-    found.filter(|at| !at.file.is_empty() && at.line > 0)
+fn line_of(by: &AllocatedBy<'_>, lines: &mut Lines) -> Option<Located> {
+    let found = Located::of(lines, &by.function, by.place);
+    found.filter(|Located { line: at, .. }| !at.file.is_empty() && at.line > 0)
 }
 
-/// A line without the folders of its file.
-fn short(at: &SourceLine) -> String {
-    format!("{}:{}", file_name(&at.file), at.line)
+/// A line without the folders of its file, with a remark where a call alone says that it is this one.
+fn short(at: &Located) -> String {
+    format!("{}:{}{}", file_name(&at.line.file), at.line.line, at.remark())
 }
 
 /// The columns; whether objects were followed.
@@ -88,9 +88,10 @@ pub(super) fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
         Column::new(key, title, kind, move |entry: &TypeEntry<'_>| entry.row.live.as_ref().map_or(Cell::Absent, cell))
             .only_if(live)
     };
-    let line = |at: Option<&SourceLine>| {
-        Cell::or_null(at, |at| Cell::Text(format!("{}:{}", at.file, at.line).into()).said(short(at)))
+    let line = |at: Option<&Located>| {
+        Cell::or_null(at, |at| Cell::Text(format!("{}:{}", at.line.file, at.line.line).into()).said(short(at)))
     };
+    let by_call = |at: Option<&Located>| Cell::or_null(at, |at| Cell::Flag(at.by_call));
     Sheet::new([
         Column::new("type", "type", Kind::Text, |entry: &TypeEntry<'_>| match entry.row.type_name {
             "" => Cell::text("").said("(unknown)"),
@@ -117,6 +118,9 @@ pub(super) fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
             Cell::or_null(entry.row.place, |by| Cell::Bytes(by.bytes))
         }),
         Column::new("allocated_at", "line", Kind::Text, move |entry: &TypeEntry<'_>| line(entry.at.as_ref())),
+        Column::new("allocated_at_by_call", "by the call", Kind::Flag, move |entry: &TypeEntry<'_>| {
+            by_call(entry.at.as_ref())
+        }),
         Column::new("live_allocated_by", "most alive by", Kind::Function, |entry: &TypeEntry<'_>| {
             Cell::or_null(entry.row.live_place.as_ref(), |by| Cell::function(&by.function))
         })
@@ -127,6 +131,10 @@ pub(super) fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
         .only_if(live),
         Column::new("live_allocated_at", "line of alive", Kind::Text, move |entry: &TypeEntry<'_>| {
             line(entry.live_at.as_ref())
+        })
+        .only_if(live),
+        Column::new("live_allocated_at_by_call", "alive by the call", Kind::Flag, move |entry: &TypeEntry<'_>| {
+            by_call(entry.live_at.as_ref())
         })
         .only_if(live),
     ])

@@ -7,7 +7,7 @@ use clrscope_analysis::{
     Conditions, Exception, ExceptionGroup, ExceptionLog, ExceptionQuery, Filter, Frame, FunctionRef, Sort, conditions,
 };
 use clrscope_recording::model::Recording;
-use clrscope_symbols::{Lines, SourceLine};
+use clrscope_symbols::Lines;
 use serde_json::{Value, json};
 
 use super::{NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, RAW};
@@ -17,7 +17,7 @@ use crate::render::json::{Object, object, values};
 use crate::render::text::exceptions::details;
 use crate::render::{Layout, LogEntry, LogGroup, Renderer, Section, Style, Tail, ThreadKey};
 use crate::request::{Flag, Request};
-use crate::spot::spot;
+use crate::spot::Located;
 use crate::view::{Answer, View};
 
 /// The view `exceptions`.
@@ -180,10 +180,10 @@ impl StoryEntry<'_> {
         let of = &frame.function;
         let mut row = function(of);
         row.insert("il_offset".to_owned(), json!(frame.il_offset));
-        let found = self.lines.borrow_mut().locate(&of.module.path, of.token(), &spot(frame.place));
-        if let Some(SourceLine { file, line }) = found.line() {
-            row.insert("file".to_owned(), json!(file));
-            row.insert("line".to_owned(), json!(line));
+        if let Some(found) = Located::of(&mut self.lines.borrow_mut(), of, frame.place) {
+            row.insert("file".to_owned(), json!(found.line.file));
+            row.insert("line".to_owned(), json!(found.line.line));
+            row.insert("line_by_call".to_owned(), json!(found.by_call));
         }
         if let Some(captured) = self.view.captured(self.exception, frame) {
             let taken = [

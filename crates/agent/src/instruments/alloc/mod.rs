@@ -4,7 +4,6 @@
 //! |---|---|
 //! | [`sums`] | objects and bytes by type and path, per thread |
 //! | [`paths`] | the stacks that allocate |
-//! | [`gaps`] | return addresses that no frame pointer leads to |
 //! | [`events`] | sampled objects, as the runtime's own events tell of them |
 //! | [`limits`] | what these may take of memory |
 //! | [`unseen`] | objects that the runtime allocates without a callback |
@@ -18,7 +17,6 @@
 
 mod events;
 mod follow;
-mod gaps;
 mod limits;
 mod options;
 mod paths;
@@ -311,7 +309,7 @@ impl Shared {
         };
         let cell = self.sums.begin(thread, key, rule, &record)?;
         if stack.is_none() {
-            self.paths.look_up_later(key.path, frame, cell);
+            self.look_up_later(key.path, frame, cell);
         }
         Some(cell)
     }
@@ -333,12 +331,23 @@ impl Shared {
         };
         let cell = follow.begin(&self.sums, thread, &seen, address);
         if let Some(cell) = cell.filter(|_| stack.is_none()) {
-            self.paths.look_up_later(key.path, frame, cell);
+            self.look_up_later(key.path, frame, cell);
+        }
+    }
+
+    /// Has the calling thread's stack looked up, and filled into the record.
+    fn look_up_later(&self, path: u64, frame: NativeFrame, cell: AllocationCell) {
+        if !self.paths.look_up_later(path, frame, cell) {
+            // What is not known of frames would be taken for nothing: begin again.
+            self.unloaded();
         }
     }
 
     /// Classes or code are gone, and their identifiers and addresses may be used again.
     fn unloaded(&self) {
+        // Before and after: what is forgotten of frames makes numbers shorter again, and those of a moment ago stand for nothing.
+        self.sums.next_period();
+        self.paths.code_unloaded();
         self.sums.next_period();
     }
 }
@@ -393,12 +402,10 @@ impl Callbacks for Alloc {
     }
 
     fn dynamic_method_unloaded(&self, _function: FunctionId) {
-        self.0.paths.code_unloaded();
         self.0.unloaded();
     }
 
     fn module_unload_finished(&self, _module: ModuleId, _status: Result<()>) {
-        self.0.paths.code_unloaded();
         self.0.unloaded();
     }
 }

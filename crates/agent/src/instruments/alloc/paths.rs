@@ -2,11 +2,17 @@
 //!
 //! In a callback about an allocation the runtime may not always be asked: an object that nobody refers to yet would be lost if a
 //! collection ran. So callbacks do no more than follow frame pointers: the return addresses are mixed into one number, which is the
-//! same wherever the stack is; one that is in no frame is known by [`gaps`](super::gaps). For a number that is new the runtime walks the stack, which gives addresses and nothing else. What code
-//! lies at these is looked up by a thread of the agent's own, which then fills in the stacks of the records that wait for it.
+//! same wherever the stack is, with those that no frame pointer leads to
+//! ([`hidden_returns`](crate::services::stacks::hidden_returns)). For a number that is new the runtime walks the stack, which gives addresses
+//! and nothing else. What code lies at these is looked up by a thread of the agent's own, which then fills in the stacks of the records
+//! that wait for it.
+//!
+//! That walk shows also where frame pointers led past a caller. Until the agent's thread has found out what hides it, a moment later, the
+//! runtime walks each stack with such code on it, and the number is that of the walk.
 //!
 //! With `exact` beside `calls` a path is the edge of the tree that the thread stands on, whose functions are known at once.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::ops::ControlFlow;
@@ -23,10 +29,10 @@ use crate::services::code::{Body, CodeMap, Place};
 use crate::services::context::Context;
 use crate::services::stacks::block_addresses::Between;
 use crate::services::stacks::call_sites::is_call_before;
-use crate::services::stacks::{Mix, mix_address};
+use crate::services::stacks::hidden_returns::{Behind, HiddenReturns};
 use crate::services::stacks::table::RecordedStacks;
+use crate::services::stacks::{Mix, mix_address};
 
-use super::gaps::Gaps;
 use super::limits::{BYTES_OF_A_PATH, Limits};
 
 /// Frames of the runtime's own among those that are followed.
@@ -51,7 +57,8 @@ pub(super) struct Paths {
     map: Mutex<Option<CodeMap>>,
     /// Frames kept of a stack; 0 for no stacks.
     frames: usize,
-    gaps: Gaps,
+    /// Return addresses that no frame pointer leads to.
+    hidden: HiddenReturns,
     limits: Limits,
     tables: Mutex<Tables>,
     unloads: AtomicU64,
@@ -113,7 +120,7 @@ impl Paths {
             by_edges: exact && context.hooks.has_tree(),
             map: Mutex::new(Some(context.code_map())),
             frames,
-            gaps: Gaps::default(),
+            hidden: HiddenReturns::default(),
             limits,
             tables: Mutex::default(),
             unloads: AtomicU64::new(0),
@@ -138,8 +145,45 @@ impl Paths {
         match self.frames {
             0 => 0,
             _ if self.by_edges => edge_here(thread).map_or(UNKNOWN, |here| OF_EDGES | u64::from(here.edge())),
-            frames => of_stack(frame, chain, frames + NATIVE_FRAMES, &self.gaps),
+            _ => self.of_stack(frame, chain),
         }
+    }
+
+    /// Number for the calling thread's return addresses.
+    #[inline(never)]
+    fn of_stack(&self, frame: NativeFrame, chain: &mut FrameChain) -> u64 {
+        let Some(stack) = CurrentStack::here() else { return UNKNOWN };
+        let (hidden, is_unsure) = (&self.hidden, Cell::new(false));
+        let behind = |address: usize| {
+            let behind = hidden.behind(address);
+            if behind == Behind::Unsure {
+                is_unsure.set(true);
+            }
+            behind.hidden()
+        };
+        let framed = chain.follow(stack, frame, (LEAST, self.most()), (hidden.generation(), behind), mix_address);
+        let mixed = if is_unsure.get() { self.by_walk(framed, chain) } else { framed };
+        // 0 has a meaning of its own, too.
+        mixed.map_or(UNKNOWN, |mixed| mixed.clamp(1, UNKNOWN - 1))
+    }
+
+    /// Frames that are followed.
+    fn most(&self) -> usize {
+        self.frames + NATIVE_FRAMES
+    }
+
+    /// Number for the calling thread's return addresses and those of the runtime's walk, which leaves none out; what the thread knows of its
+    /// frames is no help, and forgotten.
+    #[cold]
+    fn by_walk(&self, framed: Option<u64>, chain: &mut FrameChain) -> Option<u64> {
+        chain.forget();
+        let (mut mixed, mut left) = (framed?, self.frames);
+        let walk = self.info.stack_here(|frame| {
+            mixed = mix_address(mixed, frame.address);
+            left -= 1;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        walk.is_ok().then_some(mixed)
     }
 
     /// The number of the stack of the calling thread's path in the stack table, where it is known or can be at once.
@@ -158,8 +202,10 @@ impl Paths {
         Some(number)
     }
 
-    /// Has the calling thread's stack looked up, and filled into the record. In a callback; of the runtime the stack alone is asked.
-    pub(super) fn look_up_later(&self, path: u64, frame: NativeFrame, cell: AllocationCell) {
+    /// Has the calling thread's stack looked up, and filled into the record; whether there was room for what was learnt about its frames. In a
+    /// callback; of the runtime the stack alone is asked.
+    #[must_use]
+    pub(super) fn look_up_later(&self, path: u64, frame: NativeFrame, cell: AllocationCell) -> bool {
         let (mut walked, mut is_cut) = (Vec::with_capacity(self.frames.min(64)), false);
         let unloads = self.unloads.load(Ordering::Acquire);
         let walk = self.info.stack_here_with_frame_pointers(|frame| {
@@ -177,19 +223,23 @@ impl Paths {
         {
             self.writer.note(monotonic_ns(), &format!("alloc: the runtime could not walk a stack: {error}"));
         }
-        let Some(innermost) = walked.first().map(|frame| frame.address) else { return };
-        let stack = CurrentStack::here();
+        if walked.is_empty() {
+            return true;
+        }
+        let (stack, time_ns) = (CurrentStack::here(), monotonic_ns());
         let mut callee = None;
         let methods = walked.iter().map(|method| {
             let read = |stack| Between::read(stack, frame.address(), callee.replace(*method), *method);
             (method.address, stack.map(read).unwrap_or_default())
         });
         let methods: Vec<_> = methods.collect();
-        let caller = walked.get(1).map(|frame| frame.address);
-        let is_news = stack.is_some_and(|stack| self.gaps.learn(stack, frame, innermost, caller));
-        // Until now stacks that differ had this number.
-        let path = if is_news { UNKNOWN } else { path };
-        let pending = Pending { path, time_ns: monotonic_ns(), methods, is_cut, cell, unloads };
+        let place = |method: &clr_profiler::StackFrame| Some((method.stack_pointer?.checked_sub(8)?, method.address));
+        let places: Vec<_> = walked.iter().filter_map(place).collect();
+        let compare = |stack| self.hidden.compare(stack, (frame, self.most()), (&places, time_ns));
+        let has_room = stack.is_none_or(compare);
+        // Until now stacks that differ may have had this number.
+        let path = if self.of_stack(frame, &mut FrameChain::default()) == path { path } else { UNKNOWN };
+        let pending = Pending { path, time_ns, methods, is_cut, cell, unloads };
         let mut tables = self.tables();
         let bytes = tables.pending_bytes + pending.bytes();
         if bytes <= self.limits.waiting || tables.pending.is_empty() {
@@ -199,12 +249,13 @@ impl Paths {
             drop(tables);
             self.writer.state().lose(LossReason::StackUnread, 1, monotonic_ns());
         }
+        has_room
     }
 
     /// Bytes of the tables.
     pub(super) fn own_bytes(&self) -> u64 {
         let tables = self.tables();
-        (tables.numbers.capacity() * BYTES_OF_A_PATH + tables.pending_bytes) as u64
+        (tables.numbers.capacity() * BYTES_OF_A_PATH + tables.pending_bytes) as u64 + self.hidden.own_bytes()
     }
 
     /// Whether all stacks are looked up.
@@ -227,10 +278,11 @@ impl Paths {
             tables.pending_bytes = 0;
             pending
         };
-        if pending.is_empty() {
+        if pending.is_empty() && !self.hidden.has_doubts() {
             return;
         }
         map.update();
+        map.settle(&self.hidden);
         let mut frames = Vec::new();
         for stack in &pending {
             let known = self.tables().numbers.get(&stack.path).copied();
@@ -264,19 +316,9 @@ impl Paths {
     pub(super) fn code_unloaded(&self) {
         let mut tables = self.tables();
         tables.numbers.clear();
+        self.hidden.forget();
         self.unloads.fetch_add(1, Ordering::AcqRel);
     }
-}
-
-/// Number for the calling thread's return addresses, at most so many of them.
-#[inline(never)]
-fn of_stack(frame: NativeFrame, chain: &mut FrameChain, most: usize, gaps: &Gaps) -> u64 {
-    let mixed = CurrentStack::here().and_then(|stack| {
-        let framed = chain.follow(stack, frame, (LEAST, most), mix_address)?;
-        Some(gaps.address(stack, frame).map_or(framed, |address| mix_address(framed, address)))
-    });
-    // 0 has a meaning of its own, too.
-    mixed.map_or(UNKNOWN, |mixed| mixed.clamp(1, UNKNOWN - 1))
 }
 
 /// The path of the calling thread, whose record this is, in its tree.
@@ -300,7 +342,8 @@ fn frame_at(
     if !map.has_blocks(body) {
         return Some(map.frame(&place, address, true));
     }
-    let holds = |at: usize| body.addresses.contains(&(at - 1)) && is_call_before(at) != Some(false);
+    let is_inside = |at: usize| at.checked_sub(1).is_some_and(|call| body.addresses.contains(&call));
+    let holds = |at: usize| is_inside(at) && is_call_before(at) != Some(false);
     match between.address(called, holds) {
         Some(at) => Some(map.frame(&place, at, true)),
         // In a block, perhaps, and nobody knows where.

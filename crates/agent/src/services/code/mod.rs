@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`feed`] | what callbacks tell of bodies that come and go |
 //! | [`bodies`] | compiled methods by address, each tier its own, precompiled code and code that is gone a moment ago too |
+//! | [`hidden`] | return addresses that no frame pointer leads to |
 //! | [`inlined`] | frames of methods that were put into others; [`ways`] finds which |
 //! | [`native`] | libraries and other mappings; [`elf`] reads what their files say |
 //!
@@ -13,6 +14,7 @@
 mod bodies;
 pub(crate) mod elf;
 mod feed;
+mod hidden;
 mod inlined;
 pub(crate) mod native;
 mod ways;

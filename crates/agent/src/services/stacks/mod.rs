@@ -8,6 +8,7 @@
 //! | [`unwind_training`] | how that is found out: by comparison with the runtime's own walks |
 //! | [`stack_cache`] | stacks whose words were read before |
 //! | [`block_addresses`] | where catch, finally and filter blocks go on, which the runtime's walk leaves out |
+//! | [`hidden_returns`] | return addresses that no frame pointer leads to, for who follows these alone |
 //! | [`code_locations`] | functions and offsets in their IL by address |
 //! | [`call_sites`] | whether a call returns to an address: the runtime is asked about no others |
 //! | [`table`] | the recording's stack table |
@@ -19,6 +20,7 @@
 pub(crate) mod block_addresses;
 pub(crate) mod call_sites;
 mod code_locations;
+pub(crate) mod hidden_returns;
 pub(crate) mod stack_cache;
 pub(crate) mod table;
 mod unwind_rules;

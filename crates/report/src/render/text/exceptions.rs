@@ -7,7 +7,7 @@ use super::events::thread_title;
 use super::units::{count, time};
 use super::values::arguments;
 use super::{TITLE, WARNING, one_line, styled};
-use crate::spot::spot;
+use crate::spot::Located;
 
 /// One exception in detail, in lines.
 pub(crate) fn details(view: &ExceptionLog<'_>, exception: &Exception<'_>, lines: &mut Lines, several: bool) -> String {
@@ -39,8 +39,9 @@ fn write_details(
     let mut frames: Vec<String> = Vec::new();
     for frame in exception.stack.iter() {
         let of = &frame.function;
-        let found = lines.locate(&of.module.path, of.token(), &spot(frame.place)).line();
-        let place = found.map_or_else(String::new, |found| format!(" in {}:{}", one_line(found.file), found.line));
+        let place = Located::of(lines, of, frame.place).map_or_else(String::new, |found| {
+            format!(" in {}:{}{}", one_line(&found.line.file), found.line.line, found.remark())
+        });
         frames.push(format!("  at {}{}{place}", name(of), module(of)));
         if let Some(captured) = view.captured(exception, &frame) {
             frames.push(format!("       called with {}", one_line(arguments(&captured))));

@@ -2,19 +2,18 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clr_profiler::{OwnThread, ProfilerInfo};
 use clrscope_recording::model::StackFrame;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
-use super::gaps::{Gap, Gaps};
 use super::records::{Records, Waiting};
-use crate::services::unwind::arch::Base;
-use crate::services::code::{Body, CodeMap, Place};
+use crate::services::code::{CodeMap, Place};
 use crate::services::context::Context;
 use crate::services::helper::Task;
+use crate::services::stacks::hidden_returns::{Behind, HiddenReturns};
 use crate::services::stacks::table::RecordedStacks;
 
 /// Between two looks.
@@ -27,7 +26,7 @@ pub(super) struct LookUp {
     recorded: &'static RecordedStacks,
     /// The map of code, until the thread takes it.
     map: Mutex<Option<CodeMap>>,
-    gaps: Gaps,
+    hidden: HiddenReturns,
     is_over: AtomicBool,
 }
 
@@ -42,7 +41,7 @@ impl LookUp {
             writer: context.writer,
             recorded: context.stacks.open(context.writer, &context.helper)?,
             map: Mutex::new(Some(context.code_map())),
-            gaps: Gaps::new(),
+            hidden: HiddenReturns::default(),
             is_over: AtomicBool::new(false),
         })
     }
@@ -52,17 +51,17 @@ impl LookUp {
         self.recorded
     }
 
-    /// Return addresses behind which callers are that no frame pointer leads to.
+    /// Callers that no frame pointer leads to.
     #[inline]
-    pub(super) fn gaps(&self) -> &Gaps {
-        &self.gaps
+    pub(super) fn hidden(&self) -> &HiddenReturns {
+        &self.hidden
     }
 
     /// Starts the thread.
     pub(super) fn start(&'static self, records: &'static Records) {
         let Some(mut map) = self.map.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
         let started = OwnThread::start(&self.info, "clrscope-caller", move |thread| {
-            let (mut taken, mut known) = (Records::room_for_waiting(), KnownGaps::new());
+            let (mut taken, mut known) = (Records::room_for_waiting(), KnownSince::new());
             loop {
                 let goes_on = thread.sleep(PAUSE);
                 self.look_up((&mut map, &mut known), records, &mut taken);
@@ -78,17 +77,17 @@ impl LookUp {
         }
     }
 
-    fn look_up(&self, (map, known): (&mut CodeMap, &mut KnownGaps), records: &Records, taken: &mut Vec<Waiting>) {
+    fn look_up(&self, (map, known): (&mut CodeMap, &mut KnownSince), records: &Records, taken: &mut Vec<Waiting>) {
         records.take(taken);
         if !taken.is_empty() {
             if map.update() {
-                self.gaps.forget();
+                self.hidden.forget();
                 known.clear();
             }
             let mut frames = Vec::new();
             for waiting in taken.drain(..) {
                 frames.clear();
-                let (gaps, is_cut) = frames_of(map, &waiting, (&self.gaps, known), &mut frames);
+                let (gaps, is_cut) = frames_of(map, &waiting, (&self.hidden, known), &mut frames);
                 waiting.cell.set_stack(self.recorded.number_of(&frames, waiting.is_cut || is_cut));
                 waiting.cell.set_gaps(gaps);
             }
@@ -105,17 +104,17 @@ impl LookUp {
 /// Beginning of the names of methods that the runtime makes to get from one method to another: for delegates, for native code.
 const STUB: &str = "DynamicClass::IL_STUB";
 
-/// Return addresses with gaps behind them, each since when calls know of it.
-type KnownGaps = HashMap<usize, u64>;
+/// Return addresses that hide others, each since when calls know of it.
+type KnownSince = HashMap<usize, u64>;
 
 /// The frames of a record: the probed method, then its callers without native code and the runtime's stubs. Where there is nothing else,
-/// the innermost native code, or a stub. Callers end at the first behind which others are that the walk did not know of. Answers which of the
-/// addresses that frame pointers led to have such a gap, a bit each, and whether callers ended there. Behind the last that is kept nothing
-/// matters.
+/// the innermost native code, or a stub. Callers end at the first that hides others of which the walk did not know, or may hide some. Answers
+/// which of the addresses that frame pointers led to hide others, a bit each, and whether callers ended there. Behind the last that is kept
+/// nothing matters.
 fn frames_of(
     map: &mut CodeMap,
     waiting: &Waiting,
-    (gaps, known): (&Gaps, &mut KnownGaps),
+    (hidden, known): (&HiddenReturns, &mut KnownSince),
     frames: &mut Vec<StackFrame>,
 ) -> (u32, bool) {
     let (mut native, mut stub, mut found, mut is_cut) = (None, None, 0, false);
@@ -132,28 +131,23 @@ fn frames_of(
         }
         if let Place::Method(body) = &place
             && (1..waiting.frames).contains(&nth)
-            && let Some(gap) = gap_behind(map, body, address)
         {
-            let since_ns = || if gaps.note(address, gap) { monotonic_ns() } else { u64::MAX };
-            let since_ns = *known.entry(address).or_insert_with(since_ns);
-            found |= 1_u32.checked_shl(nth as u32 - 1).unwrap_or(0);
-            is_cut |= !waiting.is_whole || since_ns > waiting.time_ns;
+            match map.behind(body, address) {
+                Behind::Nothing => {}
+                behind @ (Behind::Hidden(_) | Behind::Seen(_)) => {
+                    let since_ns = || if hidden.note(address, behind) { monotonic_ns() } else { u64::MAX };
+                    let since_ns = *known.entry(address).or_insert_with(since_ns);
+                    found |= 1_u32.checked_shl(nth as u32 - 1).unwrap_or(0);
+                    is_cut |= !waiting.is_whole || since_ns > waiting.time_ns;
+                }
+                Behind::Unsure => is_cut = true,
+            }
         }
     }
     if frames.len() == 1 {
         frames.extend(native.or(stub));
     }
     (if waiting.is_whole { 0 } else { found }, is_cut)
-}
-
-/// Gap behind a return address in a body.
-fn gap_behind(map: &mut CodeMap, body: &Arc<Body>, address: usize) -> Option<Gap> {
-    if body.took_over() {
-        return Some(Gap::TookOver);
-    }
-    let step = map.step(body, address, true).step;
-    let leaves_frame_pointer = step.base == Base::StackPointer && step.frame_pointer.is_none();
-    leaves_frame_pointer.then(|| Gap::NoFrame(usize::try_from(step.to_caller - 8).unwrap_or(0)))
 }
 
 struct Settle {

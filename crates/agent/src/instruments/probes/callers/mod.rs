@@ -10,7 +10,6 @@
 //! | [`arch`] | the entry point that takes the frame pointer |
 //! | [`find`] | the record of who calls, given that |
 //! | [`path`] | the return addresses on the stack |
-//! | [`gaps`] | callers that no frame pointer leads to |
 //! | [`table`] | the table that leads to the record of a thread and path |
 //! | [`records`] | room for the records in the recording, and those whose addresses are to be looked up |
 //! | [`look_up`] | the thread that looks them up |
@@ -18,7 +17,6 @@
 mod arch;
 mod code;
 mod find;
-mod gaps;
 mod look_up;
 mod path;
 mod records;
@@ -109,7 +107,7 @@ impl Callers {
     /// As [`record`](Self::record), for a way on which callers are that no frame pointer leads to.
     #[inline(never)]
     fn whole(&self, thread: ThreadRecord, method: u32, call: Call, (path, gaps): (u64, u32)) -> usize {
-        let known = self.look_up.gaps();
+        let known = self.look_up.hidden();
         let path = call.whole_path(path, gaps, known);
         if let Some(cell) = self.table.find(Key { thread: thread.serial(), path }) {
             return cell.address();

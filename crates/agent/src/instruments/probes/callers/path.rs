@@ -1,8 +1,8 @@
 //! The way to a call: the return addresses on the stack of the calling thread, from the frame of a probed method on.
 
-use clr_profiler::internals::CurrentStack;
+use clr_profiler::internals::{CurrentStack, NativeFrame, hidden_returns};
 
-use super::gaps::Gaps;
+use crate::services::stacks::hidden_returns::HiddenReturns;
 use crate::services::stacks::mix_address;
 
 /// Callers that are kept at most.
@@ -16,17 +16,6 @@ pub(super) struct Call {
     pub(super) frame: usize,
     /// Address at which the method itself goes on.
     pub(super) goes_on_at: usize,
-}
-
-/// Way in which a return address was found.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Found {
-    /// Frame pointers lead to it.
-    ByFrame,
-    /// Frame pointers lead to another one in its place.
-    Instead,
-    /// Stack between two frames: code without one of its own has its return address there.
-    Between,
 }
 
 impl Call {
@@ -44,67 +33,47 @@ impl Call {
 
     /// Addresses at which callers go on, those that no frame pointer leads to included: behind callers of which `gaps` has the bit, and behind
     /// these. Where that is lost, no more.
-    pub(super) fn all_callers(self, gaps: u32, known: &Gaps) -> impl Iterator<Item = usize> {
-        let (mut frame, mut nth) = (self.frame, 0_u32);
-        let mut next = frame.checked_add(8).map(|at| (at, Found::ByFrame));
+    pub(super) fn all_callers(self, gaps: u32, known: &HiddenReturns) -> impl Iterator<Item = usize> {
+        let (mut frame, mut nth, mut skipped) = (self.frame, 0_u32, 0_u32);
+        let mut hidden = Some(self.hidden_at(0, known));
         std::iter::from_fn(move || {
-            let (at, found) = next.take()?;
-            let address = self.stack.word(at)?;
-            let may_have_gap = found != Found::ByFrame || gaps.checked_shr(nth).unwrap_or(0) & 1 != 0;
-            if found != Found::Between {
-                let up = self.stack.word(frame)?;
-                nth += 1;
-                if up <= frame {
+            loop {
+                if let Some((address, takes_place)) = hidden.as_mut().and_then(Iterator::next) {
+                    skipped += u32::from(takes_place);
                     return Some(address);
                 }
-                frame = up;
+                let (up, address) = (self.stack.word(frame)?, self.stack.word(frame.wrapping_add(8))?);
+                let hides = skipped == 0 && gaps.checked_shr(nth).unwrap_or(0) & 1 != 0;
+                hidden = hides.then(|| self.hidden_at(frame, known));
+                // Callers' frames lie at higher addresses; 0 is no frame, and ends the walk.
+                (frame, nth) = (if up > frame { up } else { 0 }, nth + 1);
+                match skipped.checked_sub(1) {
+                    Some(left) => skipped = left,
+                    None => return Some(address),
+                }
             }
-            next = frame.checked_add(8).map(|at| (at, Found::ByFrame));
-            let gap = if may_have_gap { known.behind(self.stack, address, at + 8, frame) } else { None };
-            match gap {
-                Some((taken, true)) => next = Some((taken, Found::Instead)),
-                Some((between, false)) if between < frame => next = Some((between, Found::Between)),
-                _ => {}
-            }
-            Some(address)
         })
     }
 
     /// Number for all callers where frame pointers lead to those of this number: the callers that they do not lead to tell such ways apart.
     #[inline]
-    pub(super) fn whole_path(self, path: u64, gaps: u32, known: &Gaps) -> u64 {
+    pub(super) fn whole_path(self, path: u64, gaps: u32, known: &HiddenReturns) -> u64 {
         let (mut frame, mut mixed) = (self.frame, !path);
         for nth in 0..u32::BITS - gaps.leading_zeros() {
-            let at = frame.wrapping_add(8);
-            let (Some(up), Some(address)) = (self.stack.word(frame), self.stack.word(at)) else { break };
-            if up <= frame {
-                break;
-            }
+            let Some(up) = self.stack.word(frame).filter(|up| *up > frame) else { break };
             if gaps >> nth & 1 != 0 {
-                mixed = self.mix_between(mixed, (at, address, up), known);
+                mixed = self.hidden_at(frame, known).fold(mixed, |mixed, (address, _)| mix_address(mixed, address));
             }
             frame = up;
         }
         mixed
     }
 
-    /// Adds the callers behind a return address, found at a place of the stack, to a number. `frame` is the next frame pointer.
+    /// Addresses that the return address of a frame hides, and whether each takes the place of the one that frame pointers lead to.
     #[inline]
-    fn mix_between(self, mut mixed: u64, (mut at, mut address, mut frame): (usize, usize, usize), known: &Gaps) -> u64 {
-        while let Some((next, is_instead)) = known.behind(self.stack, address, at + 8, frame)
-            && let Some(found) = self.stack.word(next)
-            && (is_instead || next < frame)
-        {
-            mixed = mix_address(mixed, found);
-            (at, address) = (next, found);
-            if is_instead {
-                match self.stack.word(frame) {
-                    Some(up) if up > frame => frame = up,
-                    _ => break,
-                }
-            }
-        }
-        mixed
+    fn hidden_at(self, frame: usize, known: &HiddenReturns) -> impl Iterator<Item = (usize, bool)> {
+        let all = hidden_returns(self.stack, NativeFrame::new(frame), |address| known.hidden_behind(address));
+        all.map(|(_, address, takes_place)| (address, takes_place))
     }
 
     /// Number for the method's code and so many of its callers, the same wherever the stack is. `first` tells apart what had other code at the
@@ -118,7 +87,9 @@ impl Call {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instruments::probes::callers::gaps::Gap;
+    use clr_profiler::internals::HiddenReturn;
+
+    use crate::services::stacks::hidden_returns::Behind;
 
     #[test]
     fn callers_without_frames_and_frames_that_were_taken_over_are_found() {
@@ -133,9 +104,10 @@ mod tests {
         (words[3], words[6], words[30], words[31]) = (0xA2, 0xB1, at(40), 0xB2);
         std::hint::black_box(&mut words);
         let call = Call { stack: CurrentStack::here().expect("bounds are known"), frame: at(0), goes_on_at: 5 };
-        let gaps = Gaps::new();
-        let noted = [(0xA1, Gap::NoFrame(8)), (0xA2, Gap::NoFrame(16)), (0xB1, Gap::TookOver)];
-        assert!(noted.into_iter().all(|(address, gap)| gaps.note(address, gap)));
+        let gaps = HiddenReturns::default();
+        for (address, bytes, takes_place) in [(0xA1, 8, false), (0xA2, 16, false), (0xB1, 192, true)] {
+            assert!(gaps.note(address, Behind::Hidden(HiddenReturn::new(bytes, takes_place))));
+        }
         assert_eq!(call.callers().collect::<Vec<_>>(), [0xA1, 0xFA, 0xC1, 0xD1]);
         assert_eq!(call.all_callers(1, &gaps).collect::<Vec<_>>(), [0xA1, 0xA2, 0xB1, 0xB2, 0xC1, 0xD1]);
         assert_eq!(call.all_callers(0, &gaps).collect::<Vec<_>>(), [0xA1, 0xFA, 0xC1, 0xD1]);

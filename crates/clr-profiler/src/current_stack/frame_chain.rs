@@ -1,0 +1,385 @@
+//! Frames that frame pointers lead through, the return addresses that no frame pointer leads to, and one number for all of them.
+//!
+//! A method may leave the frame pointer alone: then its caller's frame is the next that pointers lead to, and the return address into
+//! that caller is in no frame. Such an address is hidden behind the one into the method, always at the same distance, which whoever
+//! follows a chain knows or does not.
+
+use super::{CurrentStack, NativeFrame};
+
+/// Place of a return address that no frame pointer leads to, seen from the one into the code that hides it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct HiddenReturn {
+    /// Bytes of the stack between the two words.
+    pub bytes: usize,
+    /// The code took over a frame of an older body, which lies above its own: frame pointers lead to an address in that body instead.
+    pub takes_place: bool,
+}
+
+impl HiddenReturn {
+    /// An address so many bytes away; whether frame pointers lead to another one in its place.
+    #[must_use]
+    pub const fn new(bytes: usize, takes_place: bool) -> Self {
+        Self { bytes, takes_place }
+    }
+}
+
+/// Return addresses that are hidden behind one that frame pointers lead to, the innermost first: where each lies, what it is, and whether
+/// it takes the place of the next one that frame pointers lead to. `frame` is a frame pointer, `behind` says what is known of an address.
+#[inline]
+pub fn hidden_returns(
+    stack: CurrentStack,
+    frame: NativeFrame,
+    behind: impl Fn(usize) -> Option<HiddenReturn>,
+) -> impl Iterator<Item = (usize, usize, bool)> {
+    let at = frame.address();
+    let read = || Some((at.checked_add(8)?, stack.word(at.checked_add(8)?)?, stack.word(at)?));
+    let mut last = read();
+    std::iter::from_fn(move || {
+        let (at, address, next) = last.take()?;
+        let HiddenReturn { bytes, takes_place } = behind(address)?;
+        let place = at.checked_add(8)?.checked_add(bytes)?;
+        // Both frames lead where the one above them leads.
+        let end = if takes_place { stack.word(next).filter(|up| stack.word(place - 8) == Some(*up))? } else { next };
+        let found = stack.word(place).filter(|_| place < end)?;
+        last = Some((place, found, end));
+        Some((place, found, takes_place))
+    })
+}
+
+/// Frames that frame pointers lead through, as they were when a thread followed them last. Following them again reads what is still there
+/// side by side instead of one after another, which takes a fraction of the time.
+#[derive(Debug, Default)]
+pub struct FrameChain {
+    /// The outermost frame first.
+    frames: Vec<ChainedFrame>,
+    /// Frames of the last walk that were not there before, innermost first.
+    fresh: Vec<ChainedFrame>,
+    /// Words that no frame pointer leads to, the outermost frame's first.
+    hidden: Vec<HiddenWord>,
+    /// Number of what was known of hidden ones when they were looked for.
+    generation: u64,
+}
+
+/// One frame.
+#[derive(Debug, Clone, Copy)]
+struct ChainedFrame {
+    /// The frame pointer.
+    at: usize,
+    /// The word there: the caller's frame pointer.
+    up: usize,
+    /// The word above: the return address.
+    address: usize,
+    /// Number that stands for the return addresses of this frame and all further out.
+    mixed: u64,
+}
+
+/// A return address that no frame pointer leads to.
+#[derive(Debug, Clone, Copy)]
+struct HiddenWord {
+    /// Number of the frame that it is hidden behind.
+    frame: usize,
+    place: usize,
+    word: usize,
+}
+
+impl FrameChain {
+    /// Follows the frame pointers from `frame` on, and mixes the return addresses into one number by `mix`, beginning with 0 and the outermost;
+    /// `None` where there are fewer than `least`. Of a stack of more than `most` frames the number stands for the innermost `most`. Hidden
+    /// return addresses are part of the number as far as `behind` knows of them, asked for those into the code that may hide them; the
+    /// number beside `behind` is another one each time that it knows something else.
+    #[inline]
+    pub fn follow(
+        &mut self,
+        stack: CurrentStack,
+        frame: NativeFrame,
+        (least, most): (usize, usize),
+        (generation, behind): (u64, impl Fn(usize) -> Option<HiddenReturn>),
+        mix: impl Fn(u64, usize) -> u64,
+    ) -> Option<u64> {
+        if self.generation != generation {
+            self.keep(0);
+            self.generation = generation;
+        }
+        let known = self.unchanged(stack, frame.address());
+        self.keep(known);
+        match self.frames.last() {
+            Some(innermost) if innermost.at == frame.address() => {}
+            _ => {
+                if !self.walk(stack, frame.address(), most) {
+                    return Some(self.innermost(stack, most, &behind, &mix));
+                }
+                self.append(stack, &behind, &mix);
+            }
+        }
+        self.frames.last().filter(|_| self.frames.len() >= least).map(|innermost| innermost.mixed)
+    }
+
+    /// Forgets all frames.
+    pub fn forget(&mut self) {
+        self.keep(0);
+    }
+
+    /// Forgets all but so many frames.
+    #[inline]
+    fn keep(&mut self, known: usize) {
+        self.frames.truncate(known);
+        while self.hidden.pop_if(|hidden| hidden.frame >= known).is_some() {}
+    }
+
+    /// Number of frames, from the outermost on, that lie where they did, at `frame` and further out, with what is hidden behind them.
+    #[inline]
+    fn unchanged(&self, stack: CurrentStack, frame: usize) -> usize {
+        // Frames lie at ever lower addresses, and none below `frame` is looked at.
+        let is_inside = |outermost: &ChainedFrame| outermost.at < stack.end - 8;
+        if frame < stack.low || !self.frames.first().is_some_and(is_inside) {
+            return 0;
+        }
+        let is_same = |one: &&ChainedFrame| {
+            // SAFETY: aligned, as `CurrentStack` has read both words before, and within the part of the calling thread's stack that is
+            // in use; see `CurrentStack::word`.
+            let words = || unsafe { [0, 1].map(|at| (one.at as *const usize).add(at).read_volatile()) };
+            one.at >= frame && words() == [one.up, one.address]
+        };
+        let known = self.frames.iter().take_while(is_same).count();
+        let inside = self.hidden.iter().take_while(|hidden| hidden.frame < known);
+        let changed = inside.copied().find(|hidden| stack.word(hidden.place) != Some(hidden.word));
+        changed.map_or(known, |hidden| hidden.frame)
+    }
+
+    /// Walks from `frame` to the innermost of the known frames, or to the end; whether the whole stack has at most so many frames.
+    fn walk(&mut self, stack: CurrentStack, frame: usize, most: usize) -> bool {
+        self.fresh.clear();
+        let mut at = frame;
+        let mut known = self.frames.len();
+        loop {
+            // Known frames that were jumped over belong to a chain of before.
+            while known > 0 && self.frames[known - 1].at < at {
+                known -= 1;
+            }
+            let is_known = known > 0 && self.frames[known - 1].at == at;
+            if is_known || self.fresh.len() >= most {
+                break;
+            }
+            let (Some(address), Some(up)) = (stack.word(at.wrapping_add(8)), stack.word(at)) else {
+                known = 0;
+                break;
+            };
+            self.fresh.push(ChainedFrame { at, up, address, mixed: 0 });
+            if up <= at {
+                known = 0;
+                break;
+            }
+            at = up;
+        }
+        self.keep(known);
+        self.frames.len() + self.fresh.len() <= most && self.fresh.len() < most
+    }
+
+    /// Number that stands for the innermost `most` of the frames that were walked last and of those behind them, which are too many to
+    /// be known.
+    #[cold]
+    fn innermost(
+        &mut self,
+        stack: CurrentStack,
+        most: usize,
+        behind: &impl Fn(usize) -> Option<HiddenReturn>,
+        mix: &impl Fn(u64, usize) -> u64,
+    ) -> u64 {
+        let outer = most.saturating_sub(self.fresh.len()).min(self.frames.len());
+        let outer = self.frames[self.frames.len() - outer..].iter();
+        outer.chain(self.fresh.iter().rev()).fold(0, |mixed, one| {
+            let hidden = hidden_returns(stack, NativeFrame::new(one.at), behind);
+            hidden.fold(mix(mixed, one.address), |mixed, (_, word, _)| mix(mixed, word))
+        })
+    }
+
+    /// The fresh frames are known from now on.
+    fn append(
+        &mut self,
+        stack: CurrentStack,
+        behind: &impl Fn(usize) -> Option<HiddenReturn>,
+        mix: &impl Fn(u64, usize) -> u64,
+    ) {
+        let mut mixed = self.frames.last().map_or(0, |last| last.mixed);
+        for fresh in self.fresh.drain(..).rev() {
+            mixed = mix(mixed, fresh.address);
+            for (place, word, _) in hidden_returns(stack, NativeFrame::new(fresh.at), behind) {
+                mixed = mix(mixed, word);
+                self.hidden.push(HiddenWord { frame: self.frames.len(), place, word });
+            }
+            self.frames.push(ChainedFrame { mixed, ..fresh });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number as it is without anything known.
+    fn number(stack: CurrentStack, at: usize, most: usize) -> Option<u64> {
+        follow(&mut FrameChain::default(), stack, at, most)
+    }
+
+    /// Code at 2 has no frame but 8 bytes on the stack, that at 3 took over a frame.
+    fn behind(address: usize) -> Option<HiddenReturn> {
+        match address {
+            2 => Some(HiddenReturn { bytes: 8, takes_place: false }),
+            3 => Some(HiddenReturn { bytes: 80, takes_place: true }),
+            _ => None,
+        }
+    }
+
+    fn mix(mixed: u64, address: usize) -> u64 {
+        (mixed ^ address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+    }
+
+    fn follow(chain: &mut FrameChain, stack: CurrentStack, at: usize, most: usize) -> Option<u64> {
+        chain.follow(stack, NativeFrame::new(at), (2, most), (1, behind), mix)
+    }
+
+    #[test]
+    fn a_chain_that_is_known_has_the_number_of_one_that_is_new() {
+        let mut words = [0_usize; 256];
+        let at = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
+        let stack = CurrentStack::here().expect("bounds are known");
+        let (mut state, mut numbers) = (1_u64, std::collections::HashSet::new());
+        let mut chains = [8, 40, 200].map(|most| (most, FrameChain::default()));
+        let mut chance = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for _ in 0..20_000 {
+            // Frames of two words or more, from a random place on; some stay as they were.
+            let first = 2 * chance(20) as usize;
+            let mut frame = first;
+            while frame + 8 < 256 {
+                let next = frame + 2 + 2 * chance(3) as usize;
+                if chance(3) == 0 {
+                    std::hint::black_box(&mut words)[frame] = at + next * 8;
+                    std::hint::black_box(&mut words)[frame + 1] = chance(4) as usize;
+                }
+                frame = next;
+            }
+            let (most, chain) = &mut chains[chance(3) as usize];
+            let expected = number(stack, at + first * 8, *most);
+            assert_eq!(follow(chain, stack, at + first * 8, *most), expected);
+            assert_eq!(follow(chain, stack, at + first * 8, *most), expected, "nothing has changed");
+            numbers.insert(expected);
+        }
+        assert!(numbers.len() > 1_000, "{}", numbers.len());
+        std::hint::black_box(&words);
+        let [_, _, (_, mut chain)] = chains;
+        let elsewhere = move || follow(&mut chain, CurrentStack::here().expect("bounds are known"), at, 40);
+        assert_eq!(std::thread::spawn(elsewhere).join().expect("it reads nothing of others"), None);
+    }
+
+    #[test]
+    fn a_chain_is_its_return_addresses_wherever_its_frames_lie() {
+        let mut words = [0_usize; 64];
+        let at = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
+        let stack = CurrentStack::here().expect("bounds are known");
+        let mut number_of = |first: usize, apart: usize, addresses: &[usize]| {
+            let words = std::hint::black_box(&mut words);
+            for (nth, &address) in addresses.iter().enumerate() {
+                let frame = first + nth * apart;
+                words[frame] = if nth + 1 < addresses.len() { at + (frame + apart) * 8 } else { 0 };
+                words[frame + 1] = address;
+            }
+            number(stack, at + first * 8, 40)
+        };
+        let first = number_of(0, 2, &[5, 6, 7]);
+        assert!(first.is_some());
+        assert_eq!(number_of(20, 6, &[5, 6, 7]), first, "elsewhere, and larger frames");
+        assert_ne!(number_of(20, 6, &[6, 5, 7]), first, "another order");
+        assert_ne!(number_of(20, 6, &[5, 6, 7, 7]), first, "a frame more");
+    }
+
+    #[test]
+    fn a_chain_stands_for_its_innermost_frames_where_there_are_too_many() {
+        let mut words = [0_usize; 64];
+        let at = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
+        let mut set = |frames: usize, outermost: usize| {
+            let words = std::hint::black_box(&mut words);
+            for frame in 0..frames {
+                words[frame * 2] = if frame + 1 < frames { at + frame * 16 + 16 } else { 0 };
+                words[frame * 2 + 1] = if frame + 1 < frames { 100 + frame } else { outermost };
+            }
+        };
+        let stack = CurrentStack::here().expect("bounds are known");
+        set(10, 7);
+        let first = number(stack, at, 8);
+        set(20, 9);
+        assert_eq!(number(stack, at, 8), first, "what lies further out is not looked at");
+        set(8, 7);
+        let eight = number(stack, at, 8);
+        set(8, 9);
+        assert_ne!(number(stack, at, 8), eight);
+        set(1, 9);
+        assert_eq!(number(stack, at, 8), None, "one is too few");
+    }
+
+    /// The method's frame; a caller without a frame, 8 bytes large; one that took over a frame, and that frame; the last.
+    fn with_hidden(words: &mut [usize; 64], base: usize) -> [usize; 2] {
+        let at = |word: usize| base + 8 * word;
+        for (word, up, address) in [(0, at(8), 2), (8, at(40), 0xFA), (13, at(40), 0xB2), (40, 0, 0xD1)] {
+            (words[word], words[word + 1]) = (up, address);
+        }
+        words[3] = 0xA2;
+        [at(3), at(14)]
+    }
+
+    #[test]
+    fn what_no_frame_pointer_leads_to_is_part_of_the_number_as_far_as_it_is_known() {
+        let mut words = [0_usize; 64];
+        let base = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
+        let stack = CurrentStack::here().expect("bounds are known");
+        let [behind_first, taken] = with_hidden(std::hint::black_box(&mut words), base);
+        let first = hidden_returns(stack, NativeFrame::new(base), behind);
+        assert_eq!(first.collect::<Vec<_>>(), [(behind_first, 0xA2, false)]);
+        std::hint::black_box(&mut words)[3] = 3;
+        let all = hidden_returns(stack, NativeFrame::new(base), behind);
+        assert_eq!(all.collect::<Vec<_>>(), [(behind_first, 3, false), (taken, 0xB2, true)]);
+        std::hint::black_box(&mut words)[13] = 0;
+        let first = hidden_returns(stack, NativeFrame::new(base), behind);
+        assert_eq!(first.count(), 1, "what lies there is no frame that was taken over");
+        with_hidden(std::hint::black_box(&mut words), base);
+        let (mut chain, mut numbers) = (FrameChain::default(), Vec::new());
+        for (word, differs) in [(3, true), (14, false), (30, false), (9, true), (3, true)] {
+            let before = follow(&mut chain, stack, base, 40);
+            let kept = std::mem::replace(&mut std::hint::black_box(&mut words)[word], 0xEE);
+            let after = follow(&mut chain, stack, base, 40);
+            assert_eq!(after != before, differs, "{word}");
+            assert_eq!(after, number(stack, base, 40), "{word}");
+            std::hint::black_box(&mut words)[word] = kept;
+            numbers.push(follow(&mut chain, stack, base, 40));
+        }
+        numbers.dedup();
+        assert_eq!(numbers.len(), 1, "all is as it was");
+        // Too many frames to be known.
+        let few = follow(&mut chain, stack, base, 2);
+        std::hint::black_box(&mut words)[3] = 0xEE;
+        assert_ne!(follow(&mut chain, stack, base, 2), few);
+        std::hint::black_box(&words);
+    }
+
+    #[test]
+    fn what_became_known_is_part_of_the_number_of_frames_that_are_known() {
+        let mut words = [0_usize; 64];
+        let base = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
+        let stack = CurrentStack::here().expect("bounds are known");
+        with_hidden(std::hint::black_box(&mut words), base);
+        let mut chain = FrameChain::default();
+        let mut follow = |generation| {
+            let known = |address| if generation > 1 { behind(address) } else { None };
+            chain.follow(stack, NativeFrame::new(base), (2, 40), (generation, known), mix)
+        };
+        let before = follow(1);
+        assert_eq!(follow(1), before);
+        let after = follow(2);
+        assert_ne!(after, before);
+        assert_eq!((follow(2), follow(1)), (after, before));
+        std::hint::black_box(&words);
+    }
+}
