@@ -57,13 +57,23 @@ struct Judged {
     wrong: BTreeSet<String>,
 }
 
-fn judge(process: &Process, shapes: &BTreeMap<String, Shape>) -> Judged {
-    let (mut judged, mut partly) = (Judged::default(), BTreeSet::new());
+/// Stacks of the samples that are certain.
+fn sampled(process: &Process) -> Vec<u32> {
     let arenas = process.events.iter().filter(|arena| arena.instrument == "cpu");
     let samples =
         arenas.flat_map(|arena| &arena.chunks).flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>());
-    for sample in samples.filter(Sample::is_certain) {
-        let stack = methods(process, sample.stack);
+    samples.filter(Sample::is_certain).map(|sample| sample.stack).collect()
+}
+
+/// All stacks of a recording, with what each of them begins with.
+fn all(process: &Process) -> Vec<u32> {
+    (0..process.stacks.len()).map(|place| process.stacks.number(place)).collect()
+}
+
+fn judge(process: &Process, stacks: Vec<u32>, shapes: &BTreeMap<String, Shape>) -> Judged {
+    let (mut judged, mut partly) = (Judged::default(), BTreeSet::new());
+    for stack in stacks {
+        let stack = methods(process, stack);
         let Some(at) = stack.iter().position(|(name, _)| name.starts_with("Shapes::")) else { continue };
         let name = stack[at].0.trim_start_matches("Shapes::").to_owned();
         // The leaf calls others too, where it asks for the runtime's stack trace.
@@ -102,7 +112,8 @@ fn methods_that_were_put_into_others_are_named_where_a_call_tells_them() {
         command.arg("1").env("DOTNET_TieredCompilation", "0");
         let run = record_command(runtime, "Inlinees", "cpu", command);
         let shapes = shapes(&run.finished.stdout_text());
-        let judged = judge(&run.recording.processes[0], &shapes);
+        let process = &run.recording.processes[0];
+        let judged = judge(process, sampled(process), &shapes);
         assert!(judged.wrong.is_empty(), "{}: {:#?}", runtime.version, judged.wrong);
         let missed: Vec<&String> = shapes.keys().filter(|name| !judged.whole.contains(*name)).collect();
         assert!(judged.whole.len() >= 100, "{}: {} shapes, not {missed:?}", runtime.version, judged.whole.len());
@@ -116,8 +127,71 @@ fn no_tier_has_a_method_that_the_compiler_refused() {
         let mut command = runtime.command(&fixture("Inlinees"));
         command.arg("40").env("DOTNET_TieredCompilation", "1");
         let run = record_command(runtime, "Inlinees", "cpu", command);
-        let judged = judge(&run.recording.processes[0], &shapes(&run.finished.stdout_text()));
+        let process = &run.recording.processes[0];
+        let judged = judge(process, sampled(process), &shapes(&run.finished.stdout_text()));
         assert!(judged.wrong.is_empty(), "{}: {:#?}", runtime.version, judged.wrong);
         assert!(judged.whole.len() >= 80, "{}: {} shapes", runtime.version, judged.whole.len());
+    });
+}
+
+/// The handlers of a web program were in no view: the server's method around each is made at run time, and the compiler puts the handler into it.
+#[test]
+fn methods_that_are_put_into_dynamic_methods_are_named() {
+    each_runtime(|runtime| {
+        let mut command = runtime.command(&fixture("Inlinees"));
+        command.arg("1").env("DOTNET_TieredCompilation", "0");
+        let run = record_command(runtime, "Inlinees", "cpu", command);
+        let shapes = shapes(&run.finished.stdout_text());
+        let process = &run.recording.processes[0];
+        let judged = judge(process, sampled(process), &shapes);
+        for name in ["ByExpression", "OfTarget", "ByIl", "ByIlBesideOther", "ByIlRefused"] {
+            assert!(
+                judged.whole.contains(name),
+                "{} {name}: {:?}",
+                runtime.version,
+                shapes.get(name).map(|it| &it.source)
+            );
+        }
+        let unknown = sampled(process).into_iter().map(|stack| methods(process, stack));
+        let mut both = unknown.filter(|stack| stack.iter().any(|(name, _)| name == "DynamicClass::ByIlTwice"));
+        assert!(both.next().is_some(), "{}", runtime.version);
+        assert!(
+            both.all(|stack| stack.iter().all(|(_, is_inlined)| !is_inlined)),
+            "{}: two ways lead there",
+            runtime.version
+        );
+    });
+}
+
+/// A class implements an interface by a method of another name, and a method that was refused calls one of that name.
+#[test]
+fn a_method_that_implements_another_name_proves_no_refused_caller() {
+    each_runtime(|runtime| {
+        let mut command = runtime.command(&fixture("Inlinees"));
+        command.arg("1").env("DOTNET_TieredCompilation", "0");
+        let run = record_command(runtime, "Inlinees", "cpu", command);
+        let process = &run.recording.processes[0];
+        let stacks: Vec<_> = sampled(process).into_iter().map(|stack| methods(process, stack)).collect();
+        let of_shape = |stack: &&Vec<(String, bool)>| stack.iter().any(|(name, _)| name == "Shapes::ByAnotherName");
+        assert!(stacks.iter().filter(of_shape).count() > 5, "{}", runtime.version);
+        let refused = |stack: &&Vec<(String, bool)>| stack.iter().any(|(name, _)| name == "Careful::Refuse");
+        assert_eq!(stacks.iter().find(refused), None, "{}", runtime.version);
+    });
+}
+
+#[test]
+fn stacks_of_exceptions_and_allocations_have_methods_that_were_put_into_others() {
+    each_runtime(|runtime| {
+        for (does, request) in [("throw", "exceptions"), ("allocate", "alloc")] {
+            let mut command = runtime.command(&fixture("Inlinees"));
+            command.args(["1", does]).env("DOTNET_TieredCompilation", "0");
+            let run = record_command(runtime, "Inlinees", request, command);
+            let shapes = shapes(&run.finished.stdout_text());
+            let process = &run.recording.processes[0];
+            let judged = judge(process, all(process), &shapes);
+            assert!(judged.wrong.is_empty(), "{} {request}: {:#?}", runtime.version, judged.wrong);
+            let missed: Vec<&String> = shapes.keys().filter(|name| !judged.whole.contains(*name)).collect();
+            assert!(judged.whole.len() >= 100, "{} {request}: not {missed:?}", runtime.version);
+        }
     });
 }

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use clr_profiler::FunctionId;
 
-/// A candidate: the method that calls it, and the candidate itself.
-pub(super) type Candidate<Id = FunctionId> = (Id, Id);
+use super::candidates::Candidate;
 
 /// Steps of a search after which it is given up.
 const MOST_STEPS: usize = 4096;
@@ -20,17 +19,16 @@ const DEEPEST: usize = 32;
 /// A call in the IL of a method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IlCall {
-    /// Offset of the instruction in the method's code.
-    pub(super) offset: u32,
+    /// Offset of the instruction in the method's code, where that is known.
+    pub(super) offset: Option<u32>,
     /// Simple name of the method that is called; `None` for a delegate's or a pointer's, which may be any.
     pub(super) name: Option<Arc<str>>,
 }
 
 impl IlCall {
-    /// Whether the call may be one of a method with this simple name. Overrides have the name of what they override, and methods of
-    /// interfaces theirs behind a point.
-    fn may_be_of(&self, name: &str) -> bool {
-        self.name.as_deref().is_none_or(|own| last_part(own) == last_part(name))
+    /// Whether the call may be one of a method with these simple names. Methods of interfaces have theirs behind a point.
+    fn may_be_of(&self, names: &[Arc<str>]) -> bool {
+        self.name.as_deref().is_none_or(|own| names.iter().any(|name| last_part(own) == last_part(name)))
     }
 }
 
@@ -48,8 +46,8 @@ pub(super) trait Methods {
     type Id: Copy + PartialEq;
     /// The calls in a method's IL; `None` where that can't be read.
     fn calls(&mut self, method: Self::Id) -> Option<Arc<[IlCall]>>;
-    /// The simple name of a method.
-    fn name(&mut self, method: Self::Id) -> Option<Arc<str>>;
+    /// The simple names that a method may be called by.
+    fn names(&mut self, method: Self::Id) -> Option<Arc<[Arc<str>]>>;
 }
 
 /// A method on a way.
@@ -60,12 +58,12 @@ pub(super) struct Station<Id = FunctionId> {
     pub(super) offset: Option<u32>,
 }
 
-/// The only way from `root` to a call of a method with the name `target`, outermost first; `None` where there are several or none, or the code
+/// The only way from `root` to a call of a method with the names `target`, outermost first; `None` where there are several or none, or the code
 /// of a method on the way can't be read.
 pub(super) fn only_way<M: Methods>(
     root: M::Id,
     candidates: &[Candidate<M::Id>],
-    target: &str,
+    target: &[Arc<str>],
     methods: &mut M,
 ) -> Option<Vec<Station<M::Id>>> {
     let mut search = Search { candidates, target, methods, path: Vec::new(), found: None, steps: 0 };
@@ -78,7 +76,7 @@ struct Undecided;
 
 struct Search<'a, M: Methods> {
     candidates: &'a [Candidate<M::Id>],
-    target: &'a str,
+    target: &'a [Arc<str>],
     methods: &'a mut M,
     path: Vec<Station<M::Id>>,
     found: Option<Vec<Station<M::Id>>>,
@@ -110,9 +108,9 @@ impl<M: Methods> Search<'_, M> {
                 continue;
             }
             seen.push(callee);
-            let name = self.methods.name(callee).ok_or(Undecided)?;
+            let names = self.methods.names(callee).ok_or(Undecided)?;
             // A call that the compiler made of another one has no instruction.
-            let offset = only(&calls, &name).flatten();
+            let offset = only(&calls, &names).flatten();
             self.path.push(Station { method, offset });
             self.visit(callee)?;
             self.path.pop();
@@ -121,11 +119,11 @@ impl<M: Methods> Search<'_, M> {
     }
 }
 
-/// Whether any of the calls may be of a method with that name, and the offset where it is only one.
-fn only(calls: &[IlCall], name: &str) -> Option<Option<u32>> {
-    let mut fitting = calls.iter().filter(|call| call.may_be_of(name));
+/// Whether any of the calls may be of a method with those names, and the offset where it is only one.
+fn only(calls: &[IlCall], names: &[Arc<str>]) -> Option<Option<u32>> {
+    let mut fitting = calls.iter().filter(|call| call.may_be_of(names));
     let first = fitting.next()?;
-    Some(fitting.next().is_none().then_some(first.offset))
+    Some(first.offset.filter(|_| fitting.next().is_none()))
 }
 
 #[cfg(test)]
@@ -134,7 +132,8 @@ mod tests {
 
     use super::*;
 
-    /// Methods by number, each with its name and what it calls, at offsets 0, 5, 10 and so on; `*` is a call of a delegate.
+    /// Methods by number, each with its name (and others that it implements, behind `/`) and what it calls, at offsets 0, 5, 10 and so on; `*` is a
+    /// call of a delegate.
     struct Known(HashMap<usize, (&'static str, Option<&'static str>)>);
 
     impl Known {
@@ -148,19 +147,22 @@ mod tests {
 
         fn calls(&mut self, method: usize) -> Option<Arc<[IlCall]>> {
             let words = self.0.get(&method)?.1?.split_whitespace();
-            let call =
-                |(index, word): (u32, &str)| IlCall { offset: 5 * index, name: (word != "*").then(|| word.into()) };
+            let call = |(index, word): (u32, &str)| IlCall {
+                offset: Some(5 * index),
+                name: (word != "*").then(|| word.into()),
+            };
             Some((0..).zip(words).map(call).collect())
         }
 
-        fn name(&mut self, method: usize) -> Option<Arc<str>> {
-            self.0.get(&method).map(|(name, _)| (*name).into())
+        fn names(&mut self, method: usize) -> Option<Arc<[Arc<str>]>> {
+            self.0.get(&method).map(|(names, _)| names.split('/').map(Arc::from).collect())
         }
     }
 
     /// The way from method 1, as `method@offset`.
     fn way(known: &mut Known, candidates: &[(usize, usize)], target: &str) -> Option<String> {
-        let way = only_way(1, candidates, target, known)?;
+        let target: Vec<Arc<str>> = target.split('/').map(Arc::from).collect();
+        let way = only_way(1, candidates, &target, known)?;
         let station = |Station { method, offset }: &Station<usize>| {
             let name = known.0[method].0;
             offset.map_or(format!("{name}@?"), |offset| format!("{name}@{offset}"))
@@ -207,6 +209,18 @@ mod tests {
         let mut known = Known::new(&[("Root", "Run"), ("Shop.IJob<Shop.Order>.Run", ".ctor"), ("X", "")]);
         assert_eq!(way(&mut known, &[(1, 2)], ".ctor").as_deref(), Some("Root@0 Shop.IJob<Shop.Order>.Run@0"));
         assert_eq!(way(&mut known, &[(1, 2)], "ctor"), None);
+    }
+
+    #[test]
+    fn a_method_that_implements_another_name_is_called_by_either() {
+        let mut known = Known::new(&[("Root", "Run Careful"), ("Careful", "Fast"), ("Fast/Run", "Leaf")]);
+        assert_eq!(way(&mut known, &[(1, 2)], "Fast").as_deref(), Some("Root@5 Careful@0"));
+        assert_eq!(
+            way(&mut known, &[(1, 2)], "Fast/Run"),
+            None,
+            "the interface's method may be the one that is called"
+        );
+        assert_eq!(way(&mut known, &[(1, 3)], "Leaf").as_deref(), Some("Root@0 Fast/Run@0"));
     }
 
     #[test]
