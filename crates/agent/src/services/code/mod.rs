@@ -31,7 +31,7 @@ pub(crate) use native::Library;
 use native::{Contents, NativeMap};
 
 use crate::services::functions::Functions;
-use crate::services::inlined::called::{Called, CodeAt, called_before};
+use crate::services::inlined::called::{Called, CodeAt, called_before, called_by};
 use crate::services::inlined::{InlinedFrames, KnownRows};
 use crate::services::stacks::Mix;
 use crate::services::stacks::call_sites::is_call_before;
@@ -337,9 +337,12 @@ impl CodeMap {
             Called::Nothing => return alone,
             Called::Unknown => return FramesThere { lasts: false, ..alone },
         };
-        let Some(there) = self.feed.inlined().there(body.id(), body.candidates(), callee) else { return alone };
-        self.feed.inlined().copy_rows(&mut self.rows);
-        FramesThere { frame: there.at_call(frame), inlined: there.frames, ..alone }
+        let inlined = Arc::clone(self.feed.inlined());
+        let called = || called_by(&body.addresses, |at| self.code_at(at, time_ns));
+        let (there, lasts) = inlined.there((body.id(), body.candidates()), callee, called);
+        let Some(there) = there else { return FramesThere { lasts, ..alone } };
+        inlined.copy_rows(&mut self.rows);
+        FramesThere { frame: there.at_call(frame), inlined: there.frames, lasts }
     }
 
     /// The frames of methods that were put into another one, innermost first.

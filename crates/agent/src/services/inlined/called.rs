@@ -1,5 +1,7 @@
 //! From a call instruction to the method that it leads to.
 
+use std::ops::Range;
+
 use clr_profiler::FunctionId;
 
 use crate::arch::{BEFORE_CALL, Destination, LONGEST_JUMP, called, jump};
@@ -7,6 +9,8 @@ use crate::os::memory::copy_if_there;
 
 /// Jumps from a call to the code of the method.
 const MOST_JUMPS: usize = 6;
+/// Bytes of a body that are looked through for calls.
+const MOST_CODE: usize = 16 << 10;
 
 /// Code at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +46,34 @@ pub(crate) enum Called<Id = FunctionId> {
 pub(crate) fn called_before<Id>(return_address: usize, mut code_at: impl FnMut(usize) -> CodeAt<Id>) -> Called<Id> {
     let mut before = [0; BEFORE_CALL];
     let is_read = return_address.checked_sub(BEFORE_CALL).is_some_and(|start| copy_if_there(start, &mut before));
-    let Some(mut destination) = called(&before, return_address).filter(|_| is_read) else { return Called::Nothing };
+    let destination = called(&before, return_address).filter(|_| is_read);
+    destination.map_or(Called::Nothing, |destination| reached(destination, &mut code_at))
+}
+
+/// The methods that code at an address calls by instructions that say it, each once, as far as they are known now.
+pub(crate) fn called_by<Id: PartialEq>(
+    addresses: &Range<usize>,
+    mut code_at: impl FnMut(usize) -> CodeAt<Id>,
+) -> Vec<Id> {
+    let mut code = vec![0; addresses.len().min(MOST_CODE)];
+    let mut found = Vec::new();
+    if !copy_if_there(addresses.start, &mut code) {
+        return found;
+    }
+    for (end, before) in (BEFORE_CALL..).zip(code.windows(BEFORE_CALL)) {
+        let destination = before.first_chunk().and_then(|before| called(before, addresses.start + end));
+        let Some(destination) = destination else { continue };
+        if let Called::Method(method) = reached(destination, &mut code_at)
+            && !found.contains(&method)
+        {
+            found.push(method);
+        }
+    }
+    found
+}
+
+/// The method that a destination leads to.
+fn reached<Id>(mut destination: Destination, code_at: &mut impl FnMut(usize) -> CodeAt<Id>) -> Called<Id> {
     for jumps in 0..MOST_JUMPS {
         let address = match destination {
             Destination::Code(address) => Some(address),
@@ -113,6 +144,13 @@ mod tests {
         assert_eq!(jump.called(&[(64, CodeAt::Library)]), Called::Nothing);
         assert_eq!(jump.called(&[(64, CodeAt::Piece), (128, CodeAt::Library)]), Called::Unknown);
         assert_eq!(jump.called(&[]), Called::Unknown);
+        let base = std::hint::black_box(&jump.0).as_ptr().expose_provenance();
+        let code_at = |address: usize| match address - base {
+            64 => CodeAt::Piece,
+            128 => CodeAt::Method { method: 2, start: address },
+            _ => CodeAt::Unknown,
+        };
+        assert_eq!(called_by(&(base..base + 64), code_at), [2]);
         assert_eq!(Room::new(&[0x90]).called(&[(64, CodeAt::Piece)]), Called::Nothing);
         assert_eq!(jump.called(&[(64, CodeAt::Piece), (128, CodeAt::Piece)]), Called::Unknown);
     }

@@ -76,8 +76,8 @@ struct Tables<Id> {
     compilations: HashMap<u32, Vec<Compilation<Id>>>,
     /// Candidates by the addresses where bodies begin.
     bodies: HashMap<usize, Candidates<Id>>,
-    /// Addresses where dynamic methods begin.
-    dynamic: HashMap<Id, usize>,
+    /// Dynamic methods: where each begins, and how often it was looked at.
+    dynamic: HashMap<Id, (usize, u32)>,
 }
 
 /// Compilations, as they were told.
@@ -136,7 +136,7 @@ impl<Id: Copy + Eq + Hash> Told<Id> {
         if !candidates.is_empty() {
             let mut tables = self.tables();
             tables.bodies.insert(start, candidates.clone());
-            tables.dynamic.insert(function, start);
+            tables.dynamic.insert(function, (start, 0));
         }
     }
 
@@ -145,16 +145,25 @@ impl<Id: Copy + Eq + Hash> Told<Id> {
         self.tables().bodies.get(&start).cloned().unwrap_or_default()
     }
 
+    /// Counts a look at a dynamic method; how many there were, with this one.
+    pub(super) fn tries(&self, function: Id) -> u32 {
+        let mut tables = self.tables();
+        tables.dynamic.get_mut(&function).map_or(u32::MAX, |(_, tries)| {
+            *tries = tries.saturating_add(1);
+            *tries
+        })
+    }
+
     pub(super) fn forget_bodies(&self) {
         let mut tables = self.tables();
         let Tables { bodies, dynamic, .. } = &mut *tables;
-        let stay: Vec<usize> = dynamic.values().copied().collect();
+        let stay: Vec<usize> = dynamic.values().map(|(start, _)| *start).collect();
         bodies.retain(|start, _| stay.contains(start));
     }
 
     pub(super) fn forget_dynamic(&self, function: Id) {
         let mut tables = self.tables();
-        if let Some(start) = tables.dynamic.remove(&function) {
+        if let Some((start, _)) = tables.dynamic.remove(&function) {
             tables.bodies.remove(&start);
         }
     }
@@ -187,6 +196,7 @@ mod tests {
         assert_eq!((found.pairs(), found.own_calls()), (&[(one, candidate)][..], OwnCalls::Counted(1)));
         told.keep_dynamic(one, 0x1000, &found);
         told.keep(&[0x2000], &found);
+        assert_eq!([one, one, other].map(|function| told.tries(function)), [1, 2, u32::MAX]);
         told.forget_bodies();
         assert!(!told.of_body(0x1000).is_empty() && told.of_body(0x2000).is_empty());
         told.forget_dynamic(one);

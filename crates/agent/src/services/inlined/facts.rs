@@ -98,6 +98,11 @@ impl MethodFacts {
         self.remembered(|known| &mut known.names, method, || self.find_names(method))
     }
 
+    /// Whether the core library declares the method.
+    pub(super) fn is_of_core(&self, method: FunctionId) -> bool {
+        &*self.functions.names().function(&self.info, method).module == CORE
+    }
+
     /// Whether compiled code calls the method also where no IL does.
     pub(super) fn is_called_by_compilers(&self, method: FunctionId) -> bool {
         self.remembered(

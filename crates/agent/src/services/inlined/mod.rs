@@ -32,6 +32,9 @@ pub(crate) use candidates::{Candidates, OwnCalls};
 use facts::MethodFacts;
 use ways::{IlCall, Methods, Station, only_way};
 
+/// Looks at the code of a dynamic method after which what it calls is known, or never will be. Each is as many times later as all before.
+const MOST_TRIES: u32 = 1 << 16;
+
 /// Frames of methods that were put into another one; none by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct InlinedFrames(u32);
@@ -149,42 +152,76 @@ impl InlinedMethods {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The methods that were put into `root`, whose body has these candidates, at a call that leads to `callee`. Asks the runtime about methods that
-    /// are new.
-    pub(crate) fn there(&self, root: FunctionId, candidates: &Candidates, callee: FunctionId) -> Option<InlinedThere> {
-        if candidates.is_empty() || self.facts.is_called_by_compilers(callee) {
-            return None;
-        }
-        let names = self.facts.names(callee)?;
-        let calls = match candidates.own_calls() {
-            OwnCalls::Readable => None,
-            OwnCalls::Counted(calls) => Some(self.calls_of_dynamic(root, calls, candidates.pairs())?),
-            OwnCalls::Unknown => return None,
+    /// The methods that were put into `root`, whose body has these candidates, at a call that leads to `callee`, and whether the answer will be the
+    /// same next time. `called` finds all methods that the body's code calls. Asks the runtime about methods that are new.
+    pub(crate) fn there(
+        &self,
+        (root, candidates): (FunctionId, &Candidates),
+        callee: FunctionId,
+        called: impl FnOnce() -> Vec<FunctionId>,
+    ) -> (Option<InlinedThere>, bool) {
+        let (calls, lasts) = match candidates.own_calls() {
+            _ if candidates.is_empty() || self.facts.is_called_by_compilers(callee) => return (None, true),
+            OwnCalls::Readable => (None, true),
+            OwnCalls::Counted(calls) => match self.calls_of_dynamic(root, calls, candidates.pairs(), called) {
+                Some((calls, lasts)) => (Some(calls), lasts),
+                None => return (None, true),
+            },
+            OwnCalls::Unknown => return (None, true),
         };
         let mut methods = OfBody { facts: &self.facts, root, calls };
-        let way = only_way(root, candidates.pairs(), &names, &mut methods)?;
-        match way.as_slice() {
-            [root, others @ ..] if !others.is_empty() => {
-                Some(InlinedThere { frames: self.number(others), offset: self.offset(root) })
+        let way = self.facts.names(callee).and_then(|names| only_way(root, candidates.pairs(), &names, &mut methods));
+        match way.as_deref() {
+            Some([root, others @ ..]) if !others.is_empty() => {
+                (Some(InlinedThere { frames: self.number(others), offset: self.offset(root) }), true)
             }
-            _ => None,
+            _ => (None, lasts),
         }
     }
 
-    /// The calls of a dynamic method, whose IL has so many of them, by tokens that the runtime alone can read: as each candidate is one of them,
-    /// nothing else is called where there are no more. Otherwise any method may be.
-    fn calls_of_dynamic(&self, root: FunctionId, calls: u32, candidates: &[Candidate]) -> Option<Arc<[IlCall]>> {
-        let own = candidates.iter().filter(|(caller, _)| *caller == root);
-        let (mut found, mut left) = (Vec::new(), calls);
-        for (_, callee) in own {
-            left = left.checked_sub(1)?;
+    /// The calls of a dynamic method, whose IL has so many of them, by tokens that the runtime alone can read, and whether that is all that will ever be
+    /// known. Each candidate is one of them, and so is what the code calls that no candidate has a call of. Where there are no more
+    /// than these, nothing else is called; otherwise any method may be.
+    fn calls_of_dynamic(
+        &self,
+        root: FunctionId,
+        calls: u32,
+        candidates: &[Candidate],
+        called: impl FnOnce() -> Vec<FunctionId>,
+    ) -> Option<(Arc<[IlCall]>, bool)> {
+        let mut own: Vec<FunctionId> = candidates.iter().filter(|(of, _)| *of == root).map(|(_, own)| *own).collect();
+        let is_more = |own: &[FunctionId]| own.len() < calls as usize;
+        let mut lasts = true;
+        if is_more(&own) {
+            let tries = self.told.tries(root);
+            lasts = tries >= MOST_TRIES;
+            // What was not called yet can't be told from the runtime's own code.
+            if tries.is_power_of_two() || lasts {
+                for callee in called() {
+                    if !own.contains(&callee) && self.is_of_no_candidate(callee, candidates) {
+                        own.push(callee);
+                    }
+                }
+            }
+        }
+        if own.len() > calls as usize {
+            return None;
+        }
+        let is_any = is_more(&own);
+        let mut found = Vec::new();
+        for callee in own {
             let call = |name: &Arc<str>| IlCall { offset: None, name: Some(Arc::clone(name)) };
-            found.extend(self.facts.names(*callee)?.iter().map(call));
+            found.extend(self.facts.names(callee)?.iter().map(call));
         }
-        if left > 0 {
-            found.push(IlCall { offset: None, name: None });
-        }
-        Some(found.into())
+        found.extend(is_any.then_some(IlCall { offset: None, name: None }));
+        Some((found.into(), lasts || !is_any))
+    }
+
+    /// Whether a method that compiled code calls is called by no candidate, nor by what compilers put in themselves.
+    fn is_of_no_candidate(&self, callee: FunctionId, candidates: &[Candidate]) -> bool {
+        let Some(names) = self.facts.names(callee).filter(|_| !self.facts.is_of_core(callee)) else { return false };
+        let has_none = |calls: Arc<[IlCall]>| !calls.iter().any(|call| call.may_be_of(&names));
+        candidates.iter().all(|(_, candidate)| self.facts.calls(*candidate).is_some_and(has_none))
     }
 
     /// Offset of a call. Where methods have code that is not their own, offsets are in that.

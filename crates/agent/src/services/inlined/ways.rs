@@ -27,7 +27,7 @@ pub(super) struct IlCall {
 
 impl IlCall {
     /// Whether the call may be one of a method with these simple names. Methods of interfaces have theirs behind a point.
-    fn may_be_of(&self, names: &[Arc<str>]) -> bool {
+    pub(super) fn may_be_of(&self, names: &[Arc<str>]) -> bool {
         self.name.as_deref().is_none_or(|own| names.iter().any(|name| last_part(own) == last_part(name)))
     }
 }

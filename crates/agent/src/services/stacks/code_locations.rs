@@ -11,7 +11,7 @@ use super::block_addresses::Between;
 use super::call_sites::is_call_before;
 use crate::services::functions::Functions;
 use crate::services::il::{body_of, has_blocks};
-use crate::services::inlined::called::{Called, CodeAt, called_before};
+use crate::services::inlined::called::{Called, CodeAt, called_before, called_by};
 use crate::services::inlined::{InlinedFrames, InlinedMethods, InlinedThere};
 use crate::services::unwind::{FrameShape, FrameShapes};
 
@@ -211,13 +211,19 @@ impl CodeLocations {
             Called::Nothing => return (location, true),
             Called::Unknown => return (location, false),
         };
-        if let Some(InlinedThere { frames, offset }) = self.inlined.there(function, &candidates, callee) {
+        let called = || {
+            let pieces = info.code_info_at(start).unwrap_or_default();
+            let range = |piece: &CodeRange| piece.start..piece.start + piece.bytes;
+            pieces.iter().flat_map(|piece| called_by(&range(piece), |at| code_at(info, at))).collect()
+        };
+        let (there, lasts) = self.inlined.there((function, &candidates), callee, called);
+        if let Some(InlinedThere { frames, offset }) = there {
             location.inlined = frames;
             if offset.is_some() {
                 (location.il_offset, location.il_span) = (offset, 0);
             }
         }
-        (location, true)
+        (location, lasts)
     }
 
     /// Code is gone; other code may come to lie at its addresses.
