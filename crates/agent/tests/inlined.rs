@@ -186,7 +186,9 @@ fn stacks_of_exceptions_and_allocations_have_methods_that_were_put_into_others()
             let mut command = runtime.command(&fixture("Inlinees"));
             command.args(["1", does]).env("DOTNET_TieredCompilation", "0");
             let run = record_command(runtime, "Inlinees", request, command);
-            let shapes = shapes(&run.finished.stdout_text());
+            let mut shapes = shapes(&run.finished.stdout_text());
+            // The runtime's own walk in callbacks leaves dynamic methods out.
+            shapes.retain(|_, shape| !shape.source.iter().any(|name| name.starts_with("DynamicClass::")));
             let process = &run.recording.processes[0];
             let judged = judge(process, all(process), &shapes);
             assert!(judged.wrong.is_empty(), "{} {request}: {:#?}", runtime.version, judged.wrong);

@@ -8,7 +8,7 @@ use clr_profiler::metadata::signature::{self, Type};
 use clr_profiler::metadata::{MetadataImport, MethodDef};
 use clr_profiler::{ClassId, FunctionId, ModuleId, ProfilerInfo, Token};
 
-use super::ways::IlCall;
+use super::ways::{Callee, IlCall, Named};
 use crate::services::functions::{Functions, is_runtime_helper};
 
 /// Methods that are remembered.
@@ -17,7 +17,7 @@ const MOST_METHODS: usize = 1 << 14;
 const MOST_BASES: usize = 32;
 
 /// Names of a method.
-type Names = Arc<[Arc<str>]>;
+type Names = Arc<[Named]>;
 
 /// Facts that were looked up; a method about which nothing can be found out has `None`.
 #[derive(Default)]
@@ -130,14 +130,17 @@ impl MethodFacts {
             if !is_call {
                 continue;
             }
-            let name = match instruction.opcode {
-                Opcode::Calli => None,
+            let callee = match instruction.opcode {
+                Opcode::Calli => Callee::Any,
                 _ => {
                     let token = Token::new(u32::from_le_bytes(instruction.operand.try_into().ok()?));
-                    Some(simple_name(&metadata, token)?).filter(|name| name != "Invoke").map(Arc::from)
+                    match named(&metadata, token)? {
+                        Named { name, parameters } if &*name == "Invoke" => Callee::Delegate(parameters),
+                        named => Callee::Named(named),
+                    }
                 }
             };
-            calls.push(IlCall { offset: Some(instruction.offset), name });
+            calls.push(IlCall { offset: Some(instruction.offset), callee });
         }
         Some(calls.into())
     }
@@ -146,14 +149,13 @@ impl MethodFacts {
         let about = self.info.function_info(method).ok()?;
         let metadata = self.functions.names().metadata(&self.info, about.module).ok()?;
         let declared = metadata.method(about.token).ok()?;
-        let mut names = vec![declared.name.clone()];
+        let mut names = vec![named(&metadata, about.token)?];
         let mut next = Some(Declared { module: about.module, token: declared.class, class: about.class });
         let mut left = MOST_BASES;
         while let Some(at) = next.take().filter(|at| at.token.as_raw() & 0x00FF_FFFF != 0) {
             let metadata = self.functions.names().metadata(&self.info, at.module).ok()?;
             for (body, declaration) in metadata.method_impls(at.token).ok()? {
-                let body = simple_name(&metadata, body)?;
-                let declaration = simple_name(&metadata, declaration)?;
+                let (body, declaration) = (named(&metadata, body)?, named(&metadata, declaration)?);
                 if names.contains(&body) && !names.contains(&declaration) {
                     names.push(declaration);
                 }
@@ -163,7 +165,7 @@ impl MethodFacts {
                 next = self.base(&at, &metadata)?;
             }
         }
-        Some(names.into_iter().map(Arc::from).collect())
+        Some(names.into())
     }
 
     /// The base type, `Some(None)` where there is none, `None` where that can't be found out.
@@ -240,15 +242,30 @@ fn is_of_compilers(name: &str) -> bool {
     })
 }
 
-/// The simple name of a method by its token.
-fn simple_name(metadata: &MetadataImport, token: Token) -> Option<String> {
+/// A method by its token.
+fn named(metadata: &MetadataImport, token: Token) -> Option<Named> {
     const METHOD: u32 = 0x06;
     const MEMBER: u32 = 0x0A;
     const GENERIC: u32 = 0x2B;
     match token.as_raw() >> 24 {
-        METHOD => Some(metadata.method(token).ok()?.name),
-        MEMBER => Some(metadata.member_ref(token).ok()?.name),
-        GENERIC => simple_name(metadata, metadata.method_spec(token).ok()?.method),
+        METHOD => {
+            let method = metadata.method(token).ok()?;
+            with_signature(&method.name, &method.signature)
+        }
+        MEMBER => {
+            let member = metadata.member_ref(token).ok()?;
+            with_signature(&member.name, &member.signature)
+        }
+        GENERIC => named(metadata, metadata.method_spec(token).ok()?.method),
         _ => None,
     }
+}
+
+/// A method by its name and signature; `None` where the number of parameters is not the same for all calls.
+fn with_signature(name: &str, blob: &[u8]) -> Option<Named> {
+    /// Calling convention of methods that take as many arguments as there are (ECMA-335, II.23.2.2).
+    const ANY_NUMBER: u8 = 5;
+    let signature = signature::method(blob).ok()?;
+    let parameters = signature.parameters.len() as u32;
+    (signature.convention != ANY_NUMBER).then(|| Named { name: name.into(), parameters })
 }

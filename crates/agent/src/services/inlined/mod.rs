@@ -30,7 +30,7 @@ use crate::services::functions::Functions;
 use candidates::{Candidate, Told};
 pub(crate) use candidates::{Candidates, OwnCalls};
 use facts::MethodFacts;
-use ways::{IlCall, Methods, Station, only_way};
+use ways::{Callee, IlCall, Methods, Named, Station, only_way};
 
 /// Looks at the code of a dynamic method after which what it calls is known, or never will be. Each is as many times later as all before.
 const MOST_TRIES: u32 = 1 << 16;
@@ -127,7 +127,7 @@ impl Methods for OfBody<'_> {
         }
     }
 
-    fn names(&mut self, method: FunctionId) -> Option<Arc<[Arc<str>]>> {
+    fn names(&mut self, method: FunctionId) -> Option<Arc<[Named]>> {
         self.facts.names(method)
     }
 }
@@ -210,10 +210,10 @@ impl InlinedMethods {
         let is_any = is_more(&own);
         let mut found = Vec::new();
         for callee in own {
-            let call = |name: &Arc<str>| IlCall { offset: None, name: Some(Arc::clone(name)) };
+            let call = |name: &Named| IlCall { offset: None, callee: Callee::Named(name.clone()) };
             found.extend(self.facts.names(callee)?.iter().map(call));
         }
-        found.extend(is_any.then_some(IlCall { offset: None, name: None }));
+        found.extend(is_any.then_some(IlCall { offset: None, callee: Callee::Any }));
         Some((found.into(), lasts || !is_any))
     }
 

@@ -5,6 +5,8 @@
 //! method or of a candidate. Where only one of these has a call that the instruction may be, the candidates that lead there were
 //! taken, or the instruction would not be there. Where two have one, there is no answer.
 
+use std::collections::HashSet;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use clr_profiler::FunctionId;
@@ -21,14 +23,42 @@ const DEEPEST: usize = 32;
 pub(super) struct IlCall {
     /// Offset of the instruction in the method's code, where that is known.
     pub(super) offset: Option<u32>,
-    /// Simple name of the method that is called; `None` for a delegate's or a pointer's, which may be any.
-    pub(super) name: Option<Arc<str>>,
+    pub(super) callee: Callee,
+}
+
+/// The method that a call is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Callee {
+    /// One with this name.
+    Named(Named),
+    /// A delegate's, which takes so many arguments: its method may take its object as one more, or one of them as its object.
+    Delegate(u32),
+    /// Any.
+    Any,
+}
+
+/// A method by what overrides have as well: its simple name and the number of its parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) name: Arc<str>,
+    pub(super) parameters: u32,
+}
+
+impl Named {
+    /// Whether both may be one method. Methods of interfaces have their names behind a point.
+    fn may_be(&self, other: &Self) -> bool {
+        self.parameters == other.parameters && last_part(&self.name) == last_part(&other.name)
+    }
 }
 
 impl IlCall {
-    /// Whether the call may be one of a method with these simple names. Methods of interfaces have theirs behind a point.
-    pub(super) fn may_be_of(&self, names: &[Arc<str>]) -> bool {
-        self.name.as_deref().is_none_or(|own| names.iter().any(|name| last_part(own) == last_part(name)))
+    /// Whether the call may be one of a method that may be called by these names.
+    pub(super) fn may_be_of(&self, names: &[Named]) -> bool {
+        match &self.callee {
+            Callee::Named(own) => names.iter().any(|name| own.may_be(name)),
+            Callee::Delegate(arguments) => names.iter().any(|name| name.parameters.abs_diff(*arguments) <= 1),
+            Callee::Any => true,
+        }
     }
 }
 
@@ -43,11 +73,11 @@ fn last_part(name: &str) -> &str {
 /// Methods, as far as a search asks about them.
 pub(super) trait Methods {
     /// Identifier of a method.
-    type Id: Copy + PartialEq;
+    type Id: Copy + Eq + Hash;
     /// The calls in a method's IL; `None` where that can't be read.
     fn calls(&mut self, method: Self::Id) -> Option<Arc<[IlCall]>>;
-    /// The simple names that a method may be called by.
-    fn names(&mut self, method: Self::Id) -> Option<Arc<[Arc<str>]>>;
+    /// The names that a method may be called by.
+    fn names(&mut self, method: Self::Id) -> Option<Arc<[Named]>>;
 }
 
 /// A method on a way.
@@ -63,20 +93,50 @@ pub(super) struct Station<Id = FunctionId> {
 pub(super) fn only_way<M: Methods>(
     root: M::Id,
     candidates: &[Candidate<M::Id>],
-    target: &[Arc<str>],
+    target: &[Named],
     methods: &mut M,
 ) -> Option<Vec<Station<M::Id>>> {
-    let mut search = Search { candidates, target, methods, path: Vec::new(), found: None, steps: 0 };
+    let leading = leading(root, candidates, target, methods)?;
+    let mut search = Search { leading, target, methods, path: Vec::new(), found: None, steps: 0 };
     search.visit(root).ok()?;
     search.found
 }
 
-/// There is no one way.
+/// The candidates that lead from `root` to a call of a method with the names `target`; `None` where the code of one on a way from there can't be
+/// read.
+fn leading<M: Methods>(
+    root: M::Id,
+    candidates: &[Candidate<M::Id>],
+    target: &[Named],
+    methods: &mut M,
+) -> Option<Vec<Candidate<M::Id>>> {
+    let (mut met, mut next, mut leads) = (HashSet::from([root]), vec![root], HashSet::new());
+    while let Some(method) = next.pop() {
+        if only(&methods.calls(method)?, target).is_some() {
+            leads.insert(method);
+        }
+        let callees = candidates.iter().filter(|(caller, _)| *caller == method).map(|(_, callee)| *callee);
+        next.extend(callees.filter(|callee| met.insert(*callee)));
+    }
+    loop {
+        let on_the_way = |(caller, callee): &&Candidate<M::Id>| met.contains(caller) && leads.contains(callee);
+        let more: Vec<M::Id> = candidates.iter().filter(on_the_way).map(|(caller, _)| *caller).collect();
+        let known = leads.len();
+        leads.extend(more);
+        if leads.len() == known {
+            break;
+        }
+    }
+    Some(candidates.iter().filter(|(caller, callee)| met.contains(caller) && leads.contains(callee)).copied().collect())
+}
+
+/// Outcome of a search that finds no one way.
 struct Undecided;
 
 struct Search<'a, M: Methods> {
-    candidates: &'a [Candidate<M::Id>],
-    target: &'a [Arc<str>],
+    /// Candidates that lead to such a call.
+    leading: Vec<Candidate<M::Id>>,
+    target: &'a [Named],
     methods: &'a mut M,
     path: Vec<Station<M::Id>>,
     found: Option<Vec<Station<M::Id>>>,
@@ -98,16 +158,13 @@ impl<M: Methods> Search<'_, M> {
             way.push(Station { method, offset });
             self.found = Some(way);
         }
-        let mut seen = Vec::new();
-        for &(_, callee) in self.candidates.iter().filter(|(caller, _)| *caller == method) {
+        let callees: Vec<M::Id> =
+            self.leading.iter().filter(|(caller, _)| *caller == method).map(|(_, callee)| *callee).collect();
+        for callee in callees {
             // Code of a method within itself can't be told from that of another round.
             if callee == method || self.path.iter().any(|station| station.method == callee) {
                 return Err(Undecided);
             }
-            if seen.contains(&callee) {
-                continue;
-            }
-            seen.push(callee);
             let names = self.methods.names(callee).ok_or(Undecided)?;
             // A call that the compiler made of another one has no instruction.
             let offset = only(&calls, &names).flatten();
@@ -120,7 +177,7 @@ impl<M: Methods> Search<'_, M> {
 }
 
 /// Whether any of the calls may be of a method with those names, and the offset where it is only one.
-fn only(calls: &[IlCall], names: &[Arc<str>]) -> Option<Option<u32>> {
+fn only(calls: &[IlCall], names: &[Named]) -> Option<Option<u32>> {
     let mut fitting = calls.iter().filter(|call| call.may_be_of(names));
     let first = fitting.next()?;
     Some(first.offset.filter(|_| fitting.next().is_none()))
@@ -133,7 +190,7 @@ mod tests {
     use super::*;
 
     /// Methods by number, each with its name (and others that it implements, behind `/`) and what it calls, at offsets 0, 5, 10 and so on; `*` is a
-    /// call of a delegate.
+    /// call of anything, `*2` one of a delegate with two arguments.
     struct Known(HashMap<usize, (&'static str, Option<&'static str>)>);
 
     impl Known {
@@ -149,19 +206,29 @@ mod tests {
             let words = self.0.get(&method)?.1?.split_whitespace();
             let call = |(index, word): (u32, &str)| IlCall {
                 offset: Some(5 * index),
-                name: (word != "*").then(|| word.into()),
+                callee: match word.strip_prefix('*') {
+                    Some("") => Callee::Any,
+                    Some(arguments) => Callee::Delegate(arguments.parse().expect("a number")),
+                    None => Callee::Named(named(word)),
+                },
             };
             Some((0..).zip(words).map(call).collect())
         }
 
-        fn names(&mut self, method: usize) -> Option<Arc<[Arc<str>]>> {
-            self.0.get(&method).map(|(names, _)| names.split('/').map(Arc::from).collect())
+        fn names(&mut self, method: usize) -> Option<Arc<[Named]>> {
+            self.0.get(&method).map(|(names, _)| names.split('/').map(named).collect())
         }
+    }
+
+    /// A name, with the number of parameters behind `:`; without it none.
+    fn named(word: &str) -> Named {
+        let (name, parameters) = word.split_once(':').unwrap_or((word, "0"));
+        Named { name: name.into(), parameters: parameters.parse().expect("a number") }
     }
 
     /// The way from method 1, as `method@offset`.
     fn way(known: &mut Known, candidates: &[(usize, usize)], target: &str) -> Option<String> {
-        let target: Vec<Arc<str>> = target.split('/').map(Arc::from).collect();
+        let target: Vec<Named> = target.split('/').map(named).collect();
         let way = only_way(1, candidates, &target, known)?;
         let station = |Station { method, offset }: &Station<usize>| {
             let name = known.0[method].0;
@@ -190,7 +257,10 @@ mod tests {
         let mut own = Known::new(&[("Root", "One Leaf"), ("One", "Leaf"), ("Two", "")]);
         assert_eq!(way(&mut own, &all, "Leaf"), None);
         let mut delegates = Known::new(&[("Root", "One *"), ("One", "Leaf"), ("Two", "")]);
-        assert_eq!(way(&mut delegates, &all, "Leaf"), None, "a delegate may be of anything");
+        assert_eq!(way(&mut delegates, &all, "Leaf"), None, "a pointer may be of anything");
+        let mut delegates = Known::new(&[("Root", "One *1"), ("One", "Leaf Leaf:3"), ("Two", "")]);
+        assert_eq!(way(&mut delegates, &all, "Leaf"), None, "a delegate may be of a method with its object");
+        assert_eq!(way(&mut delegates, &all, "Leaf:3").as_deref(), Some("Root@0 One@5"));
         let mut unread = Known::new(&[("Root", "One Two"), ("One", "Leaf"), ("Two", "")]);
         unread.0.insert(3, ("Two", None));
         assert_eq!(way(&mut unread, &all, "Leaf"), None);
@@ -223,10 +293,21 @@ mod tests {
         assert_eq!(way(&mut known, &[(1, 3)], "Leaf").as_deref(), Some("Root@0 Fast/Run@0"));
     }
 
+    /// A handler waits for a task: the method that waits calls another one of that name with more parameters.
+    #[test]
+    fn methods_of_one_name_are_told_by_the_number_of_their_parameters() {
+        let mut known = Known::new(&[("Root", "Handler"), ("Handler", "Slow Wait"), ("Wait", "Wait:2")]);
+        let all = [(1, 2), (2, 3)];
+        assert_eq!(way(&mut known, &all, "Wait:2").as_deref(), Some("Root@0 Handler@5 Wait@0"));
+        assert_eq!(way(&mut known, &all, "Wait").as_deref(), Some("Root@0 Handler@5"));
+    }
+
     #[test]
     fn methods_within_themselves_and_endless_searches_are_given_up() {
         let mut known = Known::new(&[("Root", "One"), ("One", "One Leaf")]);
         assert_eq!(way(&mut known, &[(1, 2), (2, 2)], "Leaf"), None);
+        let mut beside = Known::new(&[("Root", "One Two"), ("One", "One Other"), ("Two", "Leaf")]);
+        assert_eq!(way(&mut beside, &[(1, 2), (2, 2), (1, 3)], "Leaf").as_deref(), Some("Root@5 Two@0"));
         let mut wide = Known(HashMap::new());
         wide.0.extend((1..40).map(|number| (number, ("M", Some("M")))));
         let all: Vec<_> = (1..39).flat_map(|one| (one + 1..40).map(move |other| (one, other))).collect();
