@@ -135,7 +135,7 @@ impl MethodFacts {
                 _ => {
                     let token = Token::new(u32::from_le_bytes(instruction.operand.try_into().ok()?));
                     match named(&metadata, token)? {
-                        Named { name, parameters } if &*name == "Invoke" => Callee::Delegate(parameters),
+                        Named { name, parameters, .. } if &*name == "Invoke" => Callee::Delegate(parameters),
                         named => Callee::Named(named),
                     }
                 }
@@ -267,5 +267,5 @@ fn with_signature(name: &str, blob: &[u8]) -> Option<Named> {
     const ANY_NUMBER: u8 = 5;
     let signature = signature::method(blob).ok()?;
     let parameters = signature.parameters.len() as u32;
-    (signature.convention != ANY_NUMBER).then(|| Named { name: name.into(), parameters })
+    (signature.convention != ANY_NUMBER).then(|| Named { name: name.into(), parameters, has_this: signature.has_this })
 }

@@ -189,7 +189,8 @@ impl InlinedMethods {
         candidates: &[Candidate],
         called: impl FnOnce() -> Vec<FunctionId>,
     ) -> Option<(Arc<[IlCall]>, bool)> {
-        let mut own: Vec<FunctionId> = candidates.iter().filter(|(of, _)| *of == root).map(|(_, own)| *own).collect();
+        let is_own = |(of, own): &&Candidate| *of == root && self.is_of_no_candidate(*own, candidates);
+        let mut own: Vec<FunctionId> = candidates.iter().filter(is_own).map(|(_, own)| *own).collect();
         let is_more = |own: &[FunctionId]| own.len() < calls as usize;
         let mut lasts = true;
         if is_more(&own) {
@@ -197,17 +198,22 @@ impl InlinedMethods {
             lasts = tries >= MOST_TRIES;
             // What was not called yet can't be told from the runtime's own code.
             if tries.is_power_of_two() || lasts {
-                for callee in called() {
-                    if !own.contains(&callee) && self.is_of_no_candidate(callee, candidates) {
-                        own.push(callee);
-                    }
-                }
+                let is_new = |callee: &FunctionId| {
+                    !self.facts.is_of_core(*callee)
+                        && !candidates.contains(&(root, *callee))
+                        && self.is_of_no_candidate(*callee, candidates)
+                };
+                own.extend(called().into_iter().filter(is_new));
             }
         }
         if own.len() > calls as usize {
             return None;
         }
         let is_any = is_more(&own);
+        // Of the others nobody knows whether the method itself calls them.
+        own.extend(
+            candidates.iter().filter(|candidate| candidate.0 == root && !is_own(candidate)).map(|(_, callee)| *callee),
+        );
         let mut found = Vec::new();
         for callee in own {
             let call = |name: &Named| IlCall { offset: None, callee: Callee::Named(name.clone()) };
@@ -217,9 +223,10 @@ impl InlinedMethods {
         Some((found.into(), lasts || !is_any))
     }
 
-    /// Whether a method that compiled code calls is called by no candidate, nor by what compilers put in themselves.
+    /// Whether no candidate has a call that may be of a method: one that the compiler comes to late, once others are in place, is told as one of the
+    /// root from .NET 10 on.
     fn is_of_no_candidate(&self, callee: FunctionId, candidates: &[Candidate]) -> bool {
-        let Some(names) = self.facts.names(callee).filter(|_| !self.facts.is_of_core(callee)) else { return false };
+        let Some(names) = self.facts.names(callee) else { return false };
         let has_none = |calls: Arc<[IlCall]>| !calls.iter().any(|call| call.may_be_of(&names));
         candidates.iter().all(|(_, candidate)| self.facts.calls(*candidate).is_some_and(has_none))
     }

@@ -37,17 +37,27 @@ pub(super) enum Callee {
     Any,
 }
 
-/// A method by what overrides have as well: its simple name and the number of its parameters.
+/// A method by what overrides have as well: its simple name, the number of its parameters, and whether it is of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) name: Arc<str>,
     pub(super) parameters: u32,
+    pub(super) has_this: bool,
 }
 
 impl Named {
     /// Whether both may be one method. Methods of interfaces have their names behind a point.
     fn may_be(&self, other: &Self) -> bool {
-        self.parameters == other.parameters && last_part(&self.name) == last_part(&other.name)
+        (self.parameters, self.has_this) == (other.parameters, other.has_this)
+            && last_part(&self.name) == last_part(&other.name)
+    }
+
+    /// Whether a delegate may be of it that takes so many arguments. One of a static method may bring the first of them, one of a method of objects be
+    /// given the object.
+    fn may_be_behind(&self, arguments: u32) -> bool {
+        arguments == self.parameters
+            || (self.has_this && arguments == self.parameters + 1)
+            || (!self.has_this && arguments + 1 == self.parameters)
     }
 }
 
@@ -56,7 +66,7 @@ impl IlCall {
     pub(super) fn may_be_of(&self, names: &[Named]) -> bool {
         match &self.callee {
             Callee::Named(own) => names.iter().any(|name| own.may_be(name)),
-            Callee::Delegate(arguments) => names.iter().any(|name| name.parameters.abs_diff(*arguments) <= 1),
+            Callee::Delegate(arguments) => names.iter().any(|name| name.may_be_behind(*arguments)),
             Callee::Any => true,
         }
     }
@@ -166,8 +176,8 @@ impl<M: Methods> Search<'_, M> {
                 return Err(Undecided);
             }
             let names = self.methods.names(callee).ok_or(Undecided)?;
-            // A call that the compiler made of another one has no instruction.
-            let offset = only(&calls, &names).flatten();
+            // From .NET 10 on a candidate that the compiler comes to late, once others are in place, is told as one of the root.
+            let offset = only(&calls, &names).ok_or(Undecided)?;
             self.path.push(Station { method, offset });
             self.visit(callee)?;
             self.path.pop();
@@ -223,7 +233,7 @@ mod tests {
     /// A name, with the number of parameters behind `:`; without it none.
     fn named(word: &str) -> Named {
         let (name, parameters) = word.split_once(':').unwrap_or((word, "0"));
-        Named { name: name.into(), parameters: parameters.parse().expect("a number") }
+        Named { name: name.into(), parameters: parameters.parse().expect("a number"), has_this: false }
     }
 
     /// The way from method 1, as `method@offset`.
@@ -258,8 +268,8 @@ mod tests {
         assert_eq!(way(&mut own, &all, "Leaf"), None);
         let mut delegates = Known::new(&[("Root", "One *"), ("One", "Leaf"), ("Two", "")]);
         assert_eq!(way(&mut delegates, &all, "Leaf"), None, "a pointer may be of anything");
-        let mut delegates = Known::new(&[("Root", "One *1"), ("One", "Leaf Leaf:3"), ("Two", "")]);
-        assert_eq!(way(&mut delegates, &all, "Leaf"), None, "a delegate may be of a method with its object");
+        let mut delegates = Known::new(&[("Root", "One *1"), ("One", "Leaf:2 Leaf:3"), ("Two", "")]);
+        assert_eq!(way(&mut delegates, &all, "Leaf:2"), None, "a delegate may bring the first argument");
         assert_eq!(way(&mut delegates, &all, "Leaf:3").as_deref(), Some("Root@0 One@5"));
         let mut unread = Known::new(&[("Root", "One Two"), ("One", "Leaf"), ("Two", "")]);
         unread.0.insert(3, ("Two", None));
@@ -271,7 +281,7 @@ mod tests {
     #[test]
     fn calls_at_two_places_of_a_method_have_no_offset() {
         let mut known = Known::new(&[("Root", "One One"), ("One", "Leaf Leaf Leaf")]);
-        assert_eq!(way(&mut known, &[(1, 2), (1, 2)], "Leaf").as_deref(), Some("Root@? One@?"));
+        assert_eq!(way(&mut known, &[(1, 2)], "Leaf").as_deref(), Some("Root@? One@?"));
     }
 
     #[test]
@@ -300,6 +310,13 @@ mod tests {
         let all = [(1, 2), (2, 3)];
         assert_eq!(way(&mut known, &all, "Wait:2").as_deref(), Some("Root@0 Handler@5 Wait@0"));
         assert_eq!(way(&mut known, &all, "Wait").as_deref(), Some("Root@0 Handler@5"));
+    }
+
+    #[test]
+    fn a_candidate_that_its_caller_has_no_call_of_proves_nothing() {
+        let mut known = Known::new(&[("Root", "One"), ("One", "Late"), ("Late", "Leaf")]);
+        assert_eq!(way(&mut known, &[(1, 2), (1, 3)], "Leaf"), None);
+        assert_eq!(way(&mut known, &[(1, 2), (2, 3)], "Leaf").as_deref(), Some("Root@0 One@0 Late@0"));
     }
 
     #[test]
