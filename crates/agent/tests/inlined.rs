@@ -6,8 +6,8 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use clrscope_recording::model::{Process, Sample, StackFrame, Tier};
-use clrscope_testkit::{each_runtime, fixture};
-use support::record_command;
+use clrscope_testkit::{Service, each_runtime, each_web_runtime, fixture, get, scratch};
+use support::{record_command, under_agent};
 
 /// Shape of a call, as the program tells it.
 #[derive(Default)]
@@ -57,12 +57,16 @@ struct Judged {
     wrong: BTreeSet<String>,
 }
 
-/// Stacks of the samples that are certain.
-fn sampled(process: &Process) -> Vec<u32> {
-    let arenas = process.events.iter().filter(|arena| arena.instrument == "cpu");
+/// Stacks of the samples of an instrument that are certain.
+fn sampled_by(instrument: &str, process: &Process) -> Vec<u32> {
+    let arenas = process.events.iter().filter(|arena| arena.instrument == instrument);
     let samples =
         arenas.flat_map(|arena| &arena.chunks).flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>());
     samples.filter(Sample::is_certain).map(|sample| sample.stack).collect()
+}
+
+fn sampled(process: &Process) -> Vec<u32> {
+    sampled_by("cpu", process)
 }
 
 /// All stacks of a recording, with what each of them begins with.
@@ -194,6 +198,38 @@ fn stacks_of_exceptions_and_allocations_have_methods_that_were_put_into_others()
             assert!(judged.wrong.is_empty(), "{} {request}: {:#?}", runtime.version, judged.wrong);
             let missed: Vec<&String> = shapes.keys().filter(|name| !judged.whole.contains(*name)).collect();
             assert!(judged.whole.len() >= 100, "{} {request}: not {missed:?}", runtime.version);
+        }
+    });
+}
+
+#[test]
+fn the_lambda_that_handles_requests_is_on_the_stacks_of_a_web_program() {
+    each_web_runtime(|runtime| {
+        let folder = scratch();
+        let out = folder.path().join("web.clrs.d");
+        let mut command = runtime.command(&fixture("Web"));
+        under_agent(&mut command, "cpu;wall", &out);
+        let service = Service::start(command);
+        let address = service.address().to_owned();
+        for _ in 0..60 {
+            assert_eq!(get(&address, "/wait"), 200, "{}", runtime.version);
+        }
+        service.stop("TERM").expect_success();
+        let recording = clrscope_recording::open(&out).expect("a recording");
+        let process = &recording.processes[0];
+        for (instrument, callee) in [("cpu", "Program::Busy"), ("wall", "Task::InternalWait")] {
+            let stacks = sampled_by(instrument, process).into_iter().map(|stack| methods(process, stack));
+            let in_handler: Vec<_> = stacks
+                .filter(|stack| {
+                    stack
+                        .windows(2)
+                        .any(|two| two[0].0.starts_with("DynamicClass::lambda_method") && two[1].0 == callee)
+                        || stack.iter().any(|(name, is_inlined)| *is_inlined && name == "Handlers::Map")
+                })
+                .collect();
+            let is_named = |stack: &&Vec<(String, bool)>| stack.iter().any(|(name, _)| name == "Handlers::Map");
+            let (named, all) = (in_handler.iter().filter(is_named).count(), in_handler.len());
+            assert!(all >= 10 && named * 100 >= all * 95, "{} {instrument}: {named} of {all}", runtime.version);
         }
     });
 }
