@@ -177,7 +177,7 @@ fn a_method_that_implements_another_name_proves_no_refused_caller() {
         let process = &run.recording.processes[0];
         let stacks: Vec<_> = sampled(process).into_iter().map(|stack| methods(process, stack)).collect();
         let of_shape = |stack: &&Vec<(String, bool)>| stack.iter().any(|(name, _)| name == "Shapes::ByAnotherName");
-        assert!(stacks.iter().filter(of_shape).count() > 5, "{}", runtime.version);
+        assert!(stacks.iter().any(|stack| of_shape(&stack)), "{}", runtime.version);
         let refused = |stack: &&Vec<(String, bool)>| stack.iter().any(|(name, _)| name == "Careful::Refuse");
         assert_eq!(stacks.iter().find(refused), None, "{}", runtime.version);
     });
