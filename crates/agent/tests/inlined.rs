@@ -6,8 +6,8 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use clrscope_recording::model::{Process, Sample, StackFrame, Tier};
-use clrscope_testkit::{each_runtime, fixture};
-use support::record_command;
+use clrscope_testkit::{Service, each_runtime, each_web_runtime, fixture, get, scratch};
+use support::{record_command, under_agent};
 
 /// Shape of a call, as the program tells it.
 #[derive(Default)]
@@ -57,13 +57,27 @@ struct Judged {
     wrong: BTreeSet<String>,
 }
 
-fn judge(process: &Process, shapes: &BTreeMap<String, Shape>) -> Judged {
-    let (mut judged, mut partly) = (Judged::default(), BTreeSet::new());
-    let arenas = process.events.iter().filter(|arena| arena.instrument == "cpu");
+/// Stacks of the samples of an instrument that are certain.
+fn sampled_by(instrument: &str, process: &Process) -> Vec<u32> {
+    let arenas = process.events.iter().filter(|arena| arena.instrument == instrument);
     let samples =
         arenas.flat_map(|arena| &arena.chunks).flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>());
-    for sample in samples.filter(Sample::is_certain) {
-        let stack = methods(process, sample.stack);
+    samples.filter(Sample::is_certain).map(|sample| sample.stack).collect()
+}
+
+fn sampled(process: &Process) -> Vec<u32> {
+    sampled_by("cpu", process)
+}
+
+/// All stacks of a recording, with what each of them begins with.
+fn all(process: &Process) -> Vec<u32> {
+    (0..process.stacks.len()).map(|place| process.stacks.number(place)).collect()
+}
+
+fn judge(process: &Process, stacks: Vec<u32>, shapes: &BTreeMap<String, Shape>) -> Judged {
+    let (mut judged, mut partly) = (Judged::default(), BTreeSet::new());
+    for stack in stacks {
+        let stack = methods(process, stack);
         let Some(at) = stack.iter().position(|(name, _)| name.starts_with("Shapes::")) else { continue };
         let name = stack[at].0.trim_start_matches("Shapes::").to_owned();
         // The leaf calls others too, where it asks for the runtime's stack trace.
@@ -102,7 +116,8 @@ fn methods_that_were_put_into_others_are_named_where_a_call_tells_them() {
         command.arg("1").env("DOTNET_TieredCompilation", "0");
         let run = record_command(runtime, "Inlinees", "cpu", command);
         let shapes = shapes(&run.finished.stdout_text());
-        let judged = judge(&run.recording.processes[0], &shapes);
+        let process = &run.recording.processes[0];
+        let judged = judge(process, sampled(process), &shapes);
         assert!(judged.wrong.is_empty(), "{}: {:#?}", runtime.version, judged.wrong);
         let missed: Vec<&String> = shapes.keys().filter(|name| !judged.whole.contains(*name)).collect();
         assert!(judged.whole.len() >= 100, "{}: {} shapes, not {missed:?}", runtime.version, judged.whole.len());
@@ -116,8 +131,105 @@ fn no_tier_has_a_method_that_the_compiler_refused() {
         let mut command = runtime.command(&fixture("Inlinees"));
         command.arg("40").env("DOTNET_TieredCompilation", "1");
         let run = record_command(runtime, "Inlinees", "cpu", command);
-        let judged = judge(&run.recording.processes[0], &shapes(&run.finished.stdout_text()));
+        let process = &run.recording.processes[0];
+        let judged = judge(process, sampled(process), &shapes(&run.finished.stdout_text()));
         assert!(judged.wrong.is_empty(), "{}: {:#?}", runtime.version, judged.wrong);
         assert!(judged.whole.len() >= 80, "{}: {} shapes", runtime.version, judged.whole.len());
+    });
+}
+
+/// The handlers of a web program were in no view: the server's method around each is made at run time, and the compiler puts the handler into it.
+#[test]
+fn methods_that_are_put_into_dynamic_methods_are_named() {
+    each_runtime(|runtime| {
+        let mut command = runtime.command(&fixture("Inlinees"));
+        command.arg("1").env("DOTNET_TieredCompilation", "0");
+        let run = record_command(runtime, "Inlinees", "cpu", command);
+        let shapes = shapes(&run.finished.stdout_text());
+        let process = &run.recording.processes[0];
+        let judged = judge(process, sampled(process), &shapes);
+        for name in ["ByExpression", "OfTarget", "ByIl", "ByIlBesideOther", "ByIlRefused"] {
+            assert!(
+                judged.whole.contains(name),
+                "{} {name}: {:?}",
+                runtime.version,
+                shapes.get(name).map(|it| &it.source)
+            );
+        }
+        let unknown = sampled(process).into_iter().map(|stack| methods(process, stack));
+        let mut both = unknown.filter(|stack| stack.iter().any(|(name, _)| name == "DynamicClass::ByIlTwice"));
+        assert!(both.next().is_some(), "{}", runtime.version);
+        assert!(
+            both.all(|stack| stack.iter().all(|(_, is_inlined)| !is_inlined)),
+            "{}: two ways lead there",
+            runtime.version
+        );
+    });
+}
+
+/// A class implements an interface by a method of another name, and a method that was refused calls one of that name.
+#[test]
+fn a_method_that_implements_another_name_proves_no_refused_caller() {
+    each_runtime(|runtime| {
+        let mut command = runtime.command(&fixture("Inlinees"));
+        command.arg("1").env("DOTNET_TieredCompilation", "0");
+        let run = record_command(runtime, "Inlinees", "cpu", command);
+        let process = &run.recording.processes[0];
+        let stacks: Vec<_> = sampled(process).into_iter().map(|stack| methods(process, stack)).collect();
+        let of_shape = |stack: &&Vec<(String, bool)>| stack.iter().any(|(name, _)| name == "Shapes::ByAnotherName");
+        assert!(stacks.iter().any(|stack| of_shape(&stack)), "{}", runtime.version);
+        let refused = |stack: &&Vec<(String, bool)>| stack.iter().any(|(name, _)| name == "Careful::Refuse");
+        assert_eq!(stacks.iter().find(refused), None, "{}", runtime.version);
+    });
+}
+
+#[test]
+fn stacks_of_exceptions_and_allocations_have_methods_that_were_put_into_others() {
+    each_runtime(|runtime| {
+        for (does, request) in [("throw", "exceptions"), ("allocate", "alloc")] {
+            let mut command = runtime.command(&fixture("Inlinees"));
+            command.args(["1", does]).env("DOTNET_TieredCompilation", "0");
+            let run = record_command(runtime, "Inlinees", request, command);
+            let mut shapes = shapes(&run.finished.stdout_text());
+            // The runtime's own walk in callbacks leaves dynamic methods out.
+            shapes.retain(|_, shape| !shape.source.iter().any(|name| name.starts_with("DynamicClass::")));
+            let process = &run.recording.processes[0];
+            let judged = judge(process, all(process), &shapes);
+            assert!(judged.wrong.is_empty(), "{} {request}: {:#?}", runtime.version, judged.wrong);
+            let missed: Vec<&String> = shapes.keys().filter(|name| !judged.whole.contains(*name)).collect();
+            assert!(judged.whole.len() >= 100, "{} {request}: not {missed:?}", runtime.version);
+        }
+    });
+}
+
+#[test]
+fn the_lambda_that_handles_requests_is_on_the_stacks_of_a_web_program() {
+    each_web_runtime(|runtime| {
+        let folder = scratch();
+        let out = folder.path().join("web.clrs.d");
+        let mut command = runtime.command(&fixture("Web"));
+        under_agent(&mut command, "cpu;wall", &out);
+        let service = Service::start(command);
+        let address = service.address().to_owned();
+        for _ in 0..60 {
+            assert_eq!(get(&address, "/wait"), 200, "{}", runtime.version);
+        }
+        service.stop("TERM").expect_success();
+        let recording = clrscope_recording::open(&out).expect("a recording");
+        let process = &recording.processes[0];
+        for (instrument, callee) in [("cpu", "Program::Busy"), ("wall", "Task::InternalWait")] {
+            let stacks = sampled_by(instrument, process).into_iter().map(|stack| methods(process, stack));
+            let in_handler: Vec<_> = stacks
+                .filter(|stack| {
+                    stack
+                        .windows(2)
+                        .any(|two| two[0].0.starts_with("DynamicClass::lambda_method") && two[1].0 == callee)
+                        || stack.iter().any(|(name, is_inlined)| *is_inlined && name == "Handlers::Map")
+                })
+                .collect();
+            let is_named = |stack: &&Vec<(String, bool)>| stack.iter().any(|(name, _)| name == "Handlers::Map");
+            let (named, all) = (in_handler.iter().filter(is_named).count(), in_handler.len());
+            assert!(all >= 10 && named * 100 >= all * 95, "{} {instrument}: {named} of {all}", runtime.version);
+        }
     });
 }

@@ -67,7 +67,7 @@ pub use format::{check, length, length_by};
 pub use instruction::{Instruction, Operand};
 pub use label::Label;
 pub use opcode::{Flow, Opcode, OperandKind};
-pub use read::{RawInstruction, RawInstructions, raw_instructions};
+pub use read::{RawInstruction, RawInstructions, raw_code, raw_instructions};
 pub use signature::{MethodShape, append_local, append_number, method_shape};
 
 /// Entry points for fuzzing: bytes of any kind.

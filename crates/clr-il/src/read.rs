@@ -40,6 +40,12 @@ pub fn raw_instructions(body: &[u8]) -> Result<RawInstructions<'_>> {
     Ok(RawInstructions { code: format::split(body)?.code, at: 0 })
 }
 
+/// The instructions of code that has no header, as dynamic methods have it.
+#[must_use]
+pub fn raw_code(code: &[u8]) -> RawInstructions<'_> {
+    RawInstructions { code, at: 0 }
+}
+
 impl<'c> Iterator for RawInstructions<'c> {
     type Item = Result<RawInstruction<'c>>;
 

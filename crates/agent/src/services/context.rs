@@ -12,6 +12,7 @@ use super::code_authors::CodeAuthors;
 use super::event_pipe::{EventPipe, SharedEventPipe};
 use super::functions::Functions;
 use super::helper::HelperHandle;
+use super::inlined::InlinedMethods;
 use super::object_types::ObjectTypes;
 use super::patterns::{ProbePatterns, Redaction};
 use super::sampling::{Sampler, SamplerContext, SharedSampler};
@@ -94,6 +95,12 @@ impl Context {
     /// A new map of code. Who has one asks the runtime for [`CodeFeed::EVENTS`](super::code::CodeFeed::EVENTS).
     pub(crate) fn code_map(&self) -> CodeMap {
         CodeMap::new(&self.info, &self.functions, &self.code, self.code_authors.changes_at_load())
+    }
+
+    /// Methods that were put into others, as far as the runtime is asked for [`CodeFeed::EVENTS`](super::code::CodeFeed::EVENTS).
+    pub(crate) fn inlined(&self) -> Arc<InlinedMethods> {
+        let feed = self.code.open(&self.info, &self.functions, self.code_authors.changes_at_load());
+        Arc::clone(feed.inlined())
     }
 
     /// The store of an instrument's samples, `max_bytes` long at most.

@@ -16,6 +16,7 @@
 //! - [`stacks`]: call stacks of the calling thread, as numbers in the recording's stack table
 //! - [`unwind`]: the step from a place in a compiled method to its caller
 //! - [`code`]: the map of code, from addresses to methods, libraries and stubs
+//! - [`inlined`]: methods that the compiler put into others, at calls that tell it
 //! - [`code_authors`]: who changes the program's methods, and what must be in every body of theirs
 //! - [`record_room`]: room for records to which the program's own code adds
 //! - [`sampling`]: samples of threads by their CPU time and by the clock
@@ -43,6 +44,7 @@ pub(crate) mod functions;
 pub(crate) mod held_exceptions;
 pub(crate) mod helper;
 pub(crate) mod il;
+pub(crate) mod inlined;
 pub(crate) mod leftovers;
 pub(crate) mod memory;
 pub(crate) mod object_types;

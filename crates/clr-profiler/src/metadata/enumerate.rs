@@ -10,6 +10,8 @@ use crate::{Result, Token};
 
 /// More members than any type has; a bound for what the metadata claims.
 const LIMIT: usize = 1 << 20;
+/// Tokens that are fetched at a time.
+const AT_ONCE: usize = 64;
 
 impl MetadataImport {
     /// All types the module declares.
@@ -99,6 +101,29 @@ impl MetadataImport {
         entries.into_iter().map(|entry| self.interface_of(entry)).collect()
     }
 
+    /// Methods of a type that implement or override others by declaration, which may have another name: each as body and
+    /// declaration, tokens of methods both.
+    ///
+    /// # Errors
+    /// The runtime's error.
+    pub fn method_impls(&self, type_def: Token) -> Result<Vec<(Token, Token)>> {
+        let metadata = self.read("EnumMethodImpls")?;
+        let mut declarations = Vec::new();
+        let bodies = self.list("EnumMethodImpls", |position, bodies, capacity, count| {
+            let mut chunk = [0_u32; AT_ONCE];
+            let capacity = capacity.min(AT_ONCE as u32);
+            // SAFETY: valid out-parameters, both lists as long as said; `count` is that of `list`.
+            let (answer, fetched) = unsafe {
+                let answer =
+                    metadata.EnumMethodImpls(position, type_def.0, bodies, chunk.as_mut_ptr(), capacity, count);
+                (answer, *count)
+            };
+            declarations.extend(chunk.iter().take(fetched as usize).map(|token| Token(*token)));
+            answer
+        })?;
+        Ok(bodies.into_iter().zip(declarations).collect())
+    }
+
     fn interface_of(&self, entry: Token) -> Result<Token> {
         let metadata = self.read("GetInterfaceImplProps")?;
         let (mut class, mut interface) = (0, 0);
@@ -118,7 +143,7 @@ impl MetadataImport {
         let mut position: HCORENUM = std::ptr::null_mut();
         let mut tokens = Vec::new();
         let outcome = loop {
-            let (mut buffer, mut count) = ([0_u32; 64], 0);
+            let (mut buffer, mut count) = ([0_u32; AT_ONCE], 0);
             let answer = next(&mut position, buffer.as_mut_ptr(), buffer.len() as u32, &mut count);
             if let Err(error) = check(answer, method) {
                 break Err(error);

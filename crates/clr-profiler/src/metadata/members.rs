@@ -44,6 +44,11 @@ impl MethodAttributes {
     pub const fn is_virtual(self) -> bool {
         self.0 & 0x40 != 0
     }
+    /// Takes a place of its own among the virtual methods, and overrides none of a base type.
+    #[must_use]
+    pub const fn is_new_slot(self) -> bool {
+        self.0 & 0x100 != 0
+    }
     /// Without a body.
     #[must_use]
     pub const fn is_abstract(self) -> bool {

@@ -289,10 +289,9 @@ impl Paths {
             let number = known.unwrap_or_else(|| {
                 frames.clear();
                 let mut callee = None;
-                let found = |(address, between): &(usize, Between)| {
-                    frame_at(map, (*address, between), &mut callee, stack.time_ns)
-                };
-                frames.extend(stack.methods.iter().filter_map(found));
+                for (address, between) in &stack.methods {
+                    add_frames_at(map, (*address, between), &mut callee, stack.time_ns, &mut frames);
+                }
                 self.recorded.number_of(&frames, stack.is_cut)
             });
             stack.cell.set_stack(number);
@@ -328,25 +327,23 @@ fn edge_here(thread: ThreadRecord) -> Option<Here> {
     unsafe { Here::of(thread) }
 }
 
-/// The frame of a method that the runtime's walk says goes on at a return address; `None` for what is no method. `callee` is the body that the method
-/// called, and the method's own afterwards.
-fn frame_at(
+/// Adds the frames of a method that the runtime's walk says goes on at a return address, those of methods that were put into it first; none for
+/// what is no method. `callee` is the body that the method called, and the method's own afterwards.
+fn add_frames_at(
     map: &mut CodeMap,
     (address, between): (usize, &Between),
     callee: &mut Option<Arc<Body>>,
     time_ns: u64,
-) -> Option<StackFrame> {
-    let place = map.place_of_call(address, time_ns);
-    let Place::Method(body) = &place else { return None };
-    let called = callee.replace(Arc::clone(body)).and_then(|body| map.frame_shape(&body));
-    if !map.has_blocks(body) {
-        return Some(map.frame(&place, address, true));
-    }
+    frames: &mut Vec<StackFrame>,
+) {
+    let Place::Method(body) = map.place_of_call(address, time_ns) else { return };
+    let called = callee.replace(Arc::clone(&body)).and_then(|body| map.frame_shape(&body));
     let is_inside = |at: usize| at.checked_sub(1).is_some_and(|call| body.addresses.contains(&call));
     let holds = |at: usize| is_inside(at) && is_call_before(at) != Some(false);
-    match between.address(called, holds) {
-        Some(at) => Some(map.frame(&place, at, true)),
-        // In a block, perhaps, and nobody knows where.
-        None => Some(map.frame_without_line(body)),
-    }
+    let at = if map.has_blocks(&body) { between.address(called, holds) } else { Some(address) };
+    // In a block, perhaps, and nobody knows where.
+    let Some(at) = at else { return frames.push(map.frame_without_line(&body)) };
+    let there = map.frames_there(&body, at, true, time_ns);
+    frames.extend_from_slice(map.inlined(there.inlined));
+    frames.push(there.frame);
 }

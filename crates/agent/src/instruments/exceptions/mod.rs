@@ -29,6 +29,7 @@ use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 use crate::hooks::{HookParts, HookSet};
 use crate::instrument::Instrument;
 use crate::services::clauses::Clauses;
+use crate::services::code::CodeFeed;
 use crate::services::context::Context;
 use crate::services::dictionary::{Dictionary, Resolve};
 use crate::services::event_log::EventLog;
@@ -118,12 +119,12 @@ impl Exceptions {
 
     /// Stores the arguments of each frame that has some, before the throw they belong to.
     fn write_arguments(&self, frames: &[WalkedFrame]) {
-        for (position, frame) in frames.iter().enumerate() {
+        for frame in frames {
             let Some(frame_pointer) = frame.frame_pointer else { continue };
             let function = frame.location.function;
             arguments::of_frame(function, frame_pointer, |bytes| {
                 self.log.write_with(None, Kind::EXCEPTION_ARGUMENTS, |encoder| {
-                    encoder.number(Tag::POSITION, position as u64);
+                    encoder.number(Tag::POSITION, frame.position as u64);
                     encoder.entity(Tag::FUNCTION, EntityRef { id: 0, index: function }).opaque(Tag::ARGUMENTS, bytes);
                 })
             });
@@ -181,7 +182,7 @@ impl Instrument for Exceptions {
             log,
             names: Dictionary::new(&context.info, &context.functions, log),
             reader: ExceptionReader::new(),
-            stacks: CallStacks::new(wanted, &context.info, &context.functions, recorded)?,
+            stacks: CallStacks::new(wanted, &context.info, &context.functions, (recorded, &context.inlined()))?,
             types: if options.arguments { Some(context.types(false)?) } else { None },
             shares_hooks: context.hooks != Self::hook_parts(options),
             reported_no_stack: AtomicBool::new(false),
@@ -203,8 +204,8 @@ impl Instrument for Exceptions {
 
     fn events(&self) -> Events {
         let types = self.types.map_or(Events::NONE, |_| types::EVENTS);
-        let events = types | Events::EXCEPTIONS | Events::CLR_EXCEPTIONS | Events::MODULE_LOADS;
-        events | Events::ENABLE_STACK_SNAPSHOT | Events::DYNAMIC_FUNCTION_UNLOADS
+        let events = types | Events::EXCEPTIONS | Events::CLR_EXCEPTIONS;
+        events | CodeFeed::EVENTS | Events::ENABLE_STACK_SNAPSHOT
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {

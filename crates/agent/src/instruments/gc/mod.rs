@@ -157,7 +157,7 @@ impl Instrument for Gc {
             writer: context.writer,
             log,
             pipe,
-            stacks: CallStacks::new(wanted, &context.info, &context.functions, recorded)?,
+            stacks: CallStacks::new(wanted, &context.info, &context.functions, (recorded, &context.inlined()))?,
             suspender: AtomicU32::new(0),
             reported_no_stack: AtomicBool::new(false),
             survivors: options.survivors.then(survivors),

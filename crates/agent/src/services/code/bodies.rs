@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock};
 use clr_profiler::{FunctionId, IlPlace, IlRange, ModuleId, ProfilerInfo};
 use clrscope_recording::model::{StackFrame, Tier};
 
-use super::feed::{Candidates, CodeFeed, NewBody, News, Origin};
-use super::ways::Candidate;
+use super::feed::{CodeFeed, NewBody, News, Origin};
 use crate::os::memory::copy_if_there;
 use crate::services::functions::Functions;
 use crate::services::il::{body_of, has_blocks, is_in_filter};
+use crate::services::inlined::Candidates;
 use crate::services::stacks::{code_around, recorded_place};
 use crate::services::unwind::images::{Image, Images};
 use crate::services::unwind::tables::{BodyCode, BodyUnwind, OwnMemory};
@@ -75,8 +75,13 @@ impl Body {
         self.id
     }
 
+    /// Beginning of the body that it is a piece of.
+    pub(super) fn start(&self) -> usize {
+        self.start
+    }
+
     /// Methods that the compiler may have put into it.
-    pub(super) fn candidates(&self) -> &[Candidate] {
+    pub(super) fn candidates(&self) -> &Candidates {
         &self.candidates
     }
 
@@ -279,7 +284,7 @@ impl Bodies {
         let is_precompiled =
             origin.is_none() && (is_image || self.images.around(&self.info, self.feed.loads(), start).is_some());
         let origin = origin.or(is_precompiled.then_some(Origin::Image));
-        let candidates = self.feed.candidates(start);
+        let candidates = self.feed.inlined().told().of_body(start);
         for piece in pieces {
             self.insert(piece, start, method, (origin, 0), (None, &candidates));
         }
@@ -340,7 +345,7 @@ impl Bodies {
             il,
             unwind,
             has_blocks,
-            candidates: Arc::clone(candidates),
+            candidates: candidates.clone(),
             number,
         };
         self.live.insert(body.addresses.start, Arc::new(body));

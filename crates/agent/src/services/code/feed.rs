@@ -5,7 +5,7 @@
 //! There is one feed in a process, a part of the agent's composition of callbacks, and as many readers as there are maps.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clr_profiler::callback_args::{DynamicIl, Inlining};
@@ -15,9 +15,9 @@ use clr_profiler::{
 use clrscope_recording::model::Tier;
 use clrscope_recording::writer::monotonic_ns;
 
-use super::ways::Candidate;
 use crate::os::threads;
 use crate::services::functions::Functions;
+use crate::services::inlined::{Candidates, InlinedMethods, OwnCalls};
 use crate::services::stacks::code_around;
 
 /// Origin of a body.
@@ -64,15 +64,6 @@ pub(super) struct NewBody {
     pub(super) born_ns: u64,
 }
 
-/// Candidates to be put into a body, in the order in which the compiler came to them.
-pub(super) type Candidates = Arc<[Candidate]>;
-
-/// A compilation that goes on.
-struct Compilation {
-    function: FunctionId,
-    candidates: Vec<Candidate>,
-}
-
 /// News since a reader last took them.
 #[derive(Default)]
 pub(super) struct News {
@@ -89,10 +80,6 @@ struct Told {
     news: Vec<News>,
     /// Origins of bodies, by the addresses where they begin.
     origins: HashMap<usize, Origin>,
-    /// Compilations that go on, on each thread; one may lead to another.
-    compilations: HashMap<u32, Vec<Compilation>>,
-    /// Candidates to be put into bodies, by the addresses where these begin.
-    candidates: HashMap<usize, Candidates>,
     /// Functions that were compiled in the background before.
     warm: HashSet<FunctionId>,
     /// Modules that may be unloaded.
@@ -103,6 +90,7 @@ struct Told {
 pub(crate) struct CodeFeed {
     info: ProfilerInfo,
     functions: Arc<Functions>,
+    inlined: Arc<InlinedMethods>,
     told: Mutex<Told>,
     /// Monotonic nanoseconds of the last callback about a module that goes.
     last_unload_ns: AtomicU64,
@@ -120,9 +108,16 @@ impl SharedCodeFeed {
         self.0.get().map(Arc::clone)
     }
 
-    /// The feed, made when the first map is.
-    pub(super) fn open(&self, info: &ProfilerInfo, functions: &Arc<Functions>) -> Arc<CodeFeed> {
-        Arc::clone(self.0.get_or_init(|| Arc::new(CodeFeed::new(info, functions))))
+    /// The feed, made when the first asks. Who does asks the runtime for [`CodeFeed::EVENTS`].
+    /// `has_changed_code`: methods may have code from the load of their module on that is not their own.
+    pub(crate) fn open(
+        &self,
+        info: &ProfilerInfo,
+        functions: &Arc<Functions>,
+        has_changed_code: Arc<AtomicBool>,
+    ) -> Arc<CodeFeed> {
+        let new = || Arc::new(CodeFeed::new(info, functions, has_changed_code));
+        Arc::clone(self.0.get_or_init(new))
     }
 }
 
@@ -131,10 +126,11 @@ impl CodeFeed {
     pub(crate) const EVENTS: Events =
         Events::JIT_COMPILATION.union(Events::DYNAMIC_FUNCTION_UNLOADS).union(Events::MODULE_LOADS);
 
-    fn new(info: &ProfilerInfo, functions: &Arc<Functions>) -> Self {
+    fn new(info: &ProfilerInfo, functions: &Arc<Functions>, has_changed_code: Arc<AtomicBool>) -> Self {
         Self {
             info: info.clone(),
             functions: Arc::clone(functions),
+            inlined: Arc::new(InlinedMethods::new(info, functions, has_changed_code)),
             told: Mutex::default(),
             last_unload_ns: AtomicU64::new(0),
             loads: AtomicU64::new(0),
@@ -167,26 +163,9 @@ impl CodeFeed {
         self.told().origins.get(&start).copied()
     }
 
-    /// Candidates to be put into the body that begins at `start`, as far as was told.
-    pub(super) fn candidates(&self, start: usize) -> Candidates {
-        self.told().candidates.get(&start).cloned().unwrap_or_default()
-    }
-
-    fn compilation_begins(&self, function: FunctionId) {
-        let compilation = Compilation { function, candidates: Vec::new() };
-        self.told().compilations.entry(threads::thread_id()).or_default().push(compilation);
-    }
-
-    /// Ends the compilation of a function on this thread, with those that it led to and whose ends were not told; its candidates.
-    fn compilation_ends(&self, function: FunctionId) -> Candidates {
-        let (thread, mut told) = (threads::thread_id(), self.told());
-        let Some(open) = told.compilations.get_mut(&thread) else { return Candidates::default() };
-        let Some(index) = open.iter().rposition(|open| open.function == function) else { return Candidates::default() };
-        let ended = open.drain(index..).next();
-        if open.is_empty() {
-            told.compilations.remove(&thread);
-        }
-        ended.map(|ended| ended.candidates.into()).unwrap_or_default()
+    /// Methods that were put into others.
+    pub(crate) fn inlined(&self) -> &Arc<InlinedMethods> {
+        &self.inlined
     }
 
     /// Monotonic nanoseconds when a module began to go or was gone last; 0 for never.
@@ -208,11 +187,9 @@ impl CodeFeed {
         let origin = if in_background { Origin::Background { first } } else { Origin::Foreground };
         let new: Vec<usize> = starts.into_iter().filter(|start| !told.origins.contains_key(start)).collect();
         told.origins.extend(new.iter().map(|start| (*start, origin)));
-        if !candidates.is_empty() {
-            told.candidates.extend(new.iter().map(|start| (*start, Arc::clone(candidates))));
-        }
         let may_go = !told.collectible.is_empty();
         drop(told);
+        self.inlined.told().keep(&new, candidates);
         if may_go && let Some(module) = self.collectible_module(function) {
             new.into_iter().for_each(|start| self.tell_body((function, rejit), (module, start), origin, candidates));
         }
@@ -241,7 +218,7 @@ impl CodeFeed {
             module: Some(module),
             origin,
             il: Some(self.info.il_map_at(start).unwrap_or_default()),
-            candidates: Arc::clone(candidates),
+            candidates: candidates.clone(),
             born_ns: monotonic_ns(),
         };
         self.tell(|news| news.bodies.push(body.clone()));
@@ -255,35 +232,24 @@ fn is_tiering_thread() -> bool {
 
 impl Callbacks for CodeFeed {
     fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
-        self.compilation_begins(function);
+        self.inlined.told().begins(function, OwnCalls::Readable);
     }
 
-    fn dynamic_method_jit_compilation_started(
-        &self,
-        function: FunctionId,
-        _is_safe_to_block: bool,
-        _il: DynamicIl<'_>,
-    ) {
-        self.compilation_begins(function);
+    fn dynamic_method_jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool, il: DynamicIl<'_>) {
+        self.inlined.told().begins(function, OwnCalls::of_dynamic(il.bytes()));
     }
 
     fn rejit_compilation_started(&self, function: FunctionId, _rejit: ReJitId, _is_safe_to_block: bool) {
-        self.compilation_begins(function);
+        self.inlined.told().begins(function, OwnCalls::Readable);
     }
 
     fn jit_inlining(&self, caller: FunctionId, callee: FunctionId) -> Inlining {
-        let mut told = self.told();
-        if let Some(open) = told.compilations.get_mut(&threads::thread_id()).and_then(|open| open.last_mut()) {
-            // One that is called at many places is one candidate.
-            if !open.candidates.contains(&(caller, callee)) {
-                open.candidates.push((caller, callee));
-            }
-        }
+        self.inlined.told().candidate(caller, callee);
         Inlining::Allow
     }
 
     fn jit_compilation_finished(&self, function: FunctionId, status: Result<()>, _is_safe_to_block: bool) {
-        let candidates = self.compilation_ends(function);
+        let candidates = self.inlined.told().ends(function);
         if status.is_ok() {
             self.compiled(function, ReJitId::NULL, &candidates);
         }
@@ -296,7 +262,7 @@ impl Callbacks for CodeFeed {
         status: Result<()>,
         _is_safe_to_block: bool,
     ) {
-        let candidates = self.compilation_ends(function);
+        let candidates = self.inlined.told().ends(function);
         if status.is_ok() {
             self.compiled(function, rejit, &candidates);
         }
@@ -308,8 +274,11 @@ impl Callbacks for CodeFeed {
         status: Result<()>,
         _is_safe_to_block: bool,
     ) {
-        let candidates = self.compilation_ends(function);
+        let candidates = self.inlined.told().ends(function);
         let Some(ranges) = status.and_then(|()| self.info.code_info(function)).ok() else { return };
+        if let Some(first) = ranges.first() {
+            self.inlined.told().keep_dynamic(function, first.start, &candidates);
+        }
         let body = NewBody {
             ranges,
             function: self.functions.noted(function).index,
@@ -326,6 +295,7 @@ impl Callbacks for CodeFeed {
 
     fn dynamic_method_unloaded(&self, function: FunctionId) {
         let now = monotonic_ns();
+        self.inlined.dynamic_unloaded(function);
         self.tell(|news| news.freed.push((function, now)));
     }
 
@@ -349,7 +319,8 @@ impl Callbacks for CodeFeed {
         told.collectible.remove(&module);
         // Of which modules these are is not known, and their identifiers and addresses may be used again.
         told.origins.clear();
-        told.candidates.clear();
         told.warm.clear();
+        drop(told);
+        self.inlined.module_unloaded();
     }
 }

@@ -5,7 +5,6 @@
 //! | [`feed`] | what callbacks tell of bodies that come and go |
 //! | [`bodies`] | compiled methods by address, each tier its own, precompiled code and code that is gone a moment ago too |
 //! | [`hidden`] | return addresses that no frame pointer leads to |
-//! | [`inlined`] | frames of methods that were put into others; [`ways`] finds which |
 //! | [`native`] | libraries and other mappings; [`elf`] reads what their files say |
 //!
 //! Look-ups are for one thread, which drains samples: they ask the runtime about addresses that are new, allocate, and
@@ -15,9 +14,7 @@ mod bodies;
 pub(crate) mod elf;
 mod feed;
 mod hidden;
-mod inlined;
 pub(crate) mod native;
-mod ways;
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -32,12 +29,12 @@ use clrscope_recording::writer::monotonic_ns;
 use bodies::Bodies;
 pub(crate) use bodies::Body;
 pub(crate) use feed::{CodeFeed, SharedCodeFeed};
-use inlined::Inlined;
-pub(crate) use inlined::{FramesThere, InlinedFrames};
 pub(crate) use native::Library;
 use native::{Contents, NativeMap};
 
 use crate::services::functions::Functions;
+use crate::services::inlined::called::{Called, CodeAt, called_before, called_by};
+use crate::services::inlined::{InlinedFrames, KnownRows};
 use crate::services::stacks::Mix;
 use crate::services::stacks::call_sites::is_call_before;
 use crate::services::unwind::{BodyStep, FrameShape};
@@ -81,17 +78,26 @@ enum Known {
     Called,
 }
 
+/// Frames at one place of compiled code.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FramesThere {
+    /// The frame of the method whose code it is.
+    pub(crate) frame: StackFrame,
+    /// Methods that were put into that, for [`CodeMap::inlined`].
+    pub(crate) inlined: InlinedFrames,
+    /// Whether that will be the same next time.
+    pub(crate) lasts: bool,
+}
+
 /// The map.
 pub(crate) struct CodeMap {
     feed: Arc<CodeFeed>,
     /// Number of the map among the feed's readers.
     reader: usize,
-    info: ProfilerInfo,
     functions: Arc<Functions>,
     bodies: Bodies,
-    inlined: Inlined,
-    /// Methods may have code from the load of their module on that is not their own.
-    has_changed_code: Arc<AtomicBool>,
+    /// Frames of methods that were put into others.
+    rows: KnownRows,
     native: NativeMap,
     /// Modules of libraries in the recording, by where these are loaded.
     modules: HashMap<usize, (u32, Arc<Library>)>,
@@ -121,15 +127,13 @@ impl CodeMap {
         feed: &SharedCodeFeed,
         has_changed_code: Arc<AtomicBool>,
     ) -> Self {
-        let feed = feed.open(info, functions);
+        let feed = feed.open(info, functions, has_changed_code);
         Self {
             reader: feed.reader(),
             bodies: Bodies::new(info, functions, &feed),
             feed,
-            info: info.clone(),
             functions: Arc::clone(functions),
-            inlined: Inlined::default(),
-            has_changed_code,
+            rows: KnownRows::default(),
             native: NativeMap::default(),
             modules: HashMap::new(),
             special: HashMap::new(),
@@ -153,9 +157,6 @@ impl CodeMap {
         let has_changed = self.bodies.update(news) | std::mem::take(&mut self.has_moved);
         if has_changed || self.calls.len() > MOST_PLACES {
             self.calls.clear();
-        }
-        if has_changed {
-            self.inlined.forget();
         }
         if has_changed || self.places.len() > MOST_PLACES {
             self.places.clear();
@@ -318,6 +319,54 @@ impl CodeMap {
             Place::Stub => StackFrame::Native { module: self.special("[stub]", ModuleKind::Stub), offset: 0 },
             Place::Nowhere => StackFrame::Unknown,
         }
+    }
+
+    /// The frames at a place in a method that an address on a stack is of. `is_return`: the address is where a call returns to.
+    pub(crate) fn frames_there(
+        &mut self,
+        body: &Arc<Body>,
+        address: usize,
+        is_return: bool,
+        time_ns: u64,
+    ) -> FramesThere {
+        let frame = self.frame(&Place::Method(Arc::clone(body)), address, is_return);
+        let alone = FramesThere { frame, inlined: InlinedFrames::default(), lasts: true };
+        if !is_return || body.candidates().is_empty() {
+            return alone;
+        }
+        let callee = match called_before(address, |at| self.code_at(at, time_ns)) {
+            Called::Method(callee) => callee,
+            Called::Nothing => return alone,
+            Called::Unknown => return FramesThere { lasts: false, ..alone },
+        };
+        let inlined = Arc::clone(self.feed.inlined());
+        let called = || called_by(&body.addresses, |at| self.code_at(at, time_ns));
+        let (there, lasts) = inlined.there((body.id(), body.candidates()), callee, called);
+        let Some(there) = there else { return FramesThere { lasts, ..alone } };
+        inlined.copy_rows(&mut self.rows);
+        FramesThere { frame: there.at_call(frame), inlined: there.frames, lasts }
+    }
+
+    /// The frames of methods that were put into another one, innermost first.
+    pub(crate) fn inlined(&self, frames: InlinedFrames) -> &[StackFrame] {
+        self.rows.get(frames)
+    }
+
+    /// Code at an address that a call led to.
+    fn code_at(&mut self, address: usize, time_ns: u64) -> CodeAt {
+        let method = |body: Arc<Body>| CodeAt::Method { method: body.id(), start: body.start() };
+        if let Some(body) = self.bodies.find(address, u64::MAX) {
+            return method(body);
+        }
+        let is_image = match self.native.at(address) {
+            Some(Contents::Library(_)) => return CodeAt::Library,
+            Some(Contents::Runtime { is_image }) => *is_image,
+            None => false,
+        };
+        if self.may_be_gone(time_ns) {
+            return CodeAt::Unknown;
+        }
+        self.ask(address, Known::Interrupted, is_image, time_ns).map_or(CodeAt::Piece, method)
     }
 
     /// The step from an address in a body to its caller. `is_return`: the address is where a call returns to, not an interrupted instruction.

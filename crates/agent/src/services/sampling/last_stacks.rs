@@ -110,7 +110,7 @@ mod tests {
     use clrscope_recording::model::StackFrame;
 
     use super::*;
-    use crate::services::code::InlinedFrames;
+    use crate::services::inlined::InlinedFrames;
     use crate::services::sampling::walked::Marks;
 
     /// A frame that a call at `sp - 8` made the caller of another one.

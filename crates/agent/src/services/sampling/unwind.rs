@@ -21,7 +21,8 @@ use super::raw::{RawSample, Registers, UNKNOWN_FRAME};
 use super::type_loads::TypeLoaders;
 use super::walked::{Marks, WalkedFrame};
 use crate::os::memory::copy_if_there;
-use crate::services::code::{CodeMap, FramesThere, InlinedFrames, Library, Place};
+use crate::services::code::{CodeMap, FramesThere, Library, Place};
+use crate::services::inlined::InlinedFrames;
 use crate::services::stacks::Mix;
 use crate::services::unwind::BodyStep;
 use crate::services::unwind::arch::{

@@ -3,7 +3,7 @@
 use clrscope_recording::model::StackFrame;
 
 use super::raw::Registers;
-use crate::services::code::InlinedFrames;
+use crate::services::inlined::InlinedFrames;
 
 /// A frame of a stack that was walked.
 #[derive(Debug, Clone, Copy)]

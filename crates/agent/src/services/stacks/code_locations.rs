@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::internals::CurrentStack;
+use clr_profiler::internals::{CurrentStack, library_of};
 use clr_profiler::{CodeRange, FunctionId, IlPlace, IlRange, ProfilerInfo, ReJitId, StackFrame};
 use clrscope_recording::layout::stack;
 
@@ -11,6 +11,8 @@ use super::block_addresses::Between;
 use super::call_sites::is_call_before;
 use crate::services::functions::Functions;
 use crate::services::il::{body_of, has_blocks};
+use crate::services::inlined::called::{Called, CodeAt, called_before, called_by};
+use crate::services::inlined::{InlinedFrames, InlinedMethods, InlinedThere};
 use crate::services::unwind::{FrameShape, FrameShapes};
 
 /// A frame as it is recorded.
@@ -21,6 +23,15 @@ pub(crate) struct CodeLocation {
     pub(crate) il_offset: Option<u32>,
     /// Bytes of IL from there on that are in question; see [`IlPlace`].
     pub(crate) il_span: u16,
+    /// Methods that were put into the function, and that the thread is in.
+    pub(crate) inlined: InlinedFrames,
+}
+
+impl CodeLocation {
+    /// A function, at a place that nobody knows.
+    pub(super) fn of_function(function: u32) -> Self {
+        Self { function, il_offset: None, il_span: 0, inlined: InlinedFrames::default() }
+    }
 }
 
 /// Code around an address.
@@ -55,6 +66,7 @@ struct Instruction {
 /// The locations seen so far.
 pub(super) struct CodeLocations {
     known: Mutex<LocationTable>,
+    inlined: Arc<InlinedMethods>,
     pub(super) shapes: FrameShapes,
     /// Addresses that are remembered.
     most: usize,
@@ -71,8 +83,8 @@ struct LocationTable {
 
 impl CodeLocations {
     /// Locations of which so many are remembered.
-    pub(super) fn new(most: usize) -> Self {
-        Self { known: Mutex::default(), shapes: FrameShapes::default(), most }
+    pub(super) fn new(most: usize, inlined: Arc<InlinedMethods>) -> Self {
+        Self { known: Mutex::default(), inlined, shapes: FrameShapes::default(), most }
     }
 
     /// Bytes of the table.
@@ -115,7 +127,7 @@ impl CodeLocations {
             callee = Some((*frame, code));
             match instruction {
                 Some(instruction) => self.at(info, functions, *frame, instruction),
-                None => CodeLocation { function: functions.noted(frame.function).index, il_offset: None, il_span: 0 },
+                None => CodeLocation::of_function(functions.noted(frame.function).index),
             }
         };
         frames.iter().map(&mut location).collect()
@@ -161,8 +173,10 @@ impl CodeLocations {
         if let Some(location) = known {
             return location;
         }
-        let (il_offset, il_span) = recorded_place(place(info, frame.function, instruction));
-        let location = CodeLocation { function: functions.noted(frame.function).index, il_offset, il_span };
+        let (location, lasts) = self.location(info, functions, frame.function, instruction);
+        if !lasts {
+            return location;
+        }
         let mut known = self.known();
         if known.unloads == unloads {
             if known.locations.len() >= self.most {
@@ -171,6 +185,45 @@ impl CodeLocations {
             known.locations.insert(instruction, location);
         }
         location
+    }
+
+    /// The location of an instruction of a function, looked up, and whether that will be the same next time.
+    fn location(
+        &self,
+        info: &ProfilerInfo,
+        functions: &Functions,
+        function: FunctionId,
+        instruction: Instruction,
+    ) -> (CodeLocation, bool) {
+        let mut location = CodeLocation::of_function(functions.noted(function).index);
+        let start = call_address(instruction).and_then(|at| code_start(info, function, at + 1));
+        let Some(start) = start else { return (location, true) };
+        (location.il_offset, location.il_span) = recorded_place(place(info, start, instruction));
+        if !instruction.is_return {
+            return (location, true);
+        }
+        let candidates = self.inlined.told().of_body(start);
+        if candidates.is_empty() {
+            return (location, true);
+        }
+        let callee = match called_before(instruction.address, |at| code_at(info, at)) {
+            Called::Method(callee) => callee,
+            Called::Nothing => return (location, true),
+            Called::Unknown => return (location, false),
+        };
+        let called = || {
+            let pieces = info.code_info_at(start).unwrap_or_default();
+            let range = |piece: &CodeRange| piece.start..piece.start + piece.bytes;
+            pieces.iter().flat_map(|piece| called_by(&range(piece), |at| code_at(info, at))).collect()
+        };
+        let (there, lasts) = self.inlined.there((function, &candidates), callee, called);
+        if let Some(InlinedThere { frames, offset }) = there {
+            location.inlined = frames;
+            if offset.is_some() {
+                (location.il_offset, location.il_span) = (offset, 0);
+            }
+        }
+        (location, lasts)
     }
 
     /// Code is gone; other code may come to lie at its addresses.
@@ -206,13 +259,22 @@ pub(crate) fn recorded_place(place: Option<IlPlace>) -> (Option<u32>, u16) {
     place.map_or((None, 0), |place| (Some(place.offset), span(place)))
 }
 
-/// The place of the statement that is under way. An address on the stack is where the call returns to, so
-/// the byte before it belongs to the call.
-fn place(info: &ProfilerInfo, function: FunctionId, instruction: Instruction) -> Option<IlPlace> {
-    let Instruction { address, is_return } = instruction;
-    let address = address.checked_sub(is_return.into())?;
-    let start = code_start(info, function, address + 1)?;
-    let at = u32::try_from(address.checked_sub(start)?).ok()?;
+/// An address of the instruction itself. One on the stack is where the call returns to: the byte before it belongs to the call.
+fn call_address(instruction: Instruction) -> Option<usize> {
+    instruction.address.checked_sub(instruction.is_return.into())
+}
+
+/// Code at an address that a call led to.
+fn code_at(info: &ProfilerInfo, address: usize) -> CodeAt {
+    let Ok((method, rejit)) = info.function_at(address) else {
+        return if library_of(address).is_some() { CodeAt::Library } else { CodeAt::Piece };
+    };
+    code_around(info, method, rejit, address).map_or(CodeAt::Unknown, |(start, _)| CodeAt::Method { method, start })
+}
+
+/// The place of the statement that is under way, in a version of code that begins at `start`.
+fn place(info: &ProfilerInfo, start: usize, instruction: Instruction) -> Option<IlPlace> {
+    let at = u32::try_from(call_address(instruction)?.checked_sub(start)?).ok()?;
     let map = info.il_map_at(start).ok()?;
     IlRange::statement_at(&map, at)
 }

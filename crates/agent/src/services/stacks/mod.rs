@@ -35,6 +35,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use clr_profiler::internals::{CurrentStack, NativeFrame};
 use clr_profiler::{Error, HResult, ProfilerInfo, Result, StackFrame, StackWalk};
 
+use clrscope_recording::model::StackFrame as RecordedFrame;
+
 use code_locations::CodeLocations;
 pub(crate) use code_locations::{CodeLocation, code_around, code_start, recorded_place};
 use stack_cache::StackCache;
@@ -45,6 +47,7 @@ use unwind_training::{Lesson, RuntimeWalk, Training};
 
 use crate::services::functions::Functions;
 use crate::services::helper::Task;
+use crate::services::inlined::InlinedMethods;
 
 /// A number that stands for addresses, with another one added.
 #[inline]
@@ -91,6 +94,8 @@ pub(crate) const BYTES_OF_A_STACK: usize = 2 * (2 * size_of::<u64>() + size_of::
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WalkedFrame {
     pub(crate) location: CodeLocation,
+    /// Number of frames of the recorded stack that are further in.
+    pub(crate) position: usize,
     /// The frame pointer, where such were asked for.
     pub(crate) frame_pointer: Option<usize>,
 }
@@ -101,6 +106,7 @@ pub(crate) struct CallStacks {
     info: ProfilerInfo,
     functions: Arc<Functions>,
     locations: CodeLocations,
+    inlined: Arc<InlinedMethods>,
     recorded: &'static RecordedStacks,
     known: RwLock<RulesAndNumbers>,
     cache: StackCache,
@@ -134,8 +140,9 @@ impl Sum {
     fn add(&mut self, location: CodeLocation) {
         let offset = location.il_offset.map_or(0, |offset| offset + 1);
         self.0.write_u64(u64::from(location.function) << 32 | u64::from(offset));
-        if location.il_span != 0 {
-            self.0.write_u64(location.il_span.into());
+        // Neither is for each frame, and none may be taken for the other.
+        if location.il_span != 0 || location.inlined.number() != 0 {
+            self.0.write_u64(u64::from(location.inlined.number()) << 16 | u64::from(location.il_span));
         }
     }
 
@@ -146,7 +153,7 @@ impl Sum {
 }
 
 impl CallStacks {
-    /// Stacks that are stored in `recorded`.
+    /// Stacks that are stored in `recorded`, with the methods of `inlined` in them.
     ///
     /// # Errors
     /// In words, when the process has no thread key left.
@@ -154,13 +161,14 @@ impl CallStacks {
         options: StackOptions,
         info: &ProfilerInfo,
         functions: &Arc<Functions>,
-        recorded: &'static RecordedStacks,
+        (recorded, inlined): (&'static RecordedStacks, &Arc<InlinedMethods>),
     ) -> std::result::Result<Self, String> {
         Ok(Self {
             options,
             info: info.clone(),
             functions: Arc::clone(functions),
-            locations: CodeLocations::new(options.remembered),
+            locations: CodeLocations::new(options.remembered, Arc::clone(inlined)),
+            inlined: Arc::clone(inlined),
             recorded,
             known: RwLock::default(),
             cache: StackCache::new().map_err(|error| format!("no thread key: {error}"))?,
@@ -296,9 +304,13 @@ impl CallStacks {
     fn with_frame_pointers(&self, frame: NativeFrame, visit: impl FnOnce(&[WalkedFrame])) -> Result<u32> {
         let (frames, cut) = self.walked_by_runtime()?;
         let kept = self.kept(&frames, frame);
-        let walked = kept.iter().zip(&frames);
-        let walked: Vec<_> =
-            walked.map(|(&location, frame)| WalkedFrame { location, frame_pointer: frame.frame_pointer }).collect();
+        let mut next = 0;
+        let walked = kept.iter().zip(&frames).map(|(&location, frame)| {
+            let position = next + self.inlined.len(location.inlined);
+            next = position + 1;
+            WalkedFrame { location, position, frame_pointer: frame.frame_pointer }
+        });
+        let walked: Vec<_> = walked.collect();
         visit(&walked);
         Ok(self.number(&kept, cut))
     }
@@ -349,7 +361,7 @@ impl CallStacks {
         if let Some(&number) = self.known().numbers.get(&sum) {
             return number;
         }
-        let number = self.recorded.number(locations, cut);
+        let number = self.recorded.number(&self.frames_of(locations), cut);
         // A stack that found no room is tried again.
         if number != 0 {
             let mut known = self.known_mut();
@@ -359,6 +371,16 @@ impl CallStacks {
             known.numbers.insert(sum, number);
         }
         number
+    }
+
+    /// The frames as they are recorded: in front of each method's those of the methods that were put into it.
+    fn frames_of(&self, locations: &[CodeLocation]) -> Vec<RecordedFrame> {
+        let mut frames = Vec::with_capacity(locations.len());
+        for location in locations {
+            self.inlined.add_frames(location.inlined, &mut frames);
+            frames.push((*location).into());
+        }
+        frames
     }
 }
 

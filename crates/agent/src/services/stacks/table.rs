@@ -55,12 +55,11 @@ impl RecordedStacks {
     /// The number of the stack with these frames, innermost first; stored if it is new. 0 for a stack without frames, once
     /// recording has ended, and where there is no room, which is counted. Allocates, and waits where the helper thread is
     /// behind: for callbacks, not for hooks.
-    pub(crate) fn number(&self, frames: &[CodeLocation], cut: bool) -> u32 {
+    pub(crate) fn number(&self, frames: &[StackFrame], cut: bool) -> u32 {
         if hooks::is_stopped() {
             return 0;
         }
-        let frames: Vec<StackFrame> = frames.iter().map(|&frame| frame.into()).collect();
-        self.number_of(&frames, cut)
+        self.number_of(frames, cut)
     }
 
     /// The number of a stack as [`number`](Self::number) gives it, also once recording has ended: for samples that were taken before.
@@ -101,9 +100,10 @@ impl RecordedStacks {
     }
 }
 
+/// The frame without the methods that were put into it.
 impl From<CodeLocation> for StackFrame {
     fn from(location: CodeLocation) -> Self {
-        let CodeLocation { function, il_offset, il_span } = location;
+        let CodeLocation { function, il_offset, il_span, .. } = location;
         Self::Method { function, il_offset, il_span, tier: Tier::Unknown }
     }
 }

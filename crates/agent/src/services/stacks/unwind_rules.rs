@@ -261,11 +261,7 @@ mod tests {
     }
 
     fn method(bytes: usize, function: u32) -> CodeKind {
-        CodeKind::Method {
-            bytes,
-            keeps_frame_pointer: true,
-            location: CodeLocation { function, il_offset: None, il_span: 0 },
-        }
+        CodeKind::Method { bytes, keeps_frame_pointer: true, location: CodeLocation::of_function(function) }
     }
 
     fn walk(rules: &UnwindRules, frame: NativeFrame, limit: usize) -> (Vec<u32>, Outcome) {
