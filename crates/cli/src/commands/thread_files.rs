@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use anstream::StripStream;
 use clrscope_recording::model::Recording;
 use clrscope_report::{About, Guard, LogEntry, LogGroup, Renderer, Report, Rows, Section};
 
@@ -15,7 +16,7 @@ pub(crate) struct ThreadFiles<'f> {
     folder: &'f Path,
     /// Whether threads are known by their processes as well.
     processes: bool,
-    open: Option<(LogGroup, Guard<BufWriter<File>>)>,
+    open: Option<(LogGroup, Guard<StripStream<BufWriter<File>>>)>,
     /// The file that is written, for the message when it can't be.
     path: PathBuf,
 }
@@ -45,7 +46,8 @@ impl<'f> ThreadFiles<'f> {
                 true => format!("process-{pid}-thread-{thread}.log"),
                 false => format!("thread-{thread}.log"),
             });
-            let mut out = Guard::new(BufWriter::new(File::create(&self.path)?));
+            // Colours are for terminals.
+            let mut out = Guard::new(StripStream::new(BufWriter::new(File::create(&self.path)?)));
             out.write_all(row.heading().as_bytes())?;
             self.open = Some((row.group(), out));
         }
