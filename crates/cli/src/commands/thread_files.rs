@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anstream::StripStream;
+use anstream::adapter::strip_str;
 use clrscope_recording::model::Recording;
 use clrscope_report::{About, Guard, LogEntry, LogGroup, Renderer, Report, Rows, Section};
 
@@ -16,7 +16,7 @@ pub(crate) struct ThreadFiles<'f> {
     folder: &'f Path,
     /// Whether threads are known by their processes as well.
     processes: bool,
-    open: Option<(LogGroup, Guard<StripStream<BufWriter<File>>>)>,
+    open: Option<(LogGroup, Guard<BufWriter<File>>)>,
     /// The file that is written, for the message when it can't be.
     path: PathBuf,
 }
@@ -46,13 +46,12 @@ impl<'f> ThreadFiles<'f> {
                 true => format!("process-{pid}-thread-{thread}.log"),
                 false => format!("thread-{thread}.log"),
             });
-            // Colours are for terminals.
-            let mut out = Guard::new(StripStream::new(BufWriter::new(File::create(&self.path)?)));
-            out.write_all(row.heading().as_bytes())?;
+            let mut out = Guard::new(BufWriter::new(File::create(&self.path)?));
+            write_plain(&mut out, &row.heading())?;
             self.open = Some((row.group(), out));
         }
         match &mut self.open {
-            Some((_, out)) => out.write_all(row.line().as_bytes()),
+            Some((_, out)) => write_plain(out, &row.line()),
             None => Ok(()),
         }
     }
@@ -60,6 +59,11 @@ impl<'f> ThreadFiles<'f> {
     fn close(&mut self) -> io::Result<()> {
         self.open.take().map_or(Ok(()), |(_, mut out)| out.flush())
     }
+}
+
+/// Writes text without its colours, which are for terminals.
+fn write_plain(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    out.write_all(strip_str(text).to_string().as_bytes())
 }
 
 impl Renderer for ThreadFiles<'_> {
