@@ -86,6 +86,7 @@ mod probe_watch;
 mod probes;
 mod programs;
 mod query;
+mod runs;
 mod samples;
 mod sampling;
 mod select;

@@ -99,7 +99,7 @@ impl<'a> Paths<'a> {
     pub(crate) fn peaks(&self, least_share: f64) -> Option<Paths<'a>> {
         let merged = self.merged().filter(|merged| !merged.is_made())?;
         let catalog = Catalog::new(self.process);
-        let tree = Arc::new(peaks(&merged.stacks, least_share, |function| catalog.slot(function))?);
+        let tree = Arc::new(peaks(&merged.stacks, least_share, |function| catalog.slot(function)));
         let threads = vec![ThreadPaths { thread: None, tree: PathTree::Stacks(tree) }];
         Some(Paths { process: self.process, threads, metric: self.metric })
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
 use clrscope_recording::model::{EventArena, Recording};
 use clrscope_recording::testing::chunk::HandmadeChunk;
+use clrscope_recording::testing::logs::write_logs;
 use common::{TestFolder, sample, write_packed};
 use insta::assert_snapshot;
 use serde_json::Value as Json;
@@ -200,6 +201,23 @@ fn a_file_per_thread_holds_what_the_view_shows() {
     let read = |name: &str| std::fs::read_to_string(place.file("threads").join(name)).expect(name);
     let together = format!("{}{}", read("thread-1.log"), read("thread-2.log"));
     assert_eq!(together, text(&place, "report logs.clrs --view events"));
+}
+
+/// Where standard output was not a terminal, files of `flow` had the escape sequences of colours all the same.
+#[test]
+fn files_per_thread_have_no_colours() {
+    let place = TestFolder::new();
+    write_logs(&place.file("calls.clrs.d"), 1 << 16).expect("a recording");
+    for view in ["flow", "events"] {
+        assert_eq!(text(&place, &format!("report calls.clrs.d --view {view} --per-thread -o {view}")), "");
+        let files: Vec<_> =
+            std::fs::read_dir(place.file(view)).expect("a folder").map(|file| file.expect("a file")).collect();
+        assert!(!files.is_empty(), "{view}");
+        for file in files {
+            let log = std::fs::read_to_string(file.path()).expect("text");
+            assert!(log.lines().count() > 10 && !log.contains('\u{1b}'), "{view}: {log}");
+        }
+    }
 }
 
 #[test]

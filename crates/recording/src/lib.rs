@@ -24,6 +24,7 @@
 )]
 
 mod codec;
+pub mod column;
 pub mod events;
 mod gains;
 pub mod heap;

@@ -1,5 +1,7 @@
-//! Served pages of a large recording: how soon the first picture is there, and how soon clicks are answered; and its page as a file.
+//! Served pages of a large recording: how soon the first picture is there, how soon clicks and changes of the tree are answered, what memory
+//! that takes; and its page as a file.
 
+use std::cmp::Reverse;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::net::TcpStream;
@@ -7,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use clrscope_analysis::{Forest, NativeCode, PictureMeasure, Pictures, Query, SAMPLED_CPU};
 use clrscope_recording::pack;
 use clrscope_recording::testing::many::Many;
 use clrscope_testkit::cli;
@@ -16,9 +19,11 @@ use super::absolute::{Line, verdict};
 use crate::measured::{Spread, run};
 
 const SHAPE: Many = Many { samples: 10_000_000, stacks: 1_000_000, threads: 500 };
-/// Goals of P14: the first picture, a click, and a page in one file.
+/// Goals of P14: the first picture, a click, a change of the tree, memory after all of these, and a page in one file.
 const FIRST: Duration = Duration::from_secs(2);
 const CLICK: Duration = Duration::from_millis(100);
+const CHANGE: Duration = Duration::from_millis(300);
+const MEMORY: u64 = 1_000_000_000;
 const FILE_BYTES: u64 = 10_000_000;
 /// Clicks of each kind in one run.
 const CLICKS: u64 = 9;
@@ -44,7 +49,11 @@ pub(super) fn of_a_large_recording(runs: usize) -> Result<Vec<Line>, String> {
     let figure = format!("{:.2} s ({:.2} to {:.2})", first.median, first.low, first.high);
     let what = "10 M samples, 1 M stacks, 500 threads: from `view` to the first picture's data";
     let mut lines = vec![("P14", what.to_owned(), figure, verdict(first.median < FIRST.as_secs_f64()))];
-    lines.extend(clicks(&Viewing::start(tool, &file)?)?);
+    let viewing = Viewing::start(tool, &file)?;
+    lines.extend(clicks(&viewing)?);
+    lines.push(changes(&viewing)?);
+    lines.push(memory(&viewing)?);
+    drop(viewing);
     lines.push(page(tool, &file)?);
     Ok(lines)
 }
@@ -72,6 +81,65 @@ fn clicks(viewing: &Viewing) -> Result<Vec<Line>, String> {
         Ok(("P14", format!("the same: a click on {what}, each one that nobody made before"), figure, met))
     };
     kinds.into_iter().map(line).collect()
+}
+
+/// The line of changes of the tree, each kind with several functions: all paths are changed, and none is left out before.
+fn changes(viewing: &Viewing) -> Result<Line, String> {
+    const KINDS: [(&str, &str); 12] = [
+        ("focus", "changes=fID"),
+        ("focus, inverted", "changes=fID&invert=1"),
+        ("merge", "changes=mID"),
+        ("drop", "changes=dID"),
+        ("collapse", "changes=cID"),
+        ("collapse an assembly", "changes=CID"),
+        ("recursion", "changes=rID"),
+        ("merge code of a kind", "changes=kID"),
+        ("own code, inverted", "changes=o,mID&invert=1"),
+        ("functions", "changes=mID&as=functions"),
+        ("callers", "changes=dID&of=ID"),
+        ("search", "changes=mID&search=system"),
+    ];
+    let functions = largest_functions()?;
+    let mut found: Vec<(f64, &str)> = Vec::new();
+    let mut ask = |kind: &'static str, filter: &str| -> Result<(), String> {
+        let taken = viewing.document(&format!("key=tree.cpu&measure=cpu&{filter}"))?;
+        found.push((taken.as_secs_f64() * 1e3, kind));
+        Ok(())
+    };
+    ask("invert", "invert=1")?;
+    for id in &functions {
+        for (kind, filter) in KINDS {
+            ask(kind, &filter.replace("ID", &id.to_string()))?;
+        }
+    }
+    let spread = Spread::of(&found.iter().map(|(ms, _)| *ms).collect::<Vec<_>>());
+    let slowest = found.iter().max_by(|a, b| a.0.total_cmp(&b.0)).map_or("", |(_, kind)| kind);
+    let figure = format!("{:.0} ms ({:.0} to {:.0}, {slowest})", spread.median, spread.low, spread.high);
+    let what = format!("the same: {} changes of the whole tree, of {} kinds", found.len(), KINDS.len() + 1);
+    Ok(("P14", what, figure, verdict(spread.high < CHANGE.as_secs_f64() * 1e3)))
+}
+
+/// What addresses call the functions of the recording that have most time, those of its roots left out.
+fn largest_functions() -> Result<Vec<u64>, String> {
+    // The same program, for less time.
+    let recording = Many { samples: 20_000, stacks: 5_000, threads: 1 }.recording();
+    let query = Query { metric: Some(&SAMPLED_CPU), native_code: Some(NativeCode::Places), ..Query::default() };
+    let forest = Forest::open(&recording, &query).map_err(|problem| problem.to_string())?;
+    let pictures = Pictures::of(&forest, PictureMeasure::Metric);
+    let sums = pictures.changed(&[], false).by_function();
+    let mut ids: Vec<(u64, u32)> = pictures.functions().ids().collect();
+    ids.sort_by_key(|(_, function)| Reverse((sums[*function as usize].total, *function)));
+    Ok(ids.iter().skip(3).step_by(5).take(CLICKS as usize).map(|(id, _)| *id).collect())
+}
+
+/// The line of the memory that the tool had at most.
+fn memory(viewing: &Viewing) -> Result<Line, String> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", viewing.child.id())).map_err(|e| e.to_string())?;
+    let kib = |line: &str| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok();
+    let peak: Option<u64> = status.lines().find_map(kib);
+    let bytes = 1_024 * peak.ok_or("the system does not say how much memory a process had at most")?;
+    let what = "the same: memory of `view` at most, after all of these".to_owned();
+    Ok(("P14", what, format!("{:.0} MB", bytes as f64 / 1e6), verdict(bytes < MEMORY)))
 }
 
 /// The line of the page in one file.

@@ -1,5 +1,6 @@
 //! Blocks of events: a column for each property, since sums read few of them.
 
+use clrscope_recording::column::Column;
 use clrscope_recording::model::{Process, Stacks};
 
 use crate::metric::StackEvent;
@@ -12,14 +13,14 @@ pub(crate) struct Block {
     pub(crate) last_ns: u64,
     /// Some of them are of idle threads, or about objects of a type.
     pub(crate) is_mixed: bool,
-    times: Vec<u64>,
-    threads: Vec<u32>,
+    times: Column,
+    threads: Column,
     stacks: Vec<u32>,
-    amounts: Values<u64>,
-    lasted: Values<u64>,
-    samples: Values<u32>,
-    flags: Values<u32>,
-    about: Values<u32>,
+    amounts: Column,
+    lasted: Column,
+    samples: Column,
+    flags: Column,
+    about: Column,
 }
 
 /// One event; see [`StackEvent`].
@@ -70,14 +71,14 @@ impl Block {
             first_ns: found.iter().map(|event| event.time_ns).min().unwrap_or(u64::MAX),
             last_ns: found.iter().map(end).max().unwrap_or(0),
             is_mixed: found.iter().any(|event| about(event) != 0),
-            times: found.iter().map(|event| event.time_ns).collect(),
-            threads: found.iter().map(|event| event.thread.min(threads)).collect(),
+            times: Column::of(found.iter().map(|event| event.time_ns)),
+            threads: Column::of(found.iter().map(|event| event.thread.min(threads).into())),
             stacks: found.iter().map(|event| place(event.stack)).collect(),
-            amounts: Values::of(found.iter().map(|event| event.amount)),
-            lasted: Values::of(found.iter().map(|event| event.lasted_ns)),
-            samples: Values::of(found.iter().map(|event| u32::try_from(event.samples).unwrap_or(u32::MAX))),
-            flags: Values::of(found.iter().map(|event| event.flags)),
-            about: Values::of(found.iter().map(about)),
+            amounts: Column::of(found.iter().map(|event| event.amount)),
+            lasted: Column::of(found.iter().map(|event| event.lasted_ns)),
+            samples: Column::of(found.iter().map(|event| event.samples.min(u32::MAX.into()))),
+            flags: Column::of(found.iter().map(|event| event.flags.into())),
+            about: Column::of(found.iter().map(|event| about(event).into())),
         }
     }
 
@@ -94,38 +95,17 @@ impl Block {
     /// The events in their order.
     #[inline]
     pub(crate) fn events(&self) -> impl Iterator<Item = Event> {
-        (0..self.times.len()).map(|at| Event {
-            time_ns: self.times[at],
+        // Columns are made of numbers of these sizes.
+        (0..self.stacks.len()).map(|at| Event {
+            time_ns: self.times.at(at),
             lasted_ns: self.lasted.at(at),
             amount: self.amounts.at(at),
-            thread: self.threads[at],
+            thread: self.threads.at(at) as u32,
             stack: self.stacks[at],
-            samples: self.samples.at(at),
-            flags: self.flags.at(at),
-            about: self.about.at(at),
+            samples: self.samples.at(at) as u32,
+            flags: self.flags.at(at) as u32,
+            about: self.about.at(at) as u32,
         })
-    }
-}
-
-/// A property of events one after another.
-enum Values<T> {
-    /// One value of all.
-    Same(T),
-    Each(Vec<T>),
-}
-
-impl<T: Copy + Default + PartialEq> Values<T> {
-    fn of(all: impl Iterator<Item = T> + Clone) -> Self {
-        let first = all.clone().next().unwrap_or_default();
-        if all.clone().all(|value| value == first) { Self::Same(first) } else { Self::Each(all.collect()) }
-    }
-
-    #[inline]
-    fn at(&self, at: usize) -> T {
-        match self {
-            Self::Same(value) => *value,
-            Self::Each(all) => all[at],
-        }
     }
 }
 
@@ -151,6 +131,5 @@ mod tests {
         let block = Block::of(&process, &Stacks::default(), &all);
         assert_eq!(block.events().map(Event::unpacked).collect::<Vec<_>>(), all);
         assert_eq!((block.first_ns, block.last_ns, block.is_mixed), (0, 36, true));
-        assert!(matches!(block.amounts, Values::Same(5)));
     }
 }

@@ -1,32 +1,33 @@
 //! Sets of places in a stack table.
 
 /// Set of places in a stack table, each with its number among those that are in it.
-pub(super) struct Met {
+#[derive(Clone, Default, PartialEq)]
+pub(crate) struct Met {
     bits: Vec<u64>,
     /// Members before each word.
     before: Vec<u32>,
 }
 
 impl Met {
-    pub(super) fn of(places: usize) -> Self {
+    pub(crate) fn of(places: usize) -> Self {
         Self { bits: vec![0; places.div_ceil(64)], before: Vec::new() }
     }
 
     #[inline]
-    pub(super) fn add(&mut self, place: u32) {
+    pub(crate) fn add(&mut self, place: u32) {
         self.bits[place as usize / 64] |= 1 << (place % 64);
     }
 
     #[inline]
-    pub(super) fn has(&self, place: u32) -> bool {
+    pub(crate) fn has(&self, place: u32) -> bool {
         self.bits[place as usize / 64] >> (place % 64) & 1 != 0
     }
 
-    pub(super) fn join(&mut self, other: &Self) {
+    pub(crate) fn join(&mut self, other: &Self) {
         self.bits.iter_mut().zip(&other.bits).for_each(|(all, more)| *all |= more);
     }
 
-    pub(super) fn count(&mut self) {
+    pub(crate) fn count(&mut self) {
         let mut all = 0;
         let before = |word: &u64| {
             all += word.count_ones();
@@ -35,14 +36,14 @@ impl Met {
         self.before = self.bits.iter().map(before).collect();
     }
 
-    /// Number of a member, from 1.
+    /// Number of a member, from 1. Of other places one more than there are members in front of them.
     #[inline]
-    pub(super) fn number(&self, place: u32) -> u32 {
+    pub(crate) fn number(&self, place: u32) -> u32 {
         let (word, bit) = (place as usize / 64, place % 64);
         1 + self.before[word] + (self.bits[word] & ((1 << bit) - 1)).count_ones()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         (0..).zip(&self.bits).flat_map(|(at, &word)| {
             let mut left = word;
             std::iter::from_fn(move || {

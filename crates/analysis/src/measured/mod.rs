@@ -11,7 +11,7 @@ use clrscope_recording::parallel::{each_mut, fold};
 use crate::metric::{Metric, Source, StackEvent, StackEvents};
 
 pub(crate) use block::{Block, Event};
-use met::Met;
+pub(crate) use met::Met;
 
 /// Events of a block at most.
 const BLOCK: usize = 4_096;
@@ -80,6 +80,11 @@ impl Measured {
         let has_unknown = blocks.iter().any(|block| block.stacks().contains(&0));
         let places = std::iter::once(None).chain(met.iter().map(Some)).collect();
         Self { table, places, met, blocks, has_unknown }
+    }
+
+    /// Places in the table that some event has.
+    pub(crate) fn places_met(&self) -> &Met {
+        &self.met
     }
 
     /// Number of distinct stacks; one more for a stack that is not known.

@@ -1,4 +1,6 @@
-//! Changes as rules about paths: what becomes of a function behind others, from the outermost on.
+//! Changes as rules about paths: what becomes of functions behind others, from the outermost on.
+
+use std::ops::Range;
 
 use super::functions::PictureFunctions;
 
@@ -45,19 +47,15 @@ impl State {
     pub(super) const BEGIN: Self = Self { last: NONE, known: 0 };
 }
 
-/// Outcome for a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// The function goes on to the next rule, as this function.
-    Shown(u32),
-    /// Part of what called it.
-    Folded,
-    /// The path is left out, as far as the rule has seen of it.
-    Outside,
-    /// The function is left out with all that it calls.
+/// Outcome for functions that call one another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Passed {
+    /// These of them go on to the next rule.
+    Part(Range<usize>),
+    /// Those that were kept go on.
+    Kept,
+    /// The path is left out with all that lies below it.
     Gone,
-    /// A repetition of what stands at that depth of the path.
-    Again(u32),
 }
 
 /// A rule.
@@ -77,8 +75,10 @@ pub(super) enum Rule {
     Recursion(Vec<bool>),
 }
 
-/// State of a focus from its begin on, and of rules that a path goes along whole.
+/// State of a focus, a collapsed function or what is dropped from its begin on, and of rules that a path goes along whole.
 const INSIDE: u32 = u32::MAX;
+/// State of a path that went another way.
+const ELSEWHERE: u32 = u32::MAX - 1;
 
 impl Rule {
     pub(super) fn of(change: &PictureChange, functions: &PictureFunctions<'_>) -> Self {
@@ -114,80 +114,109 @@ impl Rule {
         !self.is_focus() || state.known == INSIDE
     }
 
-    /// Outcome for a function of a path, of which the rule knows `state`. `depth` is the place that it will have on the path.
-    #[inline]
-    pub(super) fn step(&self, state: &mut State, function: u32, depth: u32, libraries: &[u32]) -> Fate {
-        let is = |marked: &[bool]| marked.get(function as usize) == Some(&true);
-        let fate = match self {
-            Self::Fold => match libraries.get(function as usize) {
-                Some(&library) if library != NONE => {
-                    if library == state.last {
-                        Fate::Folded
-                    } else {
-                        Fate::Shown(library)
-                    }
-                }
-                _ => Fate::Shown(function),
-            },
-            Self::Focus(marked) => {
-                if state.known != INSIDE && is(marked) {
-                    state.known = INSIDE;
-                }
-                if state.known == INSIDE { Fate::Shown(function) } else { Fate::Outside }
+    /// Outcome for functions of a path of which the rule knows `state`; `kept` takes those that are kept of them. Not of recursions,
+    /// which put one part of a path below another.
+    pub(super) fn pass(&self, state: &mut State, functions: &[u32], libraries: &[u32], kept: &mut Vec<u32>) -> Passed {
+        let (all, none) = (0..functions.len(), 0..0);
+        let first = |marked: &[bool]| functions.iter().position(|function| is_in(marked, *function));
+        match self {
+            Self::Fold => {
+                let library = |function: u32| libraries.get(function as usize).copied().unwrap_or(NONE);
+                kept_behind(
+                    state,
+                    functions,
+                    kept,
+                    |function| library(function) != NONE,
+                    |last, function| {
+                        let library = library(function);
+                        (library != last).then_some(library)
+                    },
+                )
             }
-            Self::FocusPath(path) => {
-                if state.known != INSIDE {
-                    follow(state, path, function);
-                }
-                if state.known == INSIDE { Fate::Shown(function) } else { Fate::Outside }
+            Self::Together(marked) => kept_behind(
+                state,
+                functions,
+                kept,
+                |function| is_in(marked, function),
+                |last, function| (last == NONE || !is_in(marked, last)).then_some(function),
+            ),
+            Self::Focus(_) | Self::FocusPath(_) if state.known == INSIDE => Passed::Part(all),
+            Self::Focus(marked) => Passed::Part(first(marked).map_or(none, |begin| {
+                state.known = INSIDE;
+                begin..all.end
+            })),
+            Self::FocusPath(path) => Passed::Part(followed(state, path, functions).map_or(none, |end| end..all.end)),
+            Self::Merge(marked) => {
+                let Some(begin) = first(marked) else { return Passed::Part(all) };
+                kept.extend_from_slice(&functions[..begin]);
+                kept.extend(functions[begin..].iter().filter(|function| !is_in(marked, **function)));
+                Passed::Kept
             }
-            Self::Merge(marked) if is(marked) => Fate::Folded,
             Self::MergePath(path) => {
-                let was_inside = state.known == INSIDE;
-                if !was_inside {
-                    follow(state, path, function);
-                }
-                if !was_inside && state.known == INSIDE { Fate::Folded } else { Fate::Shown(function) }
+                let Some(end) = followed(state, path, functions) else { return Passed::Part(all) };
+                kept.extend(functions[..end].iter().chain(&functions[end + 1..]));
+                Passed::Kept
             }
-            Self::Drop(marked) if is(marked) => Fate::Gone,
-            Self::Collapse(_) if state.known == INSIDE => Fate::Folded,
-            Self::Collapse(marked) => {
-                if is(marked) {
-                    state.known = INSIDE;
-                }
-                Fate::Shown(function)
+            Self::Drop(_) if state.known == INSIDE => Passed::Gone,
+            Self::Drop(marked) if first(marked).is_some() => {
+                state.known = INSIDE;
+                Passed::Gone
             }
-            Self::Together(marked) => {
-                let is_within = state.last != NONE && marked.get(state.last as usize) == Some(&true);
-                if is(marked) && is_within { Fate::Folded } else { Fate::Shown(function) }
-            }
-            Self::Recursion(marked) if is(marked) => match state.known {
-                0 => {
-                    state.known = depth + 1;
-                    Fate::Shown(function)
-                }
-                outermost => Fate::Again(outermost - 1),
-            },
-            Self::Merge(_) | Self::Drop(_) | Self::Recursion(_) => Fate::Shown(function),
-        };
-        if let Fate::Shown(shown) = fate {
-            state.last = shown;
+            Self::Collapse(_) if state.known == INSIDE => Passed::Part(none),
+            Self::Collapse(marked) => Passed::Part(first(marked).map_or(all, |end| {
+                state.known = INSIDE;
+                0..end + 1
+            })),
+            Self::Drop(_) | Self::Recursion(_) => Passed::Part(all),
         }
-        fate
     }
 }
 
-/// Follows a path by one more function: its length so far is known, beginning from 1; 0 is no more of a beginning, behind the first step.
-fn follow(state: &mut State, path: &[u32], function: u32) {
-    /// State of a path that went another way.
-    const ELSEWHERE: u32 = u32::MAX - 1;
-    if state.known == ELSEWHERE {
-        return;
-    }
-    let at = state.known as usize;
-    state.known = match path.get(at) == Some(&function) {
-        true if at + 1 == path.len() => INSIDE,
-        true => state.known + 1,
-        false => ELSEWHERE,
+#[inline]
+fn is_in(marked: &[bool], function: u32) -> bool {
+    marked.get(function as usize) == Some(&true)
+}
+
+/// Keeps functions, of which those that are meant depend on the one that was kept last.
+fn kept_behind(
+    state: &mut State,
+    functions: &[u32],
+    kept: &mut Vec<u32>,
+    is_meant: impl Fn(u32) -> bool,
+    shown: impl Fn(u32, u32) -> Option<u32>,
+) -> Passed {
+    let Some(begin) = functions.iter().position(|function| is_meant(*function)) else {
+        state.last = functions.last().copied().unwrap_or(state.last);
+        return Passed::Part(0..functions.len());
     };
+    kept.extend_from_slice(&functions[..begin]);
+    let mut last = kept.last().copied().unwrap_or(state.last);
+    for function in &functions[begin..] {
+        let shown = if is_meant(*function) { shown(last, *function) } else { Some(*function) };
+        if let Some(shown) = shown {
+            kept.push(shown);
+            last = shown;
+        }
+    }
+    state.last = last;
+    Passed::Kept
+}
+
+/// Follows a path, of which so many functions are known to be there; the place of the one that ends it.
+fn followed(state: &mut State, path: &[u32], functions: &[u32]) -> Option<usize> {
+    for (at, function) in functions.iter().enumerate() {
+        if matches!(state.known, INSIDE | ELSEWHERE) {
+            return None;
+        }
+        let known = state.known as usize;
+        state.known = match path.get(known) == Some(function) {
+            true if known + 1 == path.len() => INSIDE,
+            true => state.known + 1,
+            false => ELSEWHERE,
+        };
+        if state.known == INSIDE {
+            return Some(at);
+        }
+    }
+    None
 }

@@ -1,14 +1,15 @@
 //! Pictures upside down: from the functions that have the amounts to their callers.
 
+use super::grouped::by_function;
 use super::upright::{MOST_ROWS, largest};
-use super::{ChangedTree, PictureRow};
+use super::{ChangedTree, PictureRow, Place};
 
 /// Nodes of one function, each with the amount that is followed to its callers.
 struct Group {
     function: u32,
     depth: u32,
     total: u64,
-    members: Vec<(u32, u64)>,
+    members: Vec<(Place, u64)>,
 }
 
 impl ChangedTree<'_> {
@@ -44,60 +45,60 @@ impl ChangedTree<'_> {
         rows
     }
 
+    /// The node that called one; `None` for the threads.
+    #[inline]
+    fn caller(&self, (run, node): Place) -> Option<Place> {
+        if node > self.starts[run as usize] {
+            return Some((run, node - 1));
+        }
+        let caller = self.parents[run as usize];
+        (caller != 0).then(|| (caller, self.last(caller)))
+    }
+
     /// Amount of nodes that nobody called.
-    fn uncalled(&self, nodes: &[(u32, u64)]) -> u64 {
-        let outermost = nodes.iter().filter(|(node, _)| self.parent[*node as usize] == 0);
+    fn uncalled(&self, nodes: &[(Place, u64)]) -> u64 {
+        let outermost = nodes.iter().filter(|(place, _)| self.caller(*place).is_none());
         outermost.map(|(_, amount)| *amount).fold(0, u64::saturating_add)
     }
 
     /// The functions that have amounts of their own, the smallest first.
     fn innermost(&self, least: u64) -> Vec<Group> {
-        let mut sums = vec![0_u64; self.functions.list().len()];
-        let owned = || (0..self.owners.len()).filter(|at| self.owners[*at] > 0);
-        let function = |at: usize| self.func[self.owners[at] as usize];
-        let amount = |at: usize| self.before[at + 1] - self.before[at];
-        for at in owned() {
-            let sum = &mut sums[function(at) as usize];
-            *sum = sum.saturating_add(amount(at));
-        }
-        let mut groups: Vec<Group> = Vec::new();
-        let mut places = vec![u32::MAX; sums.len()];
-        for (function, total) in (0..).zip(&sums).filter(|(_, total)| **total >= least) {
-            places[function as usize] = groups.len() as u32;
-            groups.push(Group { function, depth: 0, total: *total, members: Vec::new() });
-        }
-        for at in owned() {
-            if let Some(group) = groups.get_mut(places[function(at) as usize] as usize) {
-                match group.members.last_mut() {
-                    Some((node, sum)) if *node == self.owners[at] => *sum = sum.saturating_add(amount(at)),
-                    _ => group.members.push((self.owners[at], amount(at))),
-                }
-            }
-        }
-        self.smallest_first(&mut groups);
-        groups
+        let owner = |run: u32| {
+            let (node, own) = (self.last(run), self.own_of_run(run));
+            (own > 0).then(|| (self.func[node as usize], ((run, node), own)))
+        };
+        let owners = (1..self.runs()).filter_map(owner).collect();
+        self.groups(owners, 0, least)
     }
 
     /// The callers of some nodes by function, the smallest first, and the amount that nobody called.
-    fn callers(&self, nodes: &[(u32, u64)], depth: u32, least: u64) -> (u64, Vec<Group>) {
+    fn callers(&self, nodes: &[(Place, u64)], depth: u32, least: u64) -> (u64, Vec<Group>) {
         let mut own = 0_u64;
-        let mut found: Vec<(u32, u32, u64)> = Vec::with_capacity(nodes.len());
-        for (node, amount) in nodes {
-            match self.parent[*node as usize] {
-                0 => own = own.saturating_add(*amount),
-                caller => found.push((self.func[caller as usize], caller, *amount)),
+        let mut found: Vec<(u32, (Place, u64))> = Vec::with_capacity(nodes.len());
+        for (place, amount) in nodes {
+            match self.caller(*place) {
+                None => own = own.saturating_add(*amount),
+                Some(caller) => found.push((self.func[caller.1 as usize], (caller, *amount))),
             }
         }
-        found.sort_unstable();
-        let groups = found.chunk_by(|a, b| a.0 == b.0).filter_map(|members| {
-            let total = members.iter().map(|(.., amount)| *amount).fold(0, u64::saturating_add);
+        (own, self.groups(found, depth, least))
+    }
+
+    /// Nodes with their functions, grouped by these, the smallest group first; without groups that have less than `least`.
+    fn groups(&self, found: Vec<(u32, (Place, u64))>, depth: u32, least: u64) -> Vec<Group> {
+        let mut found = by_function(found, self.functions.list().len());
+        let groups = found.chunk_by_mut(|a, b| a.0 == b.0).filter_map(|members| {
+            let total = members.iter().map(|(_, (_, amount))| *amount).fold(0, u64::saturating_add);
             (total >= least.max(1)).then(|| {
+                if !members.is_sorted_by_key(|(_, (place, _))| *place) {
+                    members.sort_unstable_by_key(|(_, (place, _))| *place);
+                }
                 // Paths that join go on as one.
-                let mut joined: Vec<(u32, u64)> = Vec::with_capacity(members.len());
-                for (_, node, amount) in members {
+                let mut joined: Vec<(Place, u64)> = Vec::with_capacity(members.len());
+                for (_, (place, amount)) in &*members {
                     match joined.last_mut() {
-                        Some((last, sum)) if last == node => *sum = sum.saturating_add(*amount),
-                        _ => joined.push((*node, *amount)),
+                        Some((last, sum)) if last == place => *sum = sum.saturating_add(*amount),
+                        _ => joined.push((*place, *amount)),
                     }
                 }
                 Group { function: members[0].0, depth, total, members: joined }
@@ -105,7 +106,7 @@ impl ChangedTree<'_> {
         });
         let mut groups: Vec<Group> = groups.collect();
         self.smallest_first(&mut groups);
-        (own, groups)
+        groups
     }
 
     fn smallest_first(&self, groups: &mut [Group]) {

@@ -3,12 +3,13 @@
 //! cut by what can be seen.
 //!
 //! A change turns each path into another one, or leaves it out, function by function from the outermost on ([`changes`]). So all of
-//! them take one pass over the nodes in preorder ([`pass`]), which gives a tree whose siblings are still to be merged
-//! ([`ChangedTree`]). Those who look at it merge no more than they show: [`upright`] and [`inverted`] go from a set of nodes to the
+//! them take one pass over the nodes in preorder ([`pass`]), run by run of those that don't branch, which gives a tree whose siblings
+//! are still to be merged ([`ChangedTree`]). Those who look at it merge no more than they show: [`upright`] and [`inverted`] go from a set of nodes to the
 //! sets of their children or callers, the largest first.
 
 mod changes;
 mod functions;
+mod grouped;
 mod inverted;
 mod pass;
 mod sums;
@@ -23,7 +24,8 @@ pub use functions::{PictureFunction, PictureFunctions};
 pub use sums::{FunctionAmounts, Neighbours};
 
 use crate::forest::Forest;
-use crate::stack_trees::StackTree;
+use crate::runs::{GrowingRuns, Runs};
+use crate::stack_trees::{InOrder, Shape, StackTree};
 
 /// Amount of a tree's nodes that a picture is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub struct PictureRow {
     pub total: u64,
 }
 
-/// Nodes of a tree before any change, in preorder; the first stands for the threads themselves.
+/// Nodes of a tree before any change; the first run stands for the threads themselves.
 enum Nodes {
     /// Made of stacks.
     Stacks {
@@ -62,63 +64,57 @@ enum Nodes {
         numbers: Arc<Vec<u32>>,
         measure: PictureMeasure,
     },
-    /// Recorded as calls, with what their hooks cost taken out.
-    Calls { functions: Vec<u32>, ends: Vec<u32>, own: Vec<u64> },
+    /// Recorded as calls, with what their hooks cost taken out: amounts of runs.
+    Calls { runs: Runs, own: Vec<u64> },
+}
+
+/// Own amounts of runs, asked for in their order.
+enum OwnInOrder<'n> {
+    Stacks { shape: &'n Shape, amounts: InOrder<'n>, measure: PictureMeasure },
+    Calls(&'n [u64]),
+}
+
+impl OwnInOrder<'_> {
+    /// The next run's; `None` where there is nothing at it or below it.
+    #[inline]
+    fn next(&mut self, run: u32) -> Option<u64> {
+        match self {
+            Self::Stacks { shape, amounts, measure } => {
+                let sum = amounts.next(shape.at_run(run), shape.below_run(run).end)?;
+                Some(if *measure == PictureMeasure::Samples { sum.samples } else { sum.amount })
+            }
+            Self::Calls(own) => Some(own[run as usize]),
+        }
+    }
 }
 
 impl Nodes {
-    fn len(&self) -> u32 {
+    fn runs(&self) -> &Runs {
         match self {
-            Self::Stacks { tree, .. } => tree.shape.len(),
-            Self::Calls { functions, .. } => functions.len() as u32,
+            Self::Stacks { tree, .. } => tree.shape.runs(),
+            Self::Calls { runs, .. } => runs,
         }
     }
 
-    /// Whether there is something at or below each node.
-    fn is_whole(&self) -> bool {
-        match self {
-            Self::Stacks { tree, .. } => tree.amounts.is_of_all(),
-            Self::Calls { .. } => true,
-        }
-    }
-
-    #[inline]
-    fn is_there(&self, node: u32) -> bool {
-        match self {
-            Self::Stacks { tree, .. } => tree.is_there(node),
-            Self::Calls { .. } => true,
-        }
-    }
-
-    #[inline]
-    fn end(&self, node: u32) -> u32 {
-        match self {
-            Self::Stacks { tree, .. } => tree.shape.end(node),
-            Self::Calls { ends, .. } => ends[node as usize],
-        }
-    }
-
-    #[inline]
-    fn function(&self, node: u32) -> u32 {
-        match self {
-            Self::Stacks { tree, numbers, .. } => {
-                numbers.get(tree.shape.function(node) as usize).copied().unwrap_or_default()
-            }
-            Self::Calls { functions, .. } => functions[node as usize],
-        }
-    }
-
-    #[inline]
-    fn own(&self, node: u32) -> u64 {
+    fn amounts(&self) -> OwnInOrder<'_> {
         match self {
             Self::Stacks { tree, measure, .. } => {
-                if tree.shape.at(node).is_empty() {
-                    return 0;
-                }
-                let sum = tree.own(node);
-                if *measure == PictureMeasure::Samples { sum.samples } else { sum.amount }
+                let (shape, amounts) = (&*tree.shape, InOrder::new(&tree.amounts));
+                OwnInOrder::Stacks { shape, amounts, measure: *measure }
             }
-            Self::Calls { own, .. } => own[node as usize],
+            Self::Calls { own, .. } => OwnInOrder::Calls(own),
+        }
+    }
+
+    /// Adds the functions of a run to a list.
+    #[inline]
+    fn functions(&self, run: u32, all: &mut Vec<u32>) {
+        let functions = self.runs().of(run);
+        match self {
+            Self::Stacks { numbers, .. } => {
+                all.extend(functions.iter().map(|index| numbers.get(*index as usize).copied().unwrap_or_default()));
+            }
+            Self::Calls { .. } => all.extend_from_slice(functions),
         }
     }
 }
@@ -180,46 +176,55 @@ impl<'a> Pictures<'a> {
 
 /// The trees of a forest of calls, all processes behind one another.
 fn calls<'a>(forest: &Forest<'a>, measure: PictureMeasure, functions: &mut PictureFunctions<'a>) -> Nodes {
-    let (mut numbers, mut ends, mut own) = (vec![0_u32], vec![0_u32], vec![0_u64]);
-    let mut open: Vec<u32> = Vec::new();
+    let mut growing = GrowingRuns::default();
+    let mut own = vec![0_u64];
+    // Runs above, and whether the last node is all that its run calls, and has nothing of its own.
+    let (mut open, mut goes_on) = (vec![growing.begin(0, 0)], false);
     let walked = forest.walk_again(None, &crate::forest::TreeOptions::default(), |node| {
-        let number = numbers.len() as u32;
-        while open.len() > node.depth as usize {
-            if let Some(last) = open.pop() {
-                ends[last as usize] = number;
-            }
+        let number = functions.number(&node.function);
+        let depth = node.depth as usize + 1;
+        let parent = open[depth.min(open.len()) - 1];
+        open.truncate(depth);
+        if goes_on {
+            growing.extend(number);
+            open.push(parent);
+        } else {
+            open.push(growing.begin(number, parent));
+            own.push(0);
         }
-        open.push(number);
-        numbers.push(functions.number(&node.function));
-        ends.push(number + 1);
-        own.push(match measure {
+        let amount = match measure {
             PictureMeasure::Calls => node.times.calls,
             PictureMeasure::Cpu => node.times.exclusive_cpu_ns.unwrap_or(0),
             PictureMeasure::Wall => node.times.exclusive_ns,
             PictureMeasure::Metric => node.amount.own,
             PictureMeasure::Samples => node.amount.samples.own,
-        });
+        };
+        if let Some(own) = own.last_mut() {
+            *own = amount;
+        }
+        goes_on = node.children == 1 && amount == 0;
         Ok::<(), std::convert::Infallible>(())
     });
     let Ok(_) = walked;
-    let end = numbers.len() as u32;
-    open.iter().for_each(|last| ends[*last as usize] = end);
-    ends[0] = end;
-    Nodes::Calls { functions: numbers, ends, own }
+    Nodes::Calls { runs: growing.finish(), own }
 }
 
-/// A tree after changes: nodes in preorder, of which several siblings may be of one function. Node 0 stands for the threads.
+/// A tree after changes: nodes in preorder, of which several siblings may be of one function, in runs. Run 0 stands for the threads.
 pub struct ChangedTree<'a> {
     functions: Arc<PictureFunctions<'a>>,
+    /// Functions of the nodes.
     func: Vec<u32>,
-    parent: Vec<u32>,
-    /// Place of the first amount that is the node's own or of a node behind it; one more entry than nodes.
-    first: Vec<u32>,
-    /// Nodes that have amounts of their own, in order, and the sums of the amounts before each.
-    owners: Vec<u32>,
+    /// First node of each run, and the number of nodes.
+    starts: Vec<u32>,
+    /// Run that calls each; those outside are called by the threads.
+    parents: Vec<u32>,
+    /// Sum of the amounts of all runs in front of each, and of all.
     before: Vec<u64>,
     ends: OnceLock<Vec<u32>>,
 }
+
+/// A node of a changed tree: its run, and the node.
+type Place = (u32, u32);
 
 impl ChangedTree<'_> {
     /// Number of nodes, that of the threads included.
@@ -234,24 +239,48 @@ impl ChangedTree<'_> {
         self.before.last().copied().unwrap_or(0)
     }
 
-    /// One past the last node below each.
+    fn runs(&self) -> u32 {
+        self.parents.len() as u32
+    }
+
+    /// Functions of the nodes of a run, the outermost first.
+    #[inline]
+    fn of(&self, run: u32) -> &[u32] {
+        &self.func[self.starts[run as usize] as usize..self.starts[run as usize + 1] as usize]
+    }
+
+    /// The last node of a run.
+    #[inline]
+    fn last(&self, run: u32) -> u32 {
+        self.starts[run as usize + 1] - 1
+    }
+
+    /// One past the last run below each.
     fn ends(&self) -> &[u32] {
         self.ends.get_or_init(|| {
-            let mut ends: Vec<u32> = (1..=self.func.len() as u32).collect();
-            for node in (1..self.func.len()).rev() {
-                let above = self.parent[node] as usize;
-                ends[above] = ends[above].max(ends[node]);
+            let mut ends: Vec<u32> = (1..=self.runs()).collect();
+            for run in (1..ends.len()).rev() {
+                let above = self.parents[run] as usize;
+                ends[above] = ends[above].max(ends[run]);
             }
             ends
         })
     }
 
-    fn sum(&self, from: u32, to: u32) -> u64 {
-        let (from, to) = (self.first[from as usize] as usize, self.first[to as usize] as usize);
-        self.before[to] - self.before[from]
+    /// Amount that is a run's own, which its last node has.
+    #[inline]
+    fn own_of_run(&self, run: u32) -> u64 {
+        self.before[run as usize + 1] - self.before[run as usize]
     }
 
-    fn own(&self, node: u32) -> u64 {
-        self.sum(node, node + 1)
+    /// Amount of a run and all below it, which each of its nodes has.
+    #[inline]
+    fn sum(&self, run: u32) -> u64 {
+        self.before[self.ends()[run as usize] as usize] - self.before[run as usize]
+    }
+
+    #[inline]
+    fn own(&self, (run, node): Place) -> u64 {
+        if node == self.last(run) { self.own_of_run(run) } else { 0 }
     }
 }

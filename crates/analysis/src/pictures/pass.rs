@@ -1,9 +1,10 @@
-//! The pass over all nodes that makes every change at once.
+//! The pass over all runs of nodes that makes every change at once.
 
 use std::sync::{Arc, OnceLock};
 
-use super::changes::{Fate, NONE, PictureChange, Rule, State};
+use super::changes::{NONE, Passed, PictureChange, Rule, State};
 use super::{ChangedTree, Nodes, Pictures};
+use crate::runs::Runs;
 
 /// Place of what lies outside of all that is focused on.
 const OUTSIDE: u32 = u32::MAX;
@@ -22,63 +23,35 @@ pub(super) fn pass<'a>(pictures: &Pictures<'a>, changes: &[PictureChange], folds
     making.finish(Arc::clone(functions))
 }
 
-/// Amounts in the order of their nodes, of which the first places are known: those that were folded into callers stand behind those of
-/// their callees.
-fn sorted(own: Vec<(u32, u64)>, first: &mut [u32]) -> Vec<(u32, u64)> {
-    if own.is_sorted_by_key(|(node, _)| *node) {
-        return own;
-    }
-    let mut sorted = vec![(0_u32, 0_u64); own.len()];
-    for (node, amount) in own {
-        let at = &mut first[node as usize];
-        sorted[*at as usize] = (node, amount);
-        *at += 1;
-    }
-    // Now each has the place of the one behind it.
-    first.copy_within(..first.len() - 1, 1);
-    first[0] = 0;
-    sorted
+/// A run of the tree that is looked at, on the path to the one that comes next.
+struct Above {
+    /// One past the last run below it.
+    end: u32,
+    /// Place of what it calls, in the new tree.
+    place: u32,
+    /// Number of outermost calls that are known there.
+    outermost: usize,
 }
 
-/// Numbers nodes in preorder, with their siblings in the order that they have: what is called below a recursion stands behind what was
-/// called within it.
-fn put_in_order(func: &mut Vec<u32>, parent: &mut Vec<u32>, own: &mut [(u32, u64)]) {
-    let size = func.len();
-    // Children as linked lists: one pass from the end puts each list in order. No list holds the root, so its number ends each.
-    let (mut first_child, mut next_sibling) = (vec![0_u32; size], vec![0_u32; size]);
-    for node in (1..size).rev() {
-        next_sibling[node] = std::mem::replace(&mut first_child[parent[node] as usize], node as u32);
-    }
-    let (mut funcs, mut parents, mut places) = (vec![func[0]], vec![0], vec![0_u32; size]);
-    let mut open = vec![(first_child[0], 0_u32)];
-    while let Some((node, above)) = open.pop() {
-        if node == 0 {
-            continue;
-        }
-        let at = funcs.len() as u32;
-        places[node as usize] = at;
-        funcs.push(func[node as usize]);
-        parents.push(above);
-        open.push((next_sibling[node as usize], above));
-        open.push((first_child[node as usize], at));
-    }
-    own.iter_mut().for_each(|(node, _)| *node = places[*node as usize]);
-    (*func, *parent) = (funcs, parents);
-}
-
-/// A tree in the making.
+/// A tree in the making: runs of nodes become other runs, or nothing.
 struct Making<'r> {
     rules: &'r [Rule],
     libraries: &'r [u32],
-    func: Vec<u32>,
-    parent: Vec<u32>,
-    /// Own amounts with the nodes that they belong to.
-    own: Vec<(u32, u64)>,
-    /// The path to the node that is looked at: ends of its nodes before the changes, where they stand behind them, and what each rule
-    /// knows there.
-    ends: Vec<u32>,
-    places: Vec<u32>,
+    functions: Vec<u32>,
+    starts: Vec<u32>,
+    parents: Vec<u32>,
+    own: Vec<u64>,
+    path: Vec<Above>,
+    /// States of the rules behind each run of the path.
     states: Vec<State>,
+    /// Place and states of the rules here.
+    place: u32,
+    now: Vec<State>,
+    /// Places of the outermost calls of functions that call themselves, with the states of the rules there.
+    outermost: Vec<u32>,
+    outermost_states: Vec<State>,
+    /// Functions that a rule lets through, by rule.
+    buffers: Vec<Vec<u32>>,
 }
 
 impl<'r> Making<'r> {
@@ -86,134 +59,213 @@ impl<'r> Making<'r> {
         Self {
             rules,
             libraries,
-            func: vec![NONE],
-            parent: vec![0],
-            own: Vec::new(),
-            ends: Vec::new(),
-            places: Vec::new(),
+            functions: vec![NONE],
+            starts: vec![0],
+            parents: vec![0],
+            own: vec![0],
+            path: Vec::new(),
             states: Vec::new(),
+            place: 0,
+            now: Vec::new(),
+            outermost: Vec::new(),
+            outermost_states: Vec::new(),
+            buffers: vec![Vec::new(); rules.len()],
         }
     }
 
     fn take(&mut self, nodes: &Nodes) {
-        let root = if self.rules.iter().any(Rule::is_focus) { OUTSIDE } else { 0 };
-        self.ends.clear();
-        self.places.clear();
-        self.states.clear();
-        self.ends.push(nodes.len());
-        self.places.push(root);
-        self.states.resize(self.rules.len(), State::BEGIN);
-        self.charge(root, nodes.own(0));
-        let is_whole = nodes.is_whole();
-        if is_whole && root != OUTSIDE {
-            // Memory that is never written to is none.
-            self.func.reserve_exact(nodes.len() as usize);
-            self.parent.reserve_exact(nodes.len() as usize);
-        }
-        let mut node = 1;
-        while node < nodes.len() {
-            if !is_whole && !nodes.is_there(node) {
-                node = nodes.end(node);
-                continue;
-            }
-            while self.ends.last().is_some_and(|end| *end <= node) {
-                self.ends.pop();
-                self.places.pop();
-            }
-            self.states.truncate(self.ends.len() * self.rules.len());
-            let Some(place) = self.step(nodes.function(node)) else {
-                node = nodes.end(node);
+        let runs = nodes.runs();
+        let mut amounts = nodes.amounts();
+        self.begin(runs, amounts.next(0).unwrap_or(0));
+        let mut of_run = Vec::new();
+        let mut run = 1;
+        while run < runs.len() {
+            let end = runs.end(run);
+            let Some(own) = amounts.next(run) else {
+                run = end;
                 continue;
             };
-            self.charge(place, nodes.own(node));
-            let end = nodes.end(node);
-            if end > node + 1 {
-                self.ends.push(end);
-                self.places.push(place);
+            self.go_to(run);
+            of_run.clear();
+            nodes.functions(run, &mut of_run);
+            if !self.through(0, &of_run) {
+                run = end;
+                continue;
+            }
+            self.place = self.inner(self.place, &self.now);
+            self.charge(own);
+            if end > run + 1 {
+                self.path.push(Above { end, place: self.place, outermost: self.outermost.len() });
+                self.states.extend_from_slice(&self.now);
+            }
+            run += 1;
+        }
+    }
+
+    /// Puts the threads of a process on the path.
+    fn begin(&mut self, runs: &Runs, own: u64) {
+        let is_focused = self.rules.iter().any(Rule::is_focus);
+        self.place = if is_focused { OUTSIDE } else { 0 };
+        if !is_focused {
+            // Memory that is never written to is none.
+            self.functions.reserve_exact(runs.functions.len());
+            [&mut self.starts, &mut self.parents].into_iter().for_each(|list| list.reserve_exact(runs.len() as usize));
+            self.own.reserve_exact(runs.len() as usize);
+        }
+        self.now = vec![State::BEGIN; self.rules.len()];
+        self.path = vec![Above { end: runs.len(), place: self.place, outermost: 0 }];
+        self.states = self.now.clone();
+        self.cut_outermost(0);
+        self.charge(own);
+    }
+
+    /// Goes back to the run that calls this one.
+    fn go_to(&mut self, run: u32) {
+        while self.path.pop_if(|above| above.end <= run).is_some() {}
+        let most = self.rules.len();
+        self.states.truncate(self.path.len() * most);
+        self.now.copy_from_slice(&self.states[(self.path.len() - 1) * most..]);
+        let Some(above) = self.path.last() else { return };
+        self.place = above.place;
+        self.cut_outermost(above.outermost);
+    }
+
+    fn cut_outermost(&mut self, to: usize) {
+        self.outermost.truncate(to);
+        self.outermost_states.truncate(to * self.rules.len());
+    }
+
+    fn charge(&mut self, amount: u64) {
+        if self.place < GONE {
+            let own = &mut self.own[self.place as usize];
+            *own = own.saturating_add(amount);
+        }
+    }
+
+    /// The place of what is called where the rules have these states.
+    fn inner(&self, place: u32, states: &[State]) -> u32 {
+        let is_inside = || self.rules.iter().zip(states).all(|(rule, state)| rule.is_inside(*state));
+        if place == OUTSIDE && is_inside() { 0 } else { place }
+    }
+
+    /// Puts functions behind the path, as the rules from this one on let them through; `false` where they and all below them are gone.
+    fn through(&mut self, at: usize, functions: &[u32]) -> bool {
+        let rules = self.rules;
+        let Some(rule) = rules.get(at).filter(|_| !functions.is_empty()) else {
+            self.put(functions);
+            return true;
+        };
+        if let Rule::Recursion(marked) = rule {
+            self.through_recursion(at, marked, functions);
+            return true;
+        }
+        let mut kept = std::mem::take(&mut self.buffers[at]);
+        kept.clear();
+        let is_there = match rule.pass(&mut self.now[at], functions, self.libraries, &mut kept) {
+            Passed::Part(part) => self.through(at + 1, &functions[part]),
+            Passed::Kept => self.through(at + 1, &kept),
+            Passed::Gone => {
+                self.place = GONE;
+                // What comes again may be something else.
+                rules[..at].iter().any(|rule| matches!(rule, Rule::Recursion(_)))
+            }
+        };
+        self.buffers[at] = kept;
+        is_there
+    }
+
+    /// As [`through`](Self::through) of functions that call themselves: what a repetition calls is called by the outermost.
+    fn through_recursion(&mut self, at: usize, marked: &[bool], functions: &[u32]) {
+        let most = self.rules.len();
+        let mut from = 0;
+        for (here, function) in functions.iter().enumerate() {
+            if !marked[*function as usize] {
+                continue;
+            }
+            if self.now[at].known == 0 {
+                self.through(at + 1, &functions[from..=here]);
+                self.now[at].known = self.outermost.len() as u32 + 1;
+                self.outermost.push(self.inner(self.place, &self.now));
+                self.outermost_states.extend_from_slice(&self.now);
             } else {
-                self.states.truncate(self.ends.len() * self.rules.len());
+                // Between the two there is nothing.
+                let outermost = self.now[at].known as usize - 1;
+                self.place = self.outermost[outermost];
+                let known = &self.outermost_states[outermost * most..][..most];
+                self.now[at..].copy_from_slice(&known[at..]);
             }
-            node += 1;
+            from = here + 1;
         }
+        self.through(at + 1, &functions[from..]);
     }
 
-    fn charge(&mut self, place: u32, amount: u64) {
-        if amount > 0 && place < GONE {
-            self.own.push((place, amount));
+    /// Begins a run of the new tree.
+    fn put(&mut self, functions: &[u32]) {
+        if functions.is_empty() || self.place == GONE {
+            return;
         }
-    }
-
-    /// Puts a function behind the path, and gives its place in the new tree; `None` where it and all below it is gone.
-    #[inline]
-    fn step(&mut self, mut function: u32) -> Option<u32> {
-        let (most, depth) = (self.rules.len(), self.ends.len());
-        let above = (depth - 1) * most;
-        let mut place = self.places[depth - 1];
-        self.states.extend_from_within(above..above + most);
-        let here = depth * most;
-        let (mut is_shown, mut may_come_again) = (true, false);
-        for (at, rule) in self.rules.iter().enumerate() {
-            match rule.step(&mut self.states[here + at], function, depth as u32, self.libraries) {
-                Fate::Shown(shown) => {
-                    function = shown;
-                    may_come_again |= matches!(rule, Rule::Recursion(_));
-                }
-                Fate::Gone if !may_come_again => return None,
-                Fate::Gone => {
-                    place = GONE;
-                    is_shown = false;
-                }
-                Fate::Folded | Fate::Outside => is_shown = false,
-                Fate::Again(outermost) => {
-                    let outermost = outermost as usize;
-                    place = self.places[outermost];
-                    for later in at..most {
-                        self.states[here + later] = self.states[outermost * most + later];
-                    }
-                    is_shown = false;
-                }
-            }
-            if !is_shown {
-                break;
-            }
-        }
-        if place == OUTSIDE {
-            let states = &self.states[here..here + most];
-            if !self.rules.iter().zip(states).all(|(rule, state)| rule.is_inside(*state)) {
-                return Some(OUTSIDE);
-            }
-            place = 0;
-        }
-        if !is_shown || place == GONE {
-            return Some(place);
-        }
-        self.func.push(function);
-        self.parent.push(place);
-        Some(self.func.len() as u32 - 1)
+        let run = self.starts.len() as u32;
+        self.starts.push(self.functions.len() as u32);
+        self.parents.push(if self.place == OUTSIDE { 0 } else { self.place });
+        self.own.push(0);
+        self.functions.extend_from_slice(functions);
+        self.place = run;
     }
 
     fn finish<'a>(self, functions: Arc<super::PictureFunctions<'a>>) -> ChangedTree<'a> {
         let is_in_order = !self.rules.iter().any(|rule| matches!(rule, Rule::Recursion(_)));
-        let Self { mut func, mut parent, mut own, .. } = self;
+        let Self { functions: func, mut starts, parents, own, .. } = self;
+        starts.push(func.len() as u32);
+        let made = Made { func, starts, parents, own };
+        let Made { mut func, mut starts, mut parents, own } = if is_in_order { made } else { made.in_order() };
         func.shrink_to_fit();
-        parent.shrink_to_fit();
-        if !is_in_order {
-            put_in_order(&mut func, &mut parent, &mut own);
-        }
-        let mut first = vec![0_u32; func.len() + 1];
-        own.iter().for_each(|(node, _)| first[*node as usize + 1] += 1);
-        for node in 1..first.len() {
-            first[node] += first[node - 1];
-        }
-        let sorted = sorted(own, &mut first);
-        let mut before = Vec::with_capacity(sorted.len() + 1);
+        [&mut starts, &mut parents].into_iter().for_each(Vec::shrink_to_fit);
         let mut sum = 0_u64;
-        for (_, amount) in &sorted {
-            before.push(sum);
-            sum = sum.saturating_add(*amount);
-        }
+        let mut before: Vec<u64> = own;
+        before.iter_mut().for_each(|own| {
+            let next = sum.saturating_add(*own);
+            *own = std::mem::replace(&mut sum, next);
+        });
         before.push(sum);
-        let owners = sorted.into_iter().map(|(node, _)| node).collect();
-        ChangedTree { functions, func, parent, first, owners, before, ends: OnceLock::new() }
+        before.shrink_to_fit();
+        ChangedTree { functions, func, starts, parents, before, ends: OnceLock::new() }
+    }
+}
+
+/// Runs with their own amounts, in any order in which callers come first.
+struct Made {
+    func: Vec<u32>,
+    /// First node of each run, and the number of nodes.
+    starts: Vec<u32>,
+    parents: Vec<u32>,
+    own: Vec<u64>,
+}
+
+impl Made {
+    /// Numbers runs in preorder, with their siblings in the order that they have: what is called below a recursion stands behind what was
+    /// called within it.
+    fn in_order(self) -> Self {
+        let size = self.parents.len();
+        // Children as linked lists: one pass from the end puts each list in order. No list holds the root, so its number ends each.
+        let (mut first_child, mut next_sibling) = (vec![0_u32; size], vec![0_u32; size]);
+        for run in (1..size).rev() {
+            next_sibling[run] = std::mem::replace(&mut first_child[self.parents[run] as usize], run as u32);
+        }
+        let mut ordered = Self { func: vec![self.func[0]], starts: vec![0], parents: vec![0], own: vec![self.own[0]] };
+        let mut open = vec![(first_child[0], 0_u32)];
+        while let Some((run, above)) = open.pop() {
+            if run == 0 {
+                continue;
+            }
+            let (at, run) = (ordered.parents.len() as u32, run as usize);
+            ordered.starts.push(ordered.func.len() as u32);
+            ordered.func.extend_from_slice(&self.func[self.starts[run] as usize..self.starts[run + 1] as usize]);
+            ordered.parents.push(above);
+            ordered.own.push(self.own[run]);
+            open.push((next_sibling[run], above));
+            open.push((first_child[run], at));
+        }
+        ordered.starts.push(ordered.func.len() as u32);
+        ordered
     }
 }

@@ -1,5 +1,8 @@
 //! Sums over the whole of a changed tree: by function, of what calls one and what it calls, of what a search matches.
 
+use std::iter::successors;
+
+use clrscope_recording::parallel::fold;
 use rustc_hash::FxHashMap;
 
 use super::ChangedTree;
@@ -52,48 +55,50 @@ impl Side {
     }
 }
 
+/// Runs of which a worker adds up the sums at a time.
+const TOGETHER: usize = 1 << 16;
+
+/// Key of the threads among callers.
+const THREADS: u32 = u32::MAX;
+
 impl ChangedTree<'_> {
     /// Amounts by number of the function.
     #[must_use]
     pub fn by_function(&self) -> Vec<FunctionAmounts> {
-        let mut sums = vec![FunctionAmounts::default(); self.functions.list().len()];
-        let mut open = vec![0_u32; sums.len()];
-        let ends = self.ends();
-        let mut path: Vec<(u32, u32)> = Vec::new();
-        for node in 1..self.func.len() as u32 {
-            while let Some((_, function)) = path.pop_if(|(end, _)| *end <= node) {
-                open[function as usize] -= 1;
+        let (runs, ends) = (self.runs() as usize, self.ends());
+        let new = || Open::of(self.functions.list().len());
+        let parts = fold(runs.div_ceil(TOGETHER), new, |open, piece| {
+            let from = piece * TOGETHER;
+            open.begin(self, from as u32);
+            for run in from.max(1) as u32..runs.min(from + TOGETHER) as u32 {
+                open.enter(self, run, ends[run as usize]);
             }
-            let (function, end) = (self.func[node as usize], ends[node as usize]);
-            let sum = &mut sums[function as usize];
-            sum.own = sum.own.saturating_add(self.own(node));
-            if open[function as usize] == 0 {
-                sum.total = sum.total.saturating_add(self.sum(node, end));
-            }
-            if end > node + 1 {
-                open[function as usize] += 1;
-                path.push((end, function));
+        });
+        let mut all = vec![FunctionAmounts::default(); self.functions.list().len()];
+        for part in parts {
+            for (sum, more) in all.iter_mut().zip(part.sums) {
+                sum.own = sum.own.saturating_add(more.own);
+                sum.total = sum.total.saturating_add(more.total);
             }
         }
-        sums
+        all
     }
 
     /// Callers and callees of a function, those with most first; a pair that calls each other again below itself counts once.
     #[must_use]
     pub fn neighbours(&self, wanted: u32) -> Neighbours {
-        /// Key of the threads.
-        const THREADS: u32 = u32::MAX;
         let ends = self.ends();
         let (mut callers, mut callees) = (Side::default(), Side::default());
-        let mut path: Vec<(u32, u32)> = Vec::new();
-        let around = |node: u32| {
-            let above = self.parent[node as usize];
-            let caller = if above == 0 { THREADS } else { self.func[above as usize] };
-            (caller, self.func[node as usize])
-        };
-        for node in 1..self.func.len() as u32 {
-            while let Some((_, left)) = path.pop_if(|(end, _)| *end <= node) {
-                let (caller, function) = around(left);
+        // Calls that are open: end, caller and callee.
+        let mut path: Vec<(u32, u32, u32)> = Vec::new();
+        for run in 1..self.runs() {
+            let above = self.parents[run as usize];
+            let mut caller = if above == 0 { THREADS } else { self.func[self.last(above) as usize] };
+            let functions = self.of(run);
+            if caller != wanted && !functions.contains(&wanted) {
+                continue;
+            }
+            while let Some((_, caller, function)) = path.pop_if(|(end, ..)| *end <= run) {
                 if function == wanted {
                     callers.leave(caller);
                 }
@@ -101,18 +106,19 @@ impl ChangedTree<'_> {
                     callees.leave(function);
                 }
             }
-            let (caller, function) = around(node);
-            if function != wanted && caller != wanted {
-                continue;
+            let total = self.sum(run);
+            for &function in functions {
+                if function == wanted {
+                    callers.enter(caller, total);
+                }
+                if caller == wanted {
+                    callees.enter(function, total);
+                }
+                if function == wanted || caller == wanted {
+                    path.push((ends[run as usize], caller, function));
+                }
+                caller = function;
             }
-            let total = self.sum(node, ends[node as usize]);
-            if function == wanted {
-                callers.enter(caller, total);
-            }
-            if caller == wanted {
-                callees.enter(function, total);
-            }
-            path.push((ends[node as usize], node));
         }
         let callers = callers.largest_first().into_iter();
         Neighbours {
@@ -125,15 +131,65 @@ impl ChangedTree<'_> {
     #[must_use]
     pub fn matched(&self, marked: &[bool]) -> u64 {
         let ends = self.ends();
-        let (mut sum, mut node) = (0_u64, 1);
-        while node < self.func.len() as u32 {
-            if marked.get(self.func[node as usize] as usize) == Some(&true) {
-                sum = sum.saturating_add(self.sum(node, ends[node as usize]));
-                node = ends[node as usize];
+        let (mut sum, mut run) = (0_u64, 1);
+        while run < self.runs() {
+            if self.of(run).iter().any(|function| marked.get(*function as usize) == Some(&true)) {
+                sum = sum.saturating_add(self.sum(run));
+                run = ends[run as usize];
             } else {
-                node += 1;
+                run += 1;
             }
         }
         sum
+    }
+}
+
+/// Sums of a worker, and how often each function is on the path to the run that is looked at.
+struct Open {
+    sums: Vec<FunctionAmounts>,
+    open: Vec<u32>,
+    /// Runs of the path, each with its end.
+    path: Vec<(u32, u32)>,
+}
+
+impl Open {
+    fn of(functions: usize) -> Self {
+        Self { sums: vec![FunctionAmounts::default(); functions], open: vec![0; functions], path: Vec::new() }
+    }
+
+    /// Puts the callers of a run on the path.
+    fn begin(&mut self, tree: &ChangedTree<'_>, run: u32) {
+        self.leave(tree, u32::MAX);
+        let above = |run: u32| Some(tree.parents[run as usize]).filter(|above| *above != 0);
+        self.path = successors(above(run), |run| above(*run)).map(|run| (tree.ends()[run as usize], run)).collect();
+        self.path.reverse();
+        for (_, run) in &self.path {
+            tree.of(*run).iter().for_each(|function| self.open[*function as usize] += 1);
+        }
+    }
+
+    /// Leaves the runs of the path that `run` is not below.
+    fn leave(&mut self, tree: &ChangedTree<'_>, run: u32) {
+        while let Some((_, left)) = self.path.pop_if(|(end, _)| *end <= run) {
+            tree.of(left).iter().for_each(|function| self.open[*function as usize] -= 1);
+        }
+    }
+
+    fn enter(&mut self, tree: &ChangedTree<'_>, run: u32, end: u32) {
+        self.leave(tree, run);
+        let (functions, total) = (tree.of(run), tree.sum(run));
+        for function in functions {
+            let open = &mut self.open[*function as usize];
+            if *open == 0 {
+                let sum = &mut self.sums[*function as usize];
+                sum.total = sum.total.saturating_add(total);
+            }
+            *open += 1;
+        }
+        if let Some(last) = functions.last() {
+            let sum = &mut self.sums[*last as usize];
+            sum.own = sum.own.saturating_add(tree.own_of_run(run));
+        }
+        self.path.push((end, run));
     }
 }

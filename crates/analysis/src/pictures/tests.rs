@@ -167,6 +167,9 @@ fn every_change_and_every_two_of_them_give_what_they_do_to_each_path() {
         let mut chains: Vec<Vec<PictureChange>> = vec![Vec::new()];
         chains.extend(all.iter().map(|one| vec![one.clone()]));
         chains.extend(all.iter().flat_map(|one| all.iter().map(|two| vec![one.clone(), two.clone()])));
+        // What was dropped between two recursions came back by the second.
+        let recursions = [number("App.Deep::Recurse"), number("App::Work")].map(PictureChange::Recursion);
+        chains.extend(all.iter().map(|one| vec![recursions[0].clone(), one.clone(), recursions[1].clone()]));
         for folds in [false, true] {
             for chain in &chains {
                 let mut expected: BTreeMap<Path, u64> = BTreeMap::new();

@@ -1,6 +1,7 @@
 //! Pictures from the outermost functions on.
 
-use super::{ChangedTree, PictureRow};
+use super::grouped::by_function;
+use super::{ChangedTree, PictureRow, Place};
 
 /// Rows of a picture at most: a path may be 100,000 calls deep, and there may be as many as it has pixels.
 pub(super) const MOST_ROWS: usize = 200_000;
@@ -19,7 +20,7 @@ struct Group {
     function: u32,
     depth: u32,
     total: u64,
-    members: Vec<u32>,
+    members: Vec<Place>,
 }
 
 impl ChangedTree<'_> {
@@ -29,7 +30,7 @@ impl ChangedTree<'_> {
     #[must_use]
     pub fn upright(&self, share: f64, places: &[u32]) -> Vec<PictureRow> {
         let mut rows = Vec::new();
-        let mut pending = largest(self.children(&[0], 0, 1));
+        let mut pending = largest(self.children(&[(0, 0)], 0, 1));
         let mut whole = self.total();
         for (depth, place) in (1_u32..).zip(places) {
             let at = pending.len().checked_sub(*place as usize + 1);
@@ -55,26 +56,30 @@ impl ChangedTree<'_> {
         rows
     }
 
-    /// The children of some nodes, merged by function, the smallest first; without those that have less than `least`.
-    fn children(&self, nodes: &[u32], depth: u32, least: u64) -> Vec<Group> {
+    /// The children of some nodes, which are in their order, merged by function, the smallest first; without those that have less than
+    /// `least`.
+    fn children(&self, nodes: &[Place], depth: u32, least: u64) -> Vec<Group> {
         let ends = self.ends();
-        let mut found: Vec<(u32, u32)> = Vec::new();
-        for node in nodes {
-            let end = ends[*node as usize];
-            let mut child = node + 1;
+        let mut found: Vec<(u32, Place)> = Vec::new();
+        for &(run, node) in nodes {
+            if node < self.last(run) {
+                found.push((self.func[node as usize + 1], (run, node + 1)));
+                continue;
+            }
+            let (mut child, end) = (run + 1, ends[run as usize]);
             while child < end {
-                found.push((self.func[child as usize], child));
+                let node = self.starts[child as usize];
+                found.push((self.func[node as usize], (child, node)));
                 child = ends[child as usize];
             }
         }
-        found.sort_unstable();
-        let sum = |node: u32| self.sum(node, ends[node as usize]);
+        let found = by_function(found, self.functions.list().len());
         let groups = found.chunk_by(|a, b| a.0 == b.0).filter_map(|members| {
-            let total = members.iter().map(|(_, node)| sum(*node)).fold(0, u64::saturating_add);
+            let total = members.iter().map(|(_, (run, _))| self.sum(*run)).fold(0, u64::saturating_add);
             let is_there = total >= least.max(1);
             is_there.then(|| {
                 let function = members[0].0;
-                Group { function, depth, total, members: members.iter().map(|(_, node)| *node).collect() }
+                Group { function, depth, total, members: members.iter().map(|(_, place)| *place).collect() }
             })
         });
         let mut groups: Vec<Group> = groups.collect();

@@ -311,3 +311,37 @@ impl Amounts {
         }
     }
 }
+
+/// Sums of the runs of a shape, asked for in their order.
+pub(crate) struct InOrder<'t> {
+    amounts: &'t Amounts,
+    /// Place of the first sum that no run before has.
+    at: usize,
+}
+
+impl<'t> InOrder<'t> {
+    pub(crate) fn new(amounts: &'t Amounts) -> Self {
+        Self { amounts, at: 0 }
+    }
+
+    /// Sum of a run's own stacks, those at the places `own`; `None` where no event lies at the run or below it, whose last stack is in
+    /// front of `end`.
+    #[inline]
+    pub(crate) fn next(&mut self, own: Range<u32>, end: u32) -> Option<StackSum> {
+        let before = &self.amounts.before;
+        let Some(there) = &self.amounts.there else {
+            return (end > own.start).then(|| before[own.end as usize].since(before[own.start as usize]));
+        };
+        let pass = |mut at: usize, limit: u32| {
+            while there.get(at).is_some_and(|place| *place < limit) {
+                at += 1;
+            }
+            at
+        };
+        let first = pass(self.at, own.start);
+        self.at = first;
+        there.get(first).filter(|place| **place < end)?;
+        self.at = pass(first, own.end);
+        Some(before[self.at].since(before[first]))
+    }
+}

@@ -1,15 +1,29 @@
 //! A stack table from the outside in: the frames that each frame called.
 
-use clrscope_recording::parallel::zeros;
+use std::iter::successors;
 
-use crate::measured::Measured;
+use clrscope_recording::parallel::fold;
 
-/// Frames with a stack of events at them or below them, by their callers. They are named by their places in the table, from 1; 0
-/// stands for the threads themselves.
+use crate::measured::{Measured, Met};
+
+/// Frames that a worker looks at together.
+const TOGETHER: usize = 1 << 18;
+
+/// Frames with a stack of events at them or below them, by their callers. They are named by their places in the table, from 1; 0 stands for
+/// the threads themselves.
+///
+/// A stack that is met for the first time has its new frames one after another in the table. So frames are in runs, of which each
+/// frame but the last called the next one alone, and no stack of events ends there. Runs have numbers from 1.
 pub(super) struct Children {
-    /// The first that each frame called, in the order of the table; 0 for none.
+    /// Number of frames.
+    frames: usize,
+    /// Places of the last frames of runs.
+    ends: Met,
+    /// Place of the first frame of each run, and the number of frames. The entry in front of them is of the threads.
+    starts: Vec<u32>,
+    /// The first run that each run called, in the order of the table; 0 for none.
     first: Vec<u32>,
-    /// The next of the same caller.
+    /// The next one of the same caller.
     next: Vec<u32>,
 }
 
@@ -18,43 +32,93 @@ impl Children {
         Self::with(measured, |_, _, _| {})
     }
 
-    /// As [`of`](Self::of). `visit` is told of each frame, its stack of events and its caller, frames before their callers.
-    pub(super) fn with(measured: &Measured, mut visit: impl FnMut(usize, Option<u32>, usize)) -> Self {
-        let frames = measured.table.len();
-        let [mut first, mut next] = [zeros(frames + 1), zeros(frames + 1)];
-        for place in (0..frames).rev() {
-            let id = place + 1;
-            let stack = measured.stack_at(place as u32);
-            if first[id] == 0 && stack.is_none() {
+    /// As [`of`](Self::of). `visit` is told of each run, its stack of events and its caller, runs before their callers.
+    pub(super) fn with(measured: &Measured, mut visit: impl FnMut(u32, Option<u32>, u32)) -> Self {
+        let (frames, ends) = (measured.table.len(), ends_of_runs(measured));
+        let mut starts = vec![0, 0];
+        starts.extend(ends.iter().map(|end| end + 1));
+        let runs = starts.len() - 2;
+        let [mut first, mut next] = [0, 0].map(|none| vec![none; runs + 1]);
+        for run in (1..=runs).rev() {
+            let stack = measured.stack_at(starts[run + 1] - 1);
+            if first[run] == 0 && stack.is_none() {
                 continue;
             }
-            let caller = measured.table.caller_of(place).map_or(0, |caller| caller + 1);
-            visit(id, stack, caller);
-            next[id] = std::mem::replace(&mut first[caller], id as u32);
+            let caller = measured.table.caller_of(starts[run] as usize).map_or(0, |place| ends.number(place as u32));
+            visit(run as u32, stack, caller);
+            next[run] = std::mem::replace(&mut first[caller as usize], run as u32);
         }
-        Self { first, next }
+        Self { frames, ends, starts, first, next }
     }
 
     /// Number of frames, those that are left out included, and one for the threads themselves.
     pub(super) fn len(&self) -> usize {
+        self.frames + 1
+    }
+
+    /// Number of runs, and one for the threads themselves.
+    pub(super) fn runs(&self) -> usize {
         self.first.len()
+    }
+
+    /// The run that a frame is in.
+    #[inline]
+    pub(super) fn run_of(&self, frame: u32) -> usize {
+        frame.checked_sub(1).map_or(0, |place| self.ends.number(place) as usize)
+    }
+
+    /// The frame that a frame within a run called, at which no stack of events ends.
+    #[inline]
+    pub(super) fn only(&self, frame: u32) -> Option<u32> {
+        let place = frame.checked_sub(1)?;
+        ((place as usize) < self.frames && !self.ends.has(place)).then_some(frame + 1)
     }
 
     /// The frames that a frame called.
     #[inline]
     pub(super) fn of_frame(&self, frame: u32) -> impl Iterator<Item = u32> {
-        let some = |frame: u32| (frame != 0).then_some(frame);
-        std::iter::successors(some(self.first[frame as usize]), move |&child| some(self.next[child as usize]))
+        let only = self.only(frame);
+        let run = if only.is_some() { None } else { Some(self.run_of(frame)) };
+        only.into_iter().chain(run.into_iter().flat_map(|run| self.of_run(run)).map(|run| self.starts[run] + 1))
+    }
+
+    /// The runs that a run called.
+    #[inline]
+    fn of_run(&self, run: usize) -> impl Iterator<Item = usize> {
+        let some = |run: u32| (run != 0).then_some(run as usize);
+        successors(some(self.first[run]), move |run| some(self.next[*run]))
     }
 
     /// The stacks of events, so that those below a frame follow one another; one that is not known comes first.
     pub(super) fn stacks_in_depth(&self, measured: &Measured) -> Vec<u32> {
         let mut stacks = vec![0];
-        let mut ahead: Vec<u32> = self.of_frame(0).collect();
-        while let Some(frame) = ahead.pop() {
-            stacks.extend(measured.stack_at(frame - 1));
-            ahead.extend(self.of_frame(frame));
+        let mut ahead: Vec<usize> = self.of_run(0).collect();
+        while let Some(run) = ahead.pop() {
+            stacks.extend(measured.stack_at(self.starts[run + 1] - 1));
+            ahead.extend(self.of_run(run));
         }
         stacks
     }
+}
+
+/// Places of the frames that did not call the next one of the table alone, or at which a stack of events ends.
+fn ends_of_runs(measured: &Measured) -> Met {
+    let (table, frames) = (&measured.table, measured.table.len());
+    let new = || Met::of(frames);
+    let parts = fold(frames.div_ceil(TOGETHER), new, |met, piece| {
+        let from = piece * TOGETHER;
+        for place in from..frames.min(from + TOGETHER) {
+            let (before, caller) = (place.checked_sub(1), table.caller_of(place));
+            if caller != before {
+                before.iter().chain(&caller).for_each(|end| met.add(*end as u32));
+            }
+        }
+    });
+    let mut ends = measured.places_met().clone();
+    parts.iter().for_each(|part| ends.join(part));
+    if let Some(last) = frames.checked_sub(1) {
+        ends.add(last as u32);
+    }
+    ends.count();
+    ends
 }

@@ -1,6 +1,6 @@
 //! Sums by function over the stacks of events: one walk along them, whatever the number of threads.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use clrscope_recording::model::Thread;
 use clrscope_recording::parallel::fold;
@@ -197,8 +197,8 @@ struct ThreadsOf {
     /// Words of a set; 0 where nobody asks.
     words: usize,
     slots: usize,
-    /// By number of the stack among those of the events.
-    of_stacks: Vec<u64>,
+    /// By number of the stack among those of the events; all workers find them together, since there is room for no second list.
+    of_stacks: Vec<AtomicU64>,
 }
 
 /// Entry of a frame that nothing was of yet.
@@ -251,12 +251,14 @@ impl Along for ThreadsOf {
     #[inline]
     fn stack(&self, found: &mut ThreadsMet, (): (), _: &Frame, stack: u32, _: StackSum) {
         let Some(top) = found.path.last_mut() else { return };
-        let set = &self.of_stacks[stack as usize * self.words..][..self.words];
+        let set = self.of_stacks[stack as usize * self.words..][..self.words].iter();
+        let set = set.map(|word| word.load(Ordering::Relaxed));
         if *top == NO_SET {
             *top = (found.sets.len() / self.words) as u32;
-            found.sets.extend_from_slice(set);
+            found.sets.extend(set);
         } else {
-            add_set(&mut found.sets[*top as usize * self.words..], set);
+            let all = &mut found.sets[*top as usize * self.words..];
+            all.iter_mut().zip(set).for_each(|(all, more)| *all |= more);
         }
     }
 
@@ -287,25 +289,26 @@ fn add_set(all: &mut [u64], more: &[u64]) {
 }
 
 /// Sets of the threads that each stack of the events is of.
-fn threads_of_stacks(measured: &Measured, wanted: &Wanted<'_>, bit_of: &[Option<usize>], words: usize) -> Vec<u64> {
-    let parts = fold(
+fn threads_of_stacks(
+    measured: &Measured,
+    wanted: &Wanted<'_>,
+    bit_of: &[Option<usize>],
+    words: usize,
+) -> Vec<AtomicU64> {
+    let sets: Vec<AtomicU64> = (0..measured.stacks() * words).map(|_| AtomicU64::new(0)).collect();
+    fold(
         measured.blocks.len(),
-        || vec![0_u64; measured.stacks() * words],
-        |sets, at| {
+        || (),
+        |(), at| {
             wanted.each(&measured.blocks[at], |event, part| {
-                if let Some(bit) = bit_of[event.thread as usize].filter(|_| part != StackSum::default()) {
-                    sets[event.stack as usize * words + bit / 64] |= 1 << (bit % 64);
+                let Some(bit) = bit_of[event.thread as usize].filter(|_| part != StackSum::default()) else { return };
+                let (word, bit) = (&sets[event.stack as usize * words + bit / 64], 1 << (bit % 64));
+                // Most are there already.
+                if word.load(Ordering::Relaxed) & bit == 0 {
+                    word.fetch_or(bit, Ordering::Relaxed);
                 }
             });
         },
     );
-    joined(parts).unwrap_or_default()
-}
-
-/// Union of lists of sets, set by set.
-fn joined(parts: Vec<Vec<u64>>) -> Option<Vec<u64>> {
-    parts.into_iter().reduce(|mut all, part| {
-        add_set(&mut all, &part);
-        all
-    })
+    sets
 }

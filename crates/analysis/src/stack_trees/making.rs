@@ -7,9 +7,10 @@ use clrscope_recording::parallel::fold;
 
 use super::children::Children;
 use super::joined::{Branch, Cut, joined};
-use super::shape::Shape;
+use super::shape::{Grown, Shape};
 use crate::measured::{Measured, name_of};
 use crate::metric::Metric;
+use crate::runs::GrowingRuns;
 use crate::samples::{Folded, NO_CALLER};
 
 impl Shape {
@@ -42,17 +43,17 @@ impl Shape {
         let cuts = std::mem::take(&mut trunk.cuts);
         let new = || (Making::new(measured, folded, &children, usize::MAX), Vec::new());
         let grown = fold(cuts.len(), new, |(making, branches), at| {
-            let (node, stack) = (making.shape.functions.len(), making.shape.stacks.len());
+            let (run, stack) = (making.runs.len(), making.stacks.len());
             making.grow(|_, called| called.extend_from_slice(&cuts[at].called));
-            // Without the node that stands for the one that called them.
-            let nodes = node + 1..making.shape.functions.len();
-            branches.push((at, Branch { nodes, stacks: stack..making.shape.stacks.len() }));
+            // Without the run that stands for the one that called them.
+            let runs = run as usize + 1..making.runs.len() as usize;
+            branches.push((at, Branch { runs, stacks: stack..making.stacks.len() }));
         });
-        let shapes: Vec<(Self, Vec<(usize, Branch)>)> =
-            grown.into_iter().map(|(making, branches)| (making.shape, branches)).collect();
-        let trunk = trunk.shape;
+        let branches: Vec<(Grown, Vec<(usize, Branch)>)> =
+            grown.into_iter().map(|(making, branches)| (making.finish(), branches)).collect();
+        let trunk = trunk.finish();
         drop(children);
-        joined(&trunk, &cuts, &shapes)
+        Self::new(joined(&trunk, &cuts, &branches))
     }
 }
 
@@ -61,7 +62,7 @@ const BRANCHINGS: usize = 5;
 /// Cuts at most.
 const MOST_CUTS: usize = 1 << 14;
 
-/// A node whose members are at the end of the list of all, from `first` on.
+/// A run whose first members are at the end of the list of all, from `first` on.
 struct Pending {
     function: u32,
     parent: u32,
@@ -86,66 +87,74 @@ pub(super) struct Making<'m> {
     /// Branchings on a path before it is cut.
     most: usize,
     cuts: Vec<Cut>,
-    /// Nodes to come, the next one last, and the frames that each is made of.
+    /// Runs to come, the next one last, and the frames that the first node of each is made of.
     pending: Vec<Pending>,
     members: Vec<u32>,
-    /// Nodes above, the innermost last.
-    open: Vec<u32>,
-    pub(super) shape: Shape,
+    runs: GrowingRuns,
+    /// Place of the first stack that ends at each run or behind it.
+    first: Vec<u32>,
+    pub(super) stacks: Vec<u32>,
 }
 
 impl<'m> Making<'m> {
     pub(super) fn new(measured: &'m Measured, folded: Option<&'m Folded>, children: &'m Children, most: usize) -> Self {
-        let shape = Shape::default();
-        let (cuts, pending, members, open) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { measured, folded, children, most, cuts, pending, members, open, shape }
+        let (cuts, pending, members) = (Vec::new(), Vec::new(), Vec::new());
+        let (runs, first, stacks) = (GrowingRuns::default(), Vec::new(), Vec::new());
+        Self { measured, folded, children, most, cuts, pending, members, runs, first, stacks }
     }
 
     /// Adds a node of no function and what lies below it: first the frames that `gather` finds, with their functions.
     fn grow(&mut self, gather: impl FnOnce(&mut Self, &mut Vec<(u32, u32)>)) {
-        let mut called = Vec::new();
-        let mut of_node = Vec::new();
+        let (mut called, mut of_node) = (Vec::new(), Vec::new());
         let root = self.begin(0, 0);
         gather(self, &mut called);
         self.plan(root, 0, &mut called);
-        while let Some(Pending { mut function, mut parent, branchings, first }) = self.pending.pop() {
+        while let Some(Pending { function, parent, branchings, first }) = self.pending.pop() {
             of_node.clear();
             of_node.extend(self.members.drain(first..));
-            loop {
-                let node = self.begin(function, parent);
-                self.gather(function, &mut of_node, &mut called);
-                let &[(only, frame)] = called.as_slice() else {
-                    self.plan(node, branchings, &mut called);
-                    break;
-                };
-                // Most frames call one other: there is nothing to plan.
-                called.clear();
-                of_node.clear();
-                of_node.push(frame);
-                (function, parent) = (only, node);
+            let run = self.begin(function, parent);
+            self.follow(function, &mut of_node, &mut called);
+            self.plan(run, branchings, &mut called);
+        }
+        self.runs.end();
+    }
+
+    /// Adds nodes to the run that was begun with some frames of a function, as long as they call one function alone and no stack ends
+    /// at them; finds what the last of them called.
+    fn follow(&mut self, mut function: u32, frames: &mut Vec<u32>, called: &mut Vec<(u32, u32)>) {
+        loop {
+            while let &mut [frame] = &mut frames[..]
+                && let Some(next) = self.children.only(frame)
+            {
+                if let Some(shown) = self.shown(function, self.function(next)) {
+                    self.runs.extend(shown);
+                    function = shown;
+                }
+                frames[0] = next;
             }
+            let stacks = self.stacks.len();
+            self.gather(function, frames, called);
+            let Some(&(only, _)) = called.first() else { return };
+            if self.stacks.len() > stacks || called.iter().any(|(function, _)| *function != only) {
+                return;
+            }
+            self.runs.extend(only);
+            function = only;
+            frames.clear();
+            frames.extend(called.drain(..).map(|(_, frame)| frame));
         }
-        self.end();
     }
 
-    /// No node comes any more below those that are open.
-    pub(super) fn end(&mut self) {
-        while let Some(node) = self.open.pop() {
-            self.shape.ends[node as usize] = self.shape.len();
-        }
+    /// The paths that were made.
+    pub(super) fn finish(mut self) -> Grown {
+        self.first.push(self.stacks.len() as u32);
+        Grown { runs: self.runs.finish(), first: self.first, stacks: self.stacks }
     }
 
-    /// Adds a node.
+    /// Begins a run below another with its first node.
     pub(super) fn begin(&mut self, function: u32, parent: u32) -> u32 {
-        let node = self.shape.len();
-        while let Some(last) = self.open.pop_if(|last| *last != parent) {
-            self.shape.ends[last as usize] = node;
-        }
-        self.open.push(node);
-        self.shape.functions.push(function);
-        self.shape.ends.push(node + 1);
-        self.shape.first.push(self.shape.stacks.len() as u32);
-        node
+        self.first.push(self.stacks.len() as u32);
+        self.runs.begin(function, parent)
     }
 
     /// Notes the stacks that end at some frames of a node, and those below these that are folded into it, and finds the frames they
@@ -156,10 +165,10 @@ impl<'m> Making<'m> {
         while let Some(&frame) = frames.get(at) {
             at += 1;
             if let Some(stack) = frame.checked_sub(alone) {
-                self.shape.stacks.push(stack);
+                self.stacks.push(stack);
                 continue;
             }
-            self.shape.stacks.extend(self.measured.stack_at(frame - 1));
+            self.stacks.extend(self.measured.stack_at(frame - 1));
             for child in self.children.of_frame(frame) {
                 match self.shown(node, self.function(child)) {
                     Some(shown) => called.push((shown, child)),
@@ -203,8 +212,8 @@ impl<'m> Making<'m> {
     /// list of frames.
     fn plan(&mut self, parent: u32, branchings: usize, called: &mut Vec<(u32, u32)>) {
         if branchings >= self.most && self.cuts.len() < MOST_CUTS && !called.is_empty() {
-            let (node, stack) = (self.shape.functions.len(), self.shape.stacks.len());
-            return self.cuts.push(Cut { node, stack, called: std::mem::take(called) });
+            let (run, stack) = (self.runs.len() as usize, self.stacks.len());
+            return self.cuts.push(Cut { run, stack, called: std::mem::take(called) });
         }
         if called.len() > 1 {
             called.sort_unstable();

@@ -2,7 +2,7 @@
 //!
 //! What doesn't depend on a question is found once for a process and kept beside it: the events in a compact form
 //! ([`Measured`](crate::measured::Measured)), and the paths of all their stacks as one tree in preorder ([`Shape`]), in which a
-//! subtree is a range of stacks. A question about threads or a part of the time then takes one pass over the events, which gives
+//! subtree is a range of stacks, and nodes that don't branch are one run ([`Runs`](crate::runs::Runs)). A question about threads or a part of the time then takes one pass over the events, which gives
 //! each stack its sum ([`SummedStacks`]). Whatever is summed by function or by another property of frames is found on one walk
 //! along the stacks ([`Along`]), without the tree. In the tree ([`Amounts`]) the amount of any subtree is the difference of two
 //! running sums, so that showing it costs what is shown.
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use clrscope_recording::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues};
 
 pub(crate) use along::{Along, Frame};
-pub(crate) use amounts::{Amounts, StackSum, SummedStacks, Wanted, wanted_part};
+pub(crate) use amounts::{Amounts, InOrder, StackSum, SummedStacks, Wanted, wanted_part};
 pub(crate) use functions::{FunctionSum, FunctionSums, ThreadSum};
 pub(crate) use peaks::peaks;
 pub(crate) use shape::Shape;

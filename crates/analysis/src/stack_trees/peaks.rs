@@ -3,60 +3,40 @@
 //! The whole tree takes a visit to each frame in an order that memory is not read in. Here each frame's total is found on one
 //! pass along the table, and only what is large is followed; what is small is a node without anything below it.
 
-use clrscope_recording::parallel::zeros;
-
 use super::amounts::{Amounts, StackSum, SummedStacks};
 use super::children::Children;
 use super::making::Making;
-use super::{Arc, StackTree};
+use super::{Arc, Shape, StackTree};
 use crate::catalog::Slot;
 
-/// Sums of frames with all that they called, by the number of the frame.
+/// Sums of frames with all that they called: those of a run have one sum.
 struct Totals<'s> {
     stacks: &'s SummedStacks,
-    /// Amounts, and numbers of samples.
-    of_frames: Vec<Packed>,
-}
-
-/// An amount in its two halves, and a number of samples: twelve bytes of each of many frames.
-type Packed = [u32; 3];
-
-fn unpacked([low, high, samples]: Packed) -> StackSum {
-    StackSum { amount: u64::from(high) << 32 | u64::from(low), samples: samples.into() }
-}
-
-/// `None` where there are more samples than have room.
-fn packed(sum: StackSum) -> Option<Packed> {
-    Some([sum.amount as u32, (sum.amount >> 32) as u32, u32::try_from(sum.samples).ok()?])
+    /// By number of the run.
+    of_runs: Vec<StackSum>,
 }
 
 impl<'s> Totals<'s> {
-    /// The totals, and the frames that each frame called; `None` where there are too many samples for a total.
-    fn of(stacks: &'s SummedStacks) -> Option<(Self, Children)> {
-        packed(stacks.whole())?;
-        let measured = &stacks.measured;
-        let mut of_frames: Vec<Packed> = zeros(measured.table.len() + 1);
-        let mut add = |frame: usize, sum: StackSum| {
-            let mut all = unpacked(of_frames[frame]);
-            all.add(sum);
-            // No part is more than the whole, which has room.
-            of_frames[frame] = packed(all).unwrap_or_default();
-            all
-        };
-        let children = Children::with(measured, |frame, stack, caller| {
-            let total = add(frame, stack.map_or_else(StackSum::default, |stack| stacks.of_stack(stack)));
-            if total != StackSum::default() {
-                add(caller, total);
-            }
+    /// The totals, and the frames that each frame called.
+    fn of(stacks: &'s SummedStacks) -> (Self, Children) {
+        let mut of_runs: Vec<StackSum> = Vec::new();
+        let children = Children::with(&stacks.measured, |run, stack, caller| {
+            // The last run comes first.
+            of_runs.resize(of_runs.len().max(run as usize + 1), StackSum::default());
+            let total = &mut of_runs[run as usize];
+            total.add(stack.map_or_else(StackSum::default, |stack| stacks.of_stack(stack)));
+            let total = *total;
+            of_runs[caller as usize].add(total);
         });
-        Some((Self { stacks, of_frames }, children))
+        of_runs.resize(children.runs(), StackSum::default());
+        (Self { stacks, of_runs }, children)
     }
 
     /// Total of a frame, or of a stack that stands alone: those have numbers behind all frames.
-    fn total(&self, frame: u32) -> StackSum {
-        match self.of_frames.get(frame as usize) {
-            Some(total) => unpacked(*total),
-            None => self.stacks.of_stack(frame - self.of_frames.len() as u32),
+    fn total(&self, frame: u32, children: &Children) -> StackSum {
+        match frame.checked_sub(children.len() as u32) {
+            Some(stack) => self.stacks.of_stack(stack),
+            None => self.of_runs[children.run_of(frame)],
         }
     }
 }
@@ -72,25 +52,26 @@ struct Pending {
 }
 
 /// The tree of some stacks, with every node that has `least_share` of everything, and of each of these all callees: smaller ones
-/// without anything below. Callees of one node that have one slot are one node. `None` where there are too many samples.
-pub(crate) fn peaks(stacks: &SummedStacks, least_share: f64, slot: impl Fn(u32) -> Slot) -> Option<StackTree> {
-    let (totals, children) = Totals::of(stacks)?;
+/// without anything below. Callees of one node that have one slot are one node.
+pub(crate) fn peaks(stacks: &SummedStacks, least_share: f64, slot: impl Fn(u32) -> Slot) -> StackTree {
+    let (totals, children) = Totals::of(stacks);
     // Whoever shows the nodes rounds shares in another way: no node that may be shown is cut.
     let least = (stacks.whole().amount as f64 * least_share / 2.0) as u64;
     let making = Making::new(&stacks.measured, stacks.folded.as_ref(), &children, usize::MAX);
     let (pending, members, lumps) = (Vec::new(), Vec::new(), Vec::new());
-    let mut climbing = Climbing { totals, slot, making, pending, members, lumps };
+    let children = &children;
+    let mut climbing = Climbing { totals, children, slot, making, pending, members, lumps };
     climbing.climb(least);
     let Climbing { making, lumps, .. } = climbing;
-    let mut shape = making.shape;
-    shape.first.push(shape.stacks.len() as u32);
+    let shape = Shape::new(making.finish());
     let amounts = Amounts::with(stacks, &shape, &lumps);
-    Some(StackTree { shape: Arc::new(shape), amounts })
+    StackTree { shape: Arc::new(shape), amounts }
 }
 
 /// A tree of large paths in the making.
 struct Climbing<'s, S> {
     totals: Totals<'s>,
+    children: &'s Children,
     slot: S,
     making: Making<'s>,
     /// Nodes to come, the next one last, and the frames that each is made of.
@@ -112,7 +93,7 @@ impl<S: Fn(u32) -> Slot> Climbing<'_, S> {
             let node = self.making.begin(of_node[0].1, parent);
             if total.amount < least {
                 let stack = self.totals.stacks.measured.stacks() + self.lumps.len();
-                self.making.shape.stacks.push(stack as u32);
+                self.making.stacks.push(stack as u32);
                 self.lumps.push(total);
                 continue;
             }
@@ -122,7 +103,6 @@ impl<S: Fn(u32) -> Slot> Climbing<'_, S> {
             }
             self.plan(node, &mut called);
         }
-        self.making.end();
     }
 
     /// Puts the nodes that frames make below a node before all others that are to come. Empties the list of frames.
@@ -133,7 +113,7 @@ impl<S: Fn(u32) -> Slot> Climbing<'_, S> {
         // The last is taken first.
         for node in found.chunk_by(|a, b| a.0 == b.0).rev() {
             let mut total = StackSum::default();
-            node.iter().for_each(|(.., frame)| total.add(self.totals.total(*frame)));
+            node.iter().for_each(|(.., frame)| total.add(self.totals.total(*frame, self.children)));
             if total != StackSum::default() {
                 self.pending.push(Pending { parent, first: self.members.len(), total });
                 self.members.extend_from_slice(node);

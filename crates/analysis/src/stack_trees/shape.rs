@@ -2,47 +2,89 @@
 
 use std::ops::Range;
 
-/// Nodes in depth-first preorder; the first stands for the threads themselves. Stacks are in the order of the nodes at which
-/// they end, so that those of a subtree stand together.
-#[derive(Default, PartialEq)]
-pub(crate) struct Shape {
-    pub(super) functions: Vec<u32>,
-    /// One past the last node of each subtree.
-    pub(super) ends: Vec<u32>,
-    /// Place of the first stack that ends at each node or behind it; one more entry than nodes.
+use crate::measured::Met;
+use crate::runs::Runs;
+
+/// Paths in the making, or pieces of them.
+#[derive(Default)]
+pub(super) struct Grown {
+    pub(super) runs: Runs,
+    /// Place of the first stack that ends at each run or behind it; one more entry than runs.
     pub(super) first: Vec<u32>,
     /// Numbers of the stacks among those of the events.
     pub(super) stacks: Vec<u32>,
 }
 
+/// Nodes in depth-first preorder; the first stands for the threads themselves. Stacks are in the order of the nodes at which they end, so
+/// that those of a subtree stand together. No stack ends within a run, but at its last node.
+#[derive(Default, PartialEq)]
+pub(crate) struct Shape {
+    runs: Runs,
+    first: Vec<u32>,
+    pub(super) stacks: Vec<u32>,
+    /// Nodes with which runs begin.
+    begins: Met,
+}
+
 impl Shape {
+    pub(super) fn new(Grown { runs, first, stacks }: Grown) -> Self {
+        let mut begins = Met::of(runs.functions.len());
+        runs.starts.iter().take(runs.len() as usize).for_each(|node| begins.add(*node));
+        begins.count();
+        Self { runs, first, stacks, begins }
+    }
+
+    /// The nodes by runs.
+    pub(crate) fn runs(&self) -> &Runs {
+        &self.runs
+    }
+
     /// Number of nodes.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
-        self.functions.len() as u32
+        self.runs.functions.len() as u32
     }
 
     /// Index of a node's function; 0 for the first node.
     #[inline]
     pub(crate) fn function(&self, node: u32) -> u32 {
-        self.functions[node as usize]
+        self.runs.functions[node as usize]
+    }
+
+    #[inline]
+    fn run_of(&self, node: u32) -> usize {
+        self.begins.number(node) as usize + usize::from(self.begins.has(node)) - 2
     }
 
     /// One past the last node below a node.
     #[inline]
     pub(crate) fn end(&self, node: u32) -> u32 {
-        self.ends[node as usize]
+        self.runs.starts[self.runs.ends[self.run_of(node)] as usize]
     }
 
     /// Places of the stacks that end at a node.
     #[inline]
     pub(crate) fn at(&self, node: u32) -> Range<u32> {
-        self.first[node as usize]..self.first[node as usize + 1]
+        let run = self.run_of(node);
+        let is_last = node + 1 == self.runs.starts[run + 1];
+        if is_last { self.at_run(run as u32) } else { self.first[run]..self.first[run] }
     }
 
     /// Places of the stacks that end at a node or below it.
     #[inline]
     pub(crate) fn below(&self, node: u32) -> Range<u32> {
-        self.first[node as usize]..self.first[self.ends[node as usize] as usize]
+        self.below_run(self.run_of(node) as u32)
+    }
+
+    /// Places of the stacks that end at a run.
+    #[inline]
+    pub(crate) fn at_run(&self, run: u32) -> Range<u32> {
+        self.first[run as usize]..self.first[run as usize + 1]
+    }
+
+    /// Places of the stacks that end at a run or below it.
+    #[inline]
+    pub(crate) fn below_run(&self, run: u32) -> Range<u32> {
+        self.first[run as usize]..self.first[self.runs.end(run) as usize]
     }
 }

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use anstream::adapter::strip_str;
 use clrscope_recording::model::Recording;
 use clrscope_report::{About, Guard, LogEntry, LogGroup, Renderer, Report, Rows, Section};
 
@@ -46,11 +47,11 @@ impl<'f> ThreadFiles<'f> {
                 false => format!("thread-{thread}.log"),
             });
             let mut out = Guard::new(BufWriter::new(File::create(&self.path)?));
-            out.write_all(row.heading().as_bytes())?;
+            write_plain(&mut out, &row.heading())?;
             self.open = Some((row.group(), out));
         }
         match &mut self.open {
-            Some((_, out)) => out.write_all(row.line().as_bytes()),
+            Some((_, out)) => write_plain(out, &row.line()),
             None => Ok(()),
         }
     }
@@ -58,6 +59,11 @@ impl<'f> ThreadFiles<'f> {
     fn close(&mut self) -> io::Result<()> {
         self.open.take().map_or(Ok(()), |(_, mut out)| out.flush())
     }
+}
+
+/// Writes text without its colours, which are for terminals.
+fn write_plain(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    out.write_all(strip_str(text).to_string().as_bytes())
 }
 
 impl Renderer for ThreadFiles<'_> {

@@ -8,8 +8,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::{Builder, NamedTempFile};
 
@@ -17,7 +16,6 @@ use super::connections::Connections;
 
 /// Time that a browser may take to start and to ask for the page.
 const PATIENCE: Duration = Duration::from_secs(60);
-const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Opens an address in the user's browser, where this is a desktop; the address is said anyway.
 pub(super) fn open(address: &str, connections: &Arc<Connections>) {
@@ -32,10 +30,7 @@ pub(super) fn open(address: &str, connections: &Arc<Connections>) {
     let Ok(mut child) = command.spawn() else { return };
     let connections = Arc::clone(connections);
     let _ = super::spawn("browser", move || {
-        let began = Instant::now();
-        while !connections.was_entered() && began.elapsed() < PATIENCE {
-            thread::park_timeout(INTERVAL);
-        }
+        connections.wait_for_entry(PATIENCE);
         drop(file);
         let _ = child.wait();
     });

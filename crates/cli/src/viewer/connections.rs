@@ -7,8 +7,9 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::door::Door;
 use super::http::{self, Answer, Status, Timed};
@@ -25,7 +26,7 @@ pub(super) struct Connections {
     strangers: Strangers,
     /// Connections that have shown the token and are being answered.
     guests: AtomicUsize,
-    was_entered: AtomicBool,
+    was_entered: Entered,
 }
 
 impl Connections {
@@ -35,16 +36,16 @@ impl Connections {
     /// When no thread can be started.
     pub(super) fn accept(listener: TcpListener, door: Door, room: Room) -> io::Result<Arc<Self>> {
         let guests = AtomicUsize::new(0);
-        let was_entered = AtomicBool::new(false);
+        let was_entered = Entered::default();
         let connections = Arc::new(Self { door, room, strangers: Strangers::default(), guests, was_entered });
         let accepting = Arc::clone(&connections);
         spawn("connections", move || listener.incoming().flatten().for_each(|stream| accepting.begin(stream)))?;
         Ok(connections)
     }
 
-    /// Whether a request with the token has come.
-    pub(super) fn was_entered(&self) -> bool {
-        self.was_entered.load(Ordering::Relaxed)
+    /// Waits for the first request with the token, but no longer than this.
+    pub(super) fn wait_for_entry(&self, patience: Duration) {
+        self.was_entered.wait(patience);
     }
 
     /// Answers a connection on a thread of its own.
@@ -76,7 +77,7 @@ impl Connections {
                 return Ok(());
             }
         };
-        self.was_entered.store(true, Ordering::Relaxed);
+        self.was_entered.tell();
         self.strangers.leave(stranger);
         let is_full = self.guests.fetch_add(1, Ordering::Relaxed) >= MOST;
         let answer = if is_full { Answer::refusal(Status::Busy) } else { self.room.answer(inside) };
@@ -91,6 +92,27 @@ impl Connections {
 fn write(stream: &mut TcpStream, answer: &Answer, is_head: bool) -> io::Result<()> {
     answer.write(stream, !is_head)?;
     stream.flush()
+}
+
+/// Whether a request with the token has come, for those who wait for it.
+#[derive(Debug, Default)]
+struct Entered {
+    is_so: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Entered {
+    fn tell(&self) {
+        *self.is_so.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether it is so, at the latest after this time.
+    fn wait(&self, patience: Duration) -> bool {
+        let is_so = self.is_so.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(is_so, patience, |is_so| !*is_so);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
 }
 
 /// Connections that have not shown the token, the oldest first.
@@ -130,5 +152,25 @@ impl Strangers {
     /// Frees the place of a connection, if it still has one.
     fn leave(&self, number: u64) {
         self.lock().held.retain(|(other, _)| *other != number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    /// The file that led the browser here was looked after ten times a second, for up to a minute.
+    #[test]
+    fn whoever_waits_for_the_first_request_is_woken_by_it_and_not_before() {
+        const LONG: Duration = Duration::from_secs(600);
+        let entered = Arc::new(Entered::default());
+        assert!(!entered.wait(Duration::from_millis(1)), "nobody has come");
+        let (began, waiting) = (Instant::now(), Arc::clone(&entered));
+        let waiter = std::thread::spawn(move || waiting.wait(LONG));
+        entered.tell();
+        assert!(waiter.join().expect("no panic") && began.elapsed() < LONG);
+        assert!(entered.wait(LONG), "who comes later does not wait");
     }
 }

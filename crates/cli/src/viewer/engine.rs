@@ -19,7 +19,7 @@ use crate::recording_file::{Opened, open_parts, query_failure, resolved};
 /// Between two looks at a recording that grows, at least; a look that takes longer is followed by a pause as long as itself.
 const PAUSE: Duration = Duration::from_millis(900);
 /// Bytes of answers that are kept.
-const MOST_KEPT: usize = 256 << 20;
+const MOST_KEPT: usize = 64 << 20;
 
 /// A recording that is looked at.
 #[derive(Debug, Clone)]

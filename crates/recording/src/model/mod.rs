@@ -24,6 +24,7 @@ mod process;
 mod remarks;
 mod run;
 mod sampling;
+mod stack_nodes;
 mod stacks;
 mod tree;
 
@@ -49,6 +50,6 @@ pub use process::{
 pub use remarks::{Advice, Loss, LossReason, Problem, Remark, RemarkKind};
 pub use run::{Recording, Run};
 pub use sampling::{Activity, NativeSymbol, Sample, Sampler, SamplingEngine, ThreadState, Tier};
-pub(crate) use stacks::StackNode;
+pub(crate) use stack_nodes::StackNode;
 pub use stacks::{NamedPlace, StackFrame, Stacks, StacksBuilder};
 pub use tree::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, ROOT, TreeSource};

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use super::Tier;
-use crate::layout::{stack, u32_at};
+use super::stack_nodes::{Caller, StackNode, StackNodes};
+use crate::layout::stack;
 
 /// A frame of a call stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,68 +51,6 @@ pub struct NamedPlace {
     pub has_caller: bool,
 }
 
-/// A node as it is stored; see [`layout::stack`](crate::layout::stack).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct StackNode {
-    /// Always smaller than the node's own number.
-    pub(crate) parent: u32,
-    kind: u32,
-    subject: u32,
-    offset: u32,
-}
-
-impl StackNode {
-    /// The node of `frame`, called by `parent`.
-    pub(crate) fn new(parent: u32, frame: StackFrame) -> Self {
-        let (kind, subject, offset) = match frame {
-            StackFrame::Method { function, il_offset, il_span, tier } => (
-                stack::METHOD | (tier as u32) << stack::TIER | u32::from(il_span) << stack::SPAN,
-                function,
-                il_offset.and_then(|offset| offset.checked_add(1)).unwrap_or(0),
-            ),
-            StackFrame::Native { module, offset } => (stack::NATIVE, module, offset),
-            StackFrame::Unknown => (0, 0, 0),
-        };
-        Self { parent, kind, subject, offset }
-    }
-
-    /// The node beyond which there are frames that were not kept.
-    pub(crate) const CUT: Self = Self { parent: 0, kind: stack::CUT, subject: 0, offset: 0 };
-
-    #[inline]
-    fn is_cut(&self) -> bool {
-        self.kind == stack::CUT
-    }
-
-    #[inline]
-    fn frame(&self) -> StackFrame {
-        match self.kind & stack::KIND_BITS {
-            stack::METHOD => StackFrame::Method {
-                function: self.subject,
-                il_offset: self.offset.checked_sub(1),
-                il_span: (self.kind >> stack::SPAN) as u16,
-                tier: Tier::from_number(self.kind >> stack::TIER & 0xFF),
-            },
-            stack::NATIVE => StackFrame::Native { module: self.subject, offset: self.offset },
-            _ => StackFrame::Unknown,
-        }
-    }
-
-    /// The four numbers in the order in which they are stored.
-    pub(crate) fn words(&self) -> [u32; 4] {
-        [self.parent, self.kind, self.subject, self.offset]
-    }
-
-    fn read(bytes: &[u8]) -> Self {
-        Self {
-            parent: u32_at(bytes, stack::PARENT),
-            kind: u32_at(bytes, stack::KIND),
-            subject: u32_at(bytes, stack::SUBJECT),
-            offset: u32_at(bytes, stack::OFFSET),
-        }
-    }
-}
-
 /// Nodes with consecutive numbers, as they lie together.
 #[derive(Debug, Clone, Copy)]
 struct Part {
@@ -129,7 +68,7 @@ struct Part {
 #[derive(Clone, Default)]
 pub struct Stacks {
     /// In ascending order of their numbers.
-    nodes: Vec<StackNode>,
+    nodes: StackNodes,
     /// In ascending order. There are gaps between their numbers where a recording is damaged.
     parts: Vec<Part>,
 }
@@ -147,7 +86,7 @@ impl Stacks {
     /// Whether there are no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.len() == 0
     }
 
     /// Place of a stack's innermost frame among all nodes, from 0; `None` for a number that is no stack's.
@@ -175,84 +114,111 @@ impl Stacks {
     #[inline]
     #[must_use]
     pub fn caller_of(&self, place: usize) -> Option<usize> {
-        self.place(self.nodes.get(place)?.parent)
+        match self.nodes.caller(place)? {
+            Caller::Before => place.checked_sub(1),
+            Caller::Number(number) => self.place(number),
+        }
     }
 
     /// The frame at a place; `None` for frames that were not kept.
     #[inline]
     #[must_use]
     pub fn frame_at(&self, place: usize) -> Option<StackFrame> {
-        self.nodes.get(place).filter(|node| !node.is_cut()).map(StackNode::frame)
+        self.nodes.frame(place).filter(|node| !node.is_cut()).map(|node| node.frame())
     }
 
     /// The frames of the stack with this number, innermost first; none for a number that is no stack's.
     pub fn frames(&self, number: u32) -> impl Iterator<Item = StackFrame> {
-        self.nodes_of(number).filter(|node| !node.is_cut()).map(|node| node.frame()).take(Self::DEEPEST)
+        self.places_of(number).filter_map(|place| self.frame_at(place)).take(Self::DEEPEST)
     }
 
     /// Whether the stack had more frames than were kept.
     #[must_use]
     pub fn is_cut(&self, number: u32) -> bool {
-        self.nodes_of(number).take(Self::DEEPEST + 1).any(|node| node.is_cut())
+        self.places_of(number).take(Self::DEEPEST + 1).any(|place| self.is_cut_at(place))
     }
 
     /// The number of the stack of its caller: the same frames but the innermost. `None` for the outermost frame.
     #[must_use]
     pub fn caller(&self, number: u32) -> Option<u32> {
-        let parent = self.node(number)?.parent;
-        self.node(parent).filter(|node| !node.is_cut()).map(|_| parent)
+        let caller = self.caller_of(self.place(number)?)?;
+        (!self.is_cut_at(caller)).then(|| self.number(caller))
     }
 
     /// The places in native code that frames stand for, as modules and offsets; each as often as there are nodes of it.
     pub fn native_places(&self) -> impl Iterator<Item = (u32, u32)> {
-        let nodes = self.nodes.iter();
-        nodes.filter(|node| node.kind & stack::KIND_BITS == stack::NATIVE).map(|node| (node.subject, node.offset))
+        let nodes = (0..self.len()).filter_map(|place| self.nodes.frame(place));
+        nodes.filter(StackNode::is_native).map(|node| (node.subject, node.offset))
     }
 
     /// The outermost places in native code, as modules and offsets, each with the number of nodes that stand on it, its own included.
     /// Of a damaged table those in front of the first gap.
     pub fn native_roots(&self) -> impl Iterator<Item = (u32, u32, usize)> {
-        // The root of each node; a caller has a smaller number.
-        let mut roots: Vec<u32> = vec![0];
+        let whole = self.parts.first().filter(|part| part.first == 1).map_or(0, |part| part.nodes);
+        // The root of each node; a caller has a smaller place.
+        let mut roots: Vec<u32> = Vec::with_capacity(whole);
         let mut counts: BTreeMap<u32, (u32, u32, usize)> = BTreeMap::new();
-        for (first, nodes) in self.parts() {
-            if first as usize != roots.len() {
-                break;
+        for place in 0..whole {
+            let own = place as u32;
+            let root = self.caller_of(place).map_or(own, |caller| roots[caller]);
+            roots.push(root);
+            if let Some(node) = self.nodes.frame(place).filter(|node| root == own && node.is_native()) {
+                counts.insert(own, (node.subject, node.offset, 0));
             }
-            for (number, node) in (first..).zip(nodes) {
-                let root = if node.parent == 0 { number } else { roots[node.parent as usize] };
-                roots.push(root);
-                if root == number && node.kind & stack::KIND_BITS == stack::NATIVE {
-                    counts.insert(number, (node.subject, node.offset, 0));
-                }
-                counts.entry(root).and_modify(|(.., count)| *count += 1);
-            }
+            counts.entry(root).and_modify(|(.., count)| *count += 1);
         }
         counts.into_values()
     }
 
     /// Makes frames of functions of those in native code: `name` tells the function of a module and an offset.
     pub fn name_native_places(&mut self, mut name: impl FnMut(u32, u32) -> NamedPlace) {
-        for node in &mut self.nodes {
-            if node.kind & stack::KIND_BITS == stack::NATIVE {
-                let named = name(node.subject, node.offset);
-                let parent = if named.has_caller { node.parent } else { 0 };
-                *node = StackNode::new(parent, StackFrame::method(named.function, None));
+        let mut named = StackNodes::default();
+        for place in 0..self.len() {
+            let Some(mut node) = self.node_at(place) else { break };
+            if node.is_native() {
+                let NamedPlace { function, has_caller } = name(node.subject, node.offset);
+                let parent = if has_caller { node.parent } else { 0 };
+                node = StackNode::new(parent, StackFrame::method(function, None));
             }
+            named.push(node, self.number_before(place));
         }
+        self.nodes = named;
     }
 
-    fn nodes_of(&self, number: u32) -> impl Iterator<Item = &StackNode> {
-        std::iter::successors(self.node(number), |node| self.node(node.parent))
+    fn places_of(&self, number: u32) -> impl Iterator<Item = usize> {
+        std::iter::successors(self.place(number), |place| self.caller_of(*place))
     }
 
-    fn node(&self, number: u32) -> Option<&StackNode> {
-        self.nodes.get(self.place(number)?)
+    fn is_cut_at(&self, place: usize) -> bool {
+        self.nodes.frame(place).is_some_and(|node| node.is_cut())
     }
 
-    /// The nodes with the number of the first, as they lie together.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = (u32, &[StackNode])> {
-        self.parts.iter().map(|part| (part.first, &self.nodes[part.at..part.at + part.nodes]))
+    /// Number of the node in front of the one at a place, if it is one less than that one's.
+    fn number_before(&self, place: usize) -> Option<u32> {
+        let before = self.number(place.checked_sub(1)?);
+        (before != 0 && before + 1 == self.number(place)).then_some(before)
+    }
+
+    /// The node at a place as it is stored.
+    fn node_at(&self, place: usize) -> Option<StackNode> {
+        let parent = match self.nodes.caller(place)? {
+            Caller::Before => self.number_before(place).unwrap_or(0),
+            Caller::Number(number) => number,
+        };
+        let frame = self.nodes.frame(place)?;
+        Some(frame.called_by(parent))
+    }
+
+    /// The nodes as they are stored, with the number of the first, as many together as have consecutive numbers, but `most` at most.
+    pub(crate) fn pieces(&self, most: usize) -> impl Iterator<Item = (u32, Vec<StackNode>)> {
+        let of_part = move |part: &Part| {
+            let (first, at, nodes) = (part.first, part.at, part.nodes);
+            (0..nodes).step_by(most).map(move |from| {
+                let places = at + from..at + nodes.min(from + most);
+                (first + from as u32, places.filter_map(|place| self.node_at(place)).collect())
+            })
+        };
+        self.parts.iter().flat_map(of_part)
     }
 
     /// Adds the nodes that are stored in `bytes`, the first of which has the number `first`. How many of them named a
@@ -261,25 +227,30 @@ impl Stacks {
     /// # Errors
     /// When there are nodes with these numbers already, or there can't be such numbers.
     pub(crate) fn add(&mut self, first: u32, bytes: &[u8]) -> Result<usize, &'static str> {
-        let nodes = bytes.len() / stack::BYTES;
+        self.extend(first, bytes.chunks_exact(stack::BYTES).map(StackNode::read))
+    }
+
+    fn extend(&mut self, first: u32, stored: impl ExactSizeIterator<Item = StackNode>) -> Result<usize, &'static str> {
+        let nodes = stored.len();
         let end = u32::try_from(nodes).ok().and_then(|nodes| first.checked_add(nodes));
         if first == 0 || end.is_none() || self.parts.last().is_some_and(|last| last.end() > u64::from(first)) {
             return Err("claims numbers of stacks that can't be its own");
         }
-        let at = self.nodes.len();
+        let at = self.len();
+        let goes_on = self.parts.last().is_some_and(|last| last.end() == u64::from(first));
+        match self.parts.last_mut().filter(|_| goes_on) {
+            _ if nodes == 0 => {}
+            Some(last) => last.nodes += nodes,
+            None => self.parts.push(Part { first, at, nodes }),
+        }
         let mut wrong = 0;
-        self.nodes.extend((first..).zip(bytes.chunks_exact(stack::BYTES)).map(|(number, stored)| {
-            let mut node = StackNode::read(stored);
+        for (number, mut node) in (first..).zip(stored) {
             if node.parent >= number {
                 node.parent = 0;
                 wrong += 1;
             }
-            node
-        }));
-        match self.parts.last_mut() {
-            _ if nodes == 0 => {}
-            Some(last) if last.end() == u64::from(first) => last.nodes += nodes,
-            _ => self.parts.push(Part { first, at, nodes }),
+            let has_before = goes_on || number > first;
+            self.nodes.push(node, has_before.then(|| number - 1));
         }
         Ok(wrong)
     }
@@ -295,8 +266,8 @@ impl Part {
 impl fmt::Debug for Stacks {
     /// All nodes with their numbers, however they lie together.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nodes = self.parts().flat_map(|(first, nodes)| (first..).zip(nodes));
-        f.debug_map().entries(nodes.map(|(number, node)| (number, node.words()))).finish()
+        let nodes = (0..self.len()).filter_map(|place| Some((self.number(place), self.node_at(place)?.words())));
+        f.debug_map().entries(nodes).finish()
     }
 }
 
@@ -326,8 +297,10 @@ impl StacksBuilder {
     /// The table.
     #[must_use]
     pub fn finish(self) -> Stacks {
-        let part = Part { first: 1, at: 0, nodes: self.nodes.len() };
-        Stacks { parts: if self.nodes.is_empty() { Vec::new() } else { vec![part] }, nodes: self.nodes }
+        let mut stacks = Stacks::default();
+        // The first numbers are free, and there are no more than fit.
+        let _ = stacks.extend(1, self.nodes.into_iter());
+        stacks
     }
 }
 

@@ -20,7 +20,7 @@ use crate::view::Report;
 use crate::views::answer_again;
 
 /// Forests that stay open: the newest are those that are looked at.
-const MOST_FORESTS: usize = 4;
+const MOST_FORESTS: usize = 2;
 /// Trees with no more nodes are answered whole.
 const SMALL: usize = 10_000;
 /// A page of a recording with more frames in its stacks opens at the flame graph: a summary of it takes seconds.

@@ -149,11 +149,9 @@ impl Writer<'_> {
     }
 
     fn stacks(&mut self, head: Head, stacks: &Stacks) -> io::Result<()> {
-        for (first, nodes) in stacks.parts() {
-            for (item, nodes) in (first..).step_by(STACK_NODES).zip(nodes.chunks(STACK_NODES)) {
-                let content: Vec<u8> = nodes.iter().flat_map(StackNode::words).flat_map(u32::to_le_bytes).collect();
-                self.section(Head { item, count: nodes.len() as u32, ..head }, &content)?;
-            }
+        for (item, nodes) in stacks.pieces(STACK_NODES) {
+            let content: Vec<u8> = nodes.iter().flat_map(StackNode::words).flat_map(u32::to_le_bytes).collect();
+            self.section(Head { item, count: nodes.len() as u32, ..head }, &content)?;
         }
         Ok(())
     }
