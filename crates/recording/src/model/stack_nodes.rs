@@ -197,8 +197,8 @@ mod tests {
     fn nodes_come_back_however_they_lie_together() {
         let mut nodes = StackNodes::default();
         let node = |place: u32| StackNode {
-            parent: if place % 7 == 0 { place / 2 } else { place },
-            kind: stack::METHOD | place % 9 << stack::TIER | place % 3 << stack::SPAN,
+            parent: if place.is_multiple_of(7) { place / 2 } else { place },
+            kind: stack::METHOD | (place % 9) << stack::TIER | (place % 3) << stack::SPAN,
             subject: u32::MAX - place * 5,
             offset: place / 1_000,
         };
@@ -222,9 +222,9 @@ mod tests {
                 function: place * 31 % 20_000,
                 il_offset: Some(place % 900),
                 il_span: 0,
-                tier: if place % 5 == 0 { Tier::Precompiled } else { Tier::Tier1 },
+                tier: if place.is_multiple_of(5) { Tier::Precompiled } else { Tier::Tier1 },
             };
-            let parent = if place % 30 == 0 { place / 3 } else { place };
+            let parent = if place.is_multiple_of(30) { place / 3 } else { place };
             nodes.push(StackNode::new(parent, frame), (place > 0).then_some(place));
         }
         let bytes = |block: &Block| {
