@@ -41,8 +41,10 @@ pub(crate) enum Called<Id = FunctionId> {
     Unknown,
 }
 
-/// The method that the call leads to which returns to an address; `code_at` says what lies at an address. A method's own code is never looked through:
-/// one that begins with a jump hands its caller's call on to another method, but is the one that was called.
+/// The method that the call leads to which returns to an address; `code_at` says what lies at an
+/// address. A method's own code is never looked through:
+/// one that begins with a jump hands its caller's call on to another method, but is the one that
+/// was called.
 pub(crate) fn called_before<Id>(return_address: usize, mut code_at: impl FnMut(usize) -> CodeAt<Id>) -> Called<Id> {
     let mut before = [0; BEFORE_CALL];
     let is_read = return_address.checked_sub(BEFORE_CALL).is_some_and(|start| copy_if_there(start, &mut before));
@@ -50,7 +52,8 @@ pub(crate) fn called_before<Id>(return_address: usize, mut code_at: impl FnMut(u
     destination.map_or(Called::Nothing, |destination| reached(destination, &mut code_at))
 }
 
-/// The methods that code at an address calls by instructions that say it, each once, as far as they are known now.
+/// The methods that code at an address calls by instructions that say it, each once, as far as they
+/// are known now.
 pub(crate) fn called_by<Id: PartialEq>(
     addresses: &Range<usize>,
     mut code_at: impl FnMut(usize) -> CodeAt<Id>,

@@ -1,4 +1,5 @@
-//! Candidates: methods that the compiler looked at to put them into the one that it compiled, as callbacks tell of them.
+//! Candidates: methods that the compiler looked at to put them into the one that it compiled, as
+//! callbacks tell of them.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -36,7 +37,8 @@ impl OwnCalls {
     }
 }
 
-/// Candidates to be put into a body, each once, in the order in which the compiler came to them; none by default.
+/// Candidates to be put into a body, each once, in the order in which the compiler came to them;
+/// none by default.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidates<Id = FunctionId> {
     pairs: Arc<[Candidate<Id>]>,
@@ -110,7 +112,8 @@ impl<Id: Copy + Eq + Hash> Told<Id> {
         }
     }
 
-    /// Ends the compilation of a function on this thread, with those that it led to and whose ends were not told; its candidates.
+    /// Ends the compilation of a function on this thread, with those that it led to and whose ends
+    /// were not told; its candidates.
     pub(crate) fn ends(&self, function: Id) -> Candidates<Id> {
         let (thread, mut tables) = (threads::thread_id(), self.tables());
         let Some(open) = tables.compilations.get_mut(&thread) else { return Candidates::default() };

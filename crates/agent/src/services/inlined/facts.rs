@@ -25,7 +25,8 @@ struct Known {
     calls: HashMap<FunctionId, Option<Arc<[IlCall]>>>,
     names: HashMap<FunctionId, Option<Names>>,
     by_compilers: HashMap<FunctionId, bool>,
-    /// Counts what makes identifiers mean other methods: what was looked up before is not stored after it.
+    /// Counts what makes identifiers mean other methods: what was looked up before is not stored
+    /// after it.
     unloads: u64,
 }
 
@@ -92,7 +93,8 @@ impl MethodFacts {
         self.remembered(|known| &mut known.calls, method, || self.find_calls(method))
     }
 
-    /// Simple names that a call may have which leads to a method: its own, and those of methods that it implements or overrides by another one's
+    /// Simple names that a call may have which leads to a method: its own, and those of methods
+    /// that it implements or overrides by another one's
     /// name. `None` where that can't be found out.
     pub(super) fn names(&self, method: FunctionId) -> Option<Names> {
         self.remembered(|known| &mut known.names, method, || self.find_names(method))
@@ -205,7 +207,8 @@ const TYPE_REF: u32 = 0x01;
 const TYPE_DEF: u32 = 0x02;
 const TYPE_SPEC: u32 = 0x1B;
 
-/// Methods that call others, and whose IL the runtime makes itself instead of what the metadata has.
+/// Methods that call others, and whose IL the runtime makes itself instead of what the metadata
+/// has.
 const MADE_BY_RUNTIME: &str = "System.Activator::CreateInstance";
 
 /// A type where it is declared.
@@ -222,7 +225,8 @@ fn may_override(method: &MethodDef) -> bool {
     method.attributes.is_virtual() && !method.attributes.is_new_slot()
 }
 
-/// Whether a method of the core library, besides the runtime's own helpers, is one that compilers call for IL that has no call of it: copies and
+/// Whether a method of the core library, besides the runtime's own helpers, is one that compilers
+/// call for IL that has no call of it: copies and
 /// fills of memory, checked conversions, throws, constructors of strings and delegates.
 fn is_of_compilers(name: &str) -> bool {
     const TYPES: [&str; 10] = [
@@ -261,9 +265,11 @@ fn named(metadata: &MetadataImport, token: Token) -> Option<Named> {
     }
 }
 
-/// A method by its name and signature; `None` where the number of parameters is not the same for all calls.
+/// A method by its name and signature; `None` where the number of parameters is not the same for
+/// all calls.
 fn with_signature(name: &str, blob: &[u8]) -> Option<Named> {
-    /// Calling convention of methods that take as many arguments as there are (ECMA-335, II.23.2.2).
+    /// Calling convention of methods that take as many arguments as there are (ECMA-335,
+    /// II.23.2.2).
     const ANY_NUMBER: u8 = 5;
     let signature = signature::method(blob).ok()?;
     let parameters = signature.parameters.len() as u32;

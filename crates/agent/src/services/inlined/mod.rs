@@ -7,11 +7,14 @@
 //! | [`facts`] | calls in methods, and the names that methods are called by |
 //! | [`ways`] | the one way from a compiled method to a call in it |
 //!
-//! A call instruction says by itself where it leads: to a method's code, or to a piece of the runtime's that hands the call on. Which
-//! method's IL that call stands in, [`ways`] finds out. Of an instruction that was interrupted nobody says which method it belongs to,
+//! A call instruction says by itself where it leads: to a method's code, or to a piece of the
+//! runtime's that hands the call on. Which
+//! method's IL that call stands in, [`ways`] finds out. Of an instruction that was interrupted
+//! nobody says which method it belongs to,
 //! nor of a call by a table of methods: these have no frames here.
 //!
-//! All instruments ask here, of return addresses alone: samples by the map of code, exceptions and collections in their callbacks. No lock
+//! All instruments ask here, of return addresses alone: samples by the map of code, exceptions and
+//! collections in their callbacks. No lock
 //! is held while the runtime is asked.
 
 pub(crate) mod called;
@@ -32,7 +35,8 @@ pub(crate) use candidates::{Candidates, OwnCalls};
 use facts::MethodFacts;
 use ways::{Callee, IlCall, Methods, Named, Station, only_way};
 
-/// Looks at the code of a dynamic method after which what it calls is known, or never will be. Each is as many times later as all before.
+/// Looks at the code of a dynamic method after which what it calls is known, or never will be. Each
+/// is as many times later as all before.
 const MOST_TRIES: u32 = 1 << 16;
 
 /// Frames of methods that were put into another one; none by default.
@@ -77,7 +81,8 @@ pub(crate) struct InlinedMethods {
     rows: Mutex<Rows>,
 }
 
-/// Frames that were found, each row once, innermost first. Rows name methods by their numbers in the recording, which stay.
+/// Frames that were found, each row once, innermost first. Rows name methods by their numbers in
+/// the recording, which stay.
 #[derive(Default)]
 struct Rows {
     numbers: HashMap<Arc<[StackFrame]>, InlinedFrames>,
@@ -152,8 +157,10 @@ impl InlinedMethods {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The methods that were put into `root`, whose body has these candidates, at a call that leads to `callee`, and whether the answer will be the
-    /// same next time. `called` finds all methods that the body's code calls. Asks the runtime about methods that are new.
+    /// The methods that were put into `root`, whose body has these candidates, at a call that leads
+    /// to `callee`, and whether the answer will be the
+    /// same next time. `called` finds all methods that the body's code calls. Asks the runtime
+    /// about methods that are new.
     pub(crate) fn there(
         &self,
         (root, candidates): (FunctionId, &Candidates),
@@ -179,8 +186,10 @@ impl InlinedMethods {
         }
     }
 
-    /// The calls of a dynamic method, whose IL has so many of them, by tokens that the runtime alone can read, and whether that is all that will ever be
-    /// known. Each candidate is one of them, and so is what the code calls that no candidate has a call of. Where there are no more
+    /// The calls of a dynamic method, whose IL has so many of them, by tokens that the runtime
+    /// alone can read, and whether that is all that will ever be
+    /// known. Each candidate is one of them, and so is what the code calls that no candidate has a
+    /// call of. Where there are no more
     /// than these, nothing else is called; otherwise any method may be.
     fn calls_of_dynamic(
         &self,
@@ -223,7 +232,8 @@ impl InlinedMethods {
         Some((found.into(), lasts || !is_any))
     }
 
-    /// Whether no candidate has a call that may be of a method: one that the compiler comes to late, once others are in place, is told as one of the
+    /// Whether no candidate has a call that may be of a method: one that the compiler comes to
+    /// late, once others are in place, is told as one of the
     /// root from .NET 10 on.
     fn is_of_no_candidate(&self, callee: FunctionId, candidates: &[Candidate]) -> bool {
         let Some(names) = self.facts.names(callee) else { return false };
@@ -266,7 +276,8 @@ impl InlinedMethods {
         copies.0.extend(rows.rows.iter().skip(known).map(Arc::clone));
     }
 
-    /// A module is gone: which methods were its own is not known, and their identifiers and addresses may be used again.
+    /// A module is gone: which methods were its own is not known, and their identifiers and
+    /// addresses may be used again.
     pub(crate) fn module_unloaded(&self) {
         self.told.forget_bodies();
         self.facts.forget();

@@ -1,8 +1,11 @@
 //! The way from a compiled method to a call in it, through methods that were put into it.
 //!
-//! The runtime says which methods the compiler looked at as candidates for a compilation, with the method that each is called in; which
-//! of these it took is not said, nor where their code lies. But a call instruction of the compiled code stands for one call in the code of the
-//! method or of a candidate. Where only one of these has a call that the instruction may be, the candidates that lead there were
+//! The runtime says which methods the compiler looked at as candidates for a compilation, with the
+//! method that each is called in; which
+//! of these it took is not said, nor where their code lies. But a call instruction of the compiled
+//! code stands for one call in the code of the
+//! method or of a candidate. Where only one of these has a call that the instruction may be, the
+//! candidates that lead there were
 //! taken, or the instruction would not be there. Where two have one, there is no answer.
 
 use std::collections::HashSet;
@@ -31,13 +34,15 @@ pub(super) struct IlCall {
 pub(super) enum Callee {
     /// One with this name.
     Named(Named),
-    /// A delegate's, which takes so many arguments: its method may take its object as one more, or one of them as its object.
+    /// A delegate's, which takes so many arguments: its method may take its object as one more, or
+    /// one of them as its object.
     Delegate(u32),
     /// Any.
     Any,
 }
 
-/// A method by what overrides have as well: its simple name, the number of its parameters, and whether it is of an object.
+/// A method by what overrides have as well: its simple name, the number of its parameters, and
+/// whether it is of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) name: Arc<str>,
@@ -52,7 +57,8 @@ impl Named {
             && last_part(&self.name) == last_part(&other.name)
     }
 
-    /// Whether a delegate may be of it that takes so many arguments. One of a static method may bring the first of them, one of a method of objects be
+    /// Whether a delegate may be of it that takes so many arguments. One of a static method may
+    /// bring the first of them, one of a method of objects be
     /// given the object.
     fn may_be_behind(&self, arguments: u32) -> bool {
         arguments == self.parameters
@@ -98,7 +104,8 @@ pub(super) struct Station<Id = FunctionId> {
     pub(super) offset: Option<u32>,
 }
 
-/// The only way from `root` to a call of a method with the names `target`, outermost first; `None` where there are several or none, or the code
+/// The only way from `root` to a call of a method with the names `target`, outermost first; `None`
+/// where there are several or none, or the code
 /// of a method on the way can't be read.
 pub(super) fn only_way<M: Methods>(
     root: M::Id,
@@ -112,7 +119,8 @@ pub(super) fn only_way<M: Methods>(
     search.found
 }
 
-/// The candidates that lead from `root` to a call of a method with the names `target`; `None` where the code of one on a way from there can't be
+/// The candidates that lead from `root` to a call of a method with the names `target`; `None` where
+/// the code of one on a way from there can't be
 /// read.
 fn leading<M: Methods>(
     root: M::Id,
@@ -176,7 +184,8 @@ impl<M: Methods> Search<'_, M> {
                 return Err(Undecided);
             }
             let names = self.methods.names(callee).ok_or(Undecided)?;
-            // From .NET 10 on a candidate that the compiler comes to late, once others are in place, is told as one of the root.
+            // From .NET 10 on a candidate that the compiler comes to late, once others are in
+            // place, is told as one of the root.
             let offset = only(&calls, &names).ok_or(Undecided)?;
             self.path.push(Station { method, offset });
             self.visit(callee)?;
@@ -186,7 +195,8 @@ impl<M: Methods> Search<'_, M> {
     }
 }
 
-/// Whether any of the calls may be of a method with those names, and the offset where it is only one.
+/// Whether any of the calls may be of a method with those names, and the offset where it is only
+/// one.
 fn only(calls: &[IlCall], names: &[Named]) -> Option<Option<u32>> {
     let mut fitting = calls.iter().filter(|call| call.may_be_of(names));
     let first = fitting.next()?;
@@ -199,7 +209,8 @@ mod tests {
 
     use super::*;
 
-    /// Methods by number, each with its name (and others that it implements, behind `/`) and what it calls, at offsets 0, 5, 10 and so on; `*` is a
+    /// Methods by number, each with its name (and others that it implements, behind `/`) and what
+    /// it calls, at offsets 0, 5, 10 and so on; `*` is a
     /// call of anything, `*2` one of a delegate with two arguments.
     struct Known(HashMap<usize, (&'static str, Option<&'static str>)>);
 
@@ -303,7 +314,8 @@ mod tests {
         assert_eq!(way(&mut known, &[(1, 3)], "Leaf").as_deref(), Some("Root@0 Fast/Run@0"));
     }
 
-    /// A handler waits for a task: the method that waits calls another one of that name with more parameters.
+    /// A handler waits for a task: the method that waits calls another one of that name with more
+    /// parameters.
     #[test]
     fn methods_of_one_name_are_told_by_the_number_of_their_parameters() {
         let mut known = Known::new(&[("Root", "Handler"), ("Handler", "Slow Wait"), ("Wait", "Wait:2")]);
