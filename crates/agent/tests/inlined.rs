@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clrscope_recording::model::{Process, Sample, StackFrame, Tier};
+use clrscope_recording::model::{Inlining, Process, Sample, StackFrame, Tier};
 use clrscope_testkit::{each_runtime, fixture};
 use support::record_command;
 
@@ -55,6 +55,8 @@ struct Judged {
     whole: BTreeSet<String>,
     /// Stacks that are neither the source's nor lack a method of it that was put into another one.
     wrong: BTreeSet<String>,
+    /// Samples by what is said of inlined methods.
+    said: BTreeMap<Inlining, u64>,
 }
 
 fn judge(process: &Process, shapes: &BTreeMap<String, Shape>) -> Judged {
@@ -71,6 +73,17 @@ fn judge(process: &Process, shapes: &BTreeMap<String, Shape>) -> Judged {
         let ends_in_leaf = stack.iter().position(is_leaf) == Some(stack.len() - 1);
         let Some(shape) = shapes.get(&name).filter(|_| ends_in_leaf) else { continue };
         let between = &stack[at + 1..stack.len() - 1];
+        // What is said of the sample is what its frames say; methods of the framework are not asked.
+        let is_inlined = |frames: &[(String, bool)]| frames.iter().any(|(_, is_inlined)| *is_inlined);
+        let is_odd = match sample.inlining {
+            Inlining::Named => !is_inlined(&stack),
+            Inlining::Unknown => false,
+            _ => is_inlined(between),
+        };
+        if is_odd {
+            judged.wrong.insert(format!("{:?} of {stack:?}", sample.inlining));
+        }
+        *judged.said.entry(sample.inlining).or_default() += 1;
         let all: Vec<&str> = between.iter().map(|(name, _)| name.as_str()).collect();
         if all == shape.source {
             judged.whole.insert(name);
@@ -105,6 +118,7 @@ fn methods_that_were_put_into_others_are_named_where_a_call_tells_them() {
         let judged = judge(&run.recording.processes[0], &shapes);
         assert!(judged.wrong.is_empty(), "{}: {:#?}", runtime.version, judged.wrong);
         let missed: Vec<&String> = shapes.keys().filter(|name| !judged.whole.contains(*name)).collect();
+        assert!(judged.said.contains_key(&Inlining::Named), "{}: {:?}", runtime.version, judged.said);
         assert!(judged.whole.len() >= 100, "{}: {} shapes, not {missed:?}", runtime.version, judged.whole.len());
     });
 }

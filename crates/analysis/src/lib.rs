@@ -145,7 +145,7 @@ pub use probe_watch::{ProbeWatch, WatchedProbe};
 pub use probes::{ProbeRow, ProbedPlace, has_probes, probes};
 pub use programs::{Program, own_programs};
 pub use query::{NativeCode, Query, QueryProblem, Sort, ThreadSelector};
-pub use samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code};
+pub use samples::{InliningKnown, SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code};
 pub use sampling::{HOOK_MARGIN, sampled_bounds, share_bounds};
 pub use select::{check_selection, process_matches, resolve_names};
 pub use stack_log::{StackLog, StackMoment, ThreadStacks};

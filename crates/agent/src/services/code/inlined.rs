@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use clr_profiler::il::{Flow, Opcode, raw_instructions};
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::{FunctionId, ProfilerInfo, Token};
-use clrscope_recording::model::{StackFrame, Tier};
+use clrscope_recording::model::{Inlining, StackFrame, Tier};
 
 use super::ways::{IlCall, Methods, Station, only_way};
 use super::{Body, CodeMap, Contents};
@@ -31,8 +31,17 @@ pub(crate) struct FramesThere {
     pub(crate) frame: StackFrame,
     /// Methods that were put into that, for [`CodeMap::inlined`].
     pub(crate) inlined: InlinedFrames,
+    /// Whether it is known which those are.
+    pub(crate) inlining: Inlining,
     /// Whether that will be the same next time.
     pub(crate) lasts: bool,
+}
+
+impl FramesThere {
+    /// A frame of something that is no method.
+    pub(crate) fn of(frame: StackFrame) -> Self {
+        Self { frame, inlined: InlinedFrames::default(), inlining: Inlining::Unsaid, lasts: true }
+    }
 }
 
 /// Frames of methods that were put into another one; none by default.
@@ -90,7 +99,8 @@ impl CodeMap {
         time_ns: u64,
     ) -> FramesThere {
         let frame = self.frame(&super::Place::Method(Arc::clone(body)), address, is_return);
-        let alone = FramesThere { frame, inlined: InlinedFrames::default(), lasts: true };
+        let inlining = if body.holds_no_other() { Inlining::None } else { Inlining::Unknown };
+        let alone = FramesThere { inlining, ..FramesThere::of(frame) };
         if !is_return || body.candidates().is_empty() {
             return alone;
         }
@@ -104,7 +114,9 @@ impl CodeMap {
         let way = methods.name(callee).and_then(|name| only_way(body.id(), body.candidates(), &name, &mut methods));
         match way.as_deref() {
             Some([root, others @ ..]) if !others.is_empty() => self.frames_of(alone, root, others),
-            _ => alone,
+            // The call is the method's own.
+            Some(_) => FramesThere { inlining: Inlining::None, ..alone },
+            None => alone,
         }
     }
 
@@ -127,7 +139,8 @@ impl CodeMap {
             (unchanged, _) => unchanged,
         };
         self.inlined.found.push(frames);
-        FramesThere { frame: outer, inlined: InlinedFrames(self.inlined.found.len() as u32), lasts: alone.lasts }
+        let inlined = InlinedFrames(self.inlined.found.len() as u32);
+        FramesThere { frame: outer, inlined, inlining: Inlining::Named, lasts: alone.lasts }
     }
 
     /// The frames of methods that were put into another one, innermost first.
