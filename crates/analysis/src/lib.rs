@@ -130,7 +130,7 @@ pub use heap::{
 pub use limit::LeftOut;
 pub use metric::{Amount, CALLS, CPU, Column, Metric, SampleCount, Source, StackEvent, StackEvents, Unit, WALL};
 pub use metrics::METRICS;
-pub use native::name_native_code;
+pub use native::{leave_inlined_out, name_native_code};
 pub use overflow::{StackOverflow, stack_overflows};
 pub use parts::keep_parts;
 pub use patterns::{UnmatchedPattern, methods_like, missed_line, unmatched_patterns};

@@ -40,6 +40,14 @@ pub fn name_native_code(recording: &mut Recording) {
     }
 }
 
+/// Leaves out the frames of methods that the compiler put into others, whose time is that of the methods around them then. Before anything is asked of
+/// the recording.
+pub fn leave_inlined_out(recording: &mut Recording) {
+    for process in &mut recording.processes {
+        Arc::make_mut(&mut process.stacks).leave_inlined_out();
+    }
+}
+
 /// Adds a function for each library with functions of which only places are known: the one that they are folded into.
 fn add_libraries(process: &mut Process) {
     let named = |function| FunctionRef::of(process, Some(function));
