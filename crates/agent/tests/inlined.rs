@@ -73,7 +73,8 @@ fn judge(process: &Process, shapes: &BTreeMap<String, Shape>) -> Judged {
         let ends_in_leaf = stack.iter().position(is_leaf) == Some(stack.len() - 1);
         let Some(shape) = shapes.get(&name).filter(|_| ends_in_leaf) else { continue };
         let between = &stack[at + 1..stack.len() - 1];
-        // What is said of the sample is what its frames say; methods of the framework are not asked.
+        // What is said of the sample is what its frames say; methods of the framework are not
+        // asked.
         let is_inlined = |frames: &[(String, bool)]| frames.iter().any(|(_, is_inlined)| *is_inlined);
         let is_odd = match sample.inlining {
             Inlining::Named => !is_inlined(&stack),

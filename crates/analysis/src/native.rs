@@ -40,8 +40,8 @@ pub fn name_native_code(recording: &mut Recording) {
     }
 }
 
-/// Leaves out the frames of methods that the compiler put into others, whose time is that of the methods around them then. Before anything is asked of
-/// the recording.
+/// Leaves out the frames of methods that the compiler put into others, whose time is that of the
+/// methods around them then. Before anything is asked of the recording.
 pub fn leave_inlined_out(recording: &mut Recording) {
     for process in &mut recording.processes {
         Arc::make_mut(&mut process.stacks).leave_inlined_out();

@@ -587,7 +587,8 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
                     ) => true,
                     // Files of threads, and following a growing recording, are the command's work: tested elsewhere.
                     (Flag::Output | Flag::Follow, Ok(_)) => true,
-                    // The recording is reduced to its parts, and has lost frames, before a view is asked of it.
+                    // The recording is reduced to its parts, and has lost frames, before a view is
+                    // asked of it.
                     (Flag::Part | Flag::NoInlined, Ok(_)) => true,
                     // Only text has a head.
                     (Flag::Verbose, Ok(_)) => {

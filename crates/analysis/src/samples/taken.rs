@@ -34,7 +34,8 @@ pub struct SamplingConditions<'a> {
     pub inlining: InliningKnown,
 }
 
-/// Samples by what is known of the methods that the compiler put into those of the program, as far as something is said of it.
+/// Samples by what is known of the methods that the compiler put into those of the program, as far
+/// as something is said of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InliningKnown {
     /// Samples with stacks where none is.
@@ -98,7 +99,8 @@ fn of_instrument<'a>(processes: &[&'a Process], metric: &'static Metric) -> Opti
     })
 }
 
-/// Number of methods of the program on stacks of the samples of which some code was compiled before the recording began.
+/// Number of methods of the program on stacks of the samples of which some code was compiled before
+/// the recording began.
 fn older_methods(process: &Process, metric: &'static Metric) -> u64 {
     let Some(measured) = Measured::of(process, metric) else { return 0 };
     *process.derived.get(&format!("older methods of {}", metric.instrument), || {

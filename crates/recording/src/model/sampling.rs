@@ -28,7 +28,8 @@ pub struct Sample {
     pub kernel: bool,
     /// The thread was in the profiler's own code, a hook or the agent.
     pub profiler: bool,
-    /// Knowledge of what the compiler put into the methods on the stack that are not the framework's.
+    /// Knowledge of what the compiler put into the methods on the stack that are not the
+    /// framework's.
     pub inlining: Inlining,
 }
 
@@ -146,8 +147,8 @@ by_number! {
 }
 
 by_number! {
-    /// Knowledge of which methods the compiler put into others at the places where a stack stands; of several places what is known of
-    /// the least known one.
+    /// Knowledge of which methods the compiler put into others at the places where a stack stands;
+    /// of several places what is known of the least known one.
     Inlining {
         /// Nobody says: no such method is on the stack, or an earlier version took the sample.
         #[default]

@@ -242,8 +242,9 @@ impl Stacks {
         }
     }
 
-    /// Leaves out the frames of methods that the compiler put into others: each stack that ends with such a frame becomes that of the method it was put
-    /// into. Numbers stay. A frame without the one that it was put into stays, too.
+    /// Leaves out the frames of methods that the compiler put into others: each stack that ends
+    /// with such a frame becomes that of the method it was put into. Numbers stay. A frame without
+    /// the one that it was put into stays, too.
     pub fn leave_inlined_out(&mut self) {
         for at in 0..self.nodes.len() {
             let is_inlined = matches!(self.nodes[at].frame(), StackFrame::Method { tier: Tier::Inlined, .. });

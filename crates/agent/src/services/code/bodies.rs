@@ -82,7 +82,8 @@ impl Body {
         &self.candidates
     }
 
-    /// Whether it is known that the compiler put no other method into it: while we watched, it looked at none.
+    /// Whether it is known that the compiler put no other method into it: while we watched, it
+    /// looked at none.
     pub(super) fn holds_no_other(&self) -> bool {
         self.candidates.is_empty() && self.was_watched
     }

@@ -36,7 +36,8 @@ pub(super) struct Marks {
     pub(super) own_code: bool,
     /// The frame was found by a guess from the one that it called.
     pub(super) guessed: bool,
-    /// Knowledge of what the compiler put into the method there; nothing is said of the framework's.
+    /// Knowledge of what the compiler put into the method there; nothing is said of the
+    /// framework's.
     pub(super) inlining: Inlining,
 }
 
