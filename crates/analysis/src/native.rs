@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use clrscope_recording::model::{
-    Function, FunctionKind, Module, ModuleKind, NamedPlace, NativeSymbol, Process, Recording, Stacks,
+    Derived, Function, FunctionKind, Module, ModuleKind, NamedPlace, NativeSymbol, Process, Recording, Stacks,
 };
 use rustc_hash::FxHashMap;
 
@@ -45,6 +45,7 @@ pub fn name_native_code(recording: &mut Recording) {
 pub fn leave_inlined_out(recording: &mut Recording) {
     for process in &mut recording.processes {
         Arc::make_mut(&mut process.stacks).leave_inlined_out();
+        process.derived = Derived::default();
     }
 }
 
