@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clrscope_recording::model::{Process, Sample, StackFrame, Tier};
+use clrscope_recording::model::{Inlining, Process, Sample, StackFrame, Tier};
 use clrscope_testkit::{Service, each_runtime, each_web_runtime, fixture, get, scratch};
 use support::{record_command, under_agent};
 
@@ -55,28 +55,30 @@ struct Judged {
     whole: BTreeSet<String>,
     /// Stacks that are neither the source's nor lack a method of it that was put into another one.
     wrong: BTreeSet<String>,
+    /// Samples by what is said of inlined methods.
+    said: BTreeMap<Inlining, u64>,
 }
 
 /// Stacks of the samples of an instrument that are certain.
-fn sampled_by(instrument: &str, process: &Process) -> Vec<u32> {
+fn sampled_by(instrument: &str, process: &Process) -> Vec<(u32, Inlining)> {
     let arenas = process.events.iter().filter(|arena| arena.instrument == instrument);
     let samples =
         arenas.flat_map(|arena| &arena.chunks).flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>());
-    samples.filter(Sample::is_certain).map(|sample| sample.stack).collect()
+    samples.filter(Sample::is_certain).map(|sample| (sample.stack, sample.inlining)).collect()
 }
 
-fn sampled(process: &Process) -> Vec<u32> {
+fn sampled(process: &Process) -> Vec<(u32, Inlining)> {
     sampled_by("cpu", process)
 }
 
 /// All stacks of a recording, with what each of them begins with.
-fn all(process: &Process) -> Vec<u32> {
-    (0..process.stacks.len()).map(|place| process.stacks.number(place)).collect()
+fn all(process: &Process) -> Vec<(u32, Inlining)> {
+    (0..process.stacks.len()).map(|place| (process.stacks.number(place), Inlining::Unknown)).collect()
 }
 
-fn judge(process: &Process, stacks: Vec<u32>, shapes: &BTreeMap<String, Shape>) -> Judged {
+fn judge(process: &Process, stacks: Vec<(u32, Inlining)>, shapes: &BTreeMap<String, Shape>) -> Judged {
     let (mut judged, mut partly) = (Judged::default(), BTreeSet::new());
-    for stack in stacks {
+    for (stack, inlining) in stacks {
         let stack = methods(process, stack);
         let Some(at) = stack.iter().position(|(name, _)| name.starts_with("Shapes::")) else { continue };
         let name = stack[at].0.trim_start_matches("Shapes::").to_owned();
@@ -85,6 +87,18 @@ fn judge(process: &Process, stacks: Vec<u32>, shapes: &BTreeMap<String, Shape>) 
         let ends_in_leaf = stack.iter().position(is_leaf) == Some(stack.len() - 1);
         let Some(shape) = shapes.get(&name).filter(|_| ends_in_leaf) else { continue };
         let between = &stack[at + 1..stack.len() - 1];
+        // What is said of the sample is what its frames say; methods of the framework are not
+        // asked.
+        let is_inlined = |frames: &[(String, bool)]| frames.iter().any(|(_, is_inlined)| *is_inlined);
+        let is_odd = match inlining {
+            Inlining::Named => !is_inlined(&stack),
+            Inlining::Unknown => false,
+            _ => is_inlined(between),
+        };
+        if is_odd {
+            judged.wrong.insert(format!("{inlining:?} of {stack:?}"));
+        }
+        *judged.said.entry(inlining).or_default() += 1;
         let all: Vec<&str> = between.iter().map(|(name, _)| name.as_str()).collect();
         if all == shape.source {
             judged.whole.insert(name);
@@ -120,6 +134,8 @@ fn methods_that_were_put_into_others_are_named_where_a_call_tells_them() {
         let judged = judge(process, sampled(process), &shapes);
         assert!(judged.wrong.is_empty(), "{}: {:#?}", runtime.version, judged.wrong);
         let missed: Vec<&String> = shapes.keys().filter(|name| !judged.whole.contains(*name)).collect();
+        let said = &judged.said;
+        assert!(!said.is_empty() && !said.contains_key(&Inlining::Unsaid), "{}: {said:?}", runtime.version);
         assert!(judged.whole.len() >= 100, "{}: {} shapes, not {missed:?}", runtime.version, judged.whole.len());
     });
 }
@@ -156,7 +172,7 @@ fn methods_that_are_put_into_dynamic_methods_are_named() {
                 shapes.get(name).map(|it| &it.source)
             );
         }
-        let unknown = sampled(process).into_iter().map(|stack| methods(process, stack));
+        let unknown = sampled(process).into_iter().map(|(stack, _)| methods(process, stack));
         let mut both = unknown.filter(|stack| stack.iter().any(|(name, _)| name == "DynamicClass::ByIlTwice"));
         assert!(both.next().is_some(), "{}", runtime.version);
         assert!(
@@ -175,7 +191,7 @@ fn a_method_that_implements_another_name_proves_no_refused_caller() {
         command.arg("1").env("DOTNET_TieredCompilation", "0");
         let run = record_command(runtime, "Inlinees", "cpu", command);
         let process = &run.recording.processes[0];
-        let stacks: Vec<_> = sampled(process).into_iter().map(|stack| methods(process, stack)).collect();
+        let stacks: Vec<_> = sampled(process).into_iter().map(|(stack, _)| methods(process, stack)).collect();
         let of_shape = |stack: &&Vec<(String, bool)>| stack.iter().any(|(name, _)| name == "Shapes::ByAnotherName");
         assert!(stacks.iter().any(|stack| of_shape(&stack)), "{}", runtime.version);
         let refused = |stack: &&Vec<(String, bool)>| stack.iter().any(|(name, _)| name == "Careful::Refuse");
@@ -218,7 +234,7 @@ fn the_lambda_that_handles_requests_is_on_the_stacks_of_a_web_program() {
         let recording = clrscope_recording::open(&out).expect("a recording");
         let process = &recording.processes[0];
         for (instrument, callee) in [("cpu", "Program::Busy"), ("wall", "Task::InternalWait")] {
-            let stacks = sampled_by(instrument, process).into_iter().map(|stack| methods(process, stack));
+            let stacks = sampled_by(instrument, process).into_iter().map(|(stack, _)| methods(process, stack));
             let in_handler: Vec<_> = stacks
                 .filter(|stack| {
                     stack

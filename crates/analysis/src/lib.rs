@@ -131,7 +131,7 @@ pub use heap::{
 pub use limit::LeftOut;
 pub use metric::{Amount, CALLS, CPU, Column, Metric, SampleCount, Source, StackEvent, StackEvents, Unit, WALL};
 pub use metrics::METRICS;
-pub use native::name_native_code;
+pub use native::{leave_inlined_out, name_native_code};
 pub use overflow::{StackOverflow, stack_overflows};
 pub use parts::keep_parts;
 pub use patterns::{UnmatchedPattern, methods_like, missed_line, unmatched_patterns};
@@ -146,7 +146,7 @@ pub use probe_watch::{ProbeWatch, WatchedProbe};
 pub use probes::{ProbeRow, ProbedPlace, has_probes, probes};
 pub use programs::{Program, own_programs};
 pub use query::{NativeCode, Query, QueryProblem, Sort, ThreadSelector};
-pub use samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code};
+pub use samples::{InliningKnown, SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code};
 pub use sampling::{HOOK_MARGIN, sampled_bounds, share_bounds};
 pub use select::{check_selection, process_matches, resolve_names};
 pub use stack_log::{StackLog, StackMoment, ThreadStacks};

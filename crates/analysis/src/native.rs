@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use clrscope_recording::model::{
-    Function, FunctionKind, Module, ModuleKind, NamedPlace, NativeSymbol, Process, Recording, Stacks,
+    Derived, Function, FunctionKind, Module, ModuleKind, NamedPlace, NativeSymbol, Process, Recording, Stacks,
 };
 use rustc_hash::FxHashMap;
 
@@ -37,6 +37,15 @@ pub fn name_native_code(recording: &mut Recording) {
             NamedPlace { function, has_caller }
         });
         add_libraries(process);
+    }
+}
+
+/// Leaves out the frames of methods that the compiler put into others, whose time is that of the
+/// methods around them then. Before anything is asked of the recording.
+pub fn leave_inlined_out(recording: &mut Recording) {
+    for process in &mut recording.processes {
+        Arc::make_mut(&mut process.stacks).leave_inlined_out();
+        process.derived = Derived::default();
     }
 }
 

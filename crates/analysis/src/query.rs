@@ -37,6 +37,9 @@ pub struct Query {
     pub raw: bool,
     /// Own code only: what is not of it is folded into the own code that called it.
     pub just_my_code: bool,
+    /// Methods that the compiler put into others are left out: those have what they took.
+    /// [`leave_inlined_out`](crate::leave_inlined_out) obeys it, before a view is asked.
+    pub no_inlined: bool,
     /// Choice of how native code without names is shown; `None` where nobody says.
     pub native_code: Option<NativeCode>,
     /// Only objects of types that match one of these; none means all.
@@ -358,6 +361,10 @@ impl Query {
         if self.just_my_code {
             let why = "what it shows was chosen when the program ran: give it to 'clrscope run', or record samples";
             return Err(QueryProblem::NotAvailable { option: "--just-my-code", view, why });
+        }
+        if self.no_inlined {
+            let why = "calls of inlined methods are counted nowhere: only samples have frames of them";
+            return Err(QueryProblem::NotAvailable { option: "--no-inlined", view, why });
         }
         let why = "its numbers are sums over the whole run";
         for (given, option) in [(self.since_ns, "--since"), (self.until_ns, "--until")] {

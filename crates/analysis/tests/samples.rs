@@ -1,12 +1,14 @@
 //! Views of samples that the tests take themselves.
 
 use clrscope_analysis::{
-    CodePlace, Forest, FoundPlace, FunctionRow, LinesView, NativeCode, Query, QueryProblem, SAMPLES, SampleKind, Sort,
-    ThreadSelector, Tiers, TreeOptions, TreePlace, callees, callers, functions, lines, modules, name_native_code,
-    share_bounds, summary, threads, tree,
+    CodePlace, Forest, FoundPlace, FunctionRow, InliningKnown, LinesView, NativeCode, Query, QueryProblem, SAMPLES,
+    SampleKind, Sort, ThreadSelector, Tiers, TreeOptions, TreePlace, callees, callers, functions, leave_inlined_out,
+    lines, modules, name_native_code, share_bounds, summary, threads, tree,
 };
 use clrscope_contract::request::Pattern;
-use clrscope_recording::model::{Activity, CallsInfo, Part, Recording, SourceKind, ThreadRole, ThreadState, Tier};
+use clrscope_recording::model::{
+    Activity, CallsInfo, Inlining, Part, Recording, SourceKind, ThreadRole, ThreadState, Tier,
+};
 use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 
 /// A program that sorts and hashes, compiles, collects and reads, on a main thread, one of the pool and an idle one.
@@ -287,6 +289,44 @@ fn the_summary_says_whose_code_the_time_went_to() {
         (sampling.samples, sampling.complete, sampling.profiler, sampling.reached_ns),
         (102, 102, 1, 4 * STEP_NS)
     );
+}
+
+#[test]
+fn samples_are_counted_by_what_is_known_of_inlined_methods() {
+    let mut taken = HandSampled::default();
+    let main = taken.thread("", ThreadRole::Main);
+    ["App.P::Old", "App.P::Older", "System.Old::Run"].iter().for_each(|old| taken.tier(old, Tier::Unknown));
+    let all = [Inlining::None, Inlining::Named, Inlining::Unknown, Inlining::Named, Inlining::Unsaid];
+    for (step, inlining) in (1..).zip(all) {
+        taken.cpu(main, step, "System.Old::Run > App.P::Main > App.P::Old").inlining = inlining;
+    }
+    taken.wall(main, 9, "App.P::Older");
+    let recording = taken.recording();
+    let view = summary(&recording, &Query::default()).expect("a summary");
+    let known: Vec<_> = view.conditions.sampling.iter().map(|of| of.inlining).collect();
+    let of_cpu = InliningKnown { none: 1, named: 2, unknown: 1, older_methods: 1 };
+    let of_wall = InliningKnown { older_methods: 1, ..InliningKnown::default() };
+    assert_eq!(known, [of_cpu, of_wall], "methods of the framework are not counted");
+}
+
+#[test]
+fn without_inlined_methods_their_time_is_that_of_the_methods_around_them() {
+    let mut taken = HandSampled::default();
+    let main = taken.thread("", ThreadRole::Main);
+    ["App.P::Get", "App.P::Within"].iter().for_each(|inlined| taken.tier(inlined, Tier::Inlined));
+    let paths = ["App.P::Main > App.P::Get", "App.P::Main > App.P::Get > App.P::Within > System.X::Y", "App.P::Main"];
+    for (step, path) in (1..).zip(paths) {
+        taken.cpu(main, step, path);
+    }
+    let mut recording = taken.recording();
+    let mut all = rows(&recording, &Query::default());
+    all.sort();
+    assert_eq!(all, ["App.P::Get 1 2", "App.P::Main 1 3", "App.P::Within 0 1", "System.X::Y 1 1"]);
+    leave_inlined_out(&mut recording);
+    let query = Query { no_inlined: true, ..Query::default() };
+    let mut all = rows(&recording, &query);
+    all.sort();
+    assert_eq!(all, ["App.P::Main 2 3", "System.X::Y 1 1"]);
 }
 
 /// Under probes most of the time was the profiler's, and the probed method stood out with it: 98.1 %, where it had 4.5 %.

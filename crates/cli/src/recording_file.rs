@@ -5,7 +5,9 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use clrscope_analysis::{Query, QueryProblem, keep_parts, name_native_code, resolve_names, tell_closures_apart};
+use clrscope_analysis::{
+    Query, QueryProblem, keep_parts, leave_inlined_out, name_native_code, resolve_names, tell_closures_apart,
+};
 use clrscope_recording::OpenError;
 use clrscope_recording::model::Recording;
 use clrscope_symbols::Lines;
@@ -68,14 +70,24 @@ pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
     Ok(Opened(recording))
 }
 
-/// As [`open`], reduced to the parts with these names; whole where there are none.
+/// As [`open`], reduced to the parts that a query names, and to the frames that it wants.
 ///
 /// # Errors
 /// Those of [`open`], and where the recording has no such part.
-pub(crate) fn open_parts(path: &Path, names: &[String]) -> Result<Opened, Failure> {
+pub(crate) fn open_for(path: &Path, query: &Query) -> Result<Opened, Failure> {
     let mut opened = open(path)?;
-    keep_parts(&mut opened.0, names).map_err(|problem| query_failure(&problem))?;
-    Ok(opened)
+    keep_parts(&mut opened.0, &query.parts).map_err(|problem| query_failure(&problem))?;
+    Ok(opened.with_frames_for(query))
+}
+
+impl Opened {
+    /// The recording with the frames that a query wants.
+    pub(crate) fn with_frames_for(mut self, query: &Query) -> Self {
+        if query.no_inlined {
+            leave_inlined_out(&mut self.0);
+        }
+        self
+    }
 }
 
 /// As [`open`], several recordings as one: the processes of all, under the head of the first.

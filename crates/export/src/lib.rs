@@ -138,6 +138,8 @@ pub fn check(format: &dyn Exporter, options: &ExportOptions) -> Result<(), Expor
         ("--snapshot", "it shows no snapshot of the heap; heapsnapshot, collapsed, pprof and speedscope do")
     } else if options.query.native_code.is_some() && !format.shows_native_code() {
         ("--native-code", "it shows no native code")
+    } else if options.query.no_inlined && !format.shows_native_code() {
+        ("--no-inlined", "it shows no stacks of samples")
     } else if options.min_share.is_some() && !format.takes_min_share() {
         let why =
             "it leaves nothing out for its size; flamegraph, dot, collapsed, speedscope, pprof, otlp and parquet do";

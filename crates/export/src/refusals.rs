@@ -31,7 +31,7 @@ pub(crate) fn refuse_min_share(
 fn given(options: &ExportOptions) -> impl Iterator<Item = &'static str> {
     let ExportOptions { query, min_share, snapshot } = options;
     let Query { pid, process, threads, functions, modules, parts, since_ns, until_ns, limit, sort, .. } = query;
-    let Query { per_thread, raw, just_my_code, native_code, types, metric, .. } = query;
+    let Query { per_thread, raw, just_my_code, no_inlined, native_code, types, metric, .. } = query;
     let all = [
         ("--pid", pid.is_some()),
         ("--process", process.is_some()),
@@ -46,6 +46,7 @@ fn given(options: &ExportOptions) -> impl Iterator<Item = &'static str> {
         ("--per-thread", *per_thread),
         ("--raw", *raw),
         ("--just-my-code", *just_my_code),
+        ("--no-inlined", *no_inlined),
         ("--native-code", native_code.is_some()),
         ("--type", !types.is_empty()),
         ("--metric", metric.is_some()),

@@ -328,6 +328,9 @@ pub mod sample {
     pub const PROFILER: u32 = 1 << 18;
     /// Flag: a frame of the stack was found by a guess. Recordings from before 2026-11-25 never have it, whatever their stacks.
     pub const GUESSED: u32 = 1 << 19;
+    /// The lowest of the two bits of `FLAGS` that say what is known of methods that were put into
+    /// the program's own: an `Inlining`.
+    pub const INLINING: u32 = 20;
 }
 
 /// Records of `alloc`: rows of [`allocation::BYTES`] bytes, in chunks of the thread that allocated.

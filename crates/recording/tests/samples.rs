@@ -2,8 +2,8 @@
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{
-    Activity, Module, ModuleKind, NativeSymbol, Recording, Sample, Sampler, SamplingEngine, StackFrame, ThreadState,
-    Tier,
+    Activity, Inlining, Module, ModuleKind, NativeSymbol, Recording, Sample, Sampler, SamplingEngine, StackFrame,
+    ThreadState, Tier,
 };
 use clrscope_recording::writer::{Keep, ProcessRecord, ProcessWriter, monotonic_ns};
 
@@ -56,6 +56,7 @@ fn samples_are_read_while_the_program_runs_and_from_a_packed_file() {
         kernel: false,
         profiler: false,
         guessed: false,
+        inlining: Inlining::Named,
     };
     let store = writer.create_events(instrument::CPU, 1 << 20, Keep::First).expect("a store");
     let all: Vec<_> = (0..300).map(taken).collect();

@@ -56,7 +56,7 @@ impl View {
 }
 
 /// Options of a page: filters, which hold for every view that takes them, the metric that is shown first, and the sources of lines.
-const OF_PAGES: [Flag; 12] = [
+const OF_PAGES: [Flag; 13] = [
     Flag::Pid,
     Flag::Process,
     Flag::Thread,
@@ -67,6 +67,7 @@ const OF_PAGES: [Flag; 12] = [
     Flag::Until,
     Flag::Raw,
     Flag::JustMyCode,
+    Flag::NoInlined,
     Flag::Metric,
     Flag::Source,
 ];

@@ -102,6 +102,8 @@ pub enum Flag {
     JustMyCode,
     /// `--native-code`
     NativeCode,
+    /// `--no-inlined`
+    NoInlined,
     /// `--source`
     Source,
     /// `--lines`
@@ -116,7 +118,7 @@ pub enum Flag {
 
 impl Flag {
     /// Every option with its name on the command line.
-    pub const ALL: [(&'static str, Self); 30] = [
+    pub const ALL: [(&'static str, Self); 31] = [
         ("--pid", Self::Pid),
         ("--process", Self::Process),
         ("--thread", Self::Thread),
@@ -142,6 +144,7 @@ impl Flag {
         ("--verbose", Self::Verbose),
         ("--just-my-code", Self::JustMyCode),
         ("--native-code", Self::NativeCode),
+        ("--no-inlined", Self::NoInlined),
         ("--source", Self::Source),
         ("--lines", Self::Lines),
         ("--snapshot", Self::Snapshot),
@@ -205,6 +208,7 @@ impl Flag {
             Self::Verbose => *verbose,
             Self::JustMyCode => query.just_my_code,
             Self::NativeCode => query.native_code.is_some(),
+            Self::NoInlined => query.no_inlined,
             Self::Source => *source,
             Self::Lines => *lines,
             Self::Snapshot => snapshot.is_some(),

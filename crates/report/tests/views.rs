@@ -540,6 +540,7 @@ fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> 
         Flag::Output => request.files = true,
         Flag::Verbose => request.verbose = true,
         Flag::JustMyCode => query.just_my_code = true,
+        Flag::NoInlined => query.no_inlined = true,
         Flag::NativeCode => query.native_code = Some(NativeCode::Places),
         Flag::Source => request.source = true,
         Flag::Lines => request.lines = true,
@@ -581,13 +582,14 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
                     // Whether a part of the time can be had depends on the metric, which is one of sums here.
                     // The same goes for own code alone, and for types.
                     (
-                        Flag::Since | Flag::Until | Flag::JustMyCode | Flag::Type,
+                        Flag::Since | Flag::Until | Flag::JustMyCode | Flag::NoInlined | Flag::Type,
                         Err(QueryProblem::NotAvailable { .. }),
                     ) => true,
                     // Files of threads, and following a growing recording, are the command's work: tested elsewhere.
                     (Flag::Output | Flag::Follow, Ok(_)) => true,
-                    // The recording is reduced to its parts before a view is asked of it.
-                    (Flag::Part, Ok(_)) => true,
+                    // The recording is reduced to its parts, and has lost frames, before a view is
+                    // asked of it.
+                    (Flag::Part | Flag::NoInlined, Ok(_)) => true,
                     // Only text has a head.
                     (Flag::Verbose, Ok(_)) => {
                         let text = |request: &Request| {

@@ -11,5 +11,5 @@ pub(crate) use kinds::{EventKinds, Kinds};
 pub use kinds::{SampleKind, kind_of_code};
 pub use metric::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES};
 pub(crate) use metric::{WALL_SAMPLES, lasted_ns};
-pub use taken::SamplingConditions;
+pub use taken::{InliningKnown, SamplingConditions};
 pub(crate) use taken::{each_sample, sampling_conditions};

@@ -1,6 +1,8 @@
 //! Samples as they were taken, before anything is summed.
 
-use clrscope_recording::model::{Process, Sample, Sampler, ThreadState};
+use clrscope_recording::model::{
+    Function, FunctionKind, Inlining, Process, Sample, Sampler, StackFrame, ThreadState, Tier,
+};
 use clrscope_recording::parallel::fold;
 
 use super::metric::{SAMPLED_CPU, SAMPLED_WALL};
@@ -28,6 +30,30 @@ pub struct SamplingConditions<'a> {
     pub idle_ns: u64,
     /// Nanoseconds between two samples of a thread, as reached in the mean; 0 where nobody knows.
     pub reached_ns: u64,
+    /// Knowledge of inlined methods.
+    pub inlining: InliningKnown,
+}
+
+/// Samples by what is known of the methods that the compiler put into those of the program, as far
+/// as something is said of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InliningKnown {
+    /// Samples with stacks where none is.
+    pub none: u64,
+    /// Samples with stacks where those that are there have frames.
+    pub named: u64,
+    /// Samples with stacks where that is not known, of some method at least.
+    pub unknown: u64,
+    /// Methods of the program on stacks of samples that were compiled before the recording began.
+    pub older_methods: u64,
+}
+
+impl InliningKnown {
+    /// Number of samples.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        self.none.saturating_add(self.named).saturating_add(self.unknown)
+    }
 }
 
 /// Hands every sample of an instrument in a process to `visit`, in the order of the recording.
@@ -52,7 +78,9 @@ fn of_instrument<'a>(processes: &[&'a Process], metric: &'static Metric) -> Opti
     let sampler = samplers.filter(|sampler| sampler.instrument == instrument).max_by_key(|sampler| sampler.reached_ns);
     let mut sums = SampleSums::default();
     processes.iter().for_each(|process| sums.add(&SampleSums::of(process, metric)));
-    let SampleSums { samples, complete, guessed, profiler, total_ns, idle_ns } = sums;
+    let SampleSums { samples, complete, guessed, profiler, total_ns, idle_ns, not_inlined, named, unknown } = sums;
+    let older = processes.iter().map(|process| older_methods(process, metric));
+    let inlining = InliningKnown { none: not_inlined, named, unknown, older_methods: older.sum() };
     let mut reached_ns = sampler.map_or(0, |sampler| sampler.reached_ns);
     if reached_ns == 0 {
         reached_ns = total_ns.checked_div(samples).unwrap_or(0);
@@ -67,6 +95,33 @@ fn of_instrument<'a>(processes: &[&'a Process], metric: &'static Metric) -> Opti
         total_ns,
         idle_ns,
         reached_ns,
+        inlining,
+    })
+}
+
+/// Number of methods of the program on stacks of the samples of which some code was compiled before
+/// the recording began.
+fn older_methods(process: &Process, metric: &'static Metric) -> u64 {
+    let Some(measured) = Measured::of(process, metric) else { return 0 };
+    *process.derived.get(&format!("older methods of {}", metric.instrument), || {
+        let (table, mut older) = (&measured.table, vec![false; process.functions.len()]);
+        let mut met = vec![false; table.len()];
+        for stack in 0..measured.stacks() as u32 {
+            let mut next = measured.place(stack);
+            while let Some(place) = next.filter(|place| !std::mem::replace(&mut met[*place], true)) {
+                if let Some(StackFrame::Method { function, tier: Tier::Unknown, .. }) = table.frame_at(place)
+                    && let Some(older) = older.get_mut(function as usize)
+                {
+                    *older = true;
+                }
+                next = table.caller_of(place);
+            }
+        }
+        let is_program = |function: &Function| {
+            let module = process.modules.get(function.module as usize);
+            function.kind == FunctionKind::Managed && module.is_some_and(|module| !module.framework)
+        };
+        older.iter().zip(&process.functions).filter(|(older, function)| **older && is_program(function)).count() as u64
     })
 }
 
@@ -79,6 +134,9 @@ struct SampleSums {
     profiler: u64,
     total_ns: u64,
     idle_ns: u64,
+    not_inlined: u64,
+    named: u64,
+    unknown: u64,
 }
 
 impl SampleSums {
@@ -105,13 +163,19 @@ impl SampleSums {
             profiler: when(flags.profiler, count),
             total_ns: event.amount,
             idle_ns: when(flags.state == ThreadState::Idle, event.amount),
+            not_inlined: when(flags.inlining == Inlining::None, count),
+            named: when(flags.inlining == Inlining::Named, count),
+            unknown: when(flags.inlining == Inlining::Unknown, count),
         }
     }
 
     fn add(&mut self, other: &Self) {
-        let Self { samples, complete, guessed, profiler, total_ns, idle_ns } = self;
-        let mine = [samples, complete, guessed, profiler, total_ns, idle_ns];
-        let theirs = [other.samples, other.complete, other.guessed, other.profiler, other.total_ns, other.idle_ns];
-        mine.into_iter().zip(theirs).for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        let mine = self.each();
+        mine.into_iter().zip({ *other }.each()).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
+    }
+
+    fn each(&mut self) -> [&mut u64; 9] {
+        let Self { samples, complete, guessed, profiler, total_ns, idle_ns, not_inlined, named, unknown } = self;
+        [samples, complete, guessed, profiler, total_ns, idle_ns, not_inlined, named, unknown]
     }
 }

@@ -68,6 +68,10 @@ pub(super) struct Filters {
     #[arg(long, value_name = "AS", value_parser = native_code(), hide_possible_values = true, help = native_code_help())]
     native_code: Option<NativeCode>,
 
+    /// Samples: no frames of methods that the compiler inlined; what they took is their callers'
+    #[arg(long)]
+    no_inlined: bool,
+
     /// Times as measured, without subtracting the profiler's own overhead
     #[arg(long)]
     raw: bool,
@@ -106,6 +110,7 @@ impl Filters {
             per_thread: false,
             raw: self.raw,
             just_my_code: self.just_my_code,
+            no_inlined: self.no_inlined,
             native_code: self.native_code,
             types: self.types.iter().map(|text| Glob::new(text)).collect(),
             metric: None,

@@ -11,7 +11,7 @@ use clrscope_report::{
 
 use super::report::print;
 use crate::errors::{EXIT_GATE, Failure, quoted, reason, shown};
-use crate::recording_file::{Opened, open_parts, query_failure, resolved};
+use crate::recording_file::{Opened, open, open_for, query_failure, resolved};
 use crate::result_file;
 use crate::terminal::say;
 
@@ -89,7 +89,7 @@ fn snapshots(path: &Path, options: &DiffOptions) -> Result<(), Failure> {
         return Err(Failure::usage("that format needs two recordings", why, "clrscope diff BEFORE AFTER"));
     };
     let request = request_for(view, &options.request, &options.columns, options.format)?;
-    let recording = open_parts(path, &[])?;
+    let recording = open(path)?;
     let asked = Request { query: resolved(&recording, &request.query)?, ..request };
     let request = if format == Format::Text { view.for_people(&asked) } else { asked };
     let report = view.open(&recording, &request).map_err(|problem| query_failure(&problem))?;
@@ -97,8 +97,8 @@ fn snapshots(path: &Path, options: &DiffOptions) -> Result<(), Failure> {
 }
 
 fn sides(paths: &[Vec<PathBuf>; 2], options: &DiffOptions) -> Result<u8, Failure> {
-    let parts = &options.request.query.parts;
-    let [before, after] = [open_side(&paths[0], parts)?, open_side(&paths[1], parts)?];
+    let query = &options.request.query;
+    let [before, after] = [open_side(&paths[0], query)?, open_side(&paths[1], query)?];
     let sides = Sides { before: recordings(&before), after: recordings(&after) };
     let comparison = options.comparison.map_or_else(|| first_possible(&sides), Ok)?;
     let mut request = request_for(comparison.view, &options.request, &options.columns, options.format)?;
@@ -152,7 +152,7 @@ fn recordings(all: &[Named]) -> Vec<NamedRecording<'_>> {
 }
 
 /// Opens the recordings of a side: those that are named, and those of folders that are.
-fn open_side(paths: &[PathBuf], parts: &[String]) -> Result<Vec<Named>, Failure> {
+fn open_side(paths: &[PathBuf], query: &Query) -> Result<Vec<Named>, Failure> {
     let mut files = Vec::new();
     for path in paths {
         match within(path) {
@@ -167,7 +167,7 @@ fn open_side(paths: &[PathBuf], parts: &[String]) -> Result<Vec<Named>, Failure>
             return Err(Failure::usage(format!("{} is named twice", shown(file)), why, "name each recording once"));
         }
     }
-    let open = |file: PathBuf| Ok((file.to_string_lossy().into_owned(), open_parts(&file, parts)?));
+    let open = |file: PathBuf| Ok((file.to_string_lossy().into_owned(), open_for(&file, query)?));
     files.into_iter().map(open).collect()
 }
 

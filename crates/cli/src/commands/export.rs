@@ -10,7 +10,7 @@ use clrscope_report::exporters;
 
 use crate::errors::{Failure, quoted, reason, shown};
 use crate::progress::Shown;
-use crate::recording_file::{open_parts, query_failure, resolved};
+use crate::recording_file::{open_for, query_failure, resolved};
 use crate::result_file;
 
 /// Options of `export`.
@@ -40,7 +40,7 @@ pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
     let failed = |error: ExportError| failure(&options.recording, &options.format, &error);
     check(format, &options.export).map_err(failed)?;
     let reading = Shown::work("reading the recording");
-    let recording = open_parts(&options.recording, &options.export.query.parts)?;
+    let recording = open_for(&options.recording, &options.export.query)?;
     drop(reading);
     let export = &ExportOptions { query: resolved(&recording, &options.export.query)?, ..options.export.clone() };
     let result = match &options.output {

@@ -9,7 +9,7 @@ use super::follow::{Poll, follow};
 use super::thread_files::ThreadFiles;
 use crate::errors::{Failure, reason, shown};
 use crate::progress::Shown;
-use crate::recording_file::{newest_here, open_parts, query_failure, resolved};
+use crate::recording_file::{newest_here, open_for, query_failure, resolved};
 use crate::result_file;
 use crate::summary::say_unmatched;
 use crate::terminal;
@@ -45,7 +45,7 @@ pub(crate) fn perform(options: &ReportOptions) -> Result<(), Failure> {
         return follow_log(options, &path);
     }
     let reading = Shown::work("reading the recording");
-    let recording = open_parts(&path, &options.request.query.parts)?;
+    let recording = open_for(&path, &options.request.query)?;
     drop(reading);
     if *format == Format::Text && !view.has_head {
         say_unmatched(&recording);

@@ -12,7 +12,7 @@ use crate::errors::{Failure, reason, shown};
 use crate::growing::Growing;
 use crate::launch::Signals;
 use crate::progress::Shown;
-use crate::recording_file::{newest_here, open_parts, resolved};
+use crate::recording_file::{newest_here, open_for, resolved};
 use crate::terminal::say;
 use crate::viewer::{MOST_OF_SPEEDSCOPE, Source, Viewer, ViewerOptions, Waiting};
 
@@ -75,7 +75,7 @@ pub(crate) fn perform(options: ViewOptions) -> Result<(), Failure> {
 fn speedscope_profile(path: &Path, request: &Request) -> Result<Vec<u8>, Failure> {
     const FORMAT: &str = "speedscope";
     let reading = Shown::work("reading the recording");
-    let recording = open_parts(path, &request.query.parts)?;
+    let recording = open_for(path, &request.query)?;
     drop(reading);
     let options = ExportOptions { query: resolved(&recording, &request.query)?, ..ExportOptions::default() };
     let _writing = Shown::work("writing the profile");

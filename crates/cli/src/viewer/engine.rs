@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::errors::Failure;
 use crate::growing::{Growing, are_over};
-use crate::recording_file::{Opened, open_parts, query_failure, resolved};
+use crate::recording_file::{Opened, open_for, query_failure, resolved};
 
 /// Between two looks at a recording that grows, at least; a look that takes longer is followed by a pause as long as itself.
 const PAUSE: Duration = Duration::from_millis(900);
@@ -77,8 +77,8 @@ impl Source {
     /// Opens the recording with the names that filters mean.
     fn open(&self, asked: &Request) -> Result<(Opened, Request), Failure> {
         let opened = match self {
-            Self::Still(path) => open_parts(path, &asked.query.parts)?,
-            Self::Growing(growing) => growing.open()?,
+            Self::Still(path) => open_for(path, &asked.query)?,
+            Self::Growing(growing) => growing.open()?.with_frames_for(&asked.query),
         };
         let query = resolved(&opened, &asked.query)?;
         if matches!(self, Self::Still(_)) {

@@ -49,7 +49,7 @@ pub use process::{
 };
 pub use remarks::{Advice, Loss, LossReason, Problem, Remark, RemarkKind};
 pub use run::{Recording, Run};
-pub use sampling::{Activity, NativeSymbol, Sample, Sampler, SamplingEngine, ThreadState, Tier};
+pub use sampling::{Activity, Inlining, NativeSymbol, Sample, Sampler, SamplingEngine, ThreadState, Tier};
 pub(crate) use stack_nodes::StackNode;
 pub use stacks::{NamedPlace, StackFrame, Stacks, StacksBuilder};
 pub use tree::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, ROOT, TreeSource};

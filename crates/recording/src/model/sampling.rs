@@ -28,6 +28,9 @@ pub struct Sample {
     pub kernel: bool,
     /// The thread was in the profiler's own code, a hook or the agent.
     pub profiler: bool,
+    /// Knowledge of what the compiler put into the methods on the stack that are not the
+    /// framework's.
+    pub inlining: Inlining,
 }
 
 impl Sample {
@@ -60,6 +63,7 @@ impl Sample {
             | flag(self.guessed, sample::GUESSED)
             | flag(self.kernel, sample::KERNEL)
             | flag(self.profiler, sample::PROFILER)
+            | (self.inlining as u32) << sample::INLINING
     }
 
     /// A sample of which [flags](Self::flags) alone are known.
@@ -73,6 +77,7 @@ impl Sample {
             guessed: flags & sample::GUESSED != 0,
             kernel: flags & sample::KERNEL != 0,
             profiler: flags & sample::PROFILER != 0,
+            inlining: Inlining::from_number(flags >> sample::INLINING & 3),
             ..Self::default()
         }
     }
@@ -138,6 +143,22 @@ by_number! {
         Exceptions = 4 "exceptions",
         /// Suspending threads, or being suspended.
         Suspension = 5 "suspension",
+    }
+}
+
+by_number! {
+    /// Knowledge of which methods the compiler put into others at the places where a stack stands;
+    /// of several places what is known of the least known one.
+    Inlining {
+        /// Nobody says: no such method is on the stack, or an earlier version took the sample.
+        #[default]
+        Unsaid = 0 "unsaid",
+        /// None is there.
+        None = 1 "none",
+        /// Those that are there have frames.
+        Named = 2 "named",
+        /// Whether one is there is not known.
+        Unknown = 3 "unknown",
     }
 }
 
@@ -275,6 +296,7 @@ mod tests {
             kernel: number & 2 != 0,
             profiler: number & 4 != 0,
             guessed: number & 8 != 0,
+            inlining: Inlining::ALL[number as usize % Inlining::ALL.len()],
         };
         let all: Vec<_> = (0..60).map(sample).collect();
         let mut bytes: Vec<u8> = all.iter().flat_map(Sample::to_bytes).collect();

@@ -185,6 +185,24 @@ impl Stacks {
         self.nodes = named;
     }
 
+    /// Leaves out the frames of methods that the compiler put into others: each stack that ends
+    /// with such a frame becomes that of the method it was put into. Numbers stay. A frame without
+    /// the one that it was put into stays, too.
+    pub fn leave_inlined_out(&mut self) {
+        let mut left = Self { nodes: StackNodes::default(), parts: self.parts.clone() };
+        for place in 0..self.len() {
+            let Some(mut node) = self.node_at(place) else { break };
+            let is_inlined = matches!(node.frame(), StackFrame::Method { tier: Tier::Inlined, .. });
+            // Callers come first, so the outer one is no inlined one any more.
+            let outer = if is_inlined { self.place(node.parent).and_then(|outer| left.node_at(outer)) } else { None };
+            if let Some(outer) = outer.filter(|outer| !outer.is_cut()) {
+                node = outer;
+            }
+            left.nodes.push(node, self.number_before(place));
+        }
+        *self = left;
+    }
+
     fn places_of(&self, number: u32) -> impl Iterator<Item = usize> {
         std::iter::successors(self.place(number), |place| self.caller_of(*place))
     }
@@ -338,6 +356,24 @@ mod tests {
         let outermost = stacks.caller(cut).expect("a caller");
         assert_eq!((stacks.frames(outermost).count(), stacks.caller(outermost)), (1, None), "a cut is no caller");
         assert_eq!((stacks.frames(0).count(), stacks.frames(99).count(), stacks.is_cut(99)), (0, 0, false));
+    }
+
+    #[test]
+    fn without_inlined_frames_their_stacks_are_those_of_the_methods_around_them() {
+        let mut builder = StacksBuilder::default();
+        let inlined = |function| StackFrame::Method { function, il_offset: Some(1), il_span: 0, tier: Tier::Inlined };
+        let deep = builder.stack(&[method(9), inlined(3), inlined(2), method(1), method(8)], false);
+        let leaf = builder.stack(&[inlined(2), method(1), method(8)], false);
+        let plain = builder.stack(&[method(5), method(1)], false);
+        let (alone, cut) = (builder.stack(&[inlined(2)], false), builder.stack(&[inlined(2)], true));
+        let mut stacks = builder.finish();
+        stacks.leave_inlined_out();
+        let frames = |number| stacks.frames(number).collect::<Vec<_>>();
+        assert_eq!(frames(deep), [method(9), method(1), method(8)]);
+        assert_eq!(frames(leaf), [method(1), method(8)]);
+        assert_eq!(frames(plain), [method(5), method(1)]);
+        assert_eq!((frames(alone), frames(cut)), (vec![inlined(2)], vec![inlined(2)]));
+        assert!(stacks.is_cut(cut));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::io;
 use crate::events::{Encoder, EntityRef, Kind, Tag};
 use crate::layout::{self, chunk, flow, function, instrument, value};
 use crate::model::{
-    Activity, Allocation, AllocationKind, AllocationSampling, CounterSums, MethodHits, ObjectHeap, ObjectType,
-    OwnMemory, ProbeCallEnd, ProbeCallRecord, ProbeCaller, Sample, StackFrame, ThreadState,
+    Activity, Allocation, AllocationKind, AllocationSampling, CounterSums, Inlining, MethodHits, ObjectHeap,
+    ObjectType, OwnMemory, ProbeCallEnd, ProbeCallRecord, ProbeCaller, Sample, StackFrame, ThreadState,
 };
 use crate::payload::PayloadWriter;
 use crate::writer::{Keep, ProcessWriter, monotonic_ns};
@@ -68,6 +68,7 @@ fn sample(number: u32) -> [u8; 32] {
         kernel: number.is_multiple_of(3),
         profiler: number.is_multiple_of(7),
         guessed: number.is_multiple_of(5),
+        inlining: Inlining::from_number(number % 4),
     };
     sample.to_bytes()
 }

@@ -106,7 +106,9 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
 
 /// The filters of a request, without those that a view refuses, of single calls or not.
 pub(super) fn filters_for(asked: &Request, view: Option<(&View, bool)>) -> Query {
-    let mut query = Query { sort: None, limit: None, metric: None, per_thread: false, ..asked.query.clone() };
+    // Frames of inlined methods are left out of the recording itself.
+    let mut query =
+        Query { sort: None, limit: None, metric: None, per_thread: false, no_inlined: false, ..asked.query.clone() };
     let refuses = |flag: Flag| view.is_some_and(|(view, each)| view.why_not_with(each, flag).is_some());
     let Query { pid, process, threads, functions, modules, types, since_ns, until_ns, raw, just_my_code, .. } =
         &mut query;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use clrscope_analysis::{Conditions, conditions};
+use clrscope_analysis::{Conditions, InliningKnown, conditions};
 use clrscope_recording::model::Recording;
 
 use super::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, THREADS_APART, TIMES};
@@ -57,6 +57,11 @@ fn sheet<'c>() -> Sheet<'c, Facts> {
             Cell::measured(fact.bounds_ns.map(|bounds_ns| bounds_ns[at]))
         })
     };
+    let inlining = |key, title, of: fn(&InliningKnown) -> u64| {
+        Column::new(key, title, Kind::Count, move |fact: &Fact| {
+            fact.inlining.as_ref().map_or(Cell::Absent, |known| Cell::Count(of(known)))
+        })
+    };
     Sheet::new([
         Column::new("condition", "condition", Kind::Text, |fact: &Fact| Cell::text(fact.key)),
         Column::new("text", "fact", Kind::Text, |fact: &Fact| Cell::text(&fact.text)),
@@ -65,6 +70,10 @@ fn sheet<'c>() -> Sheet<'c, Facts> {
         bound("low_ns", "at least", 0),
         bound("high_ns", "at most", 1),
         Column::new("share", "share", Kind::Share, |fact: &Fact| fact.share.map_or(Cell::Absent, Cell::Share)),
+        inlining("samples_not_inlined", "samples without inlined methods", |known| known.none),
+        inlining("samples_inlined", "samples with inlined methods", |known| known.named),
+        inlining("samples_inlining_unknown", "samples without knowledge", |known| known.unknown),
+        inlining("older_methods", "older methods", |known| known.older_methods),
     ])
 }
 

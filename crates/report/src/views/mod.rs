@@ -86,7 +86,7 @@ pub(crate) const LOG_FLAGS: (&[Flag], &str) = (
 );
 /// Own code alone, and native code, where rows are not made of samples.
 pub(crate) const NO_FOLDING: (&[Flag], &str) =
-    (&[Flag::JustMyCode, Flag::NativeCode], "its rows are not made of samples");
+    (&[Flag::JustMyCode, Flag::NativeCode, Flag::NoInlined], "its rows are not made of samples");
 /// Native code without names, where rows are not functions.
 const NO_NATIVE_CODE: (&[Flag], &str) =
     (&[Flag::NativeCode], "its rows are sums over all functions of what they are about");

@@ -44,6 +44,8 @@ pub(crate) struct Body {
     has_blocks: OnceLock<bool>,
     /// Methods that the compiler may have put into it.
     candidates: Candidates,
+    /// The compiler made it while we watched.
+    was_watched: bool,
     /// Tells the body from others that lay or will lie there.
     pub(super) number: u64,
 }
@@ -83,6 +85,12 @@ impl Body {
     /// Methods that the compiler may have put into it.
     pub(super) fn candidates(&self) -> &Candidates {
         &self.candidates
+    }
+
+    /// Whether it is known that the compiler put no other method into it: while we watched, it
+    /// looked at none.
+    pub(super) fn holds_no_other(&self) -> bool {
+        self.candidates.is_empty() && self.was_watched
     }
 
     fn code<'a>(&'a self, image: Option<&'a Image>) -> BodyCode<'a> {
@@ -346,6 +354,7 @@ impl Bodies {
             unwind,
             has_blocks,
             candidates: candidates.clone(),
+            was_watched: origin.is_some_and(|origin| origin != Origin::Image),
             number,
         };
         self.live.insert(body.addresses.start, Arc::new(body));

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clr_profiler::ProfilerInfo;
-use clrscope_recording::model::{Module, ModuleKind, StackFrame};
+use clrscope_recording::model::{Inlining, Module, ModuleKind, StackFrame};
 use clrscope_recording::writer::monotonic_ns;
 
 use bodies::Bodies;
@@ -85,8 +85,17 @@ pub(crate) struct FramesThere {
     pub(crate) frame: StackFrame,
     /// Methods that were put into that, for [`CodeMap::inlined`].
     pub(crate) inlined: InlinedFrames,
+    /// Whether it is known which those are.
+    pub(crate) inlining: Inlining,
     /// Whether that will be the same next time.
     pub(crate) lasts: bool,
+}
+
+impl FramesThere {
+    /// A frame of something that is no method.
+    pub(crate) fn of(frame: StackFrame) -> Self {
+        Self { frame, inlined: InlinedFrames::default(), inlining: Inlining::Unsaid, lasts: true }
+    }
 }
 
 /// The map.
@@ -330,7 +339,8 @@ impl CodeMap {
         time_ns: u64,
     ) -> FramesThere {
         let frame = self.frame(&Place::Method(Arc::clone(body)), address, is_return);
-        let alone = FramesThere { frame, inlined: InlinedFrames::default(), lasts: true };
+        let inlining = if body.holds_no_other() { Inlining::None } else { Inlining::Unknown };
+        let alone = FramesThere { inlining, ..FramesThere::of(frame) };
         if !is_return || body.candidates().is_empty() {
             return alone;
         }
@@ -344,7 +354,9 @@ impl CodeMap {
         let (there, lasts) = inlined.there((body.id(), body.candidates()), callee, called);
         let Some(there) = there else { return FramesThere { lasts, ..alone } };
         inlined.copy_rows(&mut self.rows);
-        FramesThere { frame: there.at_call(frame), inlined: there.frames, lasts }
+        // Where there are no such frames, the call is the method's own.
+        let inlining = if there.frames.number() == 0 { Inlining::None } else { Inlining::Named };
+        FramesThere { frame: there.at_call(frame), inlined: there.frames, inlining, lasts }
     }
 
     /// The frames of methods that were put into another one, innermost first.

@@ -50,8 +50,8 @@ impl InlinedFrames {
     }
 }
 
-/// Frames at a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Frames at a call. By default the call is that of the method whose code it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct InlinedThere {
     /// Methods that were put into the one whose code it is.
     pub(crate) frames: InlinedFrames,
@@ -182,7 +182,8 @@ impl InlinedMethods {
             Some([root, others @ ..]) if !others.is_empty() => {
                 (Some(InlinedThere { frames: self.number(others), offset: self.offset(root) }), true)
             }
-            _ => (None, lasts),
+            Some(_) => (Some(InlinedThere::default()), lasts),
+            None => (None, lasts),
         }
     }
 

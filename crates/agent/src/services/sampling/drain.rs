@@ -309,6 +309,7 @@ impl Drain {
                 },
                 complete: found.is_complete,
                 guessed: found.touched.guessed,
+                inlining: found.touched.inlining,
                 kernel: sample.in_kernel,
                 profiler: thread.is_own || found.touched.agent,
             };

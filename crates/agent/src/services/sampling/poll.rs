@@ -349,6 +349,7 @@ impl Watched {
             state,
             complete: stack.is_complete,
             guessed: stack.touched.guessed,
+            inlining: stack.touched.inlining,
             kernel: state != ThreadState::Ready,
             ..Sample::default()
         });

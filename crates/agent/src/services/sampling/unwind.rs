@@ -11,7 +11,7 @@ use std::hash::BuildHasherDefault;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use clrscope_recording::model::{StackFrame, Stacks};
+use clrscope_recording::model::{Inlining, StackFrame, Stacks};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 
@@ -311,14 +311,14 @@ impl StackUnwinder {
         } else if is_return && map.begins_function(ip) && map.follows_no_call(ip) {
             way = Way::Replaced;
         }
-        let FramesThere { frame, inlined, lasts } = match &place {
+        let FramesThere { frame, inlined, inlining, lasts } = match &place {
             Place::Method(body) => map.frames_there(body, ip, ends_call, time_ns),
-            _ => {
-                FramesThere { frame: map.frame(&place, ip, ends_call), inlined: InlinedFrames::default(), lasts: true }
-            }
+            _ => FramesThere::of(map.frame(&place, ip, ends_call)),
         };
+        let own_inlining = |marks: &Marks| if marks.own_code { inlining } else { Inlining::Unsaid };
         let (marks, born_ns) =
             (self.marks(&place, ip), if let Place::Method(body) = &place { body.born_ns() } else { 0 });
+        let marks = Marks { inlining: own_inlining(&marks), ..marks };
         (Met { frame, inlined, marks, way, is_c_library, born_ns }, lasts && map.lasts(&place))
     }
 

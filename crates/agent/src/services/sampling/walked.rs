@@ -1,6 +1,6 @@
 //! Frames of a stack that was walked, and what they say of the whole of it.
 
-use clrscope_recording::model::StackFrame;
+use clrscope_recording::model::{Inlining, StackFrame};
 
 use super::raw::Registers;
 use crate::services::inlined::InlinedFrames;
@@ -36,6 +36,9 @@ pub(super) struct Marks {
     pub(super) own_code: bool,
     /// The frame was found by a guess from the one that it called.
     pub(super) guessed: bool,
+    /// Knowledge of what the compiler put into the method there; nothing is said of the
+    /// framework's.
+    pub(super) inlining: Inlining,
 }
 
 /// Marks that the frames of a stack left.
@@ -57,6 +60,8 @@ pub(crate) struct Touched {
     pub(crate) runtime_alone: bool,
     /// A frame was found by a guess.
     pub(crate) guessed: bool,
+    /// The least that is known of what the compiler put into the methods.
+    pub(crate) inlining: Inlining,
 }
 
 impl Touched {
@@ -66,6 +71,7 @@ impl Touched {
         for frame in marks {
             all.compiler |= frame.compiler;
             all.guessed |= frame.guessed;
+            all.inlining = all.inlining.max(frame.inlining);
             all.collector |= frame.collector;
             all.agent |= frame.agent;
             all.own_code |= frame.own_code;

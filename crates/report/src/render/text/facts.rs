@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 
 use clrscope_analysis::{
-    Conditions, ProcessConditions, Program, Totals, own_programs, stack_overflows, unmatched_patterns,
+    Conditions, InliningKnown, ProcessConditions, Program, Totals, own_programs, stack_overflows, unmatched_patterns,
 };
 use clrscope_recording::model::{CallsInfo, Clock, Exit, LossReason, Part, Process, Recording, RemarkKind};
 
 use super::one_line;
-use super::sampling::sampled;
+use super::sampling::{inlined, sampled};
 use super::units::{bytes, count, share, time};
 use crate::recorded::is_complete;
 
 /// Processes, remarks and problems listed before the rest is only counted.
 const MOST_LISTED: usize = 8;
 
-/// Key of facts that every report of samples has.
-pub(super) const SAMPLED: &str = "sampled";
+/// Keys of facts that every report of samples has.
+pub(super) const OF_SAMPLES: [&str; 2] = ["sampled", "inlined"];
 
 /// One fact.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +33,8 @@ pub(crate) struct Fact {
     pub(crate) bounds_ns: Option<[u64; 2]>,
     /// The part that the time is of the thread time, 0 to 1.
     pub(crate) share: Option<f64>,
+    /// Knowledge of inlined methods that it speaks of.
+    pub(crate) inlining: Option<InliningKnown>,
 }
 
 impl Fact {
@@ -54,7 +56,10 @@ pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<F
         // With blanks it can be wrapped.
         facts.push(Fact::new("recorded", conditions.recorded.replace(',', ", ").replace(';', "; ")));
     }
-    facts.extend(conditions.sampling.iter().map(|of| Fact::new(SAMPLED, sampled(of))));
+    let [of_samples, of_inlined] = OF_SAMPLES;
+    facts.extend(conditions.sampling.iter().map(|of| Fact::new(of_samples, sampled(of))));
+    let known = conditions.sampling.iter().filter_map(|of| Some((inlined(of)?, of.inlining)));
+    facts.extend(known.map(|(text, of)| Fact { inlining: Some(of), ..Fact::new(of_inlined, text) }));
     if let Some(calls) = conditions.processes.iter().find_map(|p| p.calls) {
         facts.push(Fact::new("clock", clock(calls)));
         let includes = recording.run.filled.text().contains("include=");

@@ -5,7 +5,7 @@ use clrscope_analysis::{Conditions, ProcessConditions, Program, own_programs};
 use clrscope_contract::instruments::DEFAULT;
 use clrscope_recording::model::Recording;
 
-use super::facts::{self, Fact, SAMPLED, runtime};
+use super::facts::{self, Fact, OF_SAMPLES, runtime};
 use super::names::{columns, shortened};
 use super::one_line;
 use super::units::{count, share};
@@ -34,7 +34,7 @@ pub(super) fn head(recording: &Recording, conditions: &Conditions<'_>, width: us
         }
         let missing: Vec<Fact> = facts::facts(recording, conditions)
             .into_iter()
-            .filter(|fact| fact.is_warning || fact.key == SAMPLED)
+            .filter(|fact| fact.is_warning || OF_SAMPLES.contains(&fact.key))
             .collect();
         head.text.push_str(&facts(&missing, width));
     }

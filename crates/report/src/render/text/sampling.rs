@@ -1,6 +1,6 @@
 //! Ways in which samples were taken, in words.
 
-use clrscope_analysis::SamplingConditions;
+use clrscope_analysis::{InliningKnown, SamplingConditions};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::SamplingEngine;
 
@@ -8,6 +8,29 @@ use super::units::{count, share, time};
 
 /// Part by which the interval that was reached may be longer than the one asked for before it is worth a word.
 const LATE: f64 = 1.2;
+
+/// Line about methods that the compiler put into others; `None` where nothing is known of that.
+pub(super) fn inlined(of: &SamplingConditions<'_>) -> Option<String> {
+    let InliningKnown { none, named, unknown, older_methods } = of.inlining;
+    let all = of.inlining.samples();
+    if all == 0 {
+        return None;
+    }
+    let part = |samples: u64| share(samples as f64 / all as f64);
+    let mut text = format!(
+        "in the program's code: named in {} of {} samples ({}), none in {}, not known in {}",
+        part(named),
+        count(all),
+        of.instrument,
+        part(none),
+        part(unknown)
+    );
+    if older_methods > 0 {
+        let older = count(older_methods);
+        text.push_str(&format!("; of {older} methods that were compiled before the recording began it is not known"));
+    }
+    Some(text)
+}
 
 /// Line about the samples of an instrument: engine, interval, number, complete stacks, and what would be better.
 pub(super) fn sampled(of: &SamplingConditions<'_>) -> String {
