@@ -274,7 +274,7 @@ fn by_caller(process: &Process) -> BTreeMap<(&str, &str), (u64, u64)> {
     sums
 }
 
-/// What the fixture allocated, by type and caller.
+/// Bytes that the fixture allocated, by type and caller.
 fn allocated_below(said: &str) -> BTreeMap<(&str, &str), u64> {
     let of_line = |line| -> Option<((&str, &str), u64)> {
         let mut words = str::strip_prefix(line, "ALLOCATED ")?.split(' ');
@@ -367,11 +367,13 @@ fn what_inlined_code_allocates_has_the_line_that_it_is_inlined_in() {
         };
         let (all, without) = (of(|_| true), of(|(_, offset)| offset.is_none()));
         assert!(all > 100_000_000 && without < all / 10, "{place}: {sums:?}");
-        // Arrays are made where the list grows, by the statement that makes most texts.
-        let lists: BTreeSet<u32> = sums.keys().filter(|key| key.0 == "string[]").filter_map(|key| key.1).collect();
+        // Arrays are made where the list grows, by the statement that makes most texts. Its call of `Add`, at 47, may be told.
+        let statement = |offset: u32| if (28..52).contains(&offset) { 28 } else { offset };
+        let lists = sums.keys().filter(|key| key.0 == "string[]").filter_map(|key| key.1);
+        let lists: BTreeSet<u32> = lists.map(statement).collect();
         let texts = sums.iter().filter(|(key, _)| key.0 == "string").max_by_key(|(_, bytes)| **bytes);
         let most = texts.and_then(|((_, offset), _)| *offset).expect("the statement of most texts");
-        assert_eq!(lists, BTreeSet::from([most]), "{place}: {sums:?}");
+        assert_eq!(lists, BTreeSet::from([statement(most)]), "{place}: {sums:?}");
     });
 }
 

@@ -203,7 +203,7 @@ fn a_file_per_thread_holds_what_the_view_shows() {
     assert_eq!(together, text(&place, "report logs.clrs --view events"));
 }
 
-/// Where standard output was not a terminal, files of `flow` had the escape sequences of colours all the same.
+/// Files of `flow` had the escape sequences of colours all the same.
 #[test]
 fn files_per_thread_have_no_colours() {
     let place = TestFolder::new();

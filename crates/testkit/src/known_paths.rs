@@ -161,9 +161,9 @@ impl KnownPaths {
         let first = notes.partition_point(|note| note.until < from_ns);
         let last = notes.partition_point(|note| note.from <= until_ns);
         let leaves = notes[first.min(last)..last].iter().map(|note| Moment::On(note.path));
-        // On the way to the first of them, and from the last.
+        // On the way to the first of them, and from the last, where that has begun.
         let around = &notes[first.min(last).saturating_sub(1)..notes.len().min(last + 1)];
-        let short = |pair: &&[Note]| pair[1].from - pair[0].until < LONGEST_WAY_NS;
+        let short = |pair: &&[Note]| pair[1].from - pair[0].until < LONGEST_WAY_NS && pair[0].until <= until_ns;
         let ways = around.windows(2).filter(short).map(|pair| Moment::Between(pair[0].path, pair[1].path));
         leaves.chain(ways).collect()
     }

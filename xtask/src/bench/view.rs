@@ -119,7 +119,7 @@ fn changes(viewing: &Viewing) -> Result<Line, String> {
     Ok(("P14", what, figure, verdict(spread.high < CHANGE.as_secs_f64() * 1e3)))
 }
 
-/// What addresses call the functions of the recording that have most time, those of its roots left out.
+/// Addresses that call the functions of the recording that have most time, those of its roots left out.
 fn largest_functions() -> Result<Vec<u64>, String> {
     // The same program, for less time.
     let recording = Many { samples: 20_000, stacks: 5_000, threads: 1 }.recording();

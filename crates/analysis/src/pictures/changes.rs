@@ -50,9 +50,9 @@ impl State {
 /// Outcome for functions that call one another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Passed {
-    /// These of them go on to the next rule.
+    /// Some of them go on to the next rule.
     Part(Range<usize>),
-    /// Those that were kept go on.
+    /// All that were kept go on.
     Kept,
     /// The path is left out with all that lies below it.
     Gone,

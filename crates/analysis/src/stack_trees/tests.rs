@@ -310,7 +310,7 @@ fn a_frame_with_many_callees_and_a_path_of_as_many_frames_are_entered_once() {
     assert!(shape.len() as usize <= process.stacks.len() + 1, "{}", shape.len());
 }
 
-/// What was known of each node of deep stacks took 1.7 GB of ten million samples.
+/// Knowledge of each node of deep stacks took 1.7 GB of ten million samples.
 #[test]
 fn nodes_that_do_not_branch_are_one_run_whichever_worker_makes_them() {
     for query in queries() {

@@ -157,8 +157,9 @@ fn strangers_who_take_our_names_do_not_stop_an_attach() {
     }
     let place = TestFolder::new();
     for name in ["first.clrs", "second.clrs"] {
-        let line = "--probe Server.Program::Parse --duration 300ms";
-        recorded(&place, server.pid, line, name);
+        // The second wakes the agent, which can't be let go after probes.
+        let line = "--probe Server.Program::Parse -i exceptions --duration 300ms";
+        assert!(thrown(&recorded(&place, server.pid, line, name)) > 0);
     }
     let ours: Vec<PathBuf> = fs::read_dir("/tmp")
         .expect("a folder")

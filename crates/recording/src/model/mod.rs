@@ -24,6 +24,7 @@ mod process;
 mod remarks;
 mod run;
 mod sampling;
+mod stack_frame;
 mod stack_nodes;
 mod stacks;
 mod tree;
@@ -50,6 +51,7 @@ pub use process::{
 pub use remarks::{Advice, Loss, LossReason, Problem, Remark, RemarkKind};
 pub use run::{Recording, Run};
 pub use sampling::{Activity, Inlining, NativeSymbol, Sample, Sampler, SamplingEngine, ThreadState, Tier};
+pub use stack_frame::StackFrame;
 pub(crate) use stack_nodes::StackNode;
-pub use stacks::{NamedPlace, StackFrame, Stacks, StacksBuilder};
+pub use stacks::{NamedPlace, Stacks, StacksBuilder};
 pub use tree::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, ROOT, TreeSource};

@@ -155,7 +155,7 @@ by_number! {
         Unsaid = 0 "unsaid",
         /// None is there.
         None = 1 "none",
-        /// Those that are there have frames.
+        /// All that are there have frames.
         Named = 2 "named",
         /// Whether one is there is not known.
         Unknown = 3 "unknown",

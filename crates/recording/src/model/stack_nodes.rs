@@ -1,6 +1,7 @@
 //! Nodes of the stack table, as small as they can be kept: there are tens of millions of deep stacks.
 
-use super::{StackFrame, Tier};
+use super::Tier;
+use super::stack_frame::StackFrame;
 use crate::column::Column;
 use crate::layout::{stack, u32_at};
 

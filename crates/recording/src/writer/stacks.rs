@@ -114,7 +114,7 @@ impl StackTable {
             at = (at + 1) & (index.slots.len() - 1);
         }
         let number = self.add(words)?;
-        index.slots[at] = hash >> 32 << 32 | u64::from(number);
+        index.slots[at] = (hash >> 32) << 32 | u64::from(number);
         index.used += 1;
         // Three quarters of the slots.
         if index.used * 4 > index.slots.len() * 3 {

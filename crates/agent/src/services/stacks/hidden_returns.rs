@@ -49,7 +49,7 @@ pub(crate) enum Behind {
     Hidden(HiddenReturn),
     /// So many bytes away, as a walk of the runtime's has shown.
     Seen(usize),
-    /// Something is hidden, and nobody knows yet where, or it lies here and there.
+    /// Hidden at a place that is not known yet, or that varies.
     Unsure,
 }
 

@@ -274,7 +274,7 @@ impl PerfRing {
             if bytes < 8 || bytes > size || (head - tail) < bytes as u64 {
                 break;
             }
-            let end = tail + bytes as u64 / 8 * 8;
+            let end = tail + (bytes as u64 & !7);
             record(kind, misc, Words { ring: self, at: tail + 8, end });
             tail += bytes as u64;
         }
@@ -292,7 +292,7 @@ impl PerfRing {
     /// Words of the ring, which may go round its end: the first part, and the rest.
     fn words(&self, from: u64, count: usize) -> [&[u64]; 2] {
         let size = self.pages * PAGE / 8;
-        let at = from as usize / 8 & (size - 1);
+        let at = (from as usize / 8) & (size - 1);
         let (count, first) = (count.min(size), count.min(size - at));
         [(at, first), (0, count - first)].map(|(at, count)| {
             // SAFETY: aligned, and within the ring's pages behind its head; the kernel wrote these words before it moved its end past them, and

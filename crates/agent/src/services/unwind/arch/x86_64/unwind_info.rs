@@ -30,7 +30,7 @@ pub(crate) struct FrameStep {
 impl FrameStep {
     /// By the frame pointer: it points at the caller's, below the return address.
     pub(crate) const BY_FRAME_POINTER: Self = Self { base: Base::FramePointer, to_caller: 16, frame_pointer: Some(0) };
-    /// Where a function begins: the return address lies at the stack pointer.
+    /// The step from the beginning of a function: the return address lies at the stack pointer.
     pub(crate) const AT_ENTRY: Self = Self { base: Base::StackPointer, to_caller: 8, frame_pointer: None };
 }
 
