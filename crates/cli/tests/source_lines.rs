@@ -66,6 +66,8 @@ fn said<'a>(said: &'a str, kind: &'a str) -> impl Iterator<Item = Vec<u64>> + us
 #[derive(Debug, Default)]
 struct Compared {
     right: usize,
+    /// Right ones that are marked as known by the call alone.
+    by_call: usize,
     /// Without a line, by method and true line.
     unknown: BTreeMap<(String, u64), usize>,
     wrong: Vec<String>,
@@ -95,7 +97,10 @@ fn compared(place: &TestFolder, said_all: &str) -> Compared {
         for (frame, expected) in frames.into_iter().zip(expected) {
             let name = frame["name"].as_str().expect("a name").to_owned();
             match frame["line"].as_u64() {
-                Some(line) if line == expected => compared.right += 1,
+                Some(line) if line == expected => {
+                    compared.right += 1;
+                    compared.by_call += usize::from(frame["line_by_call"].as_bool().expect("a mark"));
+                }
                 None => *compared.unknown.entry((name, expected)).or_default() += 1,
                 Some(line) => compared.wrong.push(format!("{name}: {line} for {expected}")),
             }
@@ -116,8 +121,18 @@ fn throws_in_blocks_have_the_lines_that_the_program_says() {
         let version = &runtime.version;
         let check = |program: &Path, words: &[&str], variables: &[(&str, &str)], most_unknown: f64| {
             let said = recorded(&place, runtime, "exceptions", program, (words, variables));
-            let Compared { right, unknown, wrong } = compared(&place, &said);
+            let Compared { right, by_call, unknown, wrong } = compared(&place, &said);
             assert_eq!(wrong, [""; 0], "{version} {words:?} {variables:?}");
+            // Code that is not optimised has a place of its own for each statement; what optimised code maps to none may be told by its call.
+            let text = place.run("report c.clrs --view exceptions --each");
+            let is_marked = String::from_utf8_lossy(&text.stdout).contains("(by the call)");
+            assert_eq!(is_marked, by_call > 0, "{version} {words:?} {variables:?}");
+            match variables {
+                [] => assert_eq!(by_call, 0, "{version} {words:?} of {right}"),
+                [("DOTNET_TieredCompilation", "0")] => assert!(by_call > 0, "{version} {words:?} of {right}"),
+                // Which methods are optimised by then is a matter of time.
+                _ => {}
+            }
             // Range checks of a method share a piece of code of which the compiler maps nothing.
             let unknown: BTreeMap<_, _> =
                 unknown.into_iter().filter(|((name, _), _)| name != "Blocks.Index::Do").collect();
