@@ -6,8 +6,8 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use clrscope_recording::model::{Inlining, Process, Sample, StackFrame, Tier};
-use clrscope_testkit::{Service, each_runtime, each_web_runtime, fixture, get, scratch};
-use support::{record_command, under_agent};
+use clrscope_testkit::{Runtime, Service, each_runtime, each_web_runtime, fixture, get, scratch};
+use support::{Run, record_command, under_agent};
 
 /// Shape of a call, as the program tells it.
 #[derive(Default)]
@@ -123,12 +123,17 @@ fn judge(process: &Process, stacks: Vec<(u32, Inlining)>, shapes: &BTreeMap<Stri
     judged
 }
 
+/// A run of the fixture with these words, `tiers` on (1) or off (0).
+fn recorded(runtime: &Runtime, request: &str, words: &[&str], tiers: &str) -> Run {
+    let mut command = runtime.command(&fixture("Inlinees"));
+    command.args(words).env("DOTNET_TieredCompilation", tiers);
+    record_command(runtime, "Inlinees", request, command)
+}
+
 #[test]
 fn methods_that_were_put_into_others_are_named_where_a_call_tells_them() {
     each_runtime(|runtime| {
-        let mut command = runtime.command(&fixture("Inlinees"));
-        command.arg("1").env("DOTNET_TieredCompilation", "0");
-        let run = record_command(runtime, "Inlinees", "cpu", command);
+        let run = recorded(runtime, "cpu", &["1"], "0");
         let shapes = shapes(&run.finished.stdout_text());
         let process = &run.recording.processes[0];
         let judged = judge(process, sampled(process), &shapes);
@@ -144,9 +149,7 @@ fn methods_that_were_put_into_others_are_named_where_a_call_tells_them() {
 #[test]
 fn no_tier_has_a_method_that_the_compiler_refused() {
     each_runtime(|runtime| {
-        let mut command = runtime.command(&fixture("Inlinees"));
-        command.arg("40").env("DOTNET_TieredCompilation", "1");
-        let run = record_command(runtime, "Inlinees", "cpu", command);
+        let run = recorded(runtime, "cpu", &["40"], "1");
         let process = &run.recording.processes[0];
         let judged = judge(process, sampled(process), &shapes(&run.finished.stdout_text()));
         assert!(judged.wrong.is_empty(), "{}: {:#?}", runtime.version, judged.wrong);
@@ -158,9 +161,7 @@ fn no_tier_has_a_method_that_the_compiler_refused() {
 #[test]
 fn methods_that_are_put_into_dynamic_methods_are_named() {
     each_runtime(|runtime| {
-        let mut command = runtime.command(&fixture("Inlinees"));
-        command.arg("1").env("DOTNET_TieredCompilation", "0");
-        let run = record_command(runtime, "Inlinees", "cpu", command);
+        let run = recorded(runtime, "cpu", &["1"], "0");
         let shapes = shapes(&run.finished.stdout_text());
         let process = &run.recording.processes[0];
         let judged = judge(process, sampled(process), &shapes);
@@ -187,9 +188,7 @@ fn methods_that_are_put_into_dynamic_methods_are_named() {
 #[test]
 fn a_method_that_implements_another_name_proves_no_refused_caller() {
     each_runtime(|runtime| {
-        let mut command = runtime.command(&fixture("Inlinees"));
-        command.arg("1").env("DOTNET_TieredCompilation", "0");
-        let run = record_command(runtime, "Inlinees", "cpu", command);
+        let run = recorded(runtime, "cpu", &["1"], "0");
         let process = &run.recording.processes[0];
         let stacks: Vec<_> = sampled(process).into_iter().map(|(stack, _)| methods(process, stack)).collect();
         let of_shape = |stack: &&Vec<(String, bool)>| stack.iter().any(|(name, _)| name == "Shapes::ByAnotherName");
@@ -203,9 +202,7 @@ fn a_method_that_implements_another_name_proves_no_refused_caller() {
 fn stacks_of_exceptions_and_allocations_have_methods_that_were_put_into_others() {
     each_runtime(|runtime| {
         for (does, request) in [("throw", "exceptions"), ("allocate", "alloc")] {
-            let mut command = runtime.command(&fixture("Inlinees"));
-            command.args(["1", does]).env("DOTNET_TieredCompilation", "0");
-            let run = record_command(runtime, "Inlinees", request, command);
+            let run = recorded(runtime, request, &["1", does], "0");
             let mut shapes = shapes(&run.finished.stdout_text());
             // The runtime's own walk in callbacks leaves dynamic methods out.
             shapes.retain(|_, shape| !shape.source.iter().any(|name| name.starts_with("DynamicClass::")));

@@ -217,11 +217,9 @@ impl Process {
 
     /// Socket of the process whose usual name somebody else has taken: `NAME-PID-START-WORD-socket`.
     fn socket_beside(&self, folder: &Path, name: &str) -> Option<PathBuf> {
-        let prefix = format!("{name}-{}-{}-", self.inner_pid, self.started);
-        let is_it = |name: &[u8]| name.starts_with(prefix.as_bytes()) && name.ends_with(b"-socket");
-        let entries = fs::read_dir(folder).ok()?.flatten().filter(|entry| is_it(entry.file_name().as_bytes()));
         let is_own = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|there| self.may_own(there.uid()));
-        entries.map(|entry| entry.path()).find(is_own)
+        let prefix = format!("{name}-{}-{}-", self.inner_pid, self.started);
+        sockets(folder, &prefix).map(|entry| entry.path()).find(is_own)
     }
 
     /// Socket of the process in a folder. Its name ends with the time of the start, which in a namespace of times is another
@@ -237,10 +235,8 @@ impl Process {
         if self.shares_our_clock() || !self.has_runtime().unwrap_or(false) {
             return None;
         }
-        let is_it = |name: &[u8]| name.starts_with(prefix.as_bytes()) && name.ends_with(b"-socket");
-        let entries = fs::read_dir(folder).ok()?.flatten().filter(|entry| is_it(entry.file_name().as_bytes()));
-        let newest = entries.max_by_key(|entry| entry.metadata().and_then(|metadata| metadata.modified()).ok());
-        newest.map(|entry| entry.path())
+        let modified = |entry: &fs::DirEntry| entry.metadata().and_then(|metadata| metadata.modified()).ok();
+        sockets(folder, &prefix).max_by_key(modified).map(|entry| entry.path())
     }
 
     /// Whether the process counts the time since the machine's start as this one does: both are in one namespace of times.
@@ -300,6 +296,13 @@ fn parse_end(text: &str) -> Option<ProcessEnd> {
         0 => ProcessEnd::Code(status >> 8 & 0xFF),
         signal => ProcessEnd::Signal(signal),
     })
+}
+
+/// Entries of a folder that are named as sockets of processes are, with this beginning.
+fn sockets(folder: &Path, prefix: &str) -> impl Iterator<Item = fs::DirEntry> {
+    let is_it = move |name: &[u8]| name.starts_with(prefix.as_bytes()) && name.ends_with(b"-socket");
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(move |entry| is_it(entry.file_name().as_bytes()))
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! The runtime does not let an agent go that may have given methods other code. It then sleeps, and listens at a socket beside that of the
 //! runtime's diagnostics: `clrscope-agent-PID-START-socket`, with the process's id and the start of the process as the runtime's
-//! has them; where another user has put a file there, `clrscope-agent-PID-START-WORD-socket`. Who connects says one [question], and ends what it has to say; the agent says one [answer](Answer), and ends. Both must be
+//! has them; where another user has put a file there, `clrscope-agent-PID-START-WORD-socket`. Who
+//! connects says one [question], and ends what it has to say; the agent says one [answer](Answer), and ends. Both must be
 //! of one version: the request's grammar and the recording's format are known to that version alone.
 
 use std::fmt;

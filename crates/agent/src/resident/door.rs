@@ -38,7 +38,8 @@ impl Door {
         Self::open_in(&folder.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from))
     }
 
-    /// Opens the socket in a folder, by another name where somebody else has taken the usual one: in a folder of temporary files that is not ours to remove.
+    /// Opens the socket in a folder. Where another user has taken the usual name, whose file can't
+    /// be removed from a sticky folder, it has another one.
     fn open_in(folder: &Path) -> io::Result<Self> {
         let pid = std::process::id();
         let started = start_of(pid).unwrap_or(0);

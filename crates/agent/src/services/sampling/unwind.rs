@@ -392,7 +392,8 @@ impl StackUnwinder {
         }
     }
 
-    /// Puts the true return address in place of one of the runtime's own, which that puts there where it waits for the thread to stop. Whether it is known.
+    /// Replaces a return address of the runtime's own, which that puts on the stack of a thread
+    /// that it waits for, by the true one. Whether that is known.
     #[cold]
     fn put_back(
         &mut self,
