@@ -177,18 +177,20 @@ fn is_bare(value: &Taken<'_>) -> bool {
     matches!(value, Taken::Null | Taken::Hidden | Taken::OfType { .. })
 }
 
+/// Whether a text of the program stands in the events of a recording.
+fn holds(recording: &Recording, text: &str) -> bool {
+    let text: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let chunks = recording.processes[0].events.iter().flat_map(|arena| &arena.chunks);
+    chunks.into_iter().any(|chunk| chunk.bytes.load().windows(text.len()).any(|window| window == text))
+}
+
 #[test]
 fn redacted_values_are_nowhere_in_the_recording() {
-    let secret: Vec<u8> = "hunter2".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let holds = |recording: &Recording| {
-        let chunks = recording.processes[0].events.iter().flat_map(|arena| &arena.chunks);
-        chunks.into_iter().any(|chunk| chunk.bytes.load().windows(secret.len()).any(|window| window == secret))
-    };
     each_runtime(|runtime| {
         let open = record(runtime, "Arguments", "flow:args;include=[Arguments]*Program::Secrets");
-        assert!(holds(&open.recording), "the test finds what is not hidden");
+        assert!(holds(&open.recording, "hunter2"), "the test finds what is not hidden");
         let hidden = record(runtime, "Arguments", "flow:args;include=[Arguments]*Program::Secrets;redact=*word");
-        assert!(!holds(&hidden.recording), "the password was recorded");
+        assert!(!holds(&hidden.recording, "hunter2"), "the password was recorded");
     });
 }
 
@@ -220,5 +222,18 @@ fn objects_are_opened_as_deep_as_asked() {
             // A dog has a friend, who has none.
             assert_eq!(deepest, depth, "{request} on {}", runtime.version);
         }
+    });
+}
+
+/// A field was hidden, and stood in the result of `ToString` of the same object, and of an object that holds it.
+#[test]
+fn texts_that_objects_make_of_themselves_have_no_hidden_values() {
+    each_runtime(|runtime| {
+        let recorded =
+            |rest: &str| record(runtime, "Redacted", &format!("flow:args,depth=3;include=[Redacted]*{rest}")).recording;
+        assert!(holds(&recorded(""), "hunter2"), "the test finds what is not hidden");
+        let hidden = recorded(";redact=*word*");
+        assert!(!holds(&hidden, "hunter2"), "the password was recorded on {}", runtime.version);
+        assert!(holds(&hidden, "plain 5"), "texts without secrets stay");
     });
 }

@@ -1,4 +1,4 @@
-//! A profiler for .NET programs: exact call trees with one command.
+//! A profiler for .NET programs: where time and memory go, by samples, exact call trees and snapshots.
 
 use std::process::ExitCode;
 

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use clrscope_recording::writer::RunWriter;
 
@@ -160,7 +162,32 @@ fn remove_folder(place: &RecordingPath) -> Result<(), Failure> {
         let why = format!("{} is there and is not a recording", shown(&place.folder));
         return Err(cannot_write(&place.file, &why, "choose another name with -o"));
     }
-    fs::remove_dir_all(&place.folder).map_err(|e| cannot_write(&place.file, &reason(&e), "choose another name with -o"))
+    remove(&place.folder).map_err(|e| cannot_write(&place.file, &reason(&e), "choose another name with -o"))
+}
+
+/// Removes the directory of a recording. It loses its name first: who reads it in this moment finds all of its files, or no
+/// directory.
+///
+/// # Errors
+/// Errors of the file system. What is left then has the name, or that of a hidden file beside it.
+pub(crate) fn remove(folder: &Path) -> io::Result<()> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let unnamed = folder.with_file_name(format!(".{name}.removed-{}", std::process::id()));
+    // In a sticky folder a directory of somebody else can't be renamed, but may be removed.
+    let folder = if fs::rename(folder, &unnamed).is_ok() { &unnamed } else { folder };
+    for _ in 0..50 {
+        match fs::remove_dir_all(folder) {
+            // A process that starts in this moment makes its folder and takes it away again, which can be in our way.
+            Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => {}
+            other => return other,
+        }
+        if !folder.exists() {
+            return Ok(());
+        }
+        #[expect(clippy::disallowed_methods, reason = "nobody says when the other process is done")]
+        thread::sleep(Duration::from_millis(10));
+    }
+    fs::remove_dir_all(folder)
 }
 
 fn is_empty(folder: &Path) -> bool {

@@ -1,9 +1,13 @@
 //! Finding where the agent in a running process records.
 
+use std::cell::Cell;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clr_diagnostics::Process;
 
 use crate::errors::{Failure, quoted, reason};
 
@@ -40,6 +44,29 @@ pub(crate) fn process_folder(pid: u32, what: &str) -> Result<PathBuf, Failure> {
         Mapped::Nothing if maps.is_empty() => Err(failed("it has ended".to_owned(), STARTED)),
         Mapped::Nothing => Err(failed("it does not run under the agent".to_owned(), STARTED)),
     }
+}
+
+/// Time for which a process must be stopped before it is called that: debuggers and tracers stop programs for moments all the time.
+const STOPPED_FOR: Duration = Duration::from_secs(1);
+
+/// Whether a process has been stopped, by a signal or a debugger, for some time. Looked at again and again while something is expected of it.
+#[derive(Debug, Default)]
+pub(crate) struct StopWatch(Cell<Option<Instant>>);
+
+impl StopWatch {
+    /// Whether the process has been stopped at each look for a second.
+    pub(crate) fn is_stopped(&self, pid: u32) -> bool {
+        let is_stopped = Process::open(pid).is_ok_and(|process| process.is_stopped());
+        let since = is_stopped.then(|| self.0.get().unwrap_or_else(Instant::now));
+        self.0.set(since);
+        since.is_some_and(|since| since.elapsed() >= STOPPED_FOR)
+    }
+}
+
+/// Failure of something, `what`, that is wanted of a process which is stopped.
+pub(crate) fn stopped(what: String, pid: u32) -> Failure {
+    let why = "it is stopped, by a signal or a debugger, and answers nothing";
+    Failure::new(what, why, format!("let it go on: kill -CONT {pid}"))
 }
 
 /// Whether the agent in process `pid` records something. Where that can't be seen it does not.

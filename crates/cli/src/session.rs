@@ -4,8 +4,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
 use clrscope_contract::developer_log;
 use clrscope_contract::request::Request;
@@ -164,14 +162,14 @@ fn move_log(from: &Path, to: &Path) -> io::Result<()> {
 /// The program did not start, or none was recorded: there is nothing to keep.
 fn discard(place: &RecordingPath) {
     // A folder that can't be removed is an empty recording, which reads as such.
-    let _ = fs::remove_dir_all(&place.folder);
+    let _ = output::remove(&place.folder);
 }
 
 /// Packs. When that fails the directory is as good, and the program's exit code matters more.
 pub(crate) fn finish(place: &RecordingPath, overwrite: bool, progress: bool) -> PathBuf {
     match pack::pack(&place.folder, &place.file, overwrite, progress) {
         Ok(()) => {
-            if let Err(error) = remove(&place.folder) {
+            if let Err(error) = output::remove(&place.folder) {
                 say(&format!("clrscope: {} could not be removed: {}", shown(&place.folder), reason(&error)));
             }
             place.file.clone()
@@ -181,22 +179,6 @@ pub(crate) fn finish(place: &RecordingPath, overwrite: bool, progress: bool) -> 
             place.folder.clone()
         }
     }
-}
-
-/// A process that starts in this moment makes its folder and takes it away again, which can be in our way.
-fn remove(folder: &Path) -> io::Result<()> {
-    for _ in 0..50 {
-        match fs::remove_dir_all(folder) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => {}
-            other => return other,
-        }
-        if !folder.exists() {
-            return Ok(());
-        }
-        #[expect(clippy::disallowed_methods, reason = "nobody says when the other process is done")]
-        thread::sleep(Duration::from_millis(10));
-    }
-    fs::remove_dir_all(folder)
 }
 
 fn our_failure(what: &str, error: &io::Error) -> Failure {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use clr_profiler::metadata::signature::{self, Primitive, Type};
 use clr_profiler::{
-    Callbacks, Events, FunctionId, HResult, NameCache, Profiler, ProfilerInfo, ReJitId, Result, Setup, Token,
+    Callbacks, CodeRange, Events, FunctionId, HResult, NameCache, Profiler, ProfilerInfo, ReJitId, Result, Setup, Token,
 };
 
 clr_profiler::export_profiler!(SelfCheck, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C05}");
@@ -95,10 +95,13 @@ impl SelfCheck {
         let code = info.code_info(function)?;
         self.check("has code", code.iter().any(|range| range.bytes > 0), true);
         let starts = info.code_starts(function, ReJitId::NULL)?;
-        self.check("starts", starts.first().copied(), code.first().map(|range| range.start));
+        self.check("starts", starts.first().map(|start| start.address()), code.first().map(|range| range.start));
         for start in starts {
-            self.check("found by address", info.function_at(start)?.0, function);
-            self.check("code by start", info.code_info_at(start)?.iter().any(|range| range.contains(start)), true);
+            // SAFETY: the function is compiled, or its precompiled code prepared, and the code begins there.
+            let (found, _) = unsafe { info.function_at(start.address()) }?;
+            self.check("found by address", found, function);
+            let has_start = |range: &CodeRange| range.contains(start.address());
+            self.check("code by start", info.code_info_at(start)?.iter().any(has_start), true);
         }
         let module = info.module_info(place.module)?;
         self.check("path", module.path.ends_with("/Names.dll"), true);

@@ -225,7 +225,7 @@ pub use ids::{
 };
 pub use il_map::IlMove;
 pub use info::{
-    AppDomainInfo, ArrayClass, ArrayObject, AssemblyInfo, ClassInfo, ClassLayout, ClauseKind, CodeRange,
+    AppDomainInfo, ArrayClass, ArrayObject, AssemblyInfo, ClassInfo, ClassLayout, ClauseKind, CodeRange, CodeStart,
     DynamicFunction, EventDefinition, ExceptionClause, FunctionInfo, HandleKind, HeapRange, IlPlace, IlRange, Inliners,
     ModuleFlags, ModuleInfo, NoStack, ObjectHandle, ProfilerInfo, ProviderConfig, ProviderState, Reference,
     RuntimeVersion, StackFrame, StackWalk, StaticAddress, StaticKind, StringLayout, Suspended, Utf16Text,

@@ -70,7 +70,7 @@ fn metadata_modules_and_il_after_unload_are_refused() {
 fn classes_and_functions_after_unload_are_refused() {
     each_build(|library, runtime| {
         let lines = run(library, runtime, "Loading", &["contexts"]);
-        expect_gone(&lines, &["function", "code", "class", "layout"], runtime);
+        expect_gone(&lines, &["function", "code", "code by start", "IL map by start", "class", "layout"], runtime);
     });
 }
 

@@ -33,6 +33,7 @@ mod weighed;
 
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::LazyLock;
 
 use clrscope_analysis::{Query, QueryProblem};
 use clrscope_recording::model::Recording;
@@ -129,21 +130,32 @@ pub trait Exporter: Sync {
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError>;
 }
 
+static SHOW_HEAP: LazyLock<String> = LazyLock::new(|| {
+    format!("it shows no snapshot of the heap; others do: {}", formats_that(|format| format.shows_heap()))
+});
+static TAKE_MIN_SHARE: LazyLock<String> = LazyLock::new(|| {
+    format!("it leaves nothing out for its size; others do: {}", formats_that(|format| format.takes_min_share()))
+});
+
+/// Names of the formats of which something holds, joined by commas.
+pub fn formats_that(holds: impl Fn(&dyn Exporter) -> bool) -> String {
+    let names: Vec<&str> = exporters().iter().filter(|format| holds(**format)).map(|format| format.name()).collect();
+    names.join(", ")
+}
+
 /// Refuses the number of a snapshot for a format that shows none, the same of native code, and a smallest share for one that writes all there is.
 ///
 /// # Errors
 /// When there is one that the format does not take.
 pub fn check(format: &dyn Exporter, options: &ExportOptions) -> Result<(), ExportError> {
     let (option, why) = if options.snapshot.is_some() && !format.shows_heap() {
-        ("--snapshot", "it shows no snapshot of the heap; heapsnapshot, collapsed, pprof and speedscope do")
+        ("--snapshot", SHOW_HEAP.as_str())
     } else if options.query.native_code.is_some() && !format.shows_native_code() {
         ("--native-code", "it shows no native code")
     } else if options.query.no_inlined && !format.shows_native_code() {
         ("--no-inlined", "it shows no stacks of samples")
     } else if options.min_share.is_some() && !format.takes_min_share() {
-        let why =
-            "it leaves nothing out for its size; flamegraph, dot, collapsed, speedscope, pprof, otlp and parquet do";
-        ("--min-share", why)
+        ("--min-share", TAKE_MIN_SHARE.as_str())
     } else {
         return Ok(());
     };

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::ProfilerInfo;
 
+use crate::services::code_owner::{RunAddress, function_at};
 use crate::services::il;
 use crate::services::stacks::code_start;
 
@@ -60,11 +61,12 @@ impl Clauses {
 }
 
 fn look_up(info: &ProfilerInfo, code: usize) -> Option<bool> {
-    let (function, _) = info.function_at(code).ok()?;
+    let block = RunAddress::executed(code);
+    let (function, _) = function_at(info, block)?;
     let about = info.function_info(function).ok()?;
     let body = info.il_function_body(about.module, about.token).ok()?;
-    let start = code_start(info, function, code + 1)?;
-    let block = u32::try_from(code.checked_sub(start)?).ok()?;
+    let start = code_start(info, function, block)?;
+    let block = u32::try_from(code.checked_sub(start.address())?).ok()?;
     let map = info.il_map_at(start).ok()?;
     // The first instruction of the block that the compiler knows the IL of: what comes before it are its prolog's.
     let inside = map.iter().filter(|range| range.start >= block).filter_map(|range| Some((range.start, range.il?)));

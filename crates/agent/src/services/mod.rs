@@ -30,6 +30,7 @@ pub(crate) mod clauses;
 pub(crate) mod clock;
 pub(crate) mod code;
 pub(crate) mod code_authors;
+pub(crate) mod code_owner;
 pub(crate) mod context;
 pub(crate) mod departure;
 pub(crate) mod developer_log;

@@ -200,6 +200,11 @@ impl Redaction {
         Self { globs: globs.iter().map(|text| Glob::new(&text.to_lowercase())).collect(), marks }
     }
 
+    /// Whether there is a pattern.
+    pub(crate) fn hides_something(&self) -> bool {
+        !self.globs.is_empty()
+    }
+
     /// Whether values of this name are not to be read.
     pub(crate) fn hides(&self, name: &str) -> bool {
         let name = name.to_lowercase();

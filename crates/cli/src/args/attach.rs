@@ -25,6 +25,10 @@ their own code again, and the agent sleeps until the next attach wakes it.";
 #[derive(Debug, Args)]
 #[command(
     after_help = EXAMPLES,
+    mut_arg("delay", |arg| arg.help("Begin the recording this long after the attach, such as 500ms, 10s or 2m")),
+    mut_arg("trust_writable", |arg| {
+        arg.help("Accept an agent that others can write, or that lies in a folder they can write")
+    }),
     mut_arg("redact", |arg| arg.hide(true)),
     mut_arg("only", |arg| arg.hide(true)),
     mut_arg("only_from", |arg| arg.hide(true)),

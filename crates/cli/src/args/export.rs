@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clrscope_analysis::{Metric, Query};
-use clrscope_export::ExportOptions;
+use clrscope_export::{ExportOptions, formats_that};
 use clrscope_report::exporters;
 
 use super::filters::{Filters, metrics, whole};
@@ -44,12 +44,12 @@ pub(super) struct Export {
     #[arg(long, visible_alias = "weight", value_name = "METRIC", value_parser = metrics())]
     metric: Option<&'static Metric>,
 
-    /// Smallest share of the metric that is drawn, 0 to 1 (flamegraph, dot, collapsed) [default: the format's own]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    /// Smallest share of the metric that is drawn, 0 to 1
+    #[arg(long, value_name = "SHARE", value_parser = share, help = min_share_help())]
     min_share: Option<f64>,
 
-    /// Number of the snapshot of the heap (heapsnapshot, collapsed, pprof) [default: the last complete one]
-    #[arg(long, value_name = "NUMBER", value_parser = whole::<u32>)]
+    /// Number of the snapshot of the heap
+    #[arg(long, value_name = "NUMBER", value_parser = whole::<u32>, help = snapshot_help())]
     snapshot: Option<u32>,
 
     #[command(flatten)]
@@ -58,6 +58,16 @@ pub(super) struct Export {
 
 fn formats() -> PossibleValuesParser {
     exporters().map(|e| PossibleValue::new(e.name()).help(e.description())).collect::<Vec<_>>().into()
+}
+
+fn min_share_help() -> String {
+    let formats = formats_that(|format| format.takes_min_share());
+    format!("Smallest share of the metric that is drawn, 0 to 1 ({formats}) [default: the format's own]")
+}
+
+fn snapshot_help() -> String {
+    let formats = formats_that(|format| format.shows_heap());
+    format!("Number of the snapshot of the heap ({formats}) [default: the last complete one]")
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -131,7 +131,8 @@ fn native_code_help() -> String {
 
 /// A metric by its name.
 pub(super) fn metrics() -> impl TypedValueParser<Value = &'static Metric> {
-    let names = METRICS.map(|metric| PossibleValue::new(metric.name).help(metric.title));
+    let names = METRICS
+        .map(|metric| PossibleValue::new(metric.name).help(format!("{}, of {}", metric.title, metric.instrument)));
     PossibleValuesParser::new(names).try_map(|name| Metric::parse(&name).ok_or("there is no such metric"))
 }
 

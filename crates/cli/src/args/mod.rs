@@ -41,7 +41,7 @@ Examples:
 
 'clrscope COMMAND --help' explains a command and shows an example.";
 
-/// A profiler for .NET programs: exact call trees with one command
+/// A profiler for .NET programs: where time and memory go, by samples, exact call trees and snapshots
 #[derive(Debug, Parser)]
 #[command(name = "clrscope", version, after_help = OVERVIEW, max_term_width = 100)]
 struct CommandLine {

@@ -19,8 +19,9 @@ Examples:
 The new crate is a whole profiler with its README and a test; change what you like. Its
 manifest asks for the version of clr-profiler that belongs to this program. That version
 is not on crates.io yet, so the manifest also has the path of a checkout: that around the
-current folder or around this program, or that of --framework. The path is relative if the
-crate stands in the checkout; take it out once the version is published.";
+current folder or around this program, or that of --framework; without one there is no
+crate. The path is relative if the crate stands in the checkout; take it out once the
+version is published.";
 
 /// Make a crate for a profiler of your own, ready to build and with a test that passes
 #[derive(Debug, Args)]

@@ -23,6 +23,7 @@ use crate::errors::{Failure, reason, shown};
 use crate::launch::Signals;
 use crate::output::{self, RecordingPath, Start};
 use crate::progress::Progress;
+use crate::recorded_process::StopWatch;
 use crate::session::{finish, keep_agent_logs};
 use crate::summary;
 use crate::terminal::say;
@@ -68,6 +69,8 @@ pub(crate) struct AttachPlan<'a> {
 pub(crate) struct Attached {
     /// The packed file, or the directory when packing failed.
     pub(crate) path: PathBuf,
+    /// Reason why there is no whole snapshot, where one was wanted.
+    pub(crate) no_snapshot: Option<&'static str>,
     /// Signals that end the page, where one is served.
     signals: Option<Signals>,
 }
@@ -117,16 +120,19 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<Attached, Failure> {
             say(failure.to_string().trim_end());
         }
     }
-    match plan.until {
-        Until::End => session.wait(process, &is_interrupted, plan.progress),
-        Until::Snapshot => session.snapshot(process, &is_interrupted),
-    }
+    let no_snapshot = match plan.until {
+        Until::End => {
+            session.wait(process, &is_interrupted, plan.progress);
+            None
+        }
+        Until::Snapshot => session.snapshot(process, &is_interrupted).err(),
+    };
     let kept = session.place.clone();
     signals.on_interruption(move || crate::pack::abandon(&kept.folder, &kept.file, crate::errors::EXIT_FAILED));
     session.leave(process);
     session.note_end(process);
     let path = session.pack(plan.force, plan.progress);
-    Ok(Attached { path, signals: plan.view.then_some(signals) })
+    Ok(Attached { path, no_snapshot, signals: plan.view.then_some(signals) })
 }
 
 /// The recording and its place.
@@ -238,10 +244,15 @@ impl Session {
         line.end();
     }
 
-    /// Has the agent take a snapshot of the heap, and waits for it. What keeps it from being taken is said; what was recorded stays.
-    fn snapshot(&self, process: &Process, is_interrupted: &AtomicBool) {
+    /// Has the agent take a snapshot of the heap, and waits for it.
+    ///
+    /// # Errors
+    /// The reason why it was not taken; what was recorded stays.
+    fn snapshot(&self, process: &Process, is_interrupted: &AtomicBool) -> Result<(), &'static str> {
         let wanted = Command::Snapshot(String::new());
-        let is_awaited = || process.is_alive() && !is_interrupted.load(Ordering::Acquire);
+        let watch = StopWatch::default();
+        let is_stopped = || watch.is_stopped(process.pid());
+        let is_awaited = || process.is_alive() && !is_interrupted.load(Ordering::Acquire) && !is_stopped();
         let began = Instant::now();
         let answer = loop {
             let folder = self.process_folder();
@@ -257,14 +268,14 @@ impl Session {
                 None | Some(Err(_)) => break None,
             }
         };
-        let why = match answer {
-            Some(Answer::Done) => return,
-            Some(Answer::Failed) => "it could not be taken; the recording says why",
-            _ if !process.is_alive() => "the program ended before it was taken",
-            _ if is_interrupted.load(Ordering::Acquire) => "it was interrupted",
-            _ => "the agent did not answer",
-        };
-        say(&format!("clrscope: no whole snapshot of process {}: {why}", process.pid()));
+        match answer {
+            Some(Answer::Done) => Ok(()),
+            Some(Answer::Failed) => Err("it could not be taken; the recording says why"),
+            _ if !process.is_alive() => Err("the program ended before it was taken"),
+            _ if is_interrupted.load(Ordering::Acquire) => Err("it was interrupted"),
+            _ if is_stopped() => Err("the program is stopped, by a signal or a debugger"),
+            _ => Err("the agent did not answer"),
+        }
     }
 
     /// The folder of the one process in the recording, once there is one.

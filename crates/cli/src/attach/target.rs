@@ -9,6 +9,7 @@ use std::time::Duration;
 use clr_diagnostics::{Error, Port, Process, ProcessInfo};
 
 use crate::errors::{Failure, quoted};
+use crate::recorded_process;
 
 /// Time that a runtime may take to say what it is.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -123,8 +124,7 @@ pub(super) fn unless_ended(process: &Process, failure: Failure) -> Failure {
 }
 
 fn stopped(pid: u32) -> Failure {
-    let why = "it is stopped, by a signal or a debugger, and answers nothing";
-    Failure::new(format!("cannot attach to process {pid}"), why, format!("let it go on: kill -CONT {pid}"))
+    recorded_process::stopped(format!("cannot attach to process {pid}"), pid)
 }
 
 fn musl(pid: u32) -> Failure {

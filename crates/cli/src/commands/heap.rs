@@ -11,7 +11,7 @@ use clrscope_recording::writer::Command;
 
 use super::record::{self, RecordOptions};
 use crate::attach::{AttachPlan, Target, Until, record};
-use crate::errors::Failure;
+use crate::errors::{Failure, shown};
 use crate::recorded_process::is_recorded;
 use crate::summary;
 use crate::terminal::messages_on_terminal;
@@ -89,7 +89,18 @@ fn into_own(options: &HeapOptions) -> Result<(), Failure> {
         view: false,
     })?;
     summary::of(&attached.path, false, quiet);
-    Ok(())
+    match attached.no_snapshot {
+        None => Ok(()),
+        Some(why) => Err(no_snapshot(pid, why, &attached.path)),
+    }
+}
+
+fn no_snapshot(pid: u32, why: &str, recording: &Path) -> Failure {
+    let hint = match recording.exists() {
+        true => format!("what was recorded is in {}", shown(recording)),
+        false => "try again while the program runs".to_owned(),
+    };
+    Failure::new(format!("no whole snapshot of process {pid}"), why, hint)
 }
 
 fn collects_elsewhere(pid: u32) -> Failure {
@@ -99,7 +110,7 @@ fn collects_elsewhere(pid: u32) -> Failure {
 }
 
 fn recorded_elsewhere(pid: u32, path: &Path) -> Failure {
-    let what = format!("cannot write {}", crate::errors::shown(path));
+    let what = format!("cannot write {}", shown(path));
     let why = format!("process {pid} is recorded already, and a snapshot goes into that recording");
     Failure::new(what, why, format!("write clrscope heap {pid}, or end that recording first"))
 }

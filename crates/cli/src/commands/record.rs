@@ -8,7 +8,7 @@ use clrscope_contract::request::MissedLine;
 use clrscope_recording::writer::{Answer, Command, ControlError, command};
 
 use crate::errors::{Failure, quoted, reason, shown};
-use crate::recorded_process::process_folder;
+use crate::recorded_process::{StopWatch, process_folder, stopped};
 use crate::terminal::say;
 
 /// Time that a busy machine, and a tree of a gigabyte, may keep the agent from answering.
@@ -59,7 +59,8 @@ pub(super) fn is_carried_out(options: &RecordOptions) -> Result<bool, Failure> {
     let folder = process_folder(*pid, what)?;
     let failed = |why: &str, hint: &str| Failure::new(format!("{what} of process {pid}"), why, hint);
     let patience = if matches!(wanted, Command::Snapshot(_)) { FOR_SNAPSHOTS } else { PATIENCE };
-    match give(*pid, &folder, wanted, patience) {
+    let watch = StopWatch::default();
+    match give((*pid, &watch), &folder, wanted, patience) {
         Ok(answer @ (Answer::Done | Answer::Changed(_))) => {
             say(&format!("clrscope: process {pid}: {}", done(wanted, answer, &folder)));
             Ok(true)
@@ -84,6 +85,7 @@ pub(super) fn is_carried_out(options: &RecordOptions) -> Result<bool, Failure> {
         Ok(Answer::Unknown) => {
             Err(failed("the agent in it does not know that command", "use the clrscope that made its recording"))
         }
+        Err(ControlError::Over) if watch.is_stopped(*pid) => Err(stopped(format!("{what} of process {pid}"), *pid)),
         Err(ControlError::Over) => Ok(false),
         Err(ControlError::Deaf) => Err(failed(
             "the agent in it takes no commands: it has not begun to record, or is older",
@@ -142,9 +144,14 @@ fn no_method(command: &Command, folder: &Path) -> (String, String) {
     }
 }
 
-/// Gives the command; a process that ended meanwhile gives no answer.
-fn give(pid: u32, folder: &Path, wanted: &Command, patience: Duration) -> Result<Answer, ControlError> {
-    command(folder, wanted, patience, || Path::new(&format!("/proc/{pid}")).exists())
+/// Gives the command; a process that ended meanwhile, or is stopped, gives no answer.
+fn give(
+    (pid, watch): (u32, &StopWatch),
+    folder: &Path,
+    wanted: &Command,
+    patience: Duration,
+) -> Result<Answer, ControlError> {
+    command(folder, wanted, patience, || Path::new(&format!("/proc/{pid}")).exists() && !watch.is_stopped(pid))
 }
 
 /// Number of methods that a command changed, in words.

@@ -216,3 +216,31 @@ fn programs_in_containers_are_attached_to_from_outside() {
         server.end();
     });
 }
+
+/// A program in a time namespace of its own was "watched 1,000,001 s".
+#[test]
+fn programs_in_time_namespaces_have_been_watched_as_long_as_they_were() {
+    let script = ["--time", "--monotonic", "1000000", "--boottime", "1000000", "--fork", "--kill-child"];
+    let can_make = |command: &mut Command| command.args(script).arg("true").status().is_ok_and(|end| end.success());
+    if !confine::is_root() || !can_make(&mut Command::new("unshare")) {
+        return testkit::not_run("time namespaces can't be made here");
+    }
+    testkit::each_runtime(|runtime| {
+        let mut command = Command::new("unshare");
+        command.args(script).args(runtime.words(&testkit::fixture("Server")));
+        runtime.prepare(&mut command);
+        let mut server = Server::of(command);
+        let outer = server.pid;
+        let children = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).expect("it lives");
+        server.pid = children.trim().parse().expect("one child");
+        let place = TestFolder::new();
+        let report = recorded(&place, server.pid, "-i cpu,exceptions --duration 1s", "a.clrs");
+        let seconds = |value: &serde_json::Value| value.as_f64().expect("nanoseconds") / 1e9;
+        let about = &report["recording"];
+        let watched = seconds(&about["duration_ns"]);
+        assert!((1.0..60.0).contains(&watched), "{about:#}");
+        let process = &about["processes"][0];
+        assert!(seconds(&process["started_ns"]) < watched, "{about:#}");
+        server.end();
+    });
+}

@@ -43,8 +43,9 @@ pub(crate) fn ask(state: &State, function: FunctionId) -> Result<()> {
     let place = info.function_info(function)?;
     let original = ReJitId::NULL;
     checks.same("code of a version", info.code_info_of(function, original)?, info.code_info(function)?);
-    let start = info.code_starts(function, original)?.first().copied().unwrap_or_default();
-    checks.same("IL map of a version", info.il_map(function, original)?, info.il_map_at(start)?);
+    for start in info.code_starts(function, original)? {
+        checks.same("IL map of a version", info.il_map(function, original)?, info.il_map_at(start)?);
+    }
     checks.same("versions", info.rejit_ids(function)?, vec![original]);
     let (token, metadata) = info.function_metadata(function)?;
     checks.same("metadata of a function", (token, metadata.method(token)?.name.as_str()), (place.token, "Main"));

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::{
-    AssemblyId, Callbacks, ClassId, Error, Events, ExceptionReader, FunctionId, HandleKind, ModuleId, NameCache,
-    ObjectHandle, ObjectId, Profiler, ProfilerInfo, Result, Setup, Token,
+    AssemblyId, Callbacks, ClassId, CodeStart, Error, Events, ExceptionReader, FunctionId, HandleKind, ModuleId,
+    NameCache, ObjectHandle, ObjectId, Profiler, ProfilerInfo, ReJitId, Result, Setup, Token,
 };
 
 clr_profiler::export_profiler!(Holes, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C11}");
@@ -43,6 +43,7 @@ struct Kept {
     token: Token,
     class: Option<ClassId>,
     function: FunctionId,
+    starts: Vec<CodeStart>,
     metadata: MetadataImport,
 }
 
@@ -87,7 +88,8 @@ impl State {
         let metadata = self.info.module_metadata(module)?;
         let body = self.info.il_function_body(module, token)?;
         self.line("alive", metadata.method(token).is_ok_and(|method| !method.name.is_empty() && !body.is_empty()));
-        *lock(&self.kept) = Some(Kept { module, assembly: about.assembly, token, class, function, metadata });
+        let (assembly, starts) = (about.assembly, Vec::new());
+        *lock(&self.kept) = Some(Kept { module, assembly, token, class, function, starts, metadata });
         Ok(true)
     }
 
@@ -104,6 +106,10 @@ impl State {
         self.refused("compile again", info.request_rejit(&[(kept.module, token)]));
         self.refused("function", info.function_info(kept.function));
         self.refused("code", info.code_info(kept.function));
+        for start in &kept.starts {
+            self.refused("code by start", info.code_info_at(*start));
+            self.refused("IL map by start", info.il_map_at(*start));
+        }
         if let Some(class) = kept.class {
             self.refused("class", info.class_info(class));
             self.refused("layout", info.class_layout(class));
@@ -159,6 +165,10 @@ impl Profiler for Holes {
 impl Callbacks for Holes {
     fn jit_compilation_finished(&self, function: FunctionId, _status: Result<()>, _is_safe_to_block: bool) {
         let state = &self.0;
+        let is_kept = lock(&state.kept).as_ref().is_some_and(|kept| kept.function == function);
+        if is_kept && let Ok(starts) = state.info.code_starts(function, ReJitId::NULL) {
+            lock(&state.kept).iter_mut().for_each(|kept| kept.starts.clone_from(&starts));
+        }
         if let Ok((Some(class), module, _)) = state.info.function_place(function)
             && std::env::var_os("HOLES_NULLS").is_some()
             && !state.tried.swap(true, Ordering::Relaxed)

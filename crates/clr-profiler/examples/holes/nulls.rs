@@ -47,8 +47,6 @@ fn functions(asking: &Asking<'_>) {
     asking.said("rejit_ids", info.rejit_ids(function));
     asking.said("il_map", info.il_map(function, ReJitId::NULL));
     asking.said("set_il_map", info.set_il_map(function, &[]));
-    asking.said("function_at", info.function_at(0));
-    asking.said("function_at 1", info.function_at(1));
 }
 
 fn classes(asking: &Asking<'_>, class: ClassId) {

@@ -26,6 +26,21 @@ impl CodeRange {
     }
 }
 
+/// Beginning of the code of a version of a function, as the runtime has told it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CodeStart {
+    function: FunctionId,
+    address: usize,
+}
+
+impl CodeStart {
+    /// Address of the first byte.
+    #[must_use]
+    pub const fn address(self) -> usize {
+        self.address
+    }
+}
+
 /// Native code and the IL it was made of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -64,6 +79,20 @@ impl IlRange {
         let offset =
             holding().find_map(|range| range.il).or_else(|| holding().find_map(|piece| piece.statement_around(map)))?;
         Some(IlPlace { offset, span: Self::after(map, offset).map(|next| next - offset) })
+    }
+
+    /// The smallest place in the IL that holds the statements of all bytes at `offsets` of the code, by the map of that code; `None` for no
+    /// bytes, and where nothing is known of one.
+    #[must_use]
+    pub fn statement_around_all(map: &[Self], offsets: impl IntoIterator<Item = u32>) -> Option<IlPlace> {
+        let mut places = offsets.into_iter().map(|at| Self::statement_at(map, at));
+        let first = places.next()??;
+        let end = |place: IlPlace| Some(place.offset + place.span?);
+        let (offset, end) = places.try_fold((first.offset, end(first)), |(offset, last), place| {
+            let place = place?;
+            Some((offset.min(place.offset), last.and_then(|last| Some(last.max(end(place)?)))))
+        })?;
+        Some(IlPlace { offset, span: end.map(|end| end - offset) })
     }
 
     /// The next statement with code in the map.
@@ -125,7 +154,7 @@ impl ProfilerInfo {
     ///
     /// # Errors
     /// The runtime's error.
-    pub fn code_starts(&self, function: FunctionId, rejit: ReJitId) -> Result<Vec<usize>> {
+    pub fn code_starts(&self, function: FunctionId, rejit: ReJitId) -> Result<Vec<CodeStart>> {
         outside_collections("GetNativeCodeStartAddresses")?;
         let method = "GetNativeCodeStartAddresses";
         let runtime = self.at_level::<ICorProfilerInfo9>(method)?;
@@ -134,39 +163,43 @@ impl ProfilerInfo {
         ask_array(method, |capacity, needed, starts| unsafe {
             runtime.GetNativeCodeStartAddresses(function.0, rejit.0, capacity, needed, starts)
         })
+        .map(|starts| starts.into_iter().map(|address| CodeStart { function, address }).collect())
     }
 
     /// The code of the version that begins at `start`. Not in hooks.
     ///
     /// # Errors
-    /// The runtime's error.
-    pub fn code_info_at(&self, start: usize) -> Result<Vec<CodeRange>> {
+    /// The runtime's error, also where the code is gone.
+    pub fn code_info_at(&self, start: CodeStart) -> Result<Vec<CodeRange>> {
         outside_collections("GetCodeInfo4")?;
         let method = "GetCodeInfo4";
         let runtime = self.at_level::<ICorProfilerInfo9>(method)?;
+        let _function_stays = start.function.enter(method)?;
         // SAFETY: valid out-parameters.
-        ask_array(method, |capacity, needed, infos| unsafe { runtime.GetCodeInfo4(start, capacity, needed, infos) })
-            .map(ranges)
+        ask_array(method, |capacity, needed, infos| unsafe {
+            runtime.GetCodeInfo4(start.address, capacity, needed, infos)
+        })
+        .map(ranges)
     }
 
     /// Map from IL to the code of the version that begins at `start`. Not in hooks.
     ///
     /// # Errors
-    /// The runtime's error; dynamic functions have no map.
-    pub fn il_map_at(&self, start: usize) -> Result<Vec<IlRange>> {
+    /// The runtime's error, also where the code is gone; dynamic functions have no map.
+    pub fn il_map_at(&self, start: CodeStart) -> Result<Vec<IlRange>> {
         outside_collections("GetILToNativeMapping3")?;
         let method = "GetILToNativeMapping3";
         let runtime = self.at_level::<ICorProfilerInfo9>(method)?;
+        let _function_stays = start.function.enter(method)?;
         // SAFETY: valid out-parameters.
         let map: Vec<COR_DEBUG_IL_TO_NATIVE_MAP> = ask_array_of(method, IL_RANGES, |capacity, needed, map| unsafe {
-            runtime.GetILToNativeMapping3(start, capacity, needed, map)
+            runtime.GetILToNativeMapping3(start.address, capacity, needed, map)
         })?;
         Ok(il_ranges(map))
     }
 
     /// The function that the code at `address` belongs to, dynamic ones too. Not in signal handlers.
     ///
-    /// Only for addresses where code has run: where a thread was interrupted, or the byte before an address that a call returns to.
     /// In an image with precompiled code the runtime goes down from the address to the first piece of code whose method it has
     /// prepared. So for code that was never called it names another function, and where it has prepared none further down it reads in
     /// front of its table and ends the program (seen on 9 and 10, in the first milliseconds of programs). Words of stacks that look like return
@@ -174,12 +207,16 @@ impl ProfilerInfo {
     ///
     /// # Errors
     /// The runtime's error.
-    pub fn function_at(&self, address: usize) -> Result<(FunctionId, ReJitId)> {
+    ///
+    /// # Safety
+    /// In an image with precompiled code, the address is of code that has run or whose method the runtime has prepared: where a thread was
+    /// interrupted, the byte before an address that a call returns to, or where a call leads.
+    pub unsafe fn function_at(&self, address: usize) -> Result<(FunctionId, ReJitId)> {
         outside_hooks("GetFunctionFromIP3")?;
         let method = "GetFunctionFromIP3";
         let (mut function, mut rejit) = (0, 0);
         let runtime = self.at_level::<ICorProfilerInfo8>(method)?;
-        // SAFETY: valid out-parameters; the runtime looks the address up in its tables.
+        // SAFETY: valid out-parameters; the caller vouches for the address.
         check(unsafe { runtime.GetFunctionFromIP3(address as *const u8, &mut function, &mut rejit) }, method)?;
         Ok((FunctionId::received(function), ReJitId(rejit)))
     }
@@ -222,6 +259,13 @@ mod tests {
             (None, 300, 320),
         ]);
         assert_eq!([200, 230, 310].map(|place| at(&moved, place)), [Some((45, Some(48))), None, None]);
+        let around = |places: &[u32]| {
+            let place = IlRange::statement_around_all(&moved, places.iter().copied());
+            place.map(|place| (place.offset, place.span))
+        };
+        assert_eq!(around(&[50, 240]), Some((5, Some(40))));
+        assert_eq!([around(&[118, 50]), around(&[118, 222])], [Some((5, Some(88))), Some((45, None))]);
+        assert_eq!([around(&[]), around(&[50, 230])], [None; 2]);
         let with_epilog = [
             IlRange { il: Some(9), start: 0, end: 7, is_epilog: false },
             IlRange { il: None, start: 7, end: 9, is_epilog: true },

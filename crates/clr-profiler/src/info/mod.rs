@@ -34,7 +34,7 @@ pub use classes::{ArrayClass, ClassInfo, ClassLayout};
 pub(crate) use connection::Call;
 use connection::Connection;
 
-pub use code::{CodeRange, IlPlace, IlRange};
+pub use code::{CodeRange, CodeStart, IlPlace, IlRange};
 pub use event_pipe::{EventDefinition, ProviderConfig, ProviderState};
 pub use exceptions::{ClauseKind, ExceptionClause};
 pub use functions::{DynamicFunction, FunctionInfo};

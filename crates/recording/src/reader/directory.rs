@@ -1,5 +1,6 @@
 //! A recording directory: the launcher's log and a folder per process.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::ending::{End, Now, settle};
@@ -21,8 +22,25 @@ struct RunLog {
     root_end: Option<End>,
 }
 
-/// Reads the directory as far as it goes.
+/// Reads the directory as far as it goes. One that was renamed or replaced while it was read is not found: files of it may have
+/// been missing already.
 pub(super) fn read(folder: &Path, now: Now) -> Result<Recording, OpenError> {
+    let read = identity(folder)?;
+    let recording = read_files(folder, now)?;
+    if identity(folder).is_ok_and(|still| still == read) {
+        Ok(recording)
+    } else {
+        Err(OpenError::NotFound(folder.to_owned()))
+    }
+}
+
+/// Device and inode.
+fn identity(folder: &Path) -> Result<(u64, u64), OpenError> {
+    let about = folder.metadata().map_err(|error| OpenError::Io(folder.to_owned(), error))?;
+    Ok((about.dev(), about.ino()))
+}
+
+fn read_files(folder: &Path, now: Now) -> Result<Recording, OpenError> {
     let mut problems = Vec::new();
     let log = read_run_log(folder, &mut problems);
     let folders = process_folders(folder).map_err(|error| OpenError::Io(folder.to_owned(), error))?;

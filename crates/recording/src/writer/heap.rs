@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
+use super::clock::monotonic_ns;
 use super::events::EventStore;
-use super::process::monotonic_ns;
 use crate::codec;
 use crate::layout::{chunk, heap};
 use crate::model::{HeapGeneration, HeapPlace, HeapType, RootKind};

@@ -8,6 +8,7 @@
 mod allocations;
 mod arena;
 pub(crate) mod bounds;
+mod clock;
 mod control;
 mod coverage;
 mod events;
@@ -30,6 +31,7 @@ mod times;
 pub use allocations::AllocationCell;
 pub use arena::{Arena, Piece};
 pub use bounds::Bound;
+pub use clock::monotonic_ns;
 pub use control::{Answer, Command, ControlError, command};
 pub use coverage::MethodCounters;
 pub use events::{Chunk, ChunkCell, EventStore, Keep};
@@ -40,7 +42,7 @@ pub use mapping::{CommitError, Segment, first_refusal, limit_size, unmap_all_in}
 pub use probe_callers::CallerCell;
 pub use probe_lines::LineLanes;
 pub use probes::MethodLanes;
-pub use process::{ProcessRecord, ProcessWriter, monotonic_ns};
+pub use process::{ProcessRecord, ProcessWriter};
 pub use run::{RunWriter, Standing, is_abandoned, is_over, request_stop, standing};
 pub use stacks::StackTable;
 pub use state::StateWriter;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 
 use super::LogWriter;
-use super::process::monotonic_ns;
+use super::clock::monotonic_ns;
 use crate::codec;
 use crate::layout::{HEADER_BYTES, header, state};
 use crate::model::Exit;

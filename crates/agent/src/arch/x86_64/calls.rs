@@ -65,6 +65,46 @@ pub(crate) fn jump(code: &[u8; LONGEST_JUMP], address: usize) -> Option<Destinat
     }
 }
 
+/// Addresses of the jumps in code at `address` that lead to one of some places; bytes that look like such jumps may be among them.
+pub(crate) fn jumps_to<'a>(
+    code: &'a [u8],
+    address: usize,
+    places: &'a [usize],
+) -> impl Iterator<Item = usize> + use<'a> {
+    let leads_there = move |at: &usize| {
+        let (start, bytes) = (address + at, &code[*at..]);
+        let short = |end: usize, distance: u8| (start + end).wrapping_add_signed(isize::from(distance.cast_signed()));
+        let destination = match *bytes {
+            [0x70..=0x7F | 0xEB, distance, ..] => short(2, distance),
+            [0xE9, a, b, c, d, ..] => relative(start + 5, [a, b, c, d]),
+            [0x0F, 0x80..=0x8F, a, b, c, d, ..] => relative(start + 6, [a, b, c, d]),
+            _ => return false,
+        };
+        places.contains(&destination)
+    };
+    (0..code.len()).filter(leads_there).map(move |at| address + at)
+}
+
+/// Places at which a call without arguments may begin that returns to an address, given the bytes that end there.
+pub(crate) fn call_starts(before: &[u8], return_address: usize) -> Vec<usize> {
+    let is_call = |bytes: &usize| {
+        let start = before.len().checked_sub(*bytes);
+        start.is_some_and(|start| matches!(before[start..], [0xE8, ..] | [0xFF, 0x15, ..]))
+    };
+    [5, 6].into_iter().filter(is_call).map(|bytes| return_address - bytes).collect()
+}
+
+/// Whether code never goes on behind a call, given the bytes that follow it: a trap, or other such calls up to one.
+pub(crate) fn ends_in_trap(mut behind: &[u8]) -> bool {
+    loop {
+        behind = match *behind {
+            [0xCC, ..] => return true,
+            [0xE8, _, _, _, _, ref rest @ ..] | [0xFF, 0x15, _, _, _, _, ref rest @ ..] => rest,
+            _ => return false,
+        }
+    }
+}
+
 fn wide(bytes: &[u8]) -> usize {
     bytes.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte))
 }
@@ -108,6 +148,18 @@ mod tests {
         let counted = ends.map(|end| jump(&[&count[..], end].concat()));
         assert_eq!(counted, [0x1012, 0x1016].map(|cell| Some(Destination::Cell(cell))));
         assert_eq!(jump(&[0x55]), None);
+    }
+
+    #[test]
+    fn jumps_to_a_call_that_never_returns_are_found_near_and_far() {
+        // jae +6, jmp +1 and je to the call at 0x100D; the trap behind it.
+        let code = [0x73, 0x0B, 0xEB, 0x01, 0x90, 0x0F, 0x84, 2, 0, 0, 0, 0x73, 2, 0xE8, 1, 2, 3, 4, 0xCC];
+        let places = call_starts(&code[..18], 0x1012);
+        assert_eq!(places, [0x100D]);
+        assert_eq!(Vec::from_iter(jumps_to(&code, 0x1000, &places)), [0x1000, 0x1005]);
+        assert!(ends_in_trap(&code[18..]) && ends_in_trap(&code[13..]));
+        assert!(!ends_in_trap(&code[..13]) && !ends_in_trap(&[]));
+        assert!(call_starts(&[0xFF, 0xD0], 0x1000).is_empty());
     }
 
     #[test]

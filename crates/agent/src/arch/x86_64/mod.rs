@@ -5,7 +5,10 @@ mod registers;
 pub(crate) mod stubs;
 mod thread_word;
 
-pub(crate) use calls::{BEFORE_CALL, Destination, LONGEST_CALL, LONGEST_JUMP, called, follows_call, jump};
+pub(crate) use calls::{
+    BEFORE_CALL, Destination, LONGEST_CALL, LONGEST_JUMP, call_starts, called, ends_in_trap, follows_call, jump,
+    jumps_to,
+};
 pub(crate) use registers::{ArgumentRegisters, ResultRegisters, StubRegisters};
 pub(crate) use thread_word::{current_record, set_current_record, stopped_flag};
 

@@ -28,7 +28,7 @@ use crate::instruments::calls::here::Here;
 use crate::services::code::{Body, CodeMap, Place};
 use crate::services::context::Context;
 use crate::services::stacks::block_addresses::Between;
-use crate::services::stacks::call_sites::is_call_before;
+use crate::services::code_owner::is_call_before;
 use crate::services::stacks::hidden_returns::{Behind, HiddenReturns};
 use crate::services::stacks::table::RecordedStacks;
 use crate::services::stacks::{Mix, mix_address};

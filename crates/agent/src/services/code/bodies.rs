@@ -10,10 +10,11 @@ use clrscope_recording::model::{StackFrame, Tier};
 
 use super::feed::{CodeFeed, NewBody, News, Origin};
 use crate::os::memory::copy_if_there;
+use crate::services::code_owner::{RunAddress, function_at};
 use crate::services::functions::Functions;
 use crate::services::il::{body_of, has_blocks, is_in_filter};
 use crate::services::inlined::Candidates;
-use crate::services::stacks::{code_around, recorded_place};
+use crate::services::stacks::{code_around, code_start, recorded_place};
 use crate::services::unwind::images::{Image, Images};
 use crate::services::unwind::tables::{BodyCode, BodyUnwind, OwnMemory};
 use crate::services::unwind::{BodyStep, FrameShape, arch};
@@ -269,8 +270,9 @@ impl Bodies {
     }
 
     fn ask_runtime(&mut self, address: usize, is_image: bool) -> Option<Arc<Body>> {
-        let (id, rejit) = self.info.function_at(address).ok()?;
-        let told = code_around(&self.info, id, rejit, address).or_else(|| {
+        let (id, rejit) = function_at(&self.info, RunAddress::executed(address))?;
+        let around = code_around(&self.info, id, rejit, address);
+        let told = around.map(|(start, ranges)| (start.address(), ranges)).or_else(|| {
             // Dynamic methods that were compiled before anybody told of them.
             let ranges = self.info.code_info(id).ok()?;
             Some((ranges.first()?.start, ranges))
@@ -436,7 +438,11 @@ impl Bodies {
 
     /// The frame as it is recorded.
     pub(super) fn frame(&self, body: &Body, address: usize, is_return: bool) -> StackFrame {
-        let il = body.il.get_or_init(|| self.info.il_map_at(body.start).unwrap_or_default());
+        let map = || {
+            let start = code_start(&self.info, body.id, RunAddress::executed(body.start))?;
+            self.info.il_map_at(start).ok()
+        };
+        let il = body.il.get_or_init(|| map().unwrap_or_default());
         // An address on the stack is where a call returns to; the byte before it belongs to the call.
         let at = address.checked_sub(body.start + usize::from(is_return)).and_then(|at| u32::try_from(at).ok());
         body.frame(at.and_then(|at| IlRange::statement_at(il, at)))

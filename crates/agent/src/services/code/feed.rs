@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clr_profiler::callback_args::{DynamicIl, Inlining};
 use clr_profiler::{
-    AssemblyId, Callbacks, CodeRange, Events, FunctionId, IlRange, ModuleFlags, ModuleId, ProfilerInfo, ReJitId, Result,
+    AssemblyId, Callbacks, CodeRange, CodeStart, Events, FunctionId, IlRange, ModuleFlags, ModuleId, ProfilerInfo,
+    ReJitId, Result,
 };
 use clrscope_recording::model::Tier;
 use clrscope_recording::writer::monotonic_ns;
@@ -185,7 +186,8 @@ impl CodeFeed {
         let mut told = self.told();
         let first = in_background && told.warm.insert(function);
         let origin = if in_background { Origin::Background { first } } else { Origin::Foreground };
-        let new: Vec<usize> = starts.into_iter().filter(|start| !told.origins.contains_key(start)).collect();
+        let starts = starts.into_iter().map(CodeStart::address);
+        let new: Vec<usize> = starts.filter(|start| !told.origins.contains_key(start)).collect();
         told.origins.extend(new.iter().map(|start| (*start, origin)));
         let may_go = !told.collectible.is_empty();
         drop(told);
@@ -209,7 +211,7 @@ impl CodeFeed {
         origin: Origin,
         candidates: &Candidates,
     ) {
-        let Some((_, ranges)) = code_around(&self.info, id, rejit, start) else { return };
+        let Some((code, ranges)) = code_around(&self.info, id, rejit, start) else { return };
         let body = NewBody {
             ranges,
             function: self.functions.noted(id).index,
@@ -217,7 +219,7 @@ impl CodeFeed {
             is_framework: self.functions.is_framework(id),
             module: Some(module),
             origin,
-            il: Some(self.info.il_map_at(start).unwrap_or_default()),
+            il: Some(self.info.il_map_at(code).unwrap_or_default()),
             candidates: candidates.clone(),
             born_ns: monotonic_ns(),
         };

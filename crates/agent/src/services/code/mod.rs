@@ -32,11 +32,11 @@ pub(crate) use feed::{CodeFeed, SharedCodeFeed};
 pub(crate) use native::Library;
 use native::{Contents, NativeMap};
 
+use crate::services::code_owner::is_call_before;
 use crate::services::functions::Functions;
 use crate::services::inlined::called::{Called, CodeAt, called_before, called_by};
 use crate::services::inlined::{InlinedFrames, KnownRows};
 use crate::services::stacks::Mix;
-use crate::services::stacks::call_sites::is_call_before;
 use crate::services::unwind::{BodyStep, FrameShape};
 
 /// Longest time that a list of mappings is believed.
@@ -74,7 +74,7 @@ enum Known {
     /// A thread was interrupted there.
     Interrupted,
     /// A word of a stack says that a call there returns to the next address, which may be by chance: see
-    /// [`call_sites`](crate::services::stacks::call_sites).
+    /// [`code_owner`](crate::services::code_owner).
     Called,
 }
 

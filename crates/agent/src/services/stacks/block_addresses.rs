@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 use clr_profiler::StackFrame;
 use clr_profiler::internals::CurrentStack;
 
-use super::call_sites::is_call_before;
+use crate::services::code_owner::is_call_before;
 use crate::services::unwind::FrameShape;
 
 /// Bytes from a frame on in which the next one's frame pointer is looked for: the runtime's own frames for one exception take some 20 KiB.

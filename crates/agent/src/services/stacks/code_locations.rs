@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::internals::{CurrentStack, library_of};
-use clr_profiler::{CodeRange, FunctionId, IlPlace, IlRange, ProfilerInfo, ReJitId, StackFrame};
+use clr_profiler::{CodeRange, CodeStart, FunctionId, IlPlace, IlRange, ProfilerInfo, ReJitId, StackFrame};
 use clrscope_recording::layout::stack;
 
 use super::block_addresses::Between;
-use super::call_sites::is_call_before;
+use super::throw_blocks::place_of_checks;
+use crate::services::code_owner::{RunAddress, function_at, is_call_before};
 use crate::services::functions::Functions;
 use crate::services::il::{body_of, has_blocks};
 use crate::services::inlined::called::{Called, CodeAt, called_before, called_by};
@@ -152,9 +153,10 @@ impl CodeLocations {
     }
 
     fn look_up(&self, info: &ProfilerInfo, frame: StackFrame) -> Option<Code> {
-        let (_, rejit) = info.function_at(frame.address.checked_sub(1)?).ok()?;
-        let (start, pieces) = code_around(info, frame.function, rejit, frame.address - 1)?;
-        let shape = self.shapes.of_method(info, frame.function, (start, &pieces));
+        let at = RunAddress::of_frame(&frame)?;
+        let (_, rejit) = function_at(info, at)?;
+        let (start, pieces) = code_around(info, frame.function, rejit, at.address())?;
+        let shape = self.shapes.of_method(info, frame.function, (start.address(), &pieces));
         let has_blocks = body_of(info, frame.function).is_ok_and(|body| has_blocks(&body));
         Some(Code { pieces, shape, has_blocks })
     }
@@ -196,13 +198,13 @@ impl CodeLocations {
         instruction: Instruction,
     ) -> (CodeLocation, bool) {
         let mut location = CodeLocation::of_function(functions.noted(function).index);
-        let start = call_address(instruction).and_then(|at| code_start(info, function, at + 1));
+        let start = call_address(instruction).and_then(|at| code_start(info, function, RunAddress::executed(at)));
         let Some(start) = start else { return (location, true) };
         (location.il_offset, location.il_span) = recorded_place(place(info, start, instruction));
         if !instruction.is_return {
             return (location, true);
         }
-        let candidates = self.inlined.told().of_body(start);
+        let candidates = self.inlined.told().of_body(start.address());
         if candidates.is_empty() {
             return (location, true);
         }
@@ -266,24 +268,28 @@ fn call_address(instruction: Instruction) -> Option<usize> {
 
 /// Code at an address that a call led to.
 fn code_at(info: &ProfilerInfo, address: usize) -> CodeAt {
-    let Ok((method, rejit)) = info.function_at(address) else {
+    let Some((method, rejit)) = function_at(info, RunAddress::called(address)) else {
         return if library_of(address).is_some() { CodeAt::Library } else { CodeAt::Piece };
     };
-    code_around(info, method, rejit, address).map_or(CodeAt::Unknown, |(start, _)| CodeAt::Method { method, start })
+    let code = |(start, _): (CodeStart, Vec<CodeRange>)| CodeAt::Method { method, start: start.address() };
+    code_around(info, method, rejit, address).map_or(CodeAt::Unknown, code)
 }
 
 /// The place of the statement that is under way, in a version of code that begins at `start`.
-fn place(info: &ProfilerInfo, start: usize, instruction: Instruction) -> Option<IlPlace> {
-    let at = u32::try_from(call_address(instruction)?.checked_sub(start)?).ok()?;
+fn place(info: &ProfilerInfo, start: CodeStart, instruction: Instruction) -> Option<IlPlace> {
+    let at = u32::try_from(call_address(instruction)?.checked_sub(start.address())?).ok()?;
     let map = info.il_map_at(start).ok()?;
-    IlRange::statement_at(&map, at)
+    let checks = || {
+        let pieces = info.code_info_at(start).ok().filter(|_| instruction.is_return)?;
+        place_of_checks(&pieces, &map, instruction.address)
+    };
+    IlRange::statement_at(&map, at).or_else(checks)
 }
 
-/// Start of the code version that goes on at `address`.
-pub(crate) fn code_start(info: &ProfilerInfo, function: FunctionId, address: usize) -> Option<usize> {
-    let address = address.checked_sub(1)?;
-    let (_, rejit) = info.function_at(address).ok()?;
-    code_around(info, function, rejit, address).map(|(start, _)| start)
+/// Start of the code version that an address lies in.
+pub(crate) fn code_start(info: &ProfilerInfo, function: FunctionId, address: RunAddress) -> Option<CodeStart> {
+    let (_, rejit) = function_at(info, address)?;
+    code_around(info, function, rejit, address.address()).map(|(start, _)| start)
 }
 
 /// Start and pieces of the code version that an address lies in.
@@ -292,9 +298,9 @@ pub(crate) fn code_around(
     function: FunctionId,
     rejit: ReJitId,
     address: usize,
-) -> Option<(usize, Vec<CodeRange>)> {
+) -> Option<(CodeStart, Vec<CodeRange>)> {
     let starts = info.code_starts(function, rejit).ok()?;
-    let pieces = |start: usize| {
+    let pieces = |start: CodeStart| {
         let ranges = info.code_info_at(start).ok()?;
         ranges.iter().any(|range| range.contains(address)).then_some((start, ranges))
     };

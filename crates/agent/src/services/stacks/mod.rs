@@ -10,7 +10,7 @@
 //! | [`block_addresses`] | where catch, finally and filter blocks go on, which the runtime's walk leaves out |
 //! | [`hidden_returns`] | return addresses that no frame pointer leads to, for who follows these alone |
 //! | [`code_locations`] | functions and offsets in their IL by address |
-//! | [`call_sites`] | whether a call returns to an address: the runtime is asked about no others |
+//! | [`throw_blocks`] | the statements whose checks throw by a block that the compiler maps to none |
 //! | [`table`] | the recording's stack table |
 //!
 //! Rules for all of it: only on the thread whose stack is meant, only in a callback in which the runtime may be asked
@@ -18,11 +18,11 @@
 //! runtime is asked. Frames are those that the runtime shows: compiled methods and dynamic ones, without what is native.
 
 pub(crate) mod block_addresses;
-pub(crate) mod call_sites;
 mod code_locations;
 pub(crate) mod hidden_returns;
 pub(crate) mod stack_cache;
 pub(crate) mod table;
+mod throw_blocks;
 mod unwind_rules;
 mod unwind_training;
 

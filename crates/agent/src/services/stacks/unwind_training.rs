@@ -3,10 +3,10 @@
 use clr_profiler::internals::{CurrentStack, NativeFrame, library_of};
 use clr_profiler::{FunctionId, NameCache, ProfilerInfo, StackFrame};
 
-use super::call_sites::method_of_call;
 use super::code_locations::{CodeLocation, code_around};
 use super::unwind_rules::{CodeKind, MOST, Outcome, Trust, UnwindRule, UnwindRules, end_of_stack};
 
+use crate::services::code_owner::{RunAddress, function_at};
 use crate::services::unwind::{FrameShape, FrameShapes};
 
 /// The type whose methods the runtime throws with: managed code, but not in the runtime's stacks.
@@ -118,9 +118,14 @@ impl Training<'_> {
         lesson
     }
 
+    /// The method with a call that returns to an address; `None` for what is no method, and where no call returns to.
+    fn method_of_call(&self, return_address: usize) -> Option<FunctionId> {
+        function_at(self.info, RunAddress::before_return(return_address)?).map(|(method, _)| method)
+    }
+
     fn method(&self, frame: StackFrame, location: CodeLocation) -> CodeKind {
         let shape = || {
-            let (_, rejit) = self.info.function_at(frame.address.checked_sub(1)?).ok()?;
+            let (_, rejit) = function_at(self.info, RunAddress::of_frame(&frame)?)?;
             let (_, pieces) = code_around(self.info, frame.function, rejit, frame.address - 1)?;
             self.shapes.at_return(self.info, (frame.function, frame.address), &pieces)
         };
@@ -165,7 +170,7 @@ impl Training<'_> {
 
     /// Whether code at `address` is none of the program's.
     fn is_runtime(&self, address: usize) -> bool {
-        method_of_call(self.info, address).is_none_or(|method| self.is_throwing(method))
+        self.method_of_call(address).is_none_or(|method| self.is_throwing(method))
     }
 
     fn is_throwing(&self, function: FunctionId) -> bool {
@@ -238,7 +243,7 @@ impl Training<'_> {
             lesson.confirm.push(last);
             return;
         }
-        let owner = method_of_call(self.info, address);
+        let owner = self.method_of_call(address);
         if owner.is_some_and(|owner| owner != function) {
             // In the program's code, but not where the runtime went on: in a block, or a stub in IL.
             lesson.add.push((address, CodeKind::Odd));

@@ -21,6 +21,7 @@
 //! | [`known_pages`] | pages that need not be asked for again |
 //! | [`collections`] | when objects move and memory goes |
 //! | [`proof`] | whether a plan has turned out to be right |
+//! | [`own_text`] | whether texts that objects make of themselves have hidden values |
 //! | [`source_names`] | names as the source has them |
 //! | [`check`] | plans compared with the runtime's own argument ranges, for tests |
 //! | [`unread`] | reports of values that were left unread |
@@ -43,6 +44,7 @@ pub(crate) mod memory;
 pub(crate) mod object_size;
 pub(crate) mod open_types;
 pub(crate) mod overhead_advice;
+mod own_text;
 pub(crate) mod plan;
 pub(crate) mod plans;
 pub(crate) mod probed;

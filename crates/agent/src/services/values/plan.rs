@@ -12,6 +12,7 @@ use super::arch::Walk;
 use super::bindings::Bindings;
 use super::completion::{Awaited, Completion};
 use super::kinds::Kind;
+use super::own_text;
 use super::proof::Proof;
 use super::source_names;
 use super::state_machine::StateMachine;
@@ -171,6 +172,7 @@ pub(super) fn make(types: &Types, id: FunctionId, of: Planned) -> Option<Plan> {
     let by_exception = types.completes(function.module, function.token);
     let returned = returned_kind.map_or(Returned::Nothing, |kind| match types.convention().result(kind) {
         _ if gives_hidden(types, &method.name) => Returned::Redacted,
+        _ if own_text::may_have_hidden(types, &metadata, &method.name, method.class) => Returned::Redacted,
         None => Returned::Memory(kind),
         Some(location) => Returned::At(location, kind),
     });

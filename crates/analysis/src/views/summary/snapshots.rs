@@ -11,16 +11,20 @@ use crate::printable::one_line;
 use crate::query::Query;
 use crate::select::processes;
 
-/// The sentences of a summary, where snapshots were to be taken: what became of each, and that there is none at the end
-/// where the program ended without a word.
+/// The sentences of a summary, where snapshots were to be taken: what became of each, that there is none at the end where the
+/// program ended without a word, and none at times that it did not live to see.
 pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
-    let is_wanted_at_end = recording.run.filled.instruments().iter().any(|request| {
-        let checked = check(request).ok().filter(|_| request.name == SPEC.name);
-        checked.is_some_and(|checked| checked.moments(AT).contains(&Moment::End))
-    });
+    let heap = recording.run.filled.instruments().iter().find(|request| request.name == SPEC.name);
+    let checked = heap.and_then(|request| check(request).ok());
+    let moments = checked.as_ref().map_or(&[][..], |checked| checked.moments(AT));
+    let is_wanted_at_end = moments.contains(&Moment::End);
     let mut texts = Vec::new();
     for process in processes(recording, query).unwrap_or_default() {
         texts.extend(process.snapshots.iter().map(outcome));
+        texts.extend(moments_missed(process, moments).map(|moment| {
+            let (pid, lasted) = (process.pid, time(process.duration_ns));
+            format!("there is no snapshot of the heap at {moment}: process {pid} was recorded for {lasted}")
+        }));
         if is_wanted_at_end && process.refusal().is_none() && lacks_its_last(process) {
             texts.push(format!(
                 "there is no snapshot of the heap at the end of process {}: it ended without saying so, as by a signal or by an \
@@ -30,6 +34,15 @@ pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
         }
     }
     texts.into_iter().map(|text| Finding::exact(text, 0.0)).collect()
+}
+
+/// The times of snapshots at which a process was not recorded any more.
+fn moments_missed<'a>(process: &Process, moments: &'a [Moment]) -> impl Iterator<Item = &'a Moment> + use<'a> {
+    let taken = process.snapshots.iter().filter(|found| found.reason == SnapshotReason::Time).count();
+    let lasted = process.duration_ns;
+    let is_over = process.exit.is_some() && process.refusal().is_none();
+    let times = moments.iter().filter(|moment| matches!(moment, Moment::After(_))).skip(taken);
+    times.filter(move |moment| is_over && matches!(moment, Moment::After(ms) if ms.saturating_mul(1_000_000) > lasted))
 }
 
 fn lacks_its_last(process: &Process) -> bool {
@@ -56,7 +69,23 @@ fn outcome(snapshot: &HeapSnapshot) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clrscope_recording::model::Exit;
+
     use super::*;
+
+    /// `heap:at=2s` of a program that ended before said nothing.
+    #[test]
+    fn times_that_the_program_did_not_live_to_see_are_named() {
+        let moments = [500, 2_000, 3_000].map(Moment::After);
+        let taken = HeapSnapshot { reason: SnapshotReason::Time, ..HeapSnapshot::default() };
+        let mut process = Process { duration_ns: 600_000_000, snapshots: vec![taken], ..Process::default() };
+        let missed = |process: &Process| moments_missed(process, &moments).map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(missed(&process), [""; 0], "it may run on");
+        process.exit = Some(Exit::Code(0));
+        assert_eq!(missed(&process), ["2s", "3s"]);
+        process.duration_ns = 2_100_000_000;
+        assert_eq!(missed(&process), ["3s"]);
+    }
 
     #[test]
     fn each_snapshot_says_what_became_of_it() {

@@ -1,7 +1,6 @@
 //! Source of the framework for the new crate.
 
 use std::env;
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,25 +9,19 @@ use crate::errors::{Failure, shown};
 /// The crate inside a checkout.
 const INSIDE: &str = "crates/clr-profiler";
 
-/// A dependency on `clr-profiler`.
+/// The folder of the crate `clr-profiler`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Framework {
-    /// The sources in this folder.
-    Folder(PathBuf),
-    /// A published version.
-    Version(String),
-}
+pub(super) struct Framework(PathBuf);
 
 impl Framework {
-    /// `given`, a checkout or the crate's folder; else the checkout around the current folder or this program; else the
-    /// version that belongs to this program.
+    /// `given`, a checkout or the crate's folder; else the checkout around the current folder or this program.
     ///
     /// # Errors
-    /// When what was given is neither.
+    /// When what was given is neither, and where there is none around: the crate is not published yet.
     pub(super) fn choose(given: Option<&Path>) -> Result<Self, Failure> {
         if let Some(given) = given {
-            return in_folder(given).map(Self::Folder).ok_or_else(|| {
-                let hint = "give the folder of a checkout of clrscope, or leave --framework out";
+            return in_folder(given).map(Self).ok_or_else(|| {
+                let hint = "give the folder of a checkout of clrscope";
                 Failure::new(
                     format!("{} has no clr-profiler", shown(given)),
                     format!("neither there nor in {INSIDE} below is its Cargo.toml"),
@@ -38,14 +31,22 @@ impl Framework {
         }
         let places = [env::current_dir(), env::current_exe().and_then(fs::canonicalize)];
         let around = places.iter().flatten().find_map(|place| place.ancestors().find_map(in_folder));
-        Ok(around.map_or_else(|| Self::Version(env!("CARGO_PKG_VERSION").to_owned()), Self::Folder))
+        around.map(Self).ok_or_else(|| {
+            let why = "it is not published yet, and no checkout of clrscope is around this folder or this program";
+            Failure::new("clr-profiler is not to be had", why, "say where a checkout is: --framework DIR")
+        })
+    }
+
+    /// The folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.0
     }
 
     /// Dependency on the framework of the crate in `crate_folder`: the published version; and as long as there is none
     /// that can be fetched, the path in a checkout beside it, relative where the crate stands in that checkout.
     pub(super) fn dependency(&self, crate_folder: &Path) -> String {
         let published = env!("CARGO_PKG_VERSION");
-        let Self::Folder(folder) = self else { return format!("version = \"{published}\"") };
+        let Self(folder) = self;
         let path = within(folder, crate_folder).unwrap_or_else(|| folder.clone());
         let path = format!("path = {}", quoted(&path.to_string_lossy()));
         // Cargo refuses a path where the version is another.
@@ -71,17 +72,6 @@ fn has_version(framework: &Path, version: &str) -> bool {
     let workspace = framework.ancestors().nth(Path::new(INSIDE).components().count());
     let manifests = [Some(framework), workspace].into_iter().flatten().map(|folder| folder.join("Cargo.toml"));
     manifests.filter_map(|path| fs::read_to_string(path).ok()).any(|text| text.lines().any(|line| line.trim() == says))
-}
-
-impl fmt::Display for Framework {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Folder(folder) => write!(f, "from {}", shown(folder)),
-            Self::Version(version) => {
-                write!(f, "{version} by version, as published (until then, --framework DIR takes a checkout)")
-            }
-        }
-    }
 }
 
 /// The crate's folder, if `folder` is it or a checkout that has it.
@@ -117,23 +107,21 @@ mod tests {
         let root = here.ancestors().nth(2).expect("the repository");
         let crate_folder = fs::canonicalize(root.join(INSIDE)).expect("the crate");
         for given in [root, &root.join(INSIDE)] {
-            assert_eq!(Framework::choose(Some(given)), Ok(Framework::Folder(crate_folder.clone())));
+            assert_eq!(Framework::choose(Some(given)), Ok(Framework(crate_folder.clone())));
         }
         assert!(Framework::choose(Some(here)).is_err());
     }
 
     #[test]
     fn dependencies_are_toml() {
-        let odd = Framework::Folder(PathBuf::from("/a \"b\"\\c\n"));
+        let odd = Framework(PathBuf::from("/a \"b\"\\c\n"));
         assert_eq!(odd.dependency(Path::new("/x")), "path = \"/a \\\"b\\\"\\\\c\\u000A\"");
-        let published = Framework::Version("0.1.0".to_owned()).dependency(Path::new("/x"));
-        assert_eq!(published, format!("version = \"{}\"", env!("CARGO_PKG_VERSION")));
     }
 
     #[test]
     fn a_crate_in_the_checkout_names_the_framework_by_a_relative_path_and_others_by_the_whole() {
         let root = fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).expect("the repository");
-        let framework = Framework::Folder(root.join(INSIDE));
+        let framework = Framework(root.join(INSIDE));
         let version = format!("version = \"{}\", ", env!("CARGO_PKG_VERSION"));
         let inside = framework.dependency(&root.join("examples/not-there/mine"));
         assert_eq!(inside, format!("{version}path = \"../../../crates/clr-profiler\""));

@@ -24,7 +24,7 @@ pub(crate) struct NewOptions {
     pub(crate) template: &'static Template,
     /// Folder of the crate; must not exist.
     pub(crate) folder: PathBuf,
-    /// Folder of the framework; looked for when `None`.
+    /// Folder of the framework; looked for around the current folder and this program when `None`.
     pub(crate) framework: Option<PathBuf>,
 }
 
@@ -52,7 +52,11 @@ pub(crate) fn perform(options: &NewOptions) -> Result<(), Failure> {
         let _ = fs::remove_dir_all(&folder);
         cannot(&options.folder, &error)
     })?;
-    say(&format!("clrscope: made {}, class {class_id}, with clr-profiler {framework}", shown(&options.folder)));
+    say(&format!(
+        "clrscope: made {}, class {class_id}, with clr-profiler from {}",
+        shown(&options.folder),
+        shown(framework.folder())
+    ));
     say(&format!("clrscope: next: cd {}; cargo test (README.md says how to run it)", shown(&options.folder)));
     Ok(())
 }

@@ -34,6 +34,7 @@ use clrscope_recording::layout::value;
 use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::writer::{Chunk, EventStore, monotonic_ns};
 
+use crate::services::code_owner::{RunAddress, function_at};
 use crate::services::functions::Functions;
 use crate::services::patterns::Redaction;
 
@@ -181,6 +182,11 @@ impl Types {
         source_names::all(name).any(|name| self.redact.hides(name))
     }
 
+    /// Whether values of any name are not to be read.
+    pub(crate) fn hides_something(&self) -> bool {
+        self.redact.hides_something()
+    }
+
     fn modules(&self) -> MutexGuard<'_, Vec<(ModuleId, bool)>> {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -305,9 +311,9 @@ impl Types {
         let method = match delegates::method_of_stub(address) {
             // SAFETY: only compared with the identifiers of known functions.
             Some(method) => unsafe { FunctionId::from_raw(method) },
-            None => match self.info.function_at(address) {
-                Ok((method, _)) => method,
-                Err(_) => return true,
+            None => match function_at(&self.info, RunAddress::called(address)) {
+                Some((method, _)) => method,
+                None => return true,
             },
         };
         if self.functions.known(method).is_none() {
