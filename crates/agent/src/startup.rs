@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clr_profiler::{Callbacks, ProfilerInfo};
 use clrscope_contract::instruments::{Checked, DEFAULT, check_all, check_for_attach};
-use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, MAX_SIZE, Request};
+use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, MAX_SIZE, Request, without_arguments};
 use clrscope_recording::refusal;
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, limit_size, monotonic_ns};
 
@@ -242,7 +242,7 @@ fn start_in(
     if !request.children && child_process::is_child(folder, request.join) {
         return Err(Aside::Asked("this process is a child, and children are not to be recorded"));
     }
-    let process = describe(info);
+    let process = describe(info, request);
     log(Level::Info, || format!("{}, command {:?}", process.runtime, process.command));
     let start_ns = process.mono_ns;
     limit_size(folder, request.max_size.unwrap_or(MAX_SIZE));
@@ -381,7 +381,8 @@ fn choice(request: &Request, requested: &Requested, writer: &'static ProcessWrit
     choice
 }
 
-fn describe(info: &ProfilerInfo) -> ProcessRecord {
+fn describe(info: &ProfilerInfo, request: &Request) -> ProcessRecord {
+    let command = process::command_line();
     let runtime = match info.runtime_version() {
         Ok(version) => format!(".NET {}.{}.{}", version.major, version.minor, version.build),
         Err(_) => ".NET".to_owned(),
@@ -389,7 +390,7 @@ fn describe(info: &ProfilerInfo) -> ProcessRecord {
     ProcessRecord {
         pid: std::process::id(),
         parent_pid: std::os::unix::process::parent_id(),
-        command: process::command_line(),
+        command: if request.no_command_line { without_arguments(&command) } else { command },
         runtime,
         processors: process::processors(),
         mono_ns: monotonic_ns(),

@@ -9,7 +9,7 @@ use clrscope_analysis::{
 };
 use clrscope_recording::model::Recording;
 use clrscope_testkit::{each_runtime, fixture, run};
-use support::{assert_unchanged, record, record_with};
+use support::{assert_unchanged, record, record_command, record_with};
 
 fn all(recording: &Recording) -> ExceptionLog<'_> {
     ExceptionLog::open(recording, &ExceptionQuery::default()).expect("exceptions")
@@ -194,8 +194,14 @@ fn the_stack_is_cut_where_it_was_asked_to_be() {
 #[test]
 fn stacks_walked_by_frames_are_the_runtimes_own() {
     each_runtime(|runtime| {
-        for (name, least) in [("Exceptions", 1_500), ("Async", 500)] {
-            let seen = record(runtime, name, "exceptions:stacks=check");
+        for (name, arguments, least) in
+            [("Exceptions", &[][..], 1_500), ("Async", &[], 500), ("Blocks", &["", "40"], 10_000)]
+        {
+            // Tiers change all the time, so that rules are learnt anew.
+            let variables = [("DOTNET_TC_CallCountThreshold", "5"), ("DOTNET_TC_BackgroundWorkerTimeoutMs", "0")];
+            let mut command = runtime.command(&fixture(name));
+            command.args(arguments).envs(if name == "Blocks" { &variables[..] } else { &[] }.iter().copied());
+            let seen = record_command(runtime, name, "exceptions:stacks=check", command);
             let remarks = &seen.recording.processes[0].remarks;
             let remark = remarks.iter().find(|remark| remark.text.contains("by snapshot")).expect("a remark");
             let numbers: Vec<u32> = remark.text.split(' ').filter_map(|word| word.parse().ok()).collect();

@@ -94,6 +94,16 @@ impl User {
         places.iter().rev().find(is_foreign).map(|place| Obstacle::Foreign(place.to_path_buf()))
     }
 
+    /// Folder or file that keeps the user from making this folder, or from writing files into it; `None` where nothing is in the way.
+    pub(crate) fn obstacle_to_writing(&self, folder: &Path) -> Option<PathBuf> {
+        let there: Vec<&Path> = folder.ancestors().filter(|place| place.exists()).collect();
+        let last = there.first()?;
+        let needed = |place: &Path| if place == *last { 0o3 } else { 0o1 };
+        let may =
+            |place: &Path| fs::metadata(place).is_ok_and(|about| about.is_dir() && self.may(&about, needed(place)));
+        there.iter().rev().find(|place| !may(place)).map(|place| place.to_path_buf())
+    }
+
     /// Whether the user has all of these bits, as the kernel decides: as owner, else in the group, else as one of the others.
     fn may(&self, about: &fs::Metadata, needed: u32) -> bool {
         let mode = about.mode();
@@ -144,5 +154,21 @@ mod tests {
         let mine = fs::metadata(&file).expect("the file").uid();
         let expected = (mine != 0).then(|| Obstacle::Foreign(root.clone()));
         assert_eq!(stranger.obstacle(&file), expected);
+    }
+
+    #[test]
+    fn what_keeps_a_user_from_writing_is_named() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let root = fs::canonicalize(temp.path()).expect("the folder");
+        let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+        let stranger = User::stranger();
+        mode(&root, 0o755);
+        assert_eq!(stranger.obstacle_to_writing(&root.join("a/b.clrs.d")), Some(root.clone()));
+        mode(&root, 0o777);
+        assert_eq!(stranger.obstacle_to_writing(&root.join("a/b.clrs.d")), None);
+        fs::write(root.join("file"), "").expect("a file");
+        assert_eq!(stranger.obstacle_to_writing(&root.join("file/b")), Some(root.join("file")));
+        mode(&root, 0o700);
+        assert_eq!(stranger.obstacle_to_writing(&root), Some(root.clone()));
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use clrscope_contract::request::without_arguments;
 use clrscope_recording::writer::RunWriter;
 
 use crate::errors::{Failure, one_line, reason, shown};
@@ -30,6 +31,8 @@ pub(crate) struct Start<'a> {
     pub(crate) command: &'a [OsString],
     /// Instruments as given.
     pub(crate) instruments: &'a str,
+    /// The command's arguments are left out.
+    pub(crate) no_command_line: bool,
 }
 
 impl RecordingPath {
@@ -127,6 +130,7 @@ fn create(place: &RecordingPath, start: &Start<'_>) -> io::Result<RunWriter> {
 /// Errors of making the folder.
 pub(crate) fn begin_in(folder: &Path, start: &Start<'_>) -> io::Result<RunWriter> {
     let command: Vec<String> = start.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let command = if start.no_command_line { without_arguments(&command) } else { command };
     let now = jiff::Timestamp::now().as_nanosecond();
     RunWriter::create(folder, &command, start.instruments, u64::try_from(now).unwrap_or(0))
 }
@@ -202,7 +206,7 @@ fn cannot_write(path: &Path, why: &str, hint: &str) -> Failure {
 mod tests {
     use super::*;
 
-    const START: Start<'_> = Start { command: &[], instruments: "calls" };
+    const START: Start<'_> = Start { command: &[], instruments: "calls", no_command_line: false };
 
     #[test]
     fn a_dash_is_no_file_of_that_name() {

@@ -34,6 +34,19 @@ fn is_passed_through(file: &Path, found: &fs::Metadata) -> bool {
     !found.is_file() && fs::metadata(file).is_ok_and(|behind| !behind.is_file())
 }
 
+/// Mode of any new file, before the user's mask.
+pub(crate) const PLAIN: u32 = 0o666;
+
+/// Mode for a file with what is in these recordings: who can't read one of them can't read the file.
+pub(crate) fn mode_of<'r>(recordings: impl IntoIterator<Item = &'r Path>) -> u32 {
+    let modes = recordings.into_iter().filter_map(|recording| {
+        let about = fs::metadata(recording).ok()?;
+        // Directories have bits for entering them as well.
+        Some(about.permissions().mode() & PLAIN)
+    });
+    modes.fold(PLAIN, |all, mode| all & mode) | 0o600
+}
+
 /// Writes a file, which appears under its name when it is complete. What is no plain file, such as `/dev/stdout`, is written to
 /// as it is.
 ///
@@ -42,6 +55,7 @@ fn is_passed_through(file: &Path, found: &fs::Metadata) -> bool {
 pub(crate) fn write<E: From<io::Error>>(
     file: &Path,
     force: bool,
+    mode: u32,
     write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(), E> {
     if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
@@ -49,9 +63,7 @@ pub(crate) fn write<E: From<io::Error>>(
         return write(&mut out).and_then(|()| Ok(out.flush()?));
     }
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // As any other new file: what it holds was chosen to be passed on.
-    let plain = fs::Permissions::from_mode(0o666);
-    let draft = tempfile::Builder::new().permissions(plain).tempfile_in(folder)?;
+    let draft = tempfile::Builder::new().permissions(fs::Permissions::from_mode(mode)).tempfile_in(folder)?;
     let mut out = BufWriter::new(draft);
     write(&mut out)?;
     let draft = out.into_inner().map_err(io::IntoInnerError::into_error)?;

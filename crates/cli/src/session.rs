@@ -122,7 +122,8 @@ fn is_empty(folder: &Path) -> bool {
 }
 
 fn begin(plan: &Plan<'_>) -> Result<(RecordingPath, RunWriter), Failure> {
-    let start = Start { command: plan.command, instruments: plan.instruments_given };
+    let no_command_line = plan.request.no_command_line;
+    let start = Start { command: plan.command, instruments: plan.instruments_given, no_command_line };
     match &plan.output {
         Some(path) => output::begin_at(path, plan.force, &start),
         None => output::begin_named(&plan.program.name, &start),

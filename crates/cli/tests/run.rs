@@ -50,6 +50,34 @@ fn calls(document: &Value, name: &str) -> u64 {
     rows.iter().filter(|row| row["name"] == name).filter_map(|row| row["calls"].as_u64()).sum()
 }
 
+/// Command lines may have secrets, and recordings are passed on; what is made of one was open to all users of the machine.
+#[test]
+fn command_lines_with_secrets_are_left_out_and_exports_are_as_private_as_the_recording() {
+    let place = TestFolder::new();
+    let secret = ["--password=hunter2".into()];
+    let record = |options: &[&str]| over(&place, newest(), options, "Recursion", &secret).expect_success();
+    let started = |file: &str| json(&place, &format!("report {file}"))["recording"].to_string();
+    record(&["-i", "calls", "-o", "with.clrs"]);
+    assert_eq!(started("with.clrs").matches("hunter2").count(), 2, "{}", started("with.clrs"));
+    record(&["-i", "calls", "--no-command-line", "-o", "without.clrs"]);
+    let about = started("without.clrs");
+    assert_eq!(about.matches("Recursion.dll\",\"[arguments left out]\"").count(), 2, "{about}");
+    for (line, file) in [
+        ("export without.clrs --to speedscope -o made.json", "made.json"),
+        ("report without.clrs --format html -o made.html", "made.html"),
+    ] {
+        for (mode, made) in [(0o600, 0o600), (0o644, 0o644)] {
+            fs::set_permissions(place.file("without.clrs"), fs::Permissions::from_mode(mode)).expect("a mode");
+            let output = place.run(&format!("{line} --force"));
+            assert!(output.status.success(), "{}", text(&output.stderr));
+            let bytes = fs::read(place.file(file)).expect("the file");
+            assert!(!text(&bytes).contains("hunter2"), "{line}");
+            let about = fs::metadata(place.file(file)).expect("the file");
+            assert_eq!(about.permissions().mode() & 0o777, made, "{line}");
+        }
+    }
+}
+
 #[test]
 fn counts_are_exact_and_output_is_unchanged_on_every_runtime() {
     for runtime in testkit::runtimes() {

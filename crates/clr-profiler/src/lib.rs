@@ -128,6 +128,7 @@
 //! | objects and their texts | can't be carried out of their callback, and what may let a collection run is refused there: [`ProfilerInfo::suspend`], [`ProfilerInfo::class_from_token`], [`ProfilerInfo::request_rejit`], ... |
 //! | types that nobody has loaded | what may load one is refused on threads that the runtime does not know: [`ProfilerInfo::class_from_token`], [`ProfilerInfo::class_from_token_and_type_args`], [`ProfilerInfo::function_from_token_and_type_args`] |
 //! | handles | [`ObjectHandle::with`] is refused where a collection may move the object |
+//! | addresses of code | [`ProfilerInfo::function_at`] is unsafe: the runtime follows the address; where code begins is a [`CodeStart`] |
 //! | changed IL | [`ProfilerInfo::set_il_function_body`], [`BodyWriters::write_module`] are unsafe: nobody verifies the code |
 //!
 //! What is left, against which even a profiler without `unsafe` can crash its program:

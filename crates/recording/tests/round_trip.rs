@@ -254,3 +254,32 @@ fn trees_that_nothing_was_written_into_are_not_begun_where_the_log_is_silent() {
     store_tree(&writer, &arena, writer.threads().take().expect("a place"));
     assert!(said().starts_with("does not say how calls were recorded"), "{}", said());
 }
+
+/// A recording that became a file while it was read seemed to lack instruments, or all of its processes.
+#[test]
+fn a_directory_that_goes_while_it_is_read_is_whole_or_not_there() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("run.clrs.d");
+    for round in 0..200 {
+        let run = RunWriter::create(&folder, &["dotnet".to_owned()], "calls", 5).expect("a run");
+        let writers: Vec<_> =
+            (1..8).map(|pid| ProcessWriter::create(&folder, &process(pid)).expect("a process")).collect();
+        let reader = std::thread::spawn({
+            let folder = folder.clone();
+            move || {
+                while let Ok(recording) = clrscope_recording::open(&folder) {
+                    assert_eq!(
+                        (recording.processes.len(), &*recording.run.command),
+                        (7, &["dotnet".to_owned()][..]),
+                        "{round}"
+                    );
+                }
+            }
+        });
+        let gone = place.path().join("gone");
+        std::fs::rename(&folder, &gone).expect("a new name");
+        std::fs::remove_dir_all(&gone).expect("removed");
+        reader.join().expect("whole, or nothing");
+        drop((run, writers));
+    }
+}

@@ -110,6 +110,10 @@ pub(super) struct RecordingArgs {
     /// Accept an agent, or a file of --only-from, that others can write, or that lies in a folder they can write
     #[arg(long)]
     trust_writable: bool,
+
+    /// Leave the arguments of programs out of the recording: they may have secrets
+    #[arg(long)]
+    no_command_line: bool,
 }
 
 /// Options of the commands that write a recording: its file, and what the command says.
@@ -183,6 +187,7 @@ impl RecordingArgs {
             // The launcher sets it once it has made the directory.
             join: false,
             trust_writable: self.trust_writable,
+            no_command_line: self.no_command_line,
             log: None,
         };
         checked(request, &given)
@@ -206,6 +211,7 @@ pub(super) fn of_coverage(include: Vec<String>, exclude: Vec<String>, probes: Pr
         only: Vec::new(),
         only_from: Vec::new(),
         trust_writable: false,
+        no_command_line: false,
     }
 }
 

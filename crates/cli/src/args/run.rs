@@ -67,7 +67,7 @@ pub(super) struct Run {
 }
 
 /// Options without meaning where nothing is recorded.
-const OF_RECORDINGS: [&str; 19] = [
+const OF_RECORDINGS: [&str; 20] = [
     "instruments",
     "include",
     "exclude",
@@ -83,6 +83,7 @@ const OF_RECORDINGS: [&str; 19] = [
     "only",
     "only_from",
     "trust_writable",
+    "no_command_line",
     "output",
     "force",
     "view",

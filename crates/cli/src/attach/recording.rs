@@ -149,7 +149,8 @@ struct Session {
 impl Session {
     fn begin(plan: &AttachPlan<'_>) -> Result<Self, Failure> {
         let command: Vec<OsString> = plan.target.process.command_line().into_iter().map(OsString::from).collect();
-        let start = Start { command: &command, instruments: plan.instruments_given };
+        let no_command_line = plan.request.no_command_line;
+        let start = Start { command: &command, instruments: plan.instruments_given, no_command_line };
         let foreign = match plan.target.shares_our_files() {
             true => None,
             false => Some(ForeignPlace::make(&plan.target.process)?),

@@ -262,7 +262,8 @@ fn write_result(
     for (_, one) in sides.each() {
         result_file::check(file, Path::new(&one.name), options.force)?;
     }
-    result_file::write(file, options.force, write).map_err(|error| {
+    let mode = result_file::mode_of(sides.each().map(|(_, one)| Path::new(&one.name)));
+    result_file::write(file, options.force, mode, write).map_err(|error| {
         Failure::new(format!("cannot write {}", shown(file)), reason(&error), "choose another file with -o")
     })
 }

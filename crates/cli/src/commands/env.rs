@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{self, Path, PathBuf};
 
 use clrscope_contract::request::Request;
+use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
 use crate::access::{Obstacle, User};
@@ -59,6 +60,10 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
         request.out = Some(text.to_owned());
     }
     let user = options.user.as_deref().map(User::find).transpose()?;
+    // Where the agent is elsewhere the folder is, too.
+    if options.form != Form::Dockerfile && options.agent.is_none() {
+        check_place(user.as_ref().zip(options.user.as_deref()), request.out.as_deref())?;
+    }
     let mut copied = String::new();
     let is_cached = options.agent.is_none() && options.install.is_none();
     let agent = match (options.agent, options.install) {
@@ -128,6 +133,28 @@ fn check_user(user: &User, name: &str, agent: &Path) -> Result<(), Failure> {
     };
     let what = format!("user {} can't load the agent {}", quoted(name), shown(&agent));
     Err(Failure::new(what, why, "as root, add --install /usr/local/lib/clrscope"))
+}
+
+/// The agent says nothing in the program of a folder that it can't write: better said here. Without a user the one who asks is meant.
+fn check_place(user: Option<(&User, &str)>, folder: Option<&str>) -> Result<(), Failure> {
+    let Some(folder) = folder.map(Path::new) else { return Ok(()) };
+    let (obstacle, who) = match user {
+        Some((user, name)) => (user.obstacle_to_writing(folder), format!("user {}", quoted(name))),
+        None => {
+            let there = folder.ancestors().find(|place| place.exists());
+            let may_write =
+                |place: &&Path| place.is_dir() && access(*place, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+            (there.filter(|place| !may_write(place)).map(Path::to_owned), "you".to_owned())
+        }
+    };
+    let Some(place) = obstacle else { return Ok(()) };
+    let why = if place.is_dir() {
+        format!("{who} can't write to {}", shown(&place))
+    } else {
+        format!("{} is no folder", shown(&place))
+    };
+    let hint = "choose another folder with -o, or name the user that the program runs as with --user";
+    Err(Failure::new(format!("cannot record into {}", shown(folder)), why, hint))
 }
 
 fn unusable(folder: &std::path::Path, why: &str) -> Failure {

@@ -47,7 +47,8 @@ pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
         Some(file) => {
             result_file::check(file, &options.recording, options.force)?;
             let _writing = Shown::work("writing the export");
-            result_file::write(file, options.force, |out| format.write(&recording, export, out))
+            let mode = result_file::mode_of([&*options.recording]);
+            result_file::write(file, options.force, mode, |out| format.write(&recording, export, out))
         }
         None => write_stdout(format, &recording, export),
     };

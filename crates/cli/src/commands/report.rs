@@ -60,7 +60,7 @@ pub(crate) fn perform(options: &ReportOptions) -> Result<(), Failure> {
     drop(adding_up);
     match &options.output {
         Some(file) if *format == Format::Html => write_page(&report, file, &path, options.force),
-        Some(folder) => ThreadFiles::write(folder, &recording, &report),
+        Some(folder) => ThreadFiles::write(folder, &recording, result_file::mode_of([&*path]), &report),
         None => print(&report, *format),
     }
 }
@@ -72,7 +72,8 @@ pub(crate) fn perform(options: &ReportOptions) -> Result<(), Failure> {
 pub(super) fn write_page(report: &Report<'_>, file: &Path, path: &Path, force: bool) -> Result<(), Failure> {
     result_file::check(file, path, force)?;
     let _writing = Shown::work("writing the page");
-    let written: io::Result<()> = result_file::write(file, force, |out| report.write(Format::Html, 0, out));
+    let written: io::Result<()> =
+        result_file::write(file, force, result_file::mode_of([path]), |out| report.write(Format::Html, 0, out));
     written.map_err(|error| {
         Failure::new(format!("cannot write {}", shown(file)), reason(&error), "choose another file with -o")
     })

@@ -1,7 +1,8 @@
 //! `clrscope report --view events|flow --per-thread -o DIR`: a log as a file per thread.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anstream::adapter::strip_str;
@@ -19,21 +20,28 @@ pub(crate) struct ThreadFiles<'f> {
     open: Option<(LogGroup, Guard<BufWriter<File>>)>,
     /// The file that is written, for the message when it can't be.
     path: PathBuf,
+    /// Mode of the files.
+    mode: u32,
 }
 
 impl<'f> ThreadFiles<'f> {
-    /// Writes the files.
+    /// Writes the files, of this mode.
     ///
     /// # Errors
     /// When the folder or a file can't be written.
-    pub(crate) fn write(folder: &'f Path, recording: &Recording, report: &Report<'_>) -> Result<(), Failure> {
+    pub(crate) fn write(
+        folder: &'f Path,
+        recording: &Recording,
+        mode: u32,
+        report: &Report<'_>,
+    ) -> Result<(), Failure> {
         let failed = |path: &Path, error: &io::Error| {
             let what = format!("cannot write {}", shown(path));
             Failure::new(what, reason(error), "name a folder that can be written with -o")
         };
         fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
         let processes = recording.processes.len() > 1;
-        let mut files = Self { folder, processes, open: None, path: folder.to_owned() };
+        let mut files = Self { folder, processes, open: None, path: folder.to_owned(), mode };
         let written = report.render(&mut files);
         written.map_err(|error| failed(&files.path, &error))
     }
@@ -46,7 +54,7 @@ impl<'f> ThreadFiles<'f> {
                 true => format!("process-{pid}-thread-{thread}.log"),
                 false => format!("thread-{thread}.log"),
             });
-            let mut out = Guard::new(BufWriter::new(File::create(&self.path)?));
+            let mut out = Guard::new(BufWriter::new(self.create()?));
             write_plain(&mut out, &row.heading())?;
             self.open = Some((row.group(), out));
         }
@@ -54,6 +62,11 @@ impl<'f> ThreadFiles<'f> {
             Some((_, out)) => write_plain(out, &row.line()),
             None => Ok(()),
         }
+    }
+
+    /// One that is there keeps its mode.
+    fn create(&self) -> io::Result<File> {
+        OpenOptions::new().write(true).create(true).truncate(true).mode(self.mode).open(&self.path)
     }
 
     fn close(&mut self) -> io::Result<()> {

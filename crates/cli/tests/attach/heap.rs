@@ -10,7 +10,7 @@ use clrscope_testkit as testkit;
 use serde_json::Value;
 
 use crate::common::TestFolder;
-use crate::server::said;
+use crate::server::{Server, attach, kill, said, some_runtime};
 
 /// The fixture with known objects, until it may end.
 fn start(runtime: &testkit::Runtime, place: &TestFolder) -> Child {
@@ -166,4 +166,43 @@ fn two_who_ask_for_a_snapshot_at_the_same_time_both_get_one() {
         std::fs::write(place.file("end"), "").expect("a file");
         assert!(program.wait().expect("it ends").success());
     });
+}
+
+/// `heap PID` and `record PID` waited for a stopped program without end and without a word.
+#[test]
+fn a_stopped_program_is_called_that() {
+    let (place, server) = (TestFolder::new(), Server::start(some_runtime()));
+    let launcher = attach(&place, server.pid, "-i heap:at=command -o a.clrs --quiet").spawn();
+    let launcher = launcher.expect("the tool starts");
+    let pid = server.pid;
+    testkit::wait_until("the recording", || place.run(&format!("record {pid} mark begun")).status.success());
+    server.signal("STOP");
+    for words in [format!("heap {pid}"), format!("record {pid} mark x")] {
+        let output = place.run(&words);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{words}: {said}");
+        assert!(said.contains("it is stopped, by a signal or a debugger"), "{words}: {said}");
+        assert!(said.contains(&format!("hint: let it go on: kill -CONT {pid}")), "{words}: {said}");
+    }
+    server.signal("CONT");
+    assert!(place.run(&format!("record {pid} mark ended")).status.success());
+    kill(launcher.id(), "INT");
+    assert!(launcher.wait_with_output().expect("it ends").status.success());
+    server.end();
+}
+
+/// `heap PID` ended with 0 where the program was killed before its snapshot was whole.
+#[test]
+fn a_snapshot_that_is_not_whole_is_an_exit_code() {
+    let place = TestFolder::new();
+    let mut program = start(some_runtime(), &place);
+    let mut heap = place.clrscope(["heap", &program.id().to_string(), "-q", "-o", "x.clrs"]);
+    let heap = heap.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the tool starts");
+    testkit::wait_until("the recording", || place.file("x.clrs.d").exists());
+    program.kill().expect("it is killed");
+    program.wait().expect("it ends");
+    let output = heap.wait_with_output().expect("it ends");
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no whole snapshot of process") || said.contains("cannot attach"), "{said}");
 }

@@ -234,13 +234,44 @@ fn programs_in_time_namespaces_have_been_watched_as_long_as_they_were() {
         let children = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).expect("it lives");
         server.pid = children.trim().parse().expect("one child");
         let place = TestFolder::new();
-        let report = recorded(&place, server.pid, "-i cpu,exceptions --duration 1s", "a.clrs");
-        let seconds = |value: &serde_json::Value| value.as_f64().expect("nanoseconds") / 1e9;
+        let report = recorded(&place, server.pid, "-i cpu -i exceptions --duration 1s", "a.clrs");
         let about = &report["recording"];
-        let watched = seconds(&about["duration_ns"]);
-        assert!((1.0..60.0).contains(&watched), "{about:#}");
-        let process = &about["processes"][0];
-        assert!(seconds(&process["started_ns"]) < watched, "{about:#}");
+        let watched = about["duration_ns"].as_f64().expect("nanoseconds") / 1e9;
+        assert!((1.0..60.0).contains(&watched) && thrown(&report) > 0, "{about:#}");
         server.end();
+    });
+}
+
+/// `alloc` on .NET 10 silenced the program's own listeners to allocation ticks for ever. What they hear of other events they hear all the time.
+#[test]
+fn listeners_of_the_program_hear_what_they_hear_without_us() {
+    testkit::each_runtime(|runtime| {
+        let mut server = Server::of(runtime.command(&testkit::fixture("Listening")));
+        let place = TestFolder::new();
+        // Ticks, collections, exceptions, methods of so many rounds.
+        let heard = |server: &mut Server, rounds: usize| -> Vec<[u32; 4]> {
+            let numbers =
+                |line: String| Vec::from_iter(line.split_whitespace().map(|word| word.parse().expect("a number")));
+            (0..rounds).map(|_| numbers(server.line()).try_into().expect("four numbers")).collect()
+        };
+        let hears = |heard: &[[u32; 4]], kind: usize| heard.iter().map(|round| round[kind]).sum::<u32>() > 0;
+        for instrument in ["alloc", "gc", "exceptions", "cpu"] {
+            let before = heard(&mut server, 2);
+            let text = format!("-i {instrument} --duration 700ms --force -o a.clrs --quiet");
+            let mut launcher = attach(&place, server.pid, &text).spawn().expect("the tool starts");
+            let during = heard(&mut server, 4);
+            assert!(launcher.wait().expect("it ends").success(), "{instrument}");
+            let around = heard(&mut server, 8);
+            let after = heard(&mut server, 2);
+            let case = format!("{instrument} on {}: {before:?} {during:?} {around:?} {after:?}", runtime.version);
+            assert!((0..4).all(|kind| hears(&after, kind)), "{case}");
+            assert!((1..4).all(|kind| hears(&during, kind)), "{case}");
+            // Those of a round may come after it.
+            let thrown: u32 = during.iter().chain(&around).chain(&after).map(|round| round[2]).sum();
+            let of_a_round = before[1][2];
+            assert!(of_a_round >= 5 && thrown.abs_diff(14 * of_a_round) <= of_a_round, "{thrown}: {case}");
+        }
+        server.signal("TERM");
+        testkit::wait_until("its end", || server.line() == "stopped\n");
     });
 }

@@ -23,12 +23,11 @@ impl Server {
 
     pub(crate) fn of(mut command: Command) -> Self {
         testkit::let_children_hear();
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
-        let mut line = String::new();
-        BufReader::with_capacity(1, child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("it writes");
-        assert_eq!(line, "ready\n");
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let pid = child.id();
-        Self { child, pid }
+        let mut server = Self { child, pid };
+        assert_eq!(server.line(), "ready\n");
+        server
     }
 
     pub(crate) fn signal(&self, signal: &str) {
@@ -46,6 +45,15 @@ impl Server {
     /// Leftovers in the program: what it has open or mapped of recordings, and threads of the agent.
     pub(crate) fn left_over(&self) -> BTreeSet<String> {
         testkit::left_over(self.pid)
+    }
+
+    /// Reads a line that it writes.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        BufReader::with_capacity(1, self.child.stdout.as_mut().expect("a pipe"))
+            .read_line(&mut line)
+            .expect("it writes");
+        line
     }
 
     /// Ends in order, having done what it does without us.

@@ -1,14 +1,17 @@
 //! Markers of closures and state machines at the end of a signature: `(async)`, `(lambda, Program.cs:17)`.
 
 /// Beginnings of markers.
-const BEGINNINGS: [&str; 4] = [" (async", " (iterator", " (lambda", " (local function"];
+const BEGINNINGS: [&str; 4] = ["(async", "(iterator", "(lambda", "(local function"];
+/// Words in front of the name of a local function.
+const LOCAL_FUNCTION: &str = "local function ";
 
-/// A name or signature, and the marker at its end without the parentheses: `async lambda`.
+/// A name or signature, and the marker at its end without the parentheses: `async lambda`. In a pattern it may stand behind a star.
 #[must_use]
 pub fn split_marker(text: &str) -> (&str, Option<&str>) {
-    let begin = BEGINNINGS.iter().filter_map(|beginning| text.rfind(beginning)).max();
-    let split = begin.and_then(|at| Some((&text[..at], text[at..].strip_suffix(')')?.get(2..)?)));
-    split.map_or((text, None), |(plain, marker)| (plain, Some(marker)))
+    let is_begin = |&at: &usize| at == 0 || text[..at].ends_with([' ', '*']);
+    let begin = BEGINNINGS.iter().filter_map(|beginning| text.rfind(beginning).filter(is_begin)).max();
+    let split = begin.and_then(|at| Some((&text[..at], text[at..].strip_suffix(')')?.get(1..)?)));
+    split.map_or((text, None), |(plain, marker)| (plain.strip_suffix(' ').unwrap_or(plain), Some(marker)))
 }
 
 /// A marker: words, and a number or a line that keeps code with equal words apart.
@@ -23,6 +26,12 @@ impl<'m> Marker<'m> {
             Some((words, number)) if number.bytes().all(|b| b.is_ascii_digit()) => (words, Some(number), line),
             _ => (front, None, line),
         }
+    }
+
+    /// The name of the local function that the code is.
+    pub(super) fn local_function(self) -> Option<&'m str> {
+        let (words, ..) = self.parts();
+        words.split_once(LOCAL_FUNCTION).map(|(_, name)| name)
     }
 
     /// Whether the code with the marker `code` is meant: the words are the same, and number and line where both have them.

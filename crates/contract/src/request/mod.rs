@@ -9,9 +9,10 @@
 //! ```
 //!
 //! Keys of the request itself are `out`, `include`, `exclude`, `probe`, `probe-at`, `redact`, `rate`, `delay`, `duration`, `max-size`, `children`,
-//! `only`, `only-from`, `log`, flags are `just-my-code`, `join` and `trust-writable`; anything else is an instrument. In values `;`,
+//! `only`, `only-from`, `log`, flags are `just-my-code`, `join`, `trust-writable` and `no-command-line`; anything else is an instrument. In values `;`,
 //! `,`, `%` and control characters are written `%XX`, so any path can be given.
 
+mod command_line;
 mod error;
 mod glob;
 mod marker;
@@ -22,6 +23,7 @@ mod recorded;
 mod source_line;
 mod syntax;
 
+pub use command_line::without_arguments;
 pub use error::RequestError;
 pub use glob::Glob;
 pub use marker::split_marker;

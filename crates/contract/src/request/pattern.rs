@@ -5,7 +5,7 @@
 //!
 //! - `System.Text.*`, `Shop.Cart`, `Cart`: the methods of the types of that name. A name without a dot is that of a type in any
 //!   namespace; one with dots begins at the outermost namespace.
-//! - `CountSimilar`, `*Similar`: methods of that name, of any type.
+//! - `CountSimilar`, `*Similar`: methods of that name, of any type, and local functions.
 //! - `Importer.IsDuplicate`: the methods `IsDuplicate` of those types. What stands behind the last dot is no method where it is
 //!   `*`.
 //! - `Shop.Cart.Add(Shop.Item, int)`: the method with this signature. What stands in parentheses at the end of a name,
@@ -142,7 +142,11 @@ impl Pattern {
             return false;
         }
         match name.split_once("::") {
-            Some((type_name, method)) => self.name.matches(type_name, method, plain) && glob(&self.assembly, assembly),
+            Some((type_name, method)) => {
+                let local = code.and_then(|code| Marker(code).local_function());
+                let is_local = || local.is_some_and(|local| self.name.matches_local(type_name, local));
+                (self.name.matches(type_name, method, plain) || is_local()) && glob(&self.assembly, assembly)
+            }
             None => self.text == name || self.matches_bare(assembly, name),
         }
     }
@@ -218,6 +222,15 @@ impl NamePattern {
                     None => glob(wanted, signature),
                 }
             }
+        }
+    }
+
+    /// Whether the local function of that name, in a method of the type, is meant.
+    fn matches_local(&self, type_name: &str, local: &str) -> bool {
+        match self {
+            Self::Member { type_name: ty, method } => glob(method, local) && is_type(ty, type_name),
+            Self::Word(word) => is_method(word, local),
+            Self::Signature(_) | Self::Shortened(_) => false,
         }
     }
 
@@ -346,6 +359,32 @@ mod tests {
         assert!(names("Shop.Cart.Line", "Shop.Cart+Line::Add", ""));
         assert!(names("Line::Add", "Shop.Cart+Line::Add", "") && names("Cart+Line::Add", "Shop.Cart+Line::Add", ""));
         assert!(names("[JIT]", "[JIT]", ""));
+    }
+
+    /// Reports print local functions, and no pattern that their readers thought of matched them.
+    #[test]
+    fn local_functions_are_named_by_their_own_names_and_as_reports_print_them() {
+        let busy = ("Program::<Main>$", "Program.<Main>$(string[]) (local function Busy)");
+        for pattern in [
+            "Busy",
+            "*Busy*",
+            "*::*Busy*",
+            "Program::Busy",
+            "*(local function Busy)",
+            "(local function Busy)",
+            "Program.<Main>$(string[]) (local function Busy)",
+            "Program::<Main>$ (local function Busy)",
+        ] {
+            assert!(names(pattern, busy.0, busy.1), "{pattern}");
+        }
+        for pattern in
+            ["Bus", "Other::Busy", "*(local function Bus)", "*(lambda)", "Program.<Main>$(int) (local function Busy)"]
+        {
+            assert!(!names(pattern, busy.0, busy.1), "{pattern}");
+        }
+        assert!(!names("Busy", "Program::<Main>$", "Program.<Main>$(string[])"));
+        assert!(names("*(lambda)", "Shop.Cart::Pay", "Shop.Cart.Pay() (lambda, Cart.cs:7)"));
+        assert!(!names("Pay(asynchronous)", "Shop.Cart::Pay", "Shop.Cart.Pay(int)"));
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct Request {
     pub join: bool,
     /// Do not insist that nobody else can write the agent's file and folders.
     pub trust_writable: bool,
+    /// Leave the arguments of programs out of the recording.
+    pub no_command_line: bool,
     /// Level of the agent's log for its developers, for a process whose environment can't be set; what that says when `None`.
     pub log: Option<String>,
 }
@@ -63,6 +65,7 @@ impl Default for Request {
             programs: Programs::default(),
             join: false,
             trust_writable: false,
+            no_command_line: false,
             log: None,
         }
     }
@@ -167,6 +170,7 @@ impl Request {
             "just-my-code" => self.just_my_code = true,
             "join" => self.join = true,
             "trust-writable" => self.trust_writable = true,
+            "no-command-line" => self.no_command_line = true,
             _ => match part.split_once('=') {
                 Some((key, value)) if is_word(key) => self.take_key(key, &decode(value)?)?,
                 _ => self.instruments.push(InstrumentRequest::parse(part)?),
@@ -227,6 +231,9 @@ impl fmt::Display for Request {
         }
         if self.trust_writable {
             parts.push("trust-writable".to_owned());
+        }
+        if self.no_command_line {
+            parts.push("no-command-line".to_owned());
         }
         f.write_str(&parts.join(";"))
     }

@@ -61,10 +61,11 @@ impl Opened<'_> {
                     (true, false) => " Large objects are all counted.",
                     _ => "",
                 };
-                let (by, why) = match sampling.engine {
-                    AllocationEngine::Ticks => ("the runtime's allocation ticks, one", &*sampling.why_engine),
-                    _ => ("the runtime's random samples, one", ""),
+                let by = match sampling.engine {
+                    AllocationEngine::Ticks => "the runtime's allocation ticks, one",
+                    _ => "the runtime's random samples, one",
                 };
+                let why = &sampling.why_engine;
                 let why = if why.is_empty() { String::new() } else { format!(" Note: {why}.") };
                 let mean = bytes(sampling.mean_bytes);
                 format!("About {all}, by {by} for each {mean}.{whole}{why} 'alloc:exact' counts every object.")

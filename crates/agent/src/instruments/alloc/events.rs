@@ -3,14 +3,14 @@
 use clr_profiler::ClassId;
 use clrscope_recording::model::ObjectHeap;
 
-use crate::services::event_pipe::Fields;
+use crate::services::event_pipe::{COLLECTIONS, Fields, SAMPLED_ALLOCATIONS};
 
 /// Number of a randomly sampled allocation (.NET 10 and later), and the keyword that switches it on.
 pub(super) const SAMPLED: u32 = 303;
-pub(super) const SAMPLED_KEYWORD: u64 = 0x800_0000_0000;
+pub(super) const SAMPLED_KEYWORD: u64 = SAMPLED_ALLOCATIONS;
 /// Number of the tick that comes with each 100 KiB, and the keyword that switches it on.
 pub(super) const TICK: u32 = 10;
-pub(super) const TICK_KEYWORD: u64 = 1;
+pub(super) const TICK_KEYWORD: u64 = COLLECTIONS;
 /// Bytes between two samples in the mean: the runtime samples each byte with a chance of one in so many, or ticks after so many.
 pub(super) const MEAN_BYTES: u64 = 100 << 10;
 /// Objects from this size on are large, where the runtime does not say it.

@@ -225,7 +225,10 @@ impl Shared {
                 AllocationEngine::Ticks => "random samples need .NET 10; ticks miss what loops allocate in step with them, \
                                             and alloc:exact misses nothing"
                     .to_owned(),
-                _ => String::new(),
+                AllocationEngine::Randomized => "while it takes these, the runtime sends nobody GCAllocationTick events, not even \
+                                                 the program's own listeners; alloc:exact leaves them alone"
+                    .to_owned(),
+                AllocationEngine::Exact | AllocationEngine::Unknown => String::new(),
             },
             ..AllocationSampling::default()
         });

@@ -27,6 +27,11 @@ pub(crate) use fields::Fields;
 /// The provider of the runtime itself.
 pub(crate) const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 
+/// Keyword of randomly sampled allocations (.NET 10 and later).
+pub(crate) const SAMPLED_ALLOCATIONS: u64 = 0x800_0000_0000;
+/// Keyword of collections, and of the tick that comes with each 100 KiB at the level [`level::VERBOSE`].
+pub(crate) const COLLECTIONS: u64 = 1;
+
 /// Levels of events: a session delivers what is at most as verbose.
 pub(crate) mod level {
     /// Events that say what goes on.
@@ -199,6 +204,7 @@ impl EventPipe {
                     Ok(started) => {
                         log(Level::Info, || format!("a session of events begins: {wanted:?}"));
                         *session = Some(started);
+                        self.bring_ticks_back();
                         self.is_open.store(true, Ordering::Release);
                     }
                     Err(error) => {
@@ -212,10 +218,28 @@ impl EventPipe {
                 // A session that can't be stopped has ended with the program.
                 let stopped = self.info.event_pipe_stop_session(open);
                 log(Level::Info, || format!("the session of events is over: {stopped:?}"));
+                self.bring_ticks_back();
                 self.is_open.store(false, Ordering::Release);
             }
             (_, unchanged) => *session = unchanged,
         }
+    }
+
+    /// A session with sampled allocations silences the allocation ticks of all others, the program's own listeners among them, also when
+    /// it is over (.NET 10; measured). Any session that comes after it brings them back.
+    fn bring_ticks_back(&self) {
+        let silences = |config: &ProviderConfig| config.name == RUNTIME && config.keywords & SAMPLED_ALLOCATIONS != 0;
+        if !lock(&self.wanted).iter().any(silences) {
+            return;
+        }
+        let short = ProviderConfig {
+            name: RUNTIME.to_owned(),
+            keywords: COLLECTIONS,
+            level: level::INFORMATIONAL,
+            filter: None,
+        };
+        let ended = self.info.event_pipe_start_session(&[short], false).map(|id| self.info.event_pipe_stop_session(id));
+        log(Level::Info, || format!("a short session of events brings ticks back: {ended:?}"));
     }
 }
 

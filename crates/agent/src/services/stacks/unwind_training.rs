@@ -39,16 +39,16 @@ pub(super) struct Training<'a> {
 /// A walk by rules of which not all are sure.
 pub(super) struct Trial {
     way: Vec<usize>,
-    walked: Vec<usize>,
-    /// The stack pointer of the last.
-    last: usize,
+    /// Address and stack pointer of each method.
+    walked: Vec<(usize, usize)>,
     outcome: Outcome,
 }
 
 /// The runtime's next step behind the last method that is right.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    Method(usize),
+    /// A method, by its address and, where the runtime tells it, its stack pointer.
+    Method(usize, Option<usize>),
     Nothing,
     /// The runtime's walk was stopped before.
     Unknown,
@@ -61,6 +61,8 @@ pub(super) struct Lesson {
     resize: Option<(usize, usize)>,
     confirm: Vec<usize>,
     doubt: Option<usize>,
+    /// An address that no rule leads on from.
+    odd: Option<usize>,
     end: Option<u64>,
 }
 
@@ -80,6 +82,9 @@ impl Lesson {
         }
         if let Some(address) = self.doubt {
             doubt(rules, address);
+        }
+        if let Some(address) = self.odd {
+            rules.addresses.insert(address, UnwindRule::of(CodeKind::Odd));
         }
         if let Some((address, size)) = self.resize
             && let Some(UnwindRule { kind: CodeKind::Method { bytes, .. }, sure: false, .. }) =
@@ -180,28 +185,32 @@ impl Training<'_> {
     /// Walks by all rules, sure or not.
     pub(super) fn trial(&self, seen: &RuntimeWalk<'_>, rules: &UnwindRules) -> Trial {
         let (mut way, mut walked) = (Vec::new(), Vec::new());
-        let limit = seen.frames.len();
-        let mut last = 0;
         let outcome = rules.walk(
             self.stack,
             self.frame,
-            limit,
+            seen.frames.len(),
             Trust::All,
             |address| way.push(address),
-            |address, sp, _| {
-                walked.push(address);
-                last = sp;
-            },
+            |address, sp, _| walked.push((address, sp)),
         );
-        Trial { way, walked, last, outcome }
+        Trial { way, walked, outcome }
     }
 
     /// Compares the walk with what the runtime saw: what led the same way may be trusted from now on.
     /// `is_end` knows ends of stacks.
     pub(super) fn compare(&self, seen: &RuntimeWalk<'_>, trial: &Trial, is_end: impl Fn(u64) -> bool) -> Lesson {
-        let pairs = trial.walked.iter().zip(seen.frames);
-        let same = pairs.take_while(|(walked, (seen, _))| **walked == seen.address).count();
         let mut lesson = Lesson::default();
+        if let (Some(&(address, sp)), Some((first, _))) = (trial.walked.first(), seen.frames.first())
+            && address == first.address
+            && !is_at(first, sp)
+        {
+            // A fault: the word that has the address is the runtime's copy of the registers, not what a call has pushed, and how far it
+            // lies from the method's frame is a matter of chance.
+            lesson.odd = trial.way.last().copied().filter(|last| *last != address);
+            return lesson;
+        }
+        let pairs = trial.walked.iter().zip(seen.frames);
+        let same = pairs.take_while(|((address, sp), (seen, _))| *address == seen.address && is_at(seen, *sp)).count();
         // One method alone may be there by chance.
         if same >= 2 {
             lesson.confirm.extend(&trial.way);
@@ -210,20 +219,21 @@ impl Training<'_> {
             lesson.doubt = trial.way.last().copied();
             return lesson;
         };
-        lesson.confirm.extend(sure);
+        lesson.confirm.extend(sure.iter().map(|(address, _)| *address));
+        let (last, last_sp) = *last;
         let next = match seen.frames.get(same) {
-            Some((frame, _)) => Next::Method(frame.address),
+            Some((frame, _)) => Next::Method(frame.address, frame.stack_pointer),
             None if seen.cut => Next::Unknown,
             None => Next::Nothing,
         };
         match trial.outcome {
-            _ if same < trial.walked.len() => lesson.doubt = Some(*last),
-            Outcome::Whole if next == Next::Nothing => lesson.confirm.push(*last),
+            _ if same < trial.walked.len() => lesson.doubt = Some(last),
+            Outcome::Whole if next == Next::Nothing => lesson.confirm.push(last),
             Outcome::Lost(Some((address, sp))) => {
                 let function = seen.frames[same - 1].0.function;
-                self.beyond((*last, function), (address, sp), next, trial, is_end, &mut lesson);
+                self.beyond((last, last_sp, function), (address, sp), next, trial, is_end, &mut lesson);
             }
-            Outcome::Lost(None) => lesson.doubt = Some(*last),
+            Outcome::Lost(None) => lesson.doubt = Some(last),
             _ => {}
         }
         lesson
@@ -232,14 +242,15 @@ impl Training<'_> {
     /// The walk of methods ended behind `last` at an address that is no known method's.
     fn beyond(
         &self,
-        (last, function): (usize, FunctionId),
+        (last, last_sp, function): (usize, usize, FunctionId),
         (address, sp): (usize, usize),
         next: Next,
         trial: &Trial,
         is_end: impl Fn(u64) -> bool,
         lesson: &mut Lesson,
     ) {
-        if next == Next::Method(address) {
+        if matches!(next, Next::Method(next, next_sp) if next == address && next_sp.is_none_or(|next_sp| next_sp == sp))
+        {
             lesson.confirm.push(last);
             return;
         }
@@ -252,24 +263,31 @@ impl Training<'_> {
             lesson.end = end_of_stack(&mut { self.stack }, address, sp).filter(|_| next == Next::Nothing);
             lesson.confirm.extend(lesson.end.map(|_| last));
         } else {
-            lesson.resize = self.larger(trial, sp, next, is_end).map(|size| (last, size));
+            let end = self.end_of_larger(trial, sp, next, is_end);
+            lesson.resize = end.map(|end| (last, end - last_sp));
             lesson.doubt = Some(last);
         }
     }
 
-    /// The last method's frame is larger than its prolog says: it took over a running one of the same method
-    /// (OSR), say. `sp` is where it would end.
-    fn larger(&self, trial: &Trial, sp: usize, next: Next, is_end: impl Fn(u64) -> bool) -> Option<usize> {
+    /// Where the last method's frame ends that is larger than its prolog says: it took over a running one of the same method (OSR), say.
+    /// `sp` is where it would end.
+    fn end_of_larger(&self, trial: &Trial, sp: usize, next: Next, is_end: impl Fn(u64) -> bool) -> Option<usize> {
         let library = trial.way.first().and_then(|address| library_of(*address));
         let leads_on = |sp: usize| match (next, self.stack.word(sp - 8)) {
-            (Next::Method(next), Some(address)) => address == next,
+            (Next::Method(next, next_sp), Some(address)) => {
+                address == next && next_sp.is_none_or(|next_sp| next_sp == sp)
+            }
             (Next::Nothing, Some(address)) => {
                 let end = end_of_stack(&mut { self.stack }, address, sp);
                 end.is_some_and(|end| is_end(end) || (library.is_some() && library_of(address) == library))
             }
             _ => false,
         };
-        let end = (16..TAKEN_OVER_BYTES).step_by(16).map(|more| sp + more).find(|&sp| leads_on(sp))?;
-        Some(end - trial.last)
+        (16..TAKEN_OVER_BYTES).step_by(16).map(|more| sp + more).find(|&sp| leads_on(sp))
     }
+}
+
+/// Whether the runtime found a frame with this stack pointer, as far as it tells.
+fn is_at(frame: &StackFrame, sp: usize) -> bool {
+    frame.stack_pointer.is_none_or(|seen| seen == sp)
 }
