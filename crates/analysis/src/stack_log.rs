@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use clrscope_recording::model::{Process, Recording, StackFrame, Stacks, Thread};
+use clrscope_recording::model::{Process, Recording, StackFrame, Stacks, Thread, Tier};
 
 use crate::function::FunctionRef;
 use crate::metric::{Metric, Source, StackEvent, StackEvents};
@@ -56,6 +56,9 @@ pub struct StackMoment<'m, 'a> {
     pub stack: u32,
     /// The functions on the stack, outermost first, at least one.
     pub path: &'m [FunctionRef<'a>],
+    /// Of each function of the path, whether it has no code of its own there: the compiler put it
+    /// into the one before, which is on the path, too.
+    pub inlined: &'m [bool],
 }
 
 impl<'a> StackLog<'a> {
@@ -101,6 +104,12 @@ impl<'a> StackLog<'a> {
         self.metric
     }
 
+    /// Number of the processes that are meant, with and without events.
+    #[must_use]
+    pub fn processes(&self) -> usize {
+        self.processes.len()
+    }
+
     /// The threads that have events, in the recording's order; those whose thread is not known last in their process.
     pub fn threads(&self) -> impl Iterator<Item = ThreadStacks<'_, 'a>> {
         self.processes.iter().flat_map(|of| {
@@ -143,28 +152,43 @@ impl<'a> OfProcess<'a> {
     }
 
     /// Puts the functions on a stack into `path`, outermost first; none where the stack is not wanted.
-    fn fill(&self, stack: u32, indices: &mut Vec<u32>, path: &mut Vec<FunctionRef<'a>>) {
-        indices.clear();
-        indices.extend(self.table.frames(stack).map(|frame| match frame {
-            StackFrame::Method { function, .. } => function,
-            _ => 0,
+    fn fill(&self, stack: u32, path: &mut Path<'a>) {
+        let Path { frames, functions, inlined } = path;
+        frames.clear();
+        frames.extend(self.table.frames(stack).map(|frame| match frame {
+            StackFrame::Method { function, tier, .. } => (function, tier == Tier::Inlined),
+            _ => (0, false),
         }));
-        if indices.is_empty() || self.table.is_cut(stack) {
-            indices.push(0);
+        if frames.is_empty() || self.table.is_cut(stack) {
+            // Of the outermost method that is known nobody knows the one that it was put into.
+            if let Some((_, is_inlined)) = frames.last_mut() {
+                *is_inlined = false;
+            }
+            frames.push((0, false));
         }
         if let Some(folded) = &self.folded {
-            folded.fold(indices);
+            folded.fold(frames);
         }
-        indices.reverse();
+        frames.reverse();
         let first = match &self.named {
             None => Some(0),
-            Some(named) => indices.iter().position(|&function| named.get(function as usize) == Some(&true)),
+            Some(named) => frames.iter().position(|&(function, _)| named.get(function as usize) == Some(&true)),
         };
-        let wanted = first.map_or(&[][..], |first| &indices[first..]);
-        let function = |&index: &u32| self.process.functions.get(index as usize).filter(|_| index != 0);
-        path.clear();
-        path.extend(wanted.iter().map(|index| FunctionRef::of(self.process, function(index))));
+        let wanted = first.map_or(&[][..], |first| &frames[first..]);
+        let function = |index: u32| self.process.functions.get(index as usize).filter(|_| index != 0);
+        functions.clear();
+        functions.extend(wanted.iter().map(|(index, _)| FunctionRef::of(self.process, function(*index))));
+        inlined.clear();
+        inlined.extend(wanted.iter().enumerate().map(|(at, (_, is_inlined))| *is_inlined && at > 0));
     }
+}
+
+/// A path, with room that is used again.
+#[derive(Default)]
+struct Path<'a> {
+    frames: Vec<(u32, bool)>,
+    functions: Vec<FunctionRef<'a>>,
+    inlined: Vec<bool>,
 }
 
 impl<'a> ThreadStacks<'_, 'a> {
@@ -173,17 +197,18 @@ impl<'a> ThreadStacks<'_, 'a> {
     /// # Errors
     /// Only those of `visit`.
     pub fn walk<E>(&self, mut visit: impl FnMut(&StackMoment<'_, 'a>) -> Result<(), E>) -> Result<(), E> {
-        let (mut indices, mut path, mut before, mut shown) = (Vec::new(), Vec::new(), None, 0);
+        let (mut path, mut before, mut shown) = (Path::default(), None, 0);
         for event in self.events {
             if before.replace(event.stack) != Some(event.stack) {
-                self.of.fill(event.stack, &mut indices, &mut path);
+                self.of.fill(event.stack, &mut path);
             }
-            if path.is_empty() || shown == self.of.limit {
+            if path.functions.is_empty() || shown == self.of.limit {
                 continue;
             }
             shown += 1;
             let StackEvent { time_ns, lasted_ns, amount, samples, stack, .. } = *event;
-            visit(&StackMoment { time_ns, lasted_ns, amount, samples, stack, path: &path })?;
+            let Path { functions, inlined, .. } = &path;
+            visit(&StackMoment { time_ns, lasted_ns, amount, samples, stack, path: functions, inlined })?;
         }
         Ok(())
     }

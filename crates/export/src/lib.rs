@@ -21,6 +21,7 @@ mod frames;
 mod heapsnapshot;
 mod hst;
 mod json;
+mod locations;
 mod otlp;
 mod parquet;
 mod pprof;

@@ -12,6 +12,7 @@ use clrscope_analysis::{METRICS, Metric, Query, StackLog, Unit, one_line};
 use clrscope_recording::model::{Process, Recording, Thread};
 
 use crate::frames::Frames;
+use crate::locations::Locations;
 use crate::protobuf::{LongList, Message};
 use crate::refusals::refuse_min_share;
 use crate::stacks::{Step, by_place, forest, walk};
@@ -167,7 +168,8 @@ fn of_paths(
         match step {
             Step::Enter(at) => {
                 thread = at.thread;
-                path.push(dictionary.frames.function(&at.function) as u64 + 1);
+                let function = dictionary.frames.function(&at.function) as u64 + 1;
+                path.push(dictionary.locations.number(&[function]));
             }
             Step::Leave(weight) => {
                 if weight > 0 {
@@ -197,8 +199,9 @@ fn of_events(recording: &Recording, query: &Query, dictionary: &mut Dictionary) 
             let place = match stacks.entry(event.stack) {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(new) => {
-                    let path = event.path.iter().map(|function| dictionary.frames.function(function) as u64 + 1);
-                    let path: Vec<u64> = path.collect();
+                    let Dictionary { frames, locations, .. } = &mut *dictionary;
+                    let functions = event.path.iter().map(|function| frames.function(function) as u64 + 1);
+                    let path = locations.path(functions.zip(event.inlined.iter().copied()));
                     found.push((dictionary.stack(&path), Vec::new(), Vec::new()));
                     *new.insert(found.len() - 1)
                 }
@@ -223,7 +226,9 @@ fn of_events(recording: &Recording, query: &Query, dictionary: &mut Dictionary) 
 
 /// Tables that all profiles refer to by number. Number 0 of each table means that there is none.
 struct Dictionary {
+    /// Frames are the functions of the format.
     frames: Frames,
+    locations: Locations,
     texts: Vec<String>,
     numbers: HashMap<String, u64>,
     /// The table of stacks as it is encoded, and how many there are.
@@ -247,6 +252,7 @@ impl Default for Dictionary {
     fn default() -> Self {
         Self {
             frames: Frames::default(),
+            locations: Locations::default(),
             texts: vec![String::new()],
             numbers: HashMap::from([(String::new(), 0)]),
             stacks: (LongList::default(), 0),
@@ -315,10 +321,12 @@ impl Dictionary {
         message.message(2, |_| ());
         message.message(3, |_| ());
         message.message(4, |_| ());
-        for (number, [name, module]) in (1..).zip(frames) {
+        for functions in self.locations.all() {
             message.message(2, |location| {
-                location.message(3, |line| line.number(1, number));
+                functions.iter().for_each(|function| location.message(3, |line| line.number(1, *function)));
             });
+        }
+        for [name, module] in frames {
             message.message(3, |function| {
                 function.number(1, name);
                 function.number(2, name);

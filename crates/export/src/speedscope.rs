@@ -214,8 +214,9 @@ fn write_merged(
                     std::mem::replace(&mut profile, Sampled::new(title, unit(metric))).end(file)?;
                 }
                 before.push(path.len());
-                if at.thread.is_none() {
-                    path.extend(places(at, several).map(|place| file.frames.named(&place)));
+                if at.thread.is_none() && at.depth == 0 {
+                    let places = places(at.function.pid, None, several);
+                    path.extend(places.map(|place| file.frames.named(&place)));
                 }
                 path.push(file.frames.function(&at.function));
             }

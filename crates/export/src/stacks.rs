@@ -5,7 +5,7 @@
 //! roots shown, whatever is left out below them. Where a metric has no totals (calls), they are weights of single nodes.
 
 use clrscope_analysis::{Forest, Metric, NativeCode, Query, Sort, TreeNode, TreeOptions, is_printable};
-use clrscope_recording::model::Recording;
+use clrscope_recording::model::{Recording, Thread};
 
 use crate::{ExportError, ExportOptions};
 
@@ -76,7 +76,10 @@ pub(crate) fn stacks(
         match step {
             Step::Enter(at) => {
                 before.push(text.len());
-                places(at, several).for_each(|place| push_frame(&mut text, &place));
+                if at.depth == 0 {
+                    let places = places(at.function.pid, at.thread, several);
+                    places.for_each(|place| push_frame(&mut text, &place));
+                }
                 let name_at = text.len();
                 push_frame(&mut text, &at.function.label());
                 node(at, text[name_at..].trim_start_matches(';'));
@@ -94,10 +97,9 @@ pub(crate) fn stacks(
 }
 
 /// Frames in front of the outermost function: its process when there are several, its thread when threads are apart.
-pub(crate) fn places(node: &TreeNode<'_>, several: bool) -> impl Iterator<Item = String> {
-    let is_outermost = node.depth == 0;
-    let process = (is_outermost && several).then(|| format!("process {}", node.function.pid));
-    let thread = node.thread.filter(|_| is_outermost).map(|thread| {
+pub(crate) fn places(pid: u32, thread: Option<&Thread>, several: bool) -> impl Iterator<Item = String> {
+    let process = several.then(|| format!("process {pid}"));
+    let thread = thread.map(|thread| {
         let named = if thread.name.is_empty() { String::new() } else { format!(" {}", thread.name) };
         format!("thread {}{named}", thread.id)
     });

@@ -59,13 +59,17 @@ pub(crate) fn weighed_stacks(
     if options.is_of_heap(recording, format)? {
         return of_heap(recording, options, min_share, visit).map(|()| HEAP);
     }
-    let metric = stacks(recording, options, min_share, |_, _| (), visit)?;
+    stacks(recording, options, min_share, |_, _| (), visit).map(weight_of)
+}
+
+/// The weight of paths of a metric.
+pub(crate) fn weight_of(metric: &'static Metric) -> Weight {
     let unit = match metric.unit {
         Unit::Nanoseconds => "nanoseconds",
         _ if metric.name == "bytes" => "bytes",
         _ => "count",
     };
-    Ok(Weight { name: metric.name, unit })
+    Weight { name: metric.name, unit }
 }
 
 fn of_heap(

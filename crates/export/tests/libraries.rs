@@ -1,10 +1,13 @@
 //! Tables and messages read by libraries of others: DuckDB, ClickHouse (chdb) and OpenTelemetry's own classes, from PyPI.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use clrscope_analysis::{Query, SAMPLES};
+use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportOptions, exporter};
-use clrscope_recording::model::{Recording, ThreadRole};
+use clrscope_recording::model::{Recording, ThreadRole, Tier};
 use clrscope_recording::testing::samples::HandSampled;
 use clrscope_testkit::{from_pypi, not_run};
 use serde_json::{Value, json};
@@ -179,8 +182,9 @@ for resource in data.resource_profiles:
             for sample in profile.samples:
                 attributes = [tables.attribute_table[at] for at in sample.attribute_indices]
                 thread = {text[of.key_strindex]: of.value for of in attributes}['thread.name'].string_value
-                lines = [tables.location_table[at].lines[0] for at in stacks[sample.stack_index]]
-                path = ';'.join(text[tables.function_table[line.function_index].name_strindex] for line in lines)
+                name = lambda line: text[tables.function_table[line.function_index].name_strindex]
+                locations = [tables.location_table[at] for at in stacks[sample.stack_index]]
+                path = ';'.join(' in '.join(map(name, location.lines)) for location in locations)
                 key = f'{kind} {thread} {path}'
                 sums[key] = sums.get(key, 0) + sum(sample.values)
                 assert not sample.timestamps_unix_nano or len(sample.timestamps_unix_nano) == len(sample.values)
@@ -204,6 +208,17 @@ fn the_classes_of_opentelemetry_read_profiles() {
     });
     assert_eq!(said["sums"], expected);
     assert_eq!(said["times"], 10, "each sample has its time");
+    // A method that the compiler put into others is a line of their locations.
+    export(&with_inlined(), "otlp", &folder.join("app.otlp"));
+    let said = python("opentelemetry-proto==1.45.2", SUMS, &folder).expect("the classes");
+    let expected = json!({
+        "cpu nanoseconds main (thread 1, OS thread 101) System.String::Concat;App.Tax::Of in App.Cart::Total in App::Main": 2_000_000,
+        "cpu nanoseconds main (thread 1, OS thread 101) App.Tax::Of in App.Cart::Total in App::Main": 1_000_000,
+        "cpu nanoseconds main (thread 1, OS thread 101) App.Cart::Total in App::Main": 1_000_000,
+        "cpu nanoseconds main (thread 1, OS thread 101) App::Main": 1_000_000,
+        "cpu nanoseconds mailer (thread 2, OS thread 102) App.Tax::Of in App.Mail::Send;App.Mail::Send": 1_000_000,
+    });
+    assert_eq!(said["sums"], expected);
     // Paths of calls, which have no times.
     let tree = clrscope_recording::testing::ascii_trees::recording("thread 1 main\n  Main 1 10\n    Pay 2 5\n");
     export(&tree, "otlp", &folder.join("app.otlp"));
@@ -211,4 +226,110 @@ fn the_classes_of_opentelemetry_read_profiles() {
     assert_eq!(said["sums"]["wall nanoseconds main (thread 1, OS thread 1001) Pay;Main"], 5);
     assert_eq!(said["sums"]["calls count main (thread 1, OS thread 1001) Pay;Main"], 2);
     assert_eq!(said["times"], 0);
+}
+
+/// Samples of a millisecond each, in which two methods have no code of their own: `App.Tax::Of` and `App.Cart::Total`.
+fn with_inlined() -> Recording {
+    let mut taken = HandSampled::default();
+    let (main, mailer) = (taken.thread("", ThreadRole::Main), taken.thread("mailer", ThreadRole::User));
+    ["App.Tax::Of", "App.Cart::Total"].into_iter().for_each(|method| taken.tier(method, Tier::Inlined));
+    let tax = "App::Main > App.Cart::Total > App.Tax::Of";
+    let concat = "App::Main > App.Cart::Total > App.Tax::Of > System.String::Concat";
+    for (step, path) in (0..).zip([concat, concat, tax, "App::Main > App.Cart::Total", "App::Main"]) {
+        taken.cpu(main, step, path);
+    }
+    taken.cpu(mailer, 5, "App.Mail::Send > App.Mail::Send > App.Tax::Of");
+    taken.recording()
+}
+
+/// Reads `Profile` of `profile.proto` by the library of protocol buffers, follows every number, and adds up by path: locations are
+/// joined by semicolons, the outermost first; the lines of each, the innermost first, by ` in `.
+const PPROF: &str = "
+import json
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+file = descriptor_pb2.FileDescriptorProto(name='profile.proto', package='perftools.profiles', syntax='proto3')
+kinds = {'int': 3, 'uint': 4, 'text': 9}
+for name, fields in {
+    'ValueType': {'type': (1, 'int'), 'unit': (2, 'int')},
+    'Sample': {'location_id': (1, 'uint', 3), 'value': (2, 'int', 3)},
+    'Line': {'function_id': (1, 'uint'), 'line': (2, 'int')},
+    'Location': {'id': (1, 'uint'), 'line': (4, 'Line', 3)},
+    'Function': {'id': (1, 'uint'), 'name': (2, 'int'), 'system_name': (3, 'int')},
+    'Profile': {'sample_type': (1, 'ValueType', 3), 'sample': (2, 'Sample', 3), 'location': (4, 'Location', 3),
+                'function': (5, 'Function', 3), 'string_table': (6, 'text', 3), 'duration_nanos': (10, 'int')},
+}.items():
+    of = file.message_type.add(name=name)
+    for field, (number, kind, *label) in fields.items():
+        made = of.field.add(name=field, number=number, type=kinds.get(kind, 11), label=(label or [1])[0])
+        if kind not in kinds: made.type_name = '.perftools.profiles.' + kind
+pool = descriptor_pool.DescriptorPool()
+pool.Add(file)
+Profile = message_factory.GetMessageClass(pool.FindMessageTypeByName('perftools.profiles.Profile'))
+profile = Profile()
+profile.ParseFromString(open('app.pb', 'rb').read())
+text, sums = profile.string_table, {}
+names = {of.id: text[of.name] for of in profile.function}
+locations = {of.id: ' in '.join(names[line.function_id] for line in of.line) for of in profile.location}
+assert text[0] == '' and 0 not in locations and len(locations) == len(profile.location) == len(set(locations.values()))
+for sample in profile.sample:
+    path = ';'.join(locations[at] for at in reversed(sample.location_id))
+    sums[path] = sums.get(path, 0) + sum(sample.value)
+kind = profile.sample_type[0]
+print(json.dumps({'sums': sums, 'kind': text[kind.type] + ' ' + text[kind.unit]}))
+";
+
+#[test]
+fn pprof_has_inlined_methods_as_lines_and_the_paths_of_collapsed() {
+    let folder = folder("pprof");
+    let (recording, file) = (with_inlined(), folder.join("app.pb"));
+    export(&recording, "pprof", &file);
+    let Some(said) = python("protobuf==6.33.0", PPROF, &folder) else {
+        return not_run("reading profiles of pprof: pip can't install the library of protocol buffers here");
+    };
+    assert_eq!(said["kind"], "cpu nanoseconds");
+    let expected = json!({
+        "App.Tax::Of in App.Cart::Total in App::Main;System.String::Concat": 2_000_000,
+        "App.Tax::Of in App.Cart::Total in App::Main": 1_000_000,
+        "App.Cart::Total in App::Main": 1_000_000,
+        "App::Main": 1_000_000,
+        "App.Mail::Send;App.Tax::Of in App.Mail::Send": 1_000_000,
+    });
+    assert_eq!(said["sums"], expected);
+    // Whatever is asked for, the paths are those of another format.
+    let pattern = |text| vec![Pattern::parse(text).expect("a pattern")];
+    for (query, min_share) in [
+        (Query::default(), None),
+        (Query { per_thread: true, ..Query::default() }, None),
+        (Query { functions: pattern("App.Cart::*"), ..Query::default() }, None),
+        (Query { just_my_code: true, ..Query::default() }, None),
+        (Query { since_ns: Some(1_500_000), ..Query::default() }, None),
+        (Query { metric: Some(&SAMPLES), ..Query::default() }, None),
+        (Query::default(), Some(0.3)),
+        (Query::default(), Some(0.6)),
+    ] {
+        let options = ExportOptions { query, min_share, ..ExportOptions::default() };
+        let [profile, text] = ["pprof", "collapsed"].map(|format| {
+            let mut out = Vec::new();
+            exporter(format).expect("a format").write(&recording, &options, &mut out).expect("written");
+            out
+        });
+        std::fs::write(&file, profile).expect("a file");
+        let said = python("protobuf==6.33.0", PPROF, &folder).expect("the library");
+        let text = String::from_utf8(text).expect("UTF-8");
+        let expected: BTreeMap<String, u64> = text
+            .lines()
+            .map(|line| line.rsplit_once(' ').expect("a weight"))
+            .map(|(path, weight)| (path.to_owned(), weight.parse().expect("a number")))
+            .collect();
+        let mut found: BTreeMap<String, u64> = BTreeMap::new();
+        for (path, weight) in said["sums"].as_object().expect("sums") {
+            let outwards = |location: &str| {
+                location.split(" in ").collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join(";")
+            };
+            let path: Vec<String> = path.split(';').map(outwards).collect();
+            *found.entry(path.join(";")).or_default() += weight.as_u64().expect("a number");
+        }
+        assert_eq!(found, expected, "{options:?}");
+        assert!(!expected.is_empty());
+    }
 }

@@ -98,19 +98,53 @@ impl Folded {
 
     /// Folds a path, innermost first. Where nothing would be left, the outermost method stays, or the outermost function where
     /// no method is there: it says whose thread it was, and stands for all of the stack.
-    pub(crate) fn fold(&self, path: &mut Vec<u32>) {
-        let is_method = |function: &&u32| self.is_method(**function);
+    pub(crate) fn fold<F: FoldedFrame>(&self, path: &mut Vec<F>) {
+        let is_method = |frame: &&F| self.is_method(frame.function());
         let outermost = path.iter().rev().find(is_method).or(path.last()).copied();
         path.reverse();
-        let mut caller = NO_CALLER;
-        path.retain_mut(|function| {
-            let shown = self.frame(caller, *function);
-            (caller, *function) = shown.map_or((caller, *function), |shown| (shown, shown));
+        let (mut caller, mut is_below_folded) = (NO_CALLER, false);
+        path.retain_mut(|frame| {
+            let shown = self.frame(caller, frame.function());
+            if let Some(shown) = shown {
+                *frame = frame.shown_as(shown, is_below_folded);
+                caller = shown;
+            }
+            is_below_folded = shown.is_none();
             shown.is_some()
         });
         path.reverse();
         if path.is_empty() {
-            path.extend(outermost.map(|outermost| self.alone(outermost)));
+            path.extend(outermost.map(|outermost| outermost.shown_as(self.alone(outermost.function()), true)));
         }
+    }
+}
+
+/// A frame of a path that is folded.
+pub(crate) trait FoldedFrame: Copy {
+    /// Index of the function.
+    fn function(self) -> u32;
+
+    /// The frame, shown as one of `function`. `is_below_folded`: the frame that it stood in is folded.
+    fn shown_as(self, function: u32, is_below_folded: bool) -> Self;
+}
+
+impl FoldedFrame for u32 {
+    fn function(self) -> u32 {
+        self
+    }
+
+    fn shown_as(self, function: u32, _is_below_folded: bool) -> Self {
+        function
+    }
+}
+
+// A function, and whether the compiler put it into the one around it.
+impl FoldedFrame for (u32, bool) {
+    fn function(self) -> u32 {
+        self.0
+    }
+
+    fn shown_as(self, function: u32, is_below_folded: bool) -> Self {
+        (function, self.1 && !is_below_folded)
     }
 }
