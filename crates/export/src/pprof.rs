@@ -8,7 +8,6 @@ use std::io::Write;
 use clrscope_recording::model::Recording;
 
 use crate::protobuf::Message;
-use crate::stacks::by_place;
 use crate::weighed::weighed_stacks;
 use crate::{ExportError, ExportOptions, Exporter};
 
@@ -54,8 +53,6 @@ impl Exporter for Pprof {
         // The first string is empty by the format.
         let mut frames = Frames { numbers: HashMap::new(), names: vec![String::new()] };
         let min_share = options.min_share.unwrap_or(0.0);
-        let by_place = ExportOptions { query: by_place(&options.query), ..options.clone() };
-        let options = if options.is_of_heap(recording, self.name())? { options } else { &by_place };
         let mut written = Message::default();
         let weight = weighed_stacks(recording, options, (self.name(), min_share), |stack, weight| {
             if weight > 0 {
