@@ -111,8 +111,8 @@ fn resolved_modules(recording: &Recording, query: &Query) -> Result<Vec<Glob>, Q
     });
     // Lines are of assemblies whose functions have no name in the recording.
     let covered: BTreeSet<String> = recording.processes.iter().flat_map(covered_modules).map(str::to_owned).collect();
-    // Where no function is known, the view of modules is empty.
-    let lists = if names.is_empty() && !covered.is_empty() { "coverage" } else { "modules" };
+    // Where no function of an assembly is known, the view of modules is empty.
+    let lists = if names.iter().all(String::is_empty) && !covered.is_empty() { "coverage" } else { "modules" };
     // Types on the heap are of assemblies of which no method may have been met.
     let with_heap = recording.processes.iter().filter(|process| !process.snapshots.is_empty());
     names.extend(with_heap.flat_map(|process| &process.modules).map(|module| module.name.clone()));

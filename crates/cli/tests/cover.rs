@@ -233,12 +233,11 @@ fn assemblies(place: &TestFolder, options: &str) -> Vec<(String, u64, u64)> {
 fn cover_filter_counts_no_others_as_uncovered() {
     let Some(sdk) = Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };
     let (app, lib, lib2, spare) = (("App", 1, 1), ("Lib", 2, 2), ("Lib2", 1, 1), ("Spare", 1, 0));
-    let cases: [(&[&str], &[(&str, u64, u64)]); 9] = [
+    let cases: [(&[&str], &[(&str, u64, u64)]); 8] = [
         (&[], &[app, lib, lib2, spare]),
         (&["--include", "[Lib]*"], &[lib]),
         (&["--include", "[Lib*]*"], &[lib, lib2]),
         (&["--include", "Lib.Calc::*"], &[("Lib", 1, 1)]),
-        (&["--include", "[Spare]*"], &[spare]),
         (&["--exclude", "[Lib]*", "--exclude", "[Spare]*"], &[app, lib2]),
         (&["--exclude", "Lib.Calc::*", "--exclude", "[Spare]*"], &[app, ("Lib", 1, 1), lib2]),
         (&["--exclude", "[App]*", "--exclude", "Spare.Part::One"], &[lib, lib2]),
@@ -269,7 +268,7 @@ fn cover_filter_counts_no_others_as_uncovered() {
             }
         }
         // Each recording has its own filter.
-        let mut of = |filter: &str, file: &str| {
+        let of = |filter: &str, file: &str| {
             let mut words: Vec<OsString> =
                 ["cover", "-o", file, "--include", filter, "--"].iter().map(OsString::from).collect();
             words.extend(runtime.words(&program));
