@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use clrscope_recording::model::LossReason;
-use clrscope_testkit::{Runtime, Service, each_runtime, fixture, pause, random_pause, run, scratch};
+use clrscope_testkit::{Runtime, Sdk, Service, each_runtime, fixture, not_run, pause, random_pause, run, scratch};
 use support::counted::{covered, hits_by_line, said_hits, source};
 use support::{Run, assert_unchanged, record, under_agent};
 
@@ -81,6 +81,97 @@ fn programs_with_counters_in_all_their_methods_do_what_they_did() {
             assert_eq!(refused.map(|loss| &loss.details), None, "{place}");
             let methods = covered(process);
             assert!(methods.iter().any(|method| method.hits.iter().any(|hits| *hits > 0)), "{place}: {methods:?}");
+        }
+    });
+}
+
+const PLUG: &str = "namespace Plug;
+public static class Work
+{
+    public static int Run(int number) => Step(number) + 1;
+    static int Step(int number) => number * 2;
+}
+";
+
+/// Loads the assembly that is named first in the way that is named second, three times.
+const LOADER: &str = "using System;
+using System.IO;
+using System.Reflection;
+using System.Runtime.Loader;
+
+static class Loader
+{
+    static Assembly Load(string path, string way)
+    {
+        byte[] bytes = File.ReadAllBytes(path), symbols = File.ReadAllBytes(Path.ChangeExtension(path, \".pdb\"));
+        var context = new AssemblyLoadContext(null, isCollectible: way == \"collectible\");
+        return way switch
+        {
+            \"bytes\" => Assembly.Load(bytes),
+            \"symbols\" => Assembly.Load(bytes, symbols),
+            \"file\" => context.LoadFromAssemblyPath(path),
+            _ => context.LoadFromStream(new MemoryStream(bytes), new MemoryStream(symbols)),
+        };
+    }
+
+    static void Main(string[] args)
+    {
+        int sum = 0;
+        for (int round = 0; round < 3; round++)
+        {
+            var method = Load(args[0], args[1]).GetType(\"Plug.Work\").GetMethod(\"Run\");
+            sum += (int)method.Invoke(null, new object[] { round });
+        }
+        Console.WriteLine(sum);
+    }
+}
+";
+
+/// Nothing was said of them, or that their pattern matched no function that ran.
+#[test]
+fn coverage_of_assemblies_from_memory_is_counted_as_lost() {
+    let Some(sdk) = Sdk::find() else { return not_run("no .NET SDK is at hand") };
+    let place = scratch();
+    let file = |name: &str| place.path().join(name);
+    for (name, target, source) in [("Plug", "library", PLUG), ("Loader", "exe", LOADER)] {
+        let path = file(&format!("{name}.cs"));
+        std::fs::write(&path, source).expect("a file");
+        let mut compiler = sdk.compiler();
+        compiler.args(["-nologo", "-debug:portable", "-optimize-"]).arg(format!("-target:{target}")).arg(path);
+        compiler.arg(format!("-out:{}", file(&format!("{name}.dll")).display()));
+        compiler.args(sdk.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
+        run(compiler).expect_success();
+    }
+    // Where the program's own folder has none of that name.
+    std::fs::create_dir(file("plugins")).expect("a folder");
+    for name in ["Plug.dll", "Plug.pdb"] {
+        std::fs::rename(file(name), file("plugins").join(name)).expect("moved");
+    }
+    let config = fixture("Counted").with_extension("runtimeconfig.json");
+    std::fs::copy(config, file("Loader.runtimeconfig.json")).expect("copied");
+    each_runtime(|runtime| {
+        for way in ["bytes", "symbols", "stream", "collectible", "file"] {
+            for (filter, is_meant) in [(";include=[Plug]*", true), ("", true), (";include=[Other]*", false)] {
+                let place = format!("{way}{filter} on {}", runtime.version);
+                let mut command = runtime.command(&file("Loader.dll"));
+                command.arg(file("plugins").join("Plug.dll")).arg(way);
+                let folder = scratch();
+                let out = folder.path().join("loader.clrs.d");
+                under_agent(&mut command, &format!("coverage{filter}"), &out);
+                assert_eq!(run(command).expect_success().stdout_text(), "9\n", "{place}");
+                let recording = clrscope_recording::open(&out).expect("a recording");
+                let process = &recording.processes[0];
+                let lost = process.losses.iter().find(|loss| loss.reason == LossReason::NotCovered);
+                let lost = lost.map(|loss| (loss.count, loss.details.clone()));
+                let said = "Plug: it was loaded from memory, not from a file that has symbols".to_owned();
+                let expected = (way != "file" && is_meant).then(|| (6, vec![said]));
+                assert_eq!(lost, expected, "{place}");
+                let has_matched = process.matched_patterns.iter().any(|pattern| pattern == "include=[Plug]*");
+                assert_eq!(has_matched, filter.contains("Plug"), "{place}: {:?}", process.matched_patterns);
+                let methods = covered(process);
+                let of_plug = methods.iter().filter(|of| &*process.modules[of.module as usize].name == "Plug").count();
+                assert_eq!(of_plug, if way == "file" && is_meant { 6 } else { 0 }, "{place}");
+            }
         }
     });
 }

@@ -244,6 +244,12 @@ fn was_loaded(plan: &CoveragePlan) -> bool {
     plan.assembly.is_empty()
 }
 
+/// Assemblies whose lines a process counted, or was to.
+pub(crate) fn covered_modules(process: &Process) -> impl Iterator<Item = &str> {
+    let planned = process.coverage_plans.iter();
+    planned.map(|plan| if was_loaded(plan) { module_name(process, plan.module) } else { &plan.assembly })
+}
+
 fn module_name(process: &Process, module: u32) -> &str {
     process.modules.get(module as usize).map_or("", |module| module.name.as_str())
 }

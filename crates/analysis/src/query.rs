@@ -292,6 +292,8 @@ pub enum QueryProblem {
         wanted: String,
         /// An assembly with a name like one of those.
         nearest: Option<String>,
+        /// The view that lists the recording's assemblies.
+        lists: &'static str,
     },
 }
 
@@ -347,7 +349,10 @@ impl fmt::Display for QueryProblem {
             }
             Self::SnapshotCut { number, why } => write!(f, "snapshot {number} of the heap is not complete: {why}"),
             Self::NoFunction { wanted, .. } => write!(f, "no recorded function matches {wanted}"),
-            Self::NoModule { wanted, .. } => write!(f, "no recorded function is of an assembly that matches {wanted}"),
+            Self::NoModule { wanted, lists, .. } => {
+                let what = if *lists == "coverage" { "line" } else { "function" };
+                write!(f, "no recorded {what} is of an assembly that matches {wanted}")
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use clrscope_contract::words::nearest;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{ProbedLine, ProbedMethod, Process, Recording, Thread};
 
+use crate::coverage::covered_modules;
 use crate::programs::Program;
 use crate::query::{Query, QueryProblem};
 
@@ -108,9 +109,14 @@ fn resolved_modules(recording: &Recording, query: &Query) -> Result<Vec<Glob>, Q
         }
         false
     });
+    // Lines are of assemblies whose functions have no name in the recording.
+    let covered: BTreeSet<String> = recording.processes.iter().flat_map(covered_modules).map(str::to_owned).collect();
+    // Where no function of an assembly is known, the view of modules is empty.
+    let lists = if names.iter().all(String::is_empty) && !covered.is_empty() { "coverage" } else { "modules" };
     // Types on the heap are of assemblies of which no method may have been met.
     let with_heap = recording.processes.iter().filter(|process| !process.snapshots.is_empty());
     names.extend(with_heap.flat_map(|process| &process.modules).map(|module| module.name.clone()));
+    names.extend(covered);
     let mut resolved = Vec::new();
     for glob in &query.modules {
         if names.iter().any(|name| glob.matches(name)) {
@@ -123,7 +129,7 @@ fn resolved_modules(recording: &Recording, query: &Query) -> Result<Vec<Glob>, Q
     if resolved.is_empty() {
         let near = |glob: &Glob| nearest(glob.as_str(), names.iter().map(String::as_str)).map(str::to_owned);
         let nearest = query.modules.iter().find_map(near);
-        return Err(QueryProblem::NoModule { wanted: quoted_list(&query.modules), nearest });
+        return Err(QueryProblem::NoModule { wanted: quoted_list(&query.modules), nearest, lists });
     }
     Ok(resolved)
 }

@@ -38,7 +38,8 @@ impl Assemblies {
 /// process loaded, as far as this machine has their files.
 pub(crate) fn add_coverage_plans(recording: &mut Recording) {
     let mut assemblies = Assemblies::default();
-    let filter = recording.run.given.request().filter.clone();
+    // What was given is the instruments alone; filters stand in what the agent made of them.
+    let filter = recording.run.filled.request().filter.clone();
     let paths =
         recording.processes.iter().flat_map(|process| &process.modules).map(|module| module.path.clone().into());
     let mut loaded: HashSet<PathBuf> = paths.collect();

@@ -230,8 +230,9 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
         QueryProblem::NoFunction { nearest, .. } => {
             nothing(why, &with_nearest(nearest, "'clrscope report REC --view functions' lists the functions"))
         }
-        QueryProblem::NoModule { nearest, .. } => {
-            nothing(why, &with_nearest(nearest.as_slice(), "'clrscope report REC --view modules' lists the assemblies"))
+        QueryProblem::NoModule { nearest, lists, .. } => {
+            let hint = format!("'clrscope report REC --view {lists}' lists the assemblies");
+            nothing(why, &with_nearest(nearest.as_slice(), &hint))
         }
         _ => nothing(why, "'clrscope report --help' explains the filters"),
     }

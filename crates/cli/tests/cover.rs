@@ -4,6 +4,7 @@ mod common;
 
 use std::ffi::OsString;
 use std::fs;
+use std::path::PathBuf;
 
 use clrscope_testkit as testkit;
 use common::TestFolder;
@@ -155,5 +156,159 @@ fn lines_of_a_single_file_program_are_covered() {
     };
     for (line, wanted) in said_hits() {
         assert_eq!(hits(line), wanted.to_string(), "line {line}: {document:#}");
+    }
+}
+
+/// Two assemblies that a program uses, one that nobody loads, and the program: each with its lines.
+const LIBRARY: &str = "namespace Lib;
+public static class Calc
+{
+    public static int Add(int a, int b) => a + b;
+}
+public static class Text
+{
+    public static int Two() => 2;
+}
+";
+const OTHER: &str = "namespace Lib2;
+public static class Other
+{
+    public static int Mul(int a, int b) => a * b;
+}
+";
+const SPARE: &str = "namespace Spare;
+public static class Part
+{
+    public static int One() => 1;
+}
+";
+const USER: &str = "public static class App
+{
+    public static void Main() =>
+        System.Console.WriteLine(Lib.Calc.Add(1, 2) + Lib.Text.Two() + Lib2.Other.Mul(3, 4));
+}
+";
+
+/// Compiles the four without optimisation, with their PDBs beside them; the program's path.
+fn program_with_libraries(sdk: &Sdk, place: &TestFolder) -> PathBuf {
+    let assembly = |name: &str| place.file(&format!("{name}.dll"));
+    for (name, source, uses) in
+        [("Lib", LIBRARY, &[][..]), ("Lib2", OTHER, &[]), ("Spare", SPARE, &[]), ("App", USER, &["Lib", "Lib2"])]
+    {
+        let file = place.file(&format!("{name}.cs"));
+        fs::write(&file, source).expect("a file");
+        let mut compiler = sdk.compiler();
+        compiler.args(["-nologo", "-debug:portable", "-optimize-"]);
+        compiler.arg(if name == "App" { "-target:exe" } else { "-target:library" });
+        compiler.arg(&file).arg(format!("-out:{}", assembly(name).display()));
+        let references = sdk.reference_assemblies();
+        let references = references.iter().cloned().chain(uses.iter().map(|name| assembly(name)));
+        compiler.args(references.map(|path| format!("-r:{}", path.display())));
+        testkit::run(compiler).expect_success();
+    }
+    let config = testkit::fixture("Covered").with_extension("runtimeconfig.json");
+    fs::copy(config, place.file("App.runtimeconfig.json")).expect("copied");
+    assembly("App")
+}
+
+/// Assemblies of a report of coverage with their lines and those that ran.
+fn assemblies(place: &TestFolder, options: &str) -> Vec<(String, u64, u64)> {
+    let output = place.run(&format!("report c.clrs --format json {options}"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = document["covered"].as_array().or(document["modules"].as_array()).expect("assemblies");
+    let number = |row: &Value, key: &str| row[key].as_u64().expect("a number");
+    let mut all: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            (row["module"].as_str().unwrap_or("").to_owned(), number(row, "lines"), number(row, "lines_covered"))
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// What filters leave out stood in tables, XML and `--fail-under` with all of its lines uncovered, though it ran.
+#[test]
+fn cover_filter_counts_no_others_as_uncovered() {
+    let Some(sdk) = Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };
+    let (app, lib, lib2, spare) = (("App", 1, 1), ("Lib", 2, 2), ("Lib2", 1, 1), ("Spare", 1, 0));
+    let cases: [(&[&str], &[(&str, u64, u64)]); 8] = [
+        (&[], &[app, lib, lib2, spare]),
+        (&["--include", "[Lib]*"], &[lib]),
+        (&["--include", "[Lib*]*"], &[lib, lib2]),
+        (&["--include", "Lib.Calc::*"], &[("Lib", 1, 1)]),
+        (&["--exclude", "[Lib]*", "--exclude", "[Spare]*"], &[app, lib2]),
+        (&["--exclude", "Lib.Calc::*", "--exclude", "[Spare]*"], &[app, ("Lib", 1, 1), lib2]),
+        (&["--exclude", "[App]*", "--exclude", "Spare.Part::One"], &[lib, lib2]),
+        (&["--include", "[Lib*]*", "--exclude", "[Lib2]*"], &[lib]),
+    ];
+    for runtime in testkit::runtimes() {
+        let place = TestFolder::new();
+        let program = program_with_libraries(&sdk, &place);
+        for (filters, expected) in cases {
+            let what = format!("{filters:?} on {}", runtime.version);
+            let options = ["cover", "-o", "c.clrs", "--cobertura", "c.xml", "--force", "--fail-under", "100"];
+            let mut words: Vec<OsString> = options.iter().chain(filters).map(OsString::from).collect();
+            words.push("--".into());
+            words.extend(runtime.words(&program));
+            let mut command = place.clrscope(words);
+            runtime.prepare(&mut command);
+            let covered = testkit::run(command);
+            let is_all = expected.iter().all(|(_, lines, covered)| lines == covered);
+            assert_eq!(covered.code(), i32::from(!is_all), "{what}: {}", covered.stderr_text());
+            assert_eq!(covered.stdout_text(), "17\n", "{what}");
+            let found = assemblies(&place, "");
+            let found: Vec<_> = found.iter().map(|(name, lines, covered)| (name.as_str(), *lines, *covered)).collect();
+            assert_eq!(found, expected, "{what}");
+            let xml = fs::read_to_string(place.file("c.xml")).expect("the XML");
+            for (name, ..) in [app, lib, lib2, spare] {
+                let is_there = expected.iter().any(|(of, ..)| *of == name);
+                assert_eq!(xml.contains(&format!("<package name=\"{name}\"")), is_there, "{what}: {name} in {xml}");
+            }
+        }
+        // Each recording has its own filter.
+        let of = |filter: &str, file: &str| {
+            let mut words: Vec<OsString> =
+                ["cover", "-o", file, "--include", filter, "--"].iter().map(OsString::from).collect();
+            words.extend(runtime.words(&program));
+            let mut command = place.clrscope(words);
+            runtime.prepare(&mut command);
+            testkit::run(command).expect_success();
+        };
+        of("[Lib]*", "one.clrs");
+        of("[Lib2]*", "two.clrs");
+        let merged = place.run("cover --fail-under 100 --merge one.clrs two.clrs");
+        assert!(merged.status.success(), "{}", String::from_utf8_lossy(&merged.stdout));
+    }
+}
+
+/// Of a recording of coverage alone no function was known, and so no assembly: a filter was refused, or left nothing.
+#[test]
+fn module_filter_of_coverage() {
+    let Some(sdk) = Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };
+    for runtime in testkit::runtimes() {
+        let place = TestFolder::new();
+        let program = program_with_libraries(&sdk, &place);
+        let mut words: Vec<OsString> =
+            ["run", "-i", "coverage", "-o", "c.clrs", "--"].iter().map(OsString::from).collect();
+        words.extend(runtime.words(&program));
+        let mut command = place.clrscope(words);
+        runtime.prepare(&mut command);
+        testkit::run(command).expect_success();
+        for view in ["", "--view coverage "] {
+            for (wanted, expected) in
+                [("Lib", &["Lib"][..]), ("lib2", &["Lib2"]), ("Lib*", &["Lib", "Lib2"]), ("Spare", &["Spare"])]
+            {
+                let text = place.transcript(&format!("report c.clrs {view}--module {wanted}"));
+                for name in ["App", "Lib", "Lib2", "Spare"] {
+                    let is_row = |line: &str| line.split_whitespace().last() == Some(name) && line.contains('%');
+                    assert_eq!(text.lines().any(is_row), expected.contains(&name), "{view}{wanted}: {name}: {text}");
+                }
+            }
+            let refused = place.transcript(&format!("report c.clrs {view}--module Nix"));
+            assert!(refused.contains("no recorded line is of an assembly that matches 'Nix'"), "{refused}");
+            assert!(refused.contains("--view coverage' lists the assemblies"), "{refused}");
+        }
     }
 }

@@ -69,6 +69,7 @@ pub use label::Label;
 pub use opcode::{Flow, Opcode, OperandKind};
 pub use read::{RawInstruction, RawInstructions, raw_code, raw_instructions};
 pub use signature::{MethodShape, append_local, append_number, method_shape};
+pub use write::Move;
 
 /// Entry points for fuzzing: bytes of any kind.
 #[doc(hidden)]

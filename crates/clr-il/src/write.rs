@@ -11,6 +11,18 @@ use crate::{Error, Instruction, Label, Opcode, Operand, OperandKind, Result};
 /// Rounds in which single branches become long; after them all do, so that no code takes long to write.
 const ROUNDS: usize = 16;
 
+/// Offset of an instruction, before and now: see [`Body::moves`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Move {
+    /// Offset before.
+    pub old: u32,
+    /// Offset now: of the instruction, or of the new code in front of it.
+    pub new: u32,
+    /// Whether the new offset is that of the new code.
+    pub is_inserted: bool,
+}
+
 /// Place of each instruction.
 struct Layout {
     opcodes: Vec<Opcode>,
@@ -101,15 +113,30 @@ impl Body {
         Ok(bytes)
     }
 
-    /// Offsets of the instructions that were read, before and in what [`write`](Self::write) makes now, in their order: for
-    /// debuggers and stack traces, which know the ones before.
+    /// Offsets before and in what [`write`](Self::write) makes now, in their order: for debuggers and stack traces, which know the
+    /// ones before. Of each instruction that was read, and of the first one of each stretch of new code: that counts for the
+    /// instruction which the stretch stands in front of, because what the compiler notes for that one (behind a call, say) it
+    /// notes for the stretch.
     ///
     /// # Errors
     /// As for [`write`](Self::write).
-    pub fn moves(&self) -> Result<Vec<(u32, u32)>> {
+    pub fn moves(&self) -> Result<Vec<Move>> {
         let layout = Layout::new(self)?;
         let places = self.instructions.iter().zip(&layout.offsets);
-        Ok(places.filter_map(|(instruction, now)| Some((instruction.label.offset()?, *now))).collect())
+        let mut moves = Vec::with_capacity(self.instructions.len());
+        // Place of the first instruction of a stretch of new code.
+        let mut inserted = None;
+        for (instruction, new) in places {
+            let new = *new;
+            match instruction.label.offset() {
+                Some(old) => {
+                    moves.extend(inserted.take().map(|new| Move { old, new, is_inserted: true }));
+                    moves.push(Move { old, new, is_inserted: false });
+                }
+                None => _ = inserted.get_or_insert(new),
+            }
+        }
+        Ok(moves)
     }
 
     fn write_header(&self, code: u32, bytes: &mut Vec<u8>) {

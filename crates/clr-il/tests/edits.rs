@@ -70,16 +70,34 @@ fn each_way_of_a_branch_has_code_of_its_own() {
     );
 }
 
+/// Moves of a body: offset before, offset now, and whether that is of new code.
+fn moves(body: &Body) -> Vec<(u32, u32, bool)> {
+    body.moves().expect("offsets").iter().map(|one| (one.old, one.new, one.is_inserted)).collect()
+}
+
 #[test]
 fn a_changed_body_says_where_its_instructions_went() {
     // 0: ldarg.0, 1: brtrue.s 3, 3: ret
     let mut body = tiny(&[0x02, 0x2d, 0x00, 0x2a]);
-    assert_eq!(body.moves().expect("offsets"), [(0, 0), (1, 1), (3, 3)]);
+    assert_eq!(moves(&body), [(0, 0, false), (1, 1, false), (3, 3, false)]);
     let mut edits = Edits::new();
     edits.before(Label::at(1), constant(Opcode::LdcI4_1));
     edits.lengthen_branches();
     body.apply(&edits).expect("the place is there");
-    assert_eq!(body.moves().expect("offsets"), [(0, 0), (1, 3), (3, 8)]);
+    assert_eq!(moves(&body), [(0, 0, false), (1, 1, true), (1, 3, false), (3, 8, false)]);
+}
+
+/// What the compiler notes behind a call it notes at the new code there, which belongs to the line of what follows.
+#[test]
+fn new_code_counts_for_the_instruction_behind() {
+    // 0: nop, 1: nop, 2: ret
+    let mut body = tiny(&[0x00, 0x00, 0x2a]);
+    let mut edits = Edits::new();
+    edits.at_entry(constant(Opcode::LdcI4_1));
+    edits.after(Label::at(1), constant(Opcode::LdcI4_2));
+    edits.at_returns(constant(Opcode::LdcI4_3));
+    body.apply(&edits).expect("the places are there");
+    assert_eq!(moves(&body), [(0, 0, true), (0, 2, false), (1, 3, false), (2, 4, true), (2, 8, false)]);
 }
 
 #[test]

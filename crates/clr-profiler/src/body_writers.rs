@@ -267,7 +267,7 @@ impl BodyWriters {
 /// Places of a method's instructions before and in its changed body.
 fn moves(body: &Body) -> Result<Vec<IlMove>> {
     let moves = body.moves().map_err(refused)?;
-    Ok(moves.into_iter().map(|(old, new)| IlMove { old, new, is_exact: true }).collect())
+    Ok(moves.into_iter().map(|one| IlMove { old: one.old, new: one.new, is_exact: !one.is_inserted }).collect())
 }
 
 /// Token of the type `<Module>`.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use clr_metadata::{Assembly, Pdb, Table};
 
-use crate::source::source_row;
+use crate::source::{Place, is_closure, outward};
 
 /// Attributes that leave out what they are on, by their full names.
 const EXCLUDING: &[&str] = &[
@@ -30,6 +30,8 @@ pub(crate) struct Excluded {
     pub(crate) generated_types: HashSet<u32>,
     types: HashSet<u32>,
     methods: HashSet<u32>,
+    /// Places of the lambdas and local functions among the methods: names do not say which of them lies within which.
+    closures: Vec<Place>,
 }
 
 fn excludes(attribute: &str) -> bool {
@@ -38,7 +40,7 @@ fn excludes(attribute: &str) -> bool {
 }
 
 impl Excluded {
-    pub(crate) fn of(assembly: &Assembly) -> Self {
+    pub(crate) fn of(assembly: &Assembly, pdb: &Pdb) -> Self {
         let mut excluded = Self::default();
         for token in assembly.with_attributes(excludes) {
             let row = token & 0x00ff_ffff;
@@ -61,6 +63,8 @@ impl Excluded {
                 _ => {}
             }
         }
+        let closures = excluded.methods.iter().filter(|method| is_closure(assembly, **method));
+        excluded.closures = closures.filter_map(|method| Place::of(assembly, pdb, *method)).collect();
         excluded
     }
 
@@ -69,11 +73,18 @@ impl Excluded {
         assembly.with_enclosing(owner).any(|row| self.generated_types.contains(&row))
     }
 
-    /// Whether a method is left out: by itself, with its type, or with the method that it was written in.
+    /// Whether a method is left out: by itself, with its type, or with a method, lambda or local function that it was written in.
     pub(crate) fn method(&self, assembly: &Assembly, pdb: &Pdb, method: u32, owner: u32) -> bool {
         self.methods.contains(&method)
             || assembly.with_enclosing(owner).any(|row| self.types.contains(&row))
-            || (!self.methods.is_empty() && self.methods.contains(&source_row(assembly, pdb, method)))
+            || (!self.methods.is_empty() && outward(assembly, pdb, method).any(|outer| self.methods.contains(&outer)))
+            || (!self.closures.is_empty() && self.is_within_closure(assembly, pdb, method))
+    }
+}
+
+impl Excluded {
+    fn is_within_closure(&self, assembly: &Assembly, pdb: &Pdb, method: u32) -> bool {
+        Place::of(assembly, pdb, method).is_some_and(|place| self.closures.iter().any(|closure| closure.holds(&place)))
     }
 }
 

@@ -66,7 +66,7 @@ impl Module {
     /// # Errors
     /// [`NoPlan::Excluded`].
     pub fn new(assembly: Assembly, pdb: Pdb) -> Result<Self, NoPlan> {
-        let excluded = Excluded::of(&assembly);
+        let excluded = Excluded::of(&assembly, &pdb);
         if excluded.everything { Err(NoPlan::Excluded) } else { Ok(Self { assembly, pdb, excluded }) }
     }
 

@@ -21,15 +21,18 @@ pub struct Source {
 
 /// Row of the method that the code of a method was written in; its own row where it was written as such.
 pub(crate) fn source_row(assembly: &Assembly, pdb: &Pdb, method: u32) -> u32 {
-    let mut row = method;
-    for _ in 0..DEPTH {
+    outward(assembly, pdb, method).last().unwrap_or(method)
+}
+
+/// The method, and from there outward those that its code was written in, as far as names and the PDB say them: of a state machine
+/// the method that it runs, of a lambda or local function the method around, however many others lie between.
+pub(crate) fn outward<'m>(assembly: &'m Assembly, pdb: &'m Pdb, method: u32) -> impl Iterator<Item = u32> + use<'m> {
+    let outer = |row: &u32| {
+        let row = *row;
         let outer = pdb.kickoff(row).or_else(|| iterator(assembly, pdb, row)).or_else(|| around(assembly, pdb, row));
-        match outer {
-            Some(outer) if outer != row => row = outer,
-            _ => break,
-        }
-    }
-    row
+        outer.filter(|outer| *outer != row)
+    };
+    std::iter::successors(Some(method), outer).take(DEPTH + 1)
 }
 
 pub(crate) fn source(assembly: &Assembly, row: u32) -> Source {
@@ -70,6 +73,45 @@ fn start(pdb: &Pdb, method: u32) -> Option<(u32, u32)> {
     let visible = |row| pdb.sequence_points(row).into_iter().find(|point| !point.is_hidden());
     let point = visible(method).or_else(|| visible(machine_of(pdb, method)?))?;
     Some((point.document, point.start_line))
+}
+
+/// Place of the code of a lambda or local function.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Row of the method that the code was written in.
+    source: u32,
+    document: u32,
+    /// Line and column of its begin, and of its end.
+    start: (u32, u32),
+    end: (u32, u32),
+}
+
+impl Place {
+    /// Place of a method's visible points, or of those of the machine that runs it; `None` where it has none.
+    pub(crate) fn of(assembly: &Assembly, pdb: &Pdb, method: u32) -> Option<Self> {
+        let visible = |row| pdb.sequence_points(row).into_iter().filter(|point| !point.is_hidden());
+        let mut points: Vec<_> = visible(method).collect();
+        points.extend(machine_of(pdb, method).into_iter().flat_map(visible));
+        let document = points.first()?.document;
+        let points = || points.iter().filter(|point| point.document == document);
+        Some(Self {
+            source: source_row(assembly, pdb, method),
+            document,
+            start: points().map(|point| (point.start_line, point.start_column)).min()?,
+            end: points().map(|point| (point.end_line, point.end_column)).max()?,
+        })
+    }
+
+    /// Whether another place lies within this one, in the same method.
+    pub(crate) fn holds(&self, other: &Self) -> bool {
+        let is_of_same = (self.source, self.document) == (other.source, other.document);
+        is_of_same && self.start <= other.start && other.end <= self.end
+    }
+}
+
+/// Whether a method is a lambda or local function.
+pub(crate) fn is_closure(assembly: &Assembly, method: u32) -> bool {
+    written_in(assembly.method_name(method)).is_some()
 }
 
 /// The method of the state machine that runs a method.

@@ -119,3 +119,94 @@ fn damaged_assemblies_have_no_plan_and_end() {
 fn plans_of_all(module: &Module) -> usize {
     module.methods().filter_map(|token| module.plan(token).map(|plan| (plan, module.source(token)))).count()
 }
+
+/// Local functions and lambdas with the attribute, and others within them: all that is left out says so.
+const CLOSURES: &str = "using System;
+using System.Collections.Generic;
+using System.Linq;
+using System.Threading.Tasks;
+using Out = System.Diagnostics.CodeAnalysis.ExcludeFromCodeCoverageAttribute;
+
+static class Closures
+{
+    static async Task Main()
+    {
+        [Out] static Func<string, bool> Lambda()
+        {
+            Func<string, bool> within = text =>
+            {
+                return text.Length == 10; // out
+            };
+            return within; // out
+        }
+        [Out] int Deep(int number)
+        {
+            return Inner(number); // out
+            int Inner(int other)
+            {
+                return Innermost() + other; // out
+                int Innermost() => number; // out
+            }
+        }
+        [Out] IEnumerable<int> Iterator()
+        {
+            try
+            {
+                yield return 1; // out
+            }
+            finally
+            {
+                Console.Write(string.Empty); // out
+            }
+        }
+        [Out] async Task Async()
+        {
+            Func<Task> within = async () =>
+            {
+                await Task.Yield(); // out
+            };
+            await within(); // out
+        }
+        Func<Task> lambda = [Out] async () =>
+        {
+            await Task.Yield(); // out
+        };
+        int Counted(int number)
+        {
+            Func<int, int> within = other =>
+            {
+                return other + number; // in
+            };
+            return within(number); // in
+        }
+        Lambda()(string.Empty); // in
+        Deep(Counted(1)); // in
+        Iterator().ToList(); // in
+        await Async(); // in
+        await lambda(); // in
+    }
+}
+";
+
+#[test]
+fn exclude_local_function() {
+    let Some(sdk) = clrscope_testkit::Sdk::find() else {
+        return clrscope_testkit::not_run("no .NET SDK is at hand");
+    };
+    let place = clrscope_testkit::scratch();
+    let [source, library] = ["Closures.cs", "Closures.dll"].map(|name| place.path().join(name));
+    std::fs::write(&source, CLOSURES).expect("a file");
+    let mut compiler = sdk.compiler();
+    compiler.args(["-nologo", "-debug:portable", "-optimize-"]).arg(&source);
+    compiler.arg(format!("-out:{}", library.display()));
+    compiler.args(sdk.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
+    clrscope_testkit::run(compiler).expect_success();
+    let module = open(&library, &mut Files::default()).expect("it has a PDB");
+    let plans: Vec<MethodPlan> = module.methods().filter_map(|token| module.plan(token)).collect();
+    let counted = |line: u32| plans.iter().flat_map(|plan| &plan.points).any(|point| point.start_line == line);
+    for (number, line) in (1..).zip(CLOSURES.lines()) {
+        if let Some((_, said)) = line.rsplit_once("// ") {
+            assert_eq!(counted(number), said == "in", "{number}: {line}");
+        }
+    }
+}

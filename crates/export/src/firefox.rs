@@ -19,7 +19,6 @@ use fxprof_processed_profile::{
     StaticSchemaMarkerField, StringHandle, ThreadHandle, Timestamp, WeightType,
 };
 
-use crate::stacks::by_place;
 use crate::threads::{command, command_of, plain_thread_name};
 use crate::{ExportError, ExportOptions, Exporter};
 
@@ -60,7 +59,7 @@ impl Exporter for Firefox {
     }
 
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
-        let log = StackLog::open(recording, &by_place(&options.query), "firefox")?;
+        let log = StackLog::open(recording, &options.query, "firefox")?;
         let mut export = Export::new(recording, log.metric());
         for thread in log.threads() {
             export.samples(&thread)?;

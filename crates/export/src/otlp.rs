@@ -15,7 +15,7 @@ use crate::frames::Frames;
 use crate::locations::Locations;
 use crate::protobuf::{LongList, Message};
 use crate::refusals::refuse_min_share;
-use crate::stacks::{Step, by_place, forest, walk};
+use crate::stacks::{Step, forest, walk};
 use crate::threads::{command_of, thread_name};
 use crate::{ExportError, ExportOptions, Exporter};
 
@@ -48,7 +48,7 @@ impl Exporter for Otlp {
         let mut dictionary = Dictionary::default();
         let mut is_empty = true;
         for process in &recording.processes {
-            let query = Query { pid: Some(process.pid), ..by_place(&options.query) };
+            let query = Query { pid: Some(process.pid), ..options.query.clone() };
             if options.query.pid.is_some_and(|pid| pid != process.pid) {
                 continue;
             }

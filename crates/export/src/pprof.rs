@@ -12,7 +12,7 @@ use clrscope_recording::model::Recording;
 
 use crate::locations::Locations;
 use crate::protobuf::Message;
-use crate::stacks::{MAX_FRAMES, by_place, places, push_frame};
+use crate::stacks::{MAX_FRAMES, places, push_frame};
 use crate::weighed::{weighed_stacks, weight_of};
 use crate::{ExportError, ExportOptions, Exporter};
 
@@ -57,8 +57,6 @@ impl Exporter for Pprof {
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let mut tables = Tables::default();
         let min_share = options.min_share.unwrap_or(0.0);
-        let by_place = ExportOptions { query: by_place(&options.query), ..options.clone() };
-        let options = if options.is_of_heap(recording, self.name())? { options } else { &by_place };
         let mut written = Message::default();
         let mut sample = |locations: &[u64], weight: u64| {
             written.clear();

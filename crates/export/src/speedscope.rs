@@ -13,7 +13,7 @@ use clrscope_recording::model::{Process, Recording, Thread};
 use crate::frames::Frames;
 use crate::json::quoted;
 use crate::refusals::refuse_min_share;
-use crate::stacks::{Step, by_place, forest, places, walk};
+use crate::stacks::{Step, forest, places, walk};
 use crate::threads::{command, thread_title};
 use crate::weighed::weighed_stacks;
 use crate::{ExportError, ExportOptions, Exporter};
@@ -163,7 +163,7 @@ fn unit(metric: &Metric) -> &'static str {
 
 /// All threads together, then each alone.
 fn write_paths(file: &mut File<'_>, recording: &Recording, options: &ExportOptions) -> Result<(), ExportError> {
-    let query = Query { per_thread: false, ..by_place(&options.query) };
+    let query = Query { per_thread: false, ..options.query.clone() };
     let metric = Metric::of(recording, &query)?;
     if metric.is_of_calls() {
         write_merged(file, recording, options, &query)?;

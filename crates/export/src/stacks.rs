@@ -4,7 +4,7 @@
 //! and that of paths too small or too deep to be shown. So the weights add up to the totals of the
 //! roots shown, whatever is left out below them. Where a metric has no totals (calls), they are weights of single nodes.
 
-use clrscope_analysis::{Forest, Metric, NativeCode, Query, Sort, TreeNode, TreeOptions, is_printable};
+use clrscope_analysis::{Forest, Metric, Query, Sort, TreeNode, TreeOptions, is_printable};
 use clrscope_recording::model::{Recording, Thread};
 
 use crate::{ExportError, ExportOptions};
@@ -26,12 +26,6 @@ pub(crate) fn forest<'a>(recording: &'a Recording, query: &Query) -> Result<Fore
     // The order of siblings stays whatever they are weighed by.
     let sort = query.sort.or(Some(Sort::Inclusive));
     Ok(Forest::open(recording, &Query { sort, ..query.clone() })?)
-}
-
-/// The query of a format for viewers: unless something else is asked for, native code without names is there place by place, as it
-/// was sampled. Viewers can fold it themselves, and nothing brings back what was folded before.
-pub(crate) fn by_place(query: &Query) -> Query {
-    Query { native_code: query.native_code.or(Some(NativeCode::Places)), ..query.clone() }
 }
 
 /// Walks through all paths, in preorder.

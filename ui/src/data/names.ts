@@ -12,6 +12,17 @@ export function partsOf(name: string): [string, string] {
 /** The name of a type, and of those that it is made of, without their namespaces: `Dictionary<int, Order>.Entry[]`. */
 export const withoutNamespaces = (name: string): string => name.replace(/(^|[<,\s(])(?:\w+\.)+(?=\w)/g, "$1");
 
+/** What is behind the last mark of a text that stands in no brackets: not in tuples, type arguments or parameters. */
+function behindLast(text: string, mark: string): string {
+  let depth = 0;
+  for (let at = text.length - 1; at >= 0; at--) {
+    if (")>]".includes(text[at])) depth++;
+    else if ("(<[".includes(text[at])) depth = Math.max(0, depth - 1);
+    else if (depth === 0 && text[at] === mark) return text.slice(at + 1);
+  }
+  return text;
+}
+
 /** Methods that say little without their type. */
 const VAGUE = new Set(["MoveNext", "Invoke", ".ctor", ".cctor"]);
 
@@ -23,8 +34,8 @@ export function shorterNames(name: string): string[] {
   const at = rest.lastIndexOf("::");
   if (at < 0) return [name, rest.split("/").pop()! + marker];
   const [type, method] = [rest.slice(0, at), rest.slice(at + 2)];
-  const inner = type.split("+").pop()!;
+  const inner = behindLast(type, "+");
   // Methods that implement one of an interface by its name have that name: `System.IDisposable.Dispose`.
-  const plain = method.startsWith(".") ? method : method.split(".").pop()!;
+  const plain = method.startsWith(".") ? method : behindLast(method, ".");
   return [name, `${type}::${method}${marker}`, `${inner}::${plain}${marker}`, VAGUE.has(method) ? inner : plain + marker];
 }

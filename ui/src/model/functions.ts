@@ -44,6 +44,9 @@ export class Functions {
           // What tables of folded functions have as a function of the library, too.
           one.library = this.add([library, library, module.value(row)], { label: oneLine(library), signature: "functions without names", module: one.module, code: one.code });
         }
+        // A table that says no codes may have had the library's row before.
+        const folded = one.library === undefined ? undefined : this.list[one.library];
+        if (folded?.code === "unknown") folded.code = one.code;
         known.set(places, func);
       }
       all[row] = func;

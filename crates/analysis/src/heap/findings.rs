@@ -186,8 +186,11 @@ impl WayPlace {
     }
 }
 
-/// The name of a type without its namespace.
+/// The name of a type without its namespace; tuples stay whole.
 fn short(name: &str) -> &str {
+    if name.starts_with('(') {
+        return name;
+    }
     let end = name.find(['<', '[']).unwrap_or(name.len());
     let from = name[..end].rfind('.').map_or(0, |at| at + 1);
     &name[from..]

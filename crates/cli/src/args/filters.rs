@@ -126,7 +126,7 @@ fn native_code() -> impl TypedValueParser<Value = NativeCode> {
 
 fn native_code_help() -> String {
     let choices = NativeCode::ALL.map(|(name, about, _)| format!("{name} ({about})")).join(", or ");
-    format!("Samples: native functions without names as {choices} [default: libraries; places in exports for viewers]")
+    format!("Samples: native functions without names as {choices} [default: libraries]")
 }
 
 /// A metric by its name.

@@ -13,7 +13,7 @@ use std::io::Write;
 use clrscope_analysis::{FunctionRef, METRICS, Metric, Query, StackLog, Unit, kind_of_code};
 use clrscope_recording::model::{Process, Recording, Thread};
 
-use crate::stacks::{Step, by_place, forest, push_frame, walk};
+use crate::stacks::{Step, forest, push_frame, walk};
 use crate::threads::command;
 use crate::{ExportError, ExportOptions, Exporter};
 use file::{Kind, Table, Value};
@@ -89,7 +89,7 @@ impl Exporter for Paths {
         let mut table = Table::begin(out, PATHS)?;
         let context = Context::of(recording);
         for metric in metrics {
-            let query = Query { metric: Some(metric), per_thread: true, ..by_place(&options.query) };
+            let query = Query { metric: Some(metric), per_thread: true, ..options.query.clone() };
             let forest = forest(recording, &query)?;
             let mut path = Path::default();
             walk(&forest, options.min_share.unwrap_or(0.0), |step| {
@@ -140,7 +140,7 @@ impl Exporter for Samples {
         let mut table = Table::begin(out, SAMPLES)?;
         let context = Context::of(recording);
         for metric in metrics {
-            let query = Query { metric: Some(metric), ..by_place(&options.query) };
+            let query = Query { metric: Some(metric), ..options.query.clone() };
             for thread in StackLog::open(recording, &query, "parquet-samples")?.threads() {
                 let (mut path, mut before) = (Path::default(), None);
                 thread.walk(|event| -> Result<(), ExportError> {

@@ -18,13 +18,14 @@ mod covered;
 mod options;
 mod probes;
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::il::Edits;
 use clr_profiler::{
     AssemblyId, BodyWriter, BodyWriters, Callbacks, Events, FunctionId, MethodToWrite, ModuleId, ProfilerInfo, Token,
 };
-use clrscope_coverage::{self as plans, CounterPlan, Files, MethodPlan};
+use clrscope_coverage::{self as plans, CounterPlan, Files, MethodPlan, NoPlan};
 use clrscope_recording::model::{CounterSums, LossReason, MethodHits};
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
@@ -50,6 +51,8 @@ pub(crate) struct Coverage {
     functions: Arc<Functions>,
     /// Held while files are read, never while the runtime is asked.
     files: Mutex<Files>,
+    /// Names of the assemblies that were loaded from memory.
+    from_memory: Mutex<HashSet<String>>,
     counters: &'static Counters,
     modules: Arc<CoveredModules>,
     writers: BodyWriters,
@@ -70,16 +73,19 @@ impl Coverage {
     /// Gives the methods of a module counters, where the module is one of those to be covered.
     fn cover(&self, module: ModuleId) {
         let Ok(about) = self.info.module_info(module) else { return };
-        let is_of_file = !about.flags.is_dynamic() && !about.flags.is_resource() && !about.path.is_empty();
-        if !is_of_file || (!self.functions.names_functions() && self.functions.is_framework_module(module, &about.path)) {
+        if about.flags.is_dynamic() || about.flags.is_resource() || (!self.functions.names_functions() && self.functions.is_framework_module(module, &about.path)) {
             return;
         }
+        let has_folder = about.path.contains('/');
         let path = beside_program(about.path);
         let opened = plans::open(path.as_ref(), &mut self.files.lock().unwrap_or_else(PoisonError::into_inner));
         let symbols = match opened {
             Ok(symbols) => symbols,
+            Err(NoPlan::Unreadable) if !has_folder => return self.refuse_memory(module, &path),
             Err(why) => return log(Level::Info, || format!("coverage: {path} is left out: {why}")),
         };
+        // Covered or not: who reads the recording takes what it does not name for never loaded.
+        let index = self.functions.module_index(module);
         let is_named = self.functions.names_functions();
         if !is_named && (symbols.is_test_project() || !symbols.has_sources()) {
             return log(Level::Info, || format!("coverage: {path} holds tests, or was written elsewhere"));
@@ -90,7 +96,6 @@ impl Coverage {
         if plans.is_empty() {
             return log(Level::Info, || format!("coverage: {path} has no method to be covered"));
         }
-        let index = self.functions.module_index(module);
         let places: Vec<_> = plans.iter().map(|plan| symbols.counters(plan)).collect();
         let record = |(plan, counters): (&MethodPlan, &CounterPlan)| {
             let about = MethodHits {
@@ -134,6 +139,21 @@ impl Coverage {
                 self.refuse(&path, tokens.len(), [error.to_string()]);
             }
         }
+    }
+
+    /// Notes the methods of a module that was loaded from memory: where its symbols are nobody says.
+    fn refuse_memory(&self, module: ModuleId, path: &str) {
+        let names = self.functions.names();
+        let Ok(metadata) = names.metadata(&self.info, module) else { return };
+        let types = metadata.type_defs().unwrap_or_default();
+        let methods = types.into_iter().flat_map(|of| metadata.methods(of).unwrap_or_default());
+        let methods = methods.filter(|method| metadata.has_il(*method));
+        let count = methods.filter(|method| self.functions.passes_method(module, *method)).count();
+        let name = names.assembly(&self.info, module).map_or_else(|_| path.to_owned(), |name| name.to_string());
+        // A program may load the same assembly again and again.
+        let is_new = self.from_memory.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        let words = is_new.then(|| "it was loaded from memory, not from a file that has symbols".to_owned());
+        self.refuse(&name, count, words);
     }
 
     /// Notes methods of the module at `path` that have no counters, with a few words about some.
@@ -198,6 +218,7 @@ impl Instrument for Coverage {
             writer: context.writer,
             functions: Arc::clone(&context.functions),
             files: Mutex::default(),
+            from_memory: Mutex::default(),
             counters: Box::leak(Box::new(Counters::create(context)?)),
             modules,
             writers,

@@ -81,7 +81,9 @@ impl<'t> Parts<'t> {
         let from = |cut: usize| if cut == 0 { (*qualifier).to_owned() } else { format!("...{}", &qualifier[cut..]) };
         let kept: Vec<String> = std::iter::once(0).chain(cuts).map(from).collect();
         let last = kept.last().cloned().unwrap_or_default();
-        let mut forms: Vec<String> = kept.iter().map(|kept| format!("{kept}{method}{short}{after}")).collect();
+        let tuple = method.starts_with('(').then(|| without_inner_namespaces(method) + &short + after);
+        let mut forms: Vec<String> = tuple.into_iter().collect();
+        forms.extend(kept.iter().map(|kept| format!("{kept}{method}{short}{after}")));
         forms.extend(kept.iter().map(|kept| format!("{kept}{method}{dots}{after}")));
         let bare = without_type_arguments(method);
         let plain = without_type_arguments(&last) + &bare;
@@ -126,8 +128,8 @@ fn method_start(name: &str) -> usize {
     let mut open = 0_u32;
     for (at, byte) in name.bytes().enumerate().rev() {
         match byte {
-            b'>' => open += 1,
-            b'<' => open = open.saturating_sub(1),
+            b'>' | b')' => open += 1,
+            b'<' | b'(' => open = open.saturating_sub(1),
             b'.' if open == 0 => return at + 1,
             _ => {}
         }
@@ -141,8 +143,8 @@ fn cuts(qualifier: &str) -> Vec<usize> {
     let mut found = Vec::new();
     for (at, byte) in qualifier.bytes().enumerate() {
         match byte {
-            b'<' => open += 1,
-            b'>' => open = open.saturating_sub(1),
+            b'<' | b'(' => open += 1,
+            b'>' | b')' => open = open.saturating_sub(1),
             b'.' | b'+' if open == 0 => found.push(at + 1),
             _ => {}
         }
@@ -282,6 +284,16 @@ mod tests {
         );
         let short = "Shop.Cart.Total(System.Collections.Generic.List<Shop.Item>)";
         assert_eq!(readable(short.to_owned()), short);
+    }
+
+    #[test]
+    fn names_are_not_cut_inside_tuples() {
+        let name = "(System.Action<object>, System.Tuple<Shop.Cart>)[]";
+        assert_eq!(shortened_function(name, 36), "(Action<object>, Tuple<Cart>)[]");
+        let name = "Shop.Till.Sums.For(System.Collections.Generic.List<(Shop.Cart, Shop.Line)>)";
+        assert_eq!(shortened_function(name, 50), "Shop.Till.Sums.For(List<(Cart, Line)>)");
+        let method = "Shop.Till.Sums::Of<(Shop.Cart, Shop.Line)>";
+        assert_eq!(shortened_function(method, 40), "...Sums::Of<(Shop.Cart, Shop.Line)>");
     }
 
     #[test]

@@ -185,8 +185,11 @@ fn fields_of(fields: &[Field<'_>]) -> String {
     format!("{{{}}}", all.join(", "))
 }
 
-/// The name without its namespace.
+/// The name without its namespace; tuples stay whole.
 pub(super) fn short(type_name: &str) -> &str {
+    if type_name.starts_with('(') {
+        return type_name;
+    }
     let plain = type_name.split('<').next().unwrap_or(type_name);
     plain.rfind('.').map_or(type_name, |at| &type_name[at + 1..])
 }

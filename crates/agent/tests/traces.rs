@@ -1,0 +1,92 @@
+//! Stack traces that a program makes of itself are those of a bare run while its code is changed.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clrscope_testkit::{Runtime, Sdk, each_runtime, fixture, not_run, run, scratch};
+use support::{assert_unchanged, under_agent};
+
+/// A program that writes its own stack traces, in code of the first tier: in fully optimised code of methods with counters the
+/// line of a call that is followed by others on one stack may still be the one before. Nothing of it may be put into others: code that is changed is longer, and what is
+/// put where is the compiler's choice.
+const PROGRAM: &str = include_str!("traces/Traces.cs");
+
+/// Ways to build the program: name, options of the compiler, and whether its PDB is kept.
+const BUILDS: [(&str, &[&str], bool); 3] = [
+    ("optimised", &["-optimize+", "-debug:portable"], true),
+    ("unoptimised", &["-optimize-", "-debug:portable"], true),
+    ("without a PDB", &["-optimize+", "-debug:portable"], false),
+];
+
+/// The builds in folders of their own: name, and path of the program.
+fn builds(sdk: &Sdk, place: &Path) -> Vec<(&'static str, PathBuf)> {
+    let build = |(name, options, keeps_pdb): (&'static str, &[&str], bool)| {
+        let folder = place.join(name);
+        fs::create_dir(&folder).expect("a folder");
+        let [source, program] = ["Traces.cs", "Traces.dll"].map(|name| folder.join(name));
+        fs::write(&source, PROGRAM).expect("a file");
+        let mut compiler = sdk.compiler();
+        compiler.args(["-nologo", "-target:exe"]).args(options).arg(&source);
+        compiler.arg(format!("-out:{}", program.display()));
+        compiler.args(sdk.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
+        run(compiler).expect_success();
+        if !keeps_pdb {
+            fs::remove_file(program.with_extension("pdb")).expect("the PDB");
+        }
+        let config = fixture("Covered").with_extension("runtimeconfig.json");
+        fs::copy(config, program.with_extension("runtimeconfig.json")).expect("copied");
+        (name, program)
+    };
+    BUILDS.into_iter().map(build).collect()
+}
+
+fn command(runtime: &Runtime, program: &Path, setting: Option<&str>) -> Command {
+    let mut command = runtime.command(program);
+    command.envs(setting.map(|setting| (setting, "0")));
+    command
+}
+
+fn assert_traces_stay(request: &str) {
+    let Some(sdk) = Sdk::find() else { return not_run("no .NET SDK is at hand") };
+    let place = scratch();
+    let builds = builds(&sdk, place.path());
+    each_runtime(|runtime| {
+        for (name, program) in &builds {
+            for setting in [None, Some("DOTNET_TieredPGO")] {
+                let place = format!("{request}, {name}, {setting:?}, {}", runtime.version);
+                let bare = run(command(runtime, program, setting)).expect_success();
+                assert!(bare.stdout_text().lines().count() > 100, "{place}: {}", bare.stdout_text());
+                let folder = scratch();
+                let mut with = command(runtime, program, setting);
+                under_agent(&mut with, request, &folder.path().join("traces.clrs.d"));
+                assert_unchanged(&run(with), &bare, &place);
+            }
+        }
+    });
+}
+
+#[test]
+fn cover_moves_lines() {
+    assert_traces_stay("coverage;include=[Traces]*");
+}
+
+#[test]
+fn cover_without_hits_moves_lines() {
+    assert_traces_stay("coverage:hits=off;include=[Traces]*");
+}
+
+#[test]
+fn probe_at_moves_lines() {
+    let lines = (1..).zip(PROGRAM.lines()).filter(|(_, line)| line.contains("// probed"));
+    let lines: Vec<String> = lines.map(|(number, _)| format!("probe-at=Traces.cs:{number}")).collect();
+    assert!(lines.len() > 10);
+    assert_traces_stay(&format!("probes;{}", lines.join(";")));
+}
+
+#[test]
+fn probes_move_lines() {
+    assert_traces_stay("probes;probe=[Traces]*::*");
+}
