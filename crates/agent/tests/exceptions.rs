@@ -195,7 +195,7 @@ fn the_stack_is_cut_where_it_was_asked_to_be() {
 fn stacks_walked_by_frames_are_the_runtimes_own() {
     each_runtime(|runtime| {
         for (name, arguments, least) in
-            [("Exceptions", &[][..], 1_500), ("Async", &[], 500), ("Blocks", &["", "40"], 10_000)]
+            [("Exceptions", &[][..], 1_500), ("Async", &[], 500), ("Blocks", &["", "40"], 5_000)]
         {
             // Tiers change all the time, so that rules are learnt anew.
             let variables = [("DOTNET_TC_CallCountThreshold", "5"), ("DOTNET_TC_BackgroundWorkerTimeoutMs", "0")];

@@ -138,13 +138,11 @@ fn an_agent_that_the_service_cannot_load_is_refused_and_an_installed_one_can_be_
 fn a_folder_that_cannot_be_written_is_refused() {
     let place = TestFolder::new();
     fs::write(place.file("file"), "").expect("a file");
-    for (folder, why) in [("/proc/none/a", "you can't write to /proc"), ("file/a", "file is no folder")] {
-        let output = place.clrscope(["env", "-o", folder]).output().expect("the tool starts");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains(why) && said.contains("hint: ") && output.stdout.is_empty(), "{said}");
-    }
+    let output = place.clrscope(["env", "-o", "file/a"]).output().expect("the tool starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("/file' is no folder\nhint: ") && output.stdout.is_empty(), "{said}");
     let output = place.clrscope(["env", "-o", "/root/a", "--user", "4000000001"]).output().expect("the tool starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("user '4000000001' can't write to /"), "{said}");
+    assert!(said.contains("user '4000000001' can't write to '/"), "{said}");
 }

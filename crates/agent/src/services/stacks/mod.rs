@@ -287,10 +287,16 @@ impl CallStacks {
     fn asked(&self, stack: Option<CurrentStack>, frame: NativeFrame) -> Result<u32> {
         let unloads = self.unloads.load(Ordering::Acquire);
         let (frames, cut) = self.walked_by_runtime()?;
+        let kept = self.kept(&frames, frame);
         if let Some(stack) = stack {
             let names = self.functions.names();
+            // What the rest of the stack says of a frame's place, and not its address alone, no rule can say.
+            let by_address = |at: usize, frame: StackFrame| {
+                let location = self.locations.of(&self.info, &self.functions, frame);
+                kept.get(at).is_none_or(|kept| *kept == location).then_some(location)
+            };
             let located: Vec<_> =
-                frames.iter().map(|frame| (*frame, self.locations.of(&self.info, &self.functions, *frame))).collect();
+                frames.iter().enumerate().map(|(at, frame)| (*frame, by_address(at, *frame))).collect();
             let walk = RuntimeWalk { frames: &located, cut };
             self.learn(
                 &Training { info: &self.info, names, shapes: &self.locations.shapes, stack, frame },
@@ -298,7 +304,7 @@ impl CallStacks {
                 unloads,
             );
         }
-        Ok(self.number(&self.kept(&frames, frame), cut))
+        Ok(self.number(&kept, cut))
     }
 
     fn with_frame_pointers(&self, frame: NativeFrame, visit: impl FnOnce(&[WalkedFrame])) -> Result<u32> {

@@ -22,7 +22,8 @@ const FAILURES: u8 = 8;
 
 /// A stack as the runtime walked it.
 pub(super) struct RuntimeWalk<'a> {
-    pub(super) frames: &'a [(StackFrame, CodeLocation)],
+    /// Each with its location where the address alone tells it.
+    pub(super) frames: &'a [(StackFrame, Option<CodeLocation>)],
     /// The limit was reached before the end.
     pub(super) cut: bool,
 }
@@ -61,8 +62,8 @@ pub(super) struct Lesson {
     resize: Option<(usize, usize)>,
     confirm: Vec<usize>,
     doubt: Option<usize>,
-    /// An address that no rule leads on from.
-    odd: Option<usize>,
+    /// Addresses that no rule leads on from.
+    odd: Vec<usize>,
     end: Option<u64>,
 }
 
@@ -83,7 +84,7 @@ impl Lesson {
         if let Some(address) = self.doubt {
             doubt(rules, address);
         }
-        if let Some(address) = self.odd {
+        for address in self.odd {
             rules.addresses.insert(address, UnwindRule::of(CodeKind::Odd));
         }
         if let Some((address, size)) = self.resize
@@ -113,7 +114,9 @@ impl Training<'_> {
     pub(super) fn missing(&self, seen: &RuntimeWalk<'_>, known: impl Fn(usize) -> Option<CodeKind>) -> Lesson {
         let mut lesson = Lesson::default();
         for (frame, location) in seen.frames {
-            if known(frame.address).is_none() {
+            if let Some(location) = location
+                && known(frame.address).is_none()
+            {
                 lesson.add.push((frame.address, self.method(*frame, *location)));
             }
         }
@@ -206,11 +209,14 @@ impl Training<'_> {
         {
             // A fault: the word that has the address is the runtime's copy of the registers, not what a call has pushed, and how far it
             // lies from the method's frame is a matter of chance.
-            lesson.odd = trial.way.last().copied().filter(|last| *last != address);
+            lesson.odd.extend(trial.way.last().filter(|last| **last != address));
             return lesson;
         }
         let pairs = trial.walked.iter().zip(seen.frames);
         let same = pairs.take_while(|((address, sp), (seen, _))| *address == seen.address && is_at(seen, *sp)).count();
+        // Walked right, to a place that the address does not tell.
+        let untold = seen.frames[..same].iter().filter(|(_, location)| location.is_none());
+        lesson.odd.extend(untold.map(|(frame, _)| frame.address));
         // One method alone may be there by chance.
         if same >= 2 {
             lesson.confirm.extend(&trial.way);

@@ -293,7 +293,7 @@ mod tests {
         let name = "Shop.Till.Sums.For(System.Collections.Generic.List<(Shop.Cart, Shop.Line)>)";
         assert_eq!(shortened_function(name, 50), "Shop.Till.Sums.For(List<(Cart, Line)>)");
         let method = "Shop.Till.Sums::Of<(Shop.Cart, Shop.Line)>";
-        assert_eq!(shortened_function(method, 40), "...Sums::Of<(Shop.Cart, Shop.Line)>");
+        assert_eq!(shortened_function(method, 40), "...Till.Sums::Of<(Shop.Cart, Shop.Line)>");
     }
 
     #[test]
