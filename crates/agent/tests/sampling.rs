@@ -60,8 +60,9 @@ fn is_engine(run: &Run, wanted: &str) -> bool {
     is
 }
 
-fn each_engine(mut check: impl FnMut(&Runtime, &str)) {
-    each_runtime(|runtime| ["perf", "timer"].into_iter().for_each(|engine| check(runtime, engine)));
+/// Returns what `check` returned, runtime by runtime.
+fn each_engine<T: Send>(check: impl Fn(&Runtime, &str) -> T + Sync) -> Vec<T> {
+    each_runtime(|runtime| ["perf", "timer"].map(|engine| check(runtime, engine))).into_iter().flatten().collect()
 }
 
 #[test]
@@ -125,12 +126,12 @@ fn incomplete(process: &Process, all: &[Sample]) -> String {
 /// deeper than a sample holds. Of all runs 99 of 100, with four standard deviations of what is lost then.
 #[test]
 fn stacks_are_whole_from_the_innermost_frame_to_the_start_of_the_thread() {
-    let mut sums: BTreeMap<String, (usize, usize, String)> = BTreeMap::new();
-    each_engine(|runtime, engine| {
+    let losses = each_engine(|runtime, engine| {
+        let mut losses = Vec::new();
         for arguments in [&["shares"][..], &["collections", "300"], &["threads", "300"]] {
             let run = record_with(runtime, "Sampled", &format!("cpu:engine={engine}"), arguments);
             if !is_engine(&run, engine) {
-                return;
+                break;
             }
             let process = &run.recording.processes[0];
             let all: Vec<_> = samples(process, "cpu").into_iter().filter(|sample| !sample.profiler).collect();
@@ -138,10 +139,15 @@ fn stacks_are_whole_from_the_innermost_frame_to_the_start_of_the_thread() {
             let place = format!("{engine} on {}, {arguments:?}: {lost} of {}", runtime.version, all.len());
             let which = format!("{place} are not whole\n{}", incomplete(process, &all));
             assert!(lost as f64 <= 0.03 * all.len() as f64 + 6.0, "{which}");
-            let sum = sums.entry(engine.to_owned()).or_default();
-            *sum = (sum.0 + lost, sum.1 + all.len(), format!("{}{which}", sum.2));
+            losses.push((engine.to_owned(), lost, all.len(), which));
         }
+        losses
     });
+    let mut sums: BTreeMap<String, (usize, usize, String)> = BTreeMap::new();
+    for (engine, lost, all, which) in losses.into_iter().flatten() {
+        let sum = sums.entry(engine).or_default();
+        *sum = (sum.0 + lost, sum.1 + all, sum.2.clone() + &which);
+    }
     for (lost, all, which) in sums.into_values() {
         let expected = 0.01 * all as f64;
         // On a busy machine single programs get little CPU time.

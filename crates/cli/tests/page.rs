@@ -1,4 +1,4 @@
-//! The page for browsers, written by the tool and looked at in headless Chromium: `ui/tests/page.test.mjs` has the clicks.
+//! The page for browsers, written by the tool and looked at in headless Chromium: `ui/tests` has the clicks.
 
 mod common;
 
@@ -419,7 +419,7 @@ fn browsers_show_pages_as_they_should() {
     export(&place, "nameless", "collapsed", "folded");
     export(&place, "nameless", "collapsed --native-code places", "places");
     let mut command = Command::new(node);
-    command.current_dir(&ui).args(["--test", "--test-reporter=spec", "tests/"]);
+    command.current_dir(&ui).args(["--test", "--test-reporter=spec", "--test-concurrency=2", "tests/"]);
     command.env("PAGES", place.path()).env("CHROMIUM", browser).env("SERVED", addresses);
     command.env("LIVE", program.id().to_string());
     // The package carries Perfetto's page.

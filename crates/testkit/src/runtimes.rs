@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::{panic, thread};
 
 use clrscope_dotnet::Version;
 use clrscope_dotnet::fetch::{Fetcher, fetch};
@@ -77,14 +80,63 @@ pub fn runtimes() -> &'static [Runtime] {
     })
 }
 
-/// Runs a test on each runtime and says on stderr which it was.
+/// Runs a test on each runtime, says on stderr which it was, and returns what it returned, lowest version first. Runtimes
+/// are tried at the same time where a processor is free: [`Turn`].
 ///
 /// # Panics
-/// As [`runtimes`] and as the test.
-pub fn each_runtime(mut test: impl FnMut(&Runtime)) {
-    for runtime in runtimes() {
-        say(&format!("on .NET {} in {}", runtime.version, runtime.root.display()));
-        test(runtime);
+/// As [`runtimes`] and as the test, of the first runtime on which it fails.
+pub fn each_runtime<T: Send>(test: impl Fn(&Runtime) -> T + Sync) -> Vec<T> {
+    let thread = thread::current();
+    let name = thread.name().unwrap_or("test");
+    let outcomes: Vec<_> = thread::scope(|scope| {
+        let start = |runtime: &'static Runtime| {
+            let test = &test;
+            let run = move || {
+                let _turn = Turn::take();
+                say(&format!("on .NET {} in {}", runtime.version, runtime.root.display()));
+                test(runtime)
+            };
+            // The name is what a panic's message begins with.
+            thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, run).expect("a thread can be started")
+        };
+        let started: Vec<_> = runtimes().iter().map(|runtime| (runtime, start(runtime))).collect();
+        started.into_iter().map(|(runtime, run)| (runtime, run.join())).collect()
+    });
+    let or_panic = |(runtime, outcome): (&Runtime, thread::Result<T>)| {
+        outcome.unwrap_or_else(|panic| {
+            say(&format!("failed on .NET {}", runtime.version));
+            panic::resume_unwind(panic)
+        })
+    };
+    outcomes.into_iter().map(or_panic).collect()
+}
+
+/// The right to run a test on one runtime. A test binary has as many as there are processors, so that a long test takes
+/// those that its neighbours have left, and no more programs run at the same time than the harness has threads.
+struct Turn;
+
+static TURNS: (Mutex<Option<usize>>, Condvar) = (Mutex::new(None), Condvar::new());
+
+impl Turn {
+    /// Waits for a turn.
+    fn take() -> Self {
+        let mut left = TURNS.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let count = left.get_or_insert_with(|| thread::available_parallelism().map_or(1, NonZero::get));
+            if *count > 0 {
+                *count -= 1;
+                return Self;
+            }
+            left = TURNS.1.wait(left).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut left = TURNS.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *left = left.map(|count| count + 1);
+        TURNS.1.notify_one();
     }
 }
 
@@ -92,15 +144,15 @@ pub fn each_runtime(mut test: impl FnMut(&Runtime)) {
 ///
 /// # Panics
 /// As [`each_runtime`], and when the kit, which has ASP.NET, is in use and yet none has it.
-pub fn each_web_runtime(mut test: impl FnMut(&Runtime)) {
-    let mut tested = 0;
+pub fn each_web_runtime(test: impl Fn(&Runtime) + Sync) {
+    let is_tested = AtomicBool::new(false);
     each_runtime(|runtime| {
         if runtime.has_web() {
-            tested += 1;
+            is_tested.store(true, Ordering::Relaxed);
             test(runtime);
         }
     });
-    if tested == 0 {
+    if !is_tested.into_inner() {
         assert!(kit().is_none(), "the kit has ASP.NET, and none of {:?} has", runtimes());
         not_run("no ASP.NET runtime is at hand");
     }

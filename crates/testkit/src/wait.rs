@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longer than anything takes that a test waits for, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The unit of times in `/proc/PID/stat`: `USER_HZ`, which is 100 on every Linux.
 const TICK: Duration = Duration::from_millis(10);
@@ -13,7 +13,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// Waits until `look` finds something.
 ///
 /// # Panics
-/// When that has not happened after a minute.
+/// When that has not happened after three minutes.
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -36,7 +36,7 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 /// Waits until a process has used so much more CPU time, whatever else keeps the machine busy.
 ///
 /// # Panics
-/// When it ends before, or has not used it after a minute.
+/// When it ends before, or has not used it after three minutes.
 pub fn wait_for_work(pid: u32, more: Duration) {
     let used = || cpu_time(pid).unwrap_or_else(|| panic!("process {pid} has ended"));
     let before = used();

@@ -55,15 +55,14 @@ fn rebuild_and_compare(sdk: &Sdk, dotnet: &Path, committed: &str) {
 
 #[test]
 fn known_answers_are_the_same_on_every_runtime() {
-    let mut answers: Vec<String> = Vec::new();
-    each_runtime(|runtime| {
+    let answers: Vec<String> = each_runtime(|runtime| {
         let outputs = KNOWN_ANSWERS.map(|name| {
             let output = run(runtime.command(&fixture(name))).expect_success();
             Expectations::parse(&output.stdout_text());
             assert_eq!(output.stderr_text(), "", "{name}");
             output.stdout_text()
         });
-        answers.push(outputs.concat());
+        outputs.concat()
     });
     for other in &answers {
         assert_eq!(other, &answers[0]);
@@ -94,8 +93,7 @@ fn no_path_of_a_machine_is_inside() {
 #[test]
 fn the_demo_says_the_same_on_every_runtime() {
     let dll = workspace_root().join("dotnet/demo/bin/Demo.dll");
-    let mut outputs = Vec::new();
-    each_runtime(|runtime| outputs.push(run(runtime.command(&dll)).expect_success().stdout_text()));
+    let outputs = each_runtime(|runtime| run(runtime.command(&dll)).expect_success().stdout_text());
     for output in &outputs {
         assert_eq!(output, &outputs[0]);
         assert!(output.contains("orders paid ") && output.contains("\"total_in_cents\":"), "{output}");

@@ -59,15 +59,12 @@ fn programs_that_go_on_say_the_same_on_every_runtime() {
         ("Processes", &["fork-exec", "50"]),
         ("Processes", &["close"]),
     ];
-    let mut outputs: Vec<Vec<String>> = Vec::new();
-    each_runtime(|runtime| {
-        outputs.push(
-            programs
-                .iter()
-                .map(|(name, arguments)| run_bare(runtime, name, arguments).expect_success())
-                .map(|output| Expectations::other_lines(&output.stdout_text()))
-                .collect(),
-        );
+    let outputs: Vec<Vec<String>> = each_runtime(|runtime| {
+        programs
+            .iter()
+            .map(|(name, arguments)| run_bare(runtime, name, arguments).expect_success())
+            .map(|output| Expectations::other_lines(&output.stdout_text()))
+            .collect()
     });
     for other in &outputs {
         assert_eq!(other, &outputs[0]);

@@ -5,8 +5,7 @@ use clrscope_testkit as testkit;
 #[test]
 fn known_shares_are_sampled_and_the_program_is_unchanged() {
     let library = testkit::example("sampler");
-    let mut sums = (0, 0);
-    testkit::each_runtime(|runtime| {
+    let counts = testkit::each_runtime(|runtime| {
         let folder = testkit::scratch();
         let output = folder.path().join("stacks.txt");
         let mut command = runtime.command(&testkit::fixture("Amounts"));
@@ -30,9 +29,10 @@ fn known_shares_are_sampled_and_the_program_is_unchanged() {
         let version = &runtime.version;
         assert!(three + one > 40 && asleep > 40, "on .NET {version}:\n{text}");
         assert!(is_three_to_one(three, one), "{three} to {one} on .NET {version}:\n{text}");
-        sums = (sums.0 + three, sums.1 + one);
         assert_eq!(count("sleeper;Amounts.Program::Three"), 0, "on .NET {version}:\n{text}");
+        (three, one)
     });
+    let sums = counts.iter().fold((0, 0), |sum, (three, one)| (sum.0 + three, sum.1 + one));
     assert!(is_three_to_one(sums.0, sums.1), "{} to {} on all together", sums.0, sums.1);
 }
 

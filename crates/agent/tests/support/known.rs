@@ -13,7 +13,7 @@ pub(crate) fn check(name: &str, requests: &[&str]) {
 }
 
 /// Checks as [`check`] does, with what else `look` finds in the events of `flow`.
-pub(crate) fn check_more(name: &str, requests: &[&str], look: impl Fn(&FlowSums, &str)) {
+pub(crate) fn check_more(name: &str, requests: &[&str], look: impl Fn(&FlowSums, &str) + Sync) {
     each_runtime(|runtime| {
         let bare = run(runtime.command(&fixture(name))).expect_success();
         for request in requests {
