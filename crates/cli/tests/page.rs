@@ -190,7 +190,7 @@ fn changed() -> Recording {
 /// Frames of a large recording of calls.
 const FRAMES: u32 = 1_000_000;
 /// Callees of one function in a hostile recording.
-const CALLEES: u32 = 1_000_000;
+const CALLEES: u32 = 250_000;
 
 /// An exception whose type and message are programs.
 fn thrown() -> EventArena {
@@ -202,7 +202,7 @@ fn thrown() -> EventArena {
     EventArena { instrument: "exceptions".into(), chunks: vec![chunk.finish()] }
 }
 
-/// Names that are programs, a path of 100,000 calls, and a million callees of one function.
+/// Names that are programs, a path of 100,000 calls, and a quarter of a million callees of one function.
 fn hostile() -> Recording {
     let mut recording = sample();
     recording.run.command = vec![EVIL.to_owned()];
