@@ -5,6 +5,7 @@ mod agent_cache;
 mod agent_file;
 mod args;
 mod attach;
+mod c_library;
 mod commands;
 mod coverage_plans;
 mod doctor;

@@ -11,6 +11,7 @@ use clrscope_recording::writer::RunWriter;
 use rustix::fs::OFlags;
 
 use crate::agent_file;
+use crate::c_library;
 use crate::errors::{Failure, reason, shown};
 use crate::launch::{Debugger, Ended, Program, Signals, Stdout, agent_variables, start};
 use crate::output::{self, RecordingPath, Start};
@@ -78,6 +79,7 @@ impl Recorded {
 /// When the program could not be started or its end not be seen; nothing is left behind unless it ran.
 pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
     let signals = Signals::take_over().map_err(|e| our_failure("cannot handle signals", &e))?;
+    c_library::check_own()?;
     let agent = agent_file::install(plan.request.trust_writable)?;
     let (place, writer) = begin(&plan)?;
     if plan.announce {

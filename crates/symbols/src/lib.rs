@@ -1,5 +1,5 @@
 //! Files and lines of managed code, from portable PDBs: embedded in the module, or beside it. Names of native code, from the
-//! symbols of libraries and of the kernel.
+//! symbols of libraries and of the kernel. The version of the C library that a file needs or provides.
 //!
 //! ```no_run
 //! use clrscope_symbols::Lines;
@@ -28,7 +28,7 @@ use clr_metadata::{Assembly, Files, Pdb, SequencePoint};
 
 use calls::Calls;
 pub use clr_metadata::Obstacle;
-pub use native::{NativeRange, kernel_symbols, library_symbols};
+pub use native::{GlibcVersion, NativeRange, kernel_symbols, library_symbols};
 pub use sources::Sources;
 
 /// Bytes of code before the first line of a method that are passed over.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clr_diagnostics::{Error, Port, Process, ProcessInfo};
 
+use crate::c_library;
 use crate::errors::{Failure, quoted};
 use crate::recorded_process;
 
@@ -42,6 +43,7 @@ impl Target {
         if info.portable_rid.contains("musl") {
             return Err(musl(pid));
         }
+        c_library::check(&process, &format!("cannot attach to process {pid}"))?;
         Ok(Self { process, port, info })
     }
 

@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
-use crate::doctor::{Check, Status, checks, doctor_as};
+use crate::doctor::{Check, Status, checks, checks_of, doctor_as};
 use crate::errors::{EXIT_FAILED, Failure, one_line};
 
 /// Options of `doctor`.
@@ -13,6 +13,8 @@ pub(crate) struct DoctorOptions {
     pub(crate) json: bool,
     /// The user who tries it all, where that is not who asks.
     pub(crate) user: Option<String>,
+    /// The process to look at; none looks at this machine.
+    pub(crate) pid: Option<u32>,
 }
 
 /// Checks and says; the exit code is 1 when something keeps clrscope from recording.
@@ -21,12 +23,14 @@ pub(crate) struct DoctorOptions {
 /// When the result can't be written, or nothing can be tried as the user that is asked for.
 pub(crate) fn perform(options: &DoctorOptions) -> Result<u8, Failure> {
     if let Some(user) = &options.user {
-        let words: &[&str] = if options.json { &["doctor", "--json"] } else { &["doctor"] };
-        if let Some(code) = doctor_as(user, words)? {
+        let pid = options.pid.map(|pid| pid.to_string());
+        let words: Vec<&str> =
+            ["doctor"].into_iter().chain(options.json.then_some("--json")).chain(pid.as_deref()).collect();
+        if let Some(code) = doctor_as(user, &words)? {
             return Ok(code);
         }
     }
-    let checks = checks();
+    let checks = options.pid.map_or_else(checks, checks_of);
     let text = if options.json { format!("{:#}\n", as_json(&checks)) } else { as_text(&checks) };
     super::print(&text)?;
     Ok(if works(&checks) { 0 } else { EXIT_FAILED })

@@ -10,6 +10,7 @@ use rustix::process::geteuid;
 
 use crate::access::{Obstacle, User};
 use crate::agent_file;
+use crate::c_library;
 use crate::errors::{Failure, one_line, quoted, reason, shell_word, shown};
 use crate::launch::agent_variables;
 use crate::programs;
@@ -61,7 +62,9 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
     }
     let user = options.user.as_deref().map(User::find).transpose()?;
     // Where the agent is elsewhere the folder is, too.
-    if options.form != Form::Dockerfile && options.agent.is_none() {
+    let is_elsewhere = options.form == Form::Dockerfile || options.agent.is_some();
+    if !is_elsewhere {
+        c_library::check_own()?;
         check_place(user.as_ref().zip(options.user.as_deref()), request.out.as_deref())?;
     }
     let mut copied = String::new();
@@ -86,6 +89,9 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
         (Some(user), Some(name)) => check_user(&user, name, &agent)?,
         _ if is_cached => warn_of_cache(options.form, &agent),
         _ => {}
+    }
+    if let Some(sentence) = is_elsewhere.then(c_library::said_of_other_places).flatten() {
+        say(&format!("clrscope: {sentence}"));
     }
     let variables = agent_variables(&agent, &request);
     let text = match options.form {

@@ -3,12 +3,14 @@
 mod as_user;
 mod machine;
 mod place;
+mod process;
 mod runtimes;
 mod trial;
 mod variables;
 
 pub(crate) use as_user::doctor_as;
 pub(crate) use machine::little_address_space;
+pub(crate) use process::checks_of;
 
 /// Outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +67,7 @@ pub(crate) fn checks() -> Vec<Check> {
     let mut checks = Vec::new();
     let agent = place::agent();
     checks.push(agent.check);
+    checks.extend(process::own_library());
     let named = variables::agent();
     // Programs load the agent that the environment names; where none is named, the one that 'run' would name.
     let tried = named.as_ref().map_or(agent.path, |named| named.path.clone());

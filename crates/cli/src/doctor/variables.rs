@@ -16,7 +16,7 @@ use crate::programs;
 const NAME: &str = AGENT_VARIABLE;
 const NAMED_AGENT: &str = "named agent";
 /// The variables that name the library, the first that the runtime looks at first.
-const PATH_VARIABLES: [&str; 2] = ["CORECLR_PROFILER_PATH_64", "CORECLR_PROFILER_PATH"];
+pub(super) const PATH_VARIABLES: [&str; 2] = ["CORECLR_PROFILER_PATH_64", "CORECLR_PROFILER_PATH"];
 
 /// Whether the agent will understand it and which programs it chooses; nothing where it is not set.
 pub(super) fn check() -> Option<Check> {

@@ -56,6 +56,88 @@ fn programs_that_were_started_with_a_profiler_keep_it() {
     }
 }
 
+/// A library with the versions of an old glibc, and nothing else of it.
+fn old_library(place: &TestFolder) -> PathBuf {
+    let (source, versions, library) = (place.file("old.c"), place.file("old.map"), place.file("libc.so.6"));
+    fs::write(&source, "int old;\n").expect("a file");
+    fs::write(&versions, "GLIBC_2.2.5 { };\nGLIBC_2.17 { } GLIBC_2.2.5;\nGLIBC_PRIVATE { } GLIBC_2.17;\n")
+        .expect("a file");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-nostdlib", "-o"]).arg(&library).arg(&source);
+    compiler.arg(format!("-Wl,--version-script={}", versions.display()));
+    testkit::run(compiler).expect_success();
+    library
+}
+
+/// What the doctor says of a process: its exit code, and the status and the words of each check.
+fn judged(place: &TestFolder, pid: u32) -> (Option<i32>, Vec<[String; 3]>) {
+    let output = place.run(&format!("doctor --json {pid}"));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let word = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    let rows = document["rows"].as_array().expect("rows");
+    (output.status.code(), rows.iter().map(|row| ["name", "status", "found"].map(|key| word(row, key))).collect())
+}
+
+/// In a container with an older C library the runtime could not load the agent, and nobody said so.
+#[test]
+fn a_program_whose_c_library_is_too_old_is_refused_with_both_versions() {
+    if !confine::is_root() {
+        return testkit::not_run("tests are not root here, and can't make namespaces");
+    }
+    let place = TestFolder::new();
+    let runtime = some_runtime();
+    let mut command = Command::new("unshare");
+    command.arg("--mount").args(runtime.words(&testkit::fixture("Server")));
+    runtime.prepare(&mut command);
+    let server = Server::of(command);
+    // It goes on with the library that it has: only who looks at its files finds the other.
+    let maps = fs::read_to_string(format!("/proc/{}/maps", server.pid)).expect("its maps");
+    let own = maps.lines().filter_map(|line| Some(&line[line.find('/')?..])).find(|path| path.ends_with("/libc.so.6"));
+    let mut mount = Command::new("nsenter");
+    mount.arg(format!("--mount=/proc/{}/ns/mnt", server.pid)).args(["mount", "--bind"]);
+    mount.arg(old_library(&place)).arg(own.expect("it has glibc"));
+    testkit::run(mount).expect_success();
+    let refusal = refused(&place, server.pid, "--duration 1s");
+    let words = "why: its C library is glibc 2.17, and this agent needs glibc 2.";
+    assert!(
+        refusal.contains(words) && refusal.contains("hint: run the program in an image with glibc 2."),
+        "{refusal}"
+    );
+    let (code, rows) = judged(&place, server.pid);
+    let failed = rows.iter().find(|[name, status, _]| name == "C library" && status == "failed");
+    assert!(code == Some(1) && failed.is_some_and(|[.., found]| found.contains("is glibc 2.17")), "{rows:?}");
+    server.end();
+}
+
+#[test]
+fn the_doctor_says_of_a_process_what_keeps_the_agent_out() {
+    let place = TestFolder::new();
+    let runtime = some_runtime();
+    let holds = |rows: &[[String; 3]], name: &str, status: &str, words: &str| {
+        let found = rows.iter().any(|row| row[0] == name && row[1] == status && row[2].contains(words));
+        assert!(found, "no {status} {name} with {words:?} in {rows:?}");
+    };
+    let server = Server::start(runtime);
+    let (code, rows) = judged(&place, server.pid);
+    assert_eq!(code, Some(0), "{rows:?}");
+    holds(&rows, "process", "ok", "is Server on .NET ");
+    holds(&rows, "C library", "ok", "the agent needs 2.");
+    holds(&rows, "agent", "ok", "is not in the process");
+    server.end();
+    // Its variables ask for an agent that is not there: the runtime says nothing.
+    let mut command = runtime.command(&testkit::fixture("Server"));
+    testkit::load_profiler(&mut command, Path::new("/nowhere/agent.so"), "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}");
+    command.env("CLRSCOPE_AGENT", "exceptions");
+    let server = Server::of(command);
+    let (code, rows) = judged(&place, server.pid);
+    assert_eq!(code, Some(1), "{rows:?}");
+    holds(&rows, "agent", "failed", "'/nowhere/agent.so' is no file in its place");
+    server.end();
+    let (code, rows) = judged(&place, u32::MAX);
+    assert_eq!(code, Some(1), "{rows:?}");
+    holds(&rows, "process", "failed", "there is no such process");
+}
+
 #[test]
 fn processes_that_can_not_be_attached_to_are_told_apart() {
     let place = TestFolder::new();

@@ -1,11 +1,13 @@
-//! Names of native code: functions of libraries by their symbols, of the kernel by its own table.
+//! Names of native code: functions of libraries by their symbols, of the kernel by its own table. Versions of the C library.
 
 mod demangled;
 mod elf;
+mod glibc;
 mod kernel;
 mod unwind_table;
 
 pub use elf::library_symbols;
+pub use glibc::GlibcVersion;
 pub use kernel::kernel_symbols;
 
 /// A range of native code with its name.

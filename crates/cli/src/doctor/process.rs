@@ -1,0 +1,105 @@
+//! One process: whether it can be attached to, and whether it has loaded the agent that its variables name.
+
+use std::path::Path;
+
+use clr_diagnostics::Process;
+use clrscope_contract::request::AGENT_VARIABLE;
+
+use super::variables::PATH_VARIABLES;
+use super::{Check, Status};
+use crate::agent_file::LIBRARY;
+use crate::attach::Target;
+use crate::c_library;
+use crate::errors::{one_line, shown};
+
+const PROCESS: &str = "process";
+const C_LIBRARY: &str = "C library";
+const AGENT: &str = "agent";
+
+/// The checks of the process with this id, which need not be one of .NET.
+pub(crate) fn checks_of(pid: u32) -> Vec<Check> {
+    let mut checks = vec![reached(pid)];
+    if let Ok(process) = Process::open(pid) {
+        checks.extend(library(&process));
+        checks.extend(agent(&process));
+        checks.push(super::machine::perf_events());
+    }
+    checks
+}
+
+/// What an attach would say.
+fn reached(pid: u32) -> Check {
+    match Target::find(pid) {
+        Ok(target) => {
+            let version = target.info.short_version();
+            Check::ok(
+                PROCESS,
+                one_line(format!("{pid} is {} on .NET {version}, and its runtime answers", target.name())),
+            )
+        }
+        Err(failure) => {
+            Check::bad(Status::Failed, PROCESS, format!("{}: {}", failure.what(), failure.why()), failure.hint())
+        }
+    }
+}
+
+/// The check of the C library that programs of this machine share with this process.
+pub(super) fn own_library() -> Option<Check> {
+    library(&Process::open(std::process::id()).ok()?)
+}
+
+/// The version of the C library that is there, and the one that the agent needs.
+fn library(process: &Process) -> Option<Check> {
+    let needed = c_library::needed()?;
+    let Some(provided) = c_library::provided(process) else {
+        let found = format!("no glibc was found in it, and the agent needs glibc {needed} or later");
+        return Some(Check::bad(Status::Warning, C_LIBRARY, found, "ask as the user of the process, or as root"));
+    };
+    Some(match c_library::obstacle(provided, needed) {
+        Some((why, hint)) => Check::bad(Status::Failed, C_LIBRARY, why, hint),
+        None => Check::ok(C_LIBRARY, format!("is glibc {provided}; the agent needs {needed} or later")),
+    })
+}
+
+/// Whether the agent is in the process; where the variables of the process ask for it and it is not, why.
+fn agent(process: &Process) -> Option<Check> {
+    let mapped = process.mapped_files().ok()?;
+    if let Some(file) = mapped.iter().find(|file| file.ends_with(LIBRARY)) {
+        return Some(Check::ok(AGENT, one_line(format!("is loaded: {}", shown(file)))));
+    }
+    let variable = |name: &str| process.variable(name).ok().flatten().filter(|value| !value.is_empty());
+    if variable(AGENT_VARIABLE).is_none() {
+        return Some(Check::ok(
+            AGENT,
+            "is not in the process, whose variables don't ask for it; 'clrscope attach' loads it",
+        ));
+    }
+    let (found, cure) = missing(process, variable);
+    Some(Check::bad(
+        Status::Failed,
+        AGENT,
+        one_line(format!("its variables ask for the agent, which is not loaded: {found}")),
+        cure,
+    ))
+}
+
+/// Why the runtime has not loaded an agent that the variables ask for.
+fn missing(process: &Process, variable: impl Fn(&str) -> Option<String>) -> (String, String) {
+    let again = "start it again with what 'clrscope env' prints".to_owned();
+    if variable("CORECLR_ENABLE_PROFILING").as_deref() != Some("1") {
+        return ("CORECLR_ENABLE_PROFILING is not 1".to_owned(), again);
+    }
+    let Some(path) = PATH_VARIABLES.into_iter().find_map(&variable) else {
+        return (format!("{} names no library", PATH_VARIABLES[1]), again);
+    };
+    let there = Path::new(&path).strip_prefix("/").map(|inner| process.root().join(inner));
+    if !there.is_ok_and(|file| file.is_file()) {
+        let cure = "put it there with 'clrscope env --install', or into the image: 'clrscope env --dockerfile'";
+        return (format!("{} is no file in its place", shown(Path::new(&path))), cure.to_owned());
+    }
+    let versions = c_library::provided(process).zip(c_library::needed());
+    versions.and_then(|(provided, needed)| c_library::obstacle(provided, needed)).unwrap_or_else(|| {
+        let found = "its runtime refused it, the agent did not want this program, or has been detached";
+        (found.to_owned(), "see the system's log for what the runtime says: journalctl, or syslog".to_owned())
+    })
+}

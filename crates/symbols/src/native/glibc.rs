@@ -1,0 +1,117 @@
+//! Versions of the GNU C library: the one that an ELF file needs, and the one that a library provides.
+//!
+//! Symbols of glibc carry the version in which they came (`GLIBC_2.34`). The dynamic loader refuses a library that is bound
+//! to a version that is not there, whatever else it could do (ELF symbol versioning: LSB 5.0, Core, "Symbol Versioning").
+
+use std::fmt;
+use std::path::Path;
+
+use clr_metadata::{MOST_BYTES, read_bounded};
+use object::Endianness;
+use object::elf::FileHeader64;
+use object::read::elf::FileHeader;
+
+/// What names of versions begin with. Others of the library's, such as `GLIBC_PRIVATE`, are no numbers.
+const PREFIX: &str = "GLIBC_";
+
+/// A version of the GNU C library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GlibcVersion {
+    /// 2 in `2.34`.
+    pub major: u32,
+    /// 34 in `2.34`.
+    pub minor: u32,
+}
+
+impl GlibcVersion {
+    /// Returns the oldest version that an ELF file can be loaded with; `None` where it needs none, or is no such file.
+    #[must_use]
+    pub fn needed_by(elf: &[u8]) -> Option<Self> {
+        let header = FileHeader64::<Endianness>::parse(elf).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, elf).ok()?;
+        let (mut libraries, link) = sections.gnu_verneed(endian, elf).ok()??;
+        let strings = sections.strings(endian, elf, link).ok()?;
+        let mut newest = None;
+        while let Ok(Some((_, mut versions))) = libraries.next() {
+            while let Ok(Some(version)) = versions.next() {
+                newest = newest.max(version.name(endian, strings).ok().and_then(Self::parse));
+            }
+        }
+        newest
+    }
+
+    /// Returns the version that a file `libc.so.6` provides; `None` where it is no such file, as on systems with musl.
+    #[must_use]
+    pub fn provided_by(library: &Path) -> Option<Self> {
+        let elf = &*read_bounded(library, MOST_BYTES)?;
+        let header = FileHeader64::<Endianness>::parse(elf).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, elf).ok()?;
+        let (mut definitions, link) = sections.gnu_verdef(endian, elf).ok()??;
+        let strings = sections.strings(endian, elf, link).ok()?;
+        let mut newest = None;
+        while let Ok(Some((_, mut names))) = definitions.next() {
+            // The first is the version's name, others are what it follows.
+            if let Ok(Some(name)) = names.next() {
+                newest = newest.max(name.name(endian, strings).ok().and_then(Self::parse));
+            }
+        }
+        newest
+    }
+
+    fn parse(name: &[u8]) -> Option<Self> {
+        let mut numbers = std::str::from_utf8(name).ok()?.strip_prefix(PREFIX)?.split('.');
+        let mut number = || numbers.next()?.parse().ok();
+        Some(Self { major: number()?, minor: number()? })
+    }
+}
+
+impl fmt::Display for GlibcVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_versions_are_read_and_others_are_passed_over() {
+        let version = |major, minor| Some(GlibcVersion { major, minor });
+        assert_eq!(GlibcVersion::parse(b"GLIBC_2.34"), version(2, 34));
+        assert_eq!(GlibcVersion::parse(b"GLIBC_2.2.5"), version(2, 2));
+        for other in ["GLIBC_PRIVATE", "GLIBC_ABI_DT_RELR", "GCC_3.0", "GLIBC_2", "GLIBC_", ""] {
+            assert_eq!(GlibcVersion::parse(other.as_bytes()), None, "{other}");
+        }
+        assert!(version(2, 9) < version(2, 31) && version(2, 31) < version(3, 0));
+    }
+
+    /// The system's own tool says which library this is.
+    #[test]
+    fn the_systems_library_provides_what_the_system_says_and_what_this_test_needs() {
+        let own = std::fs::read("/proc/self/exe").expect("the test");
+        let needed = GlibcVersion::needed_by(&own).expect("the test is bound to glibc");
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("its maps");
+        let library =
+            maps.lines().filter_map(|line| Some(&line[line.find('/')?..])).find(|path| path.ends_with("/libc.so.6"));
+        let provided = GlibcVersion::provided_by(Path::new(library.expect("it has glibc"))).expect("its versions");
+        assert!(needed <= provided, "{needed} of {provided}");
+        let said = std::process::Command::new("getconf").arg("GNU_LIBC_VERSION").output().expect("getconf");
+        assert_eq!(String::from_utf8_lossy(&said.stdout), format!("glibc {provided}\n"));
+    }
+
+    #[test]
+    fn what_is_no_library_has_no_version() {
+        assert_eq!(GlibcVersion::needed_by(b""), None);
+        assert_eq!(GlibcVersion::needed_by(b"\x7fELF and no more"), None);
+        assert_eq!(GlibcVersion::provided_by(Path::new("/proc/self/exe")), None);
+        assert_eq!(GlibcVersion::provided_by(Path::new("/nowhere/libc.so.6")), None);
+        let mut damaged = std::fs::read("/proc/self/exe").expect("the test");
+        for at in (0..damaged.len()).step_by(97) {
+            damaged[at] ^= 0x55;
+        }
+        let _ = GlibcVersion::needed_by(&damaged);
+    }
+}
