@@ -7,28 +7,16 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
+use clrscope_export::exporters;
 use clrscope_recording::model::{CallTreeBuilder, Node, NodeFlags, NodeValues, TreeSource};
 use clrscope_recording::testing::fuzzing::{Target, seeds};
 use clrscope_recording::testing::mutate::{lie, mutate};
 use clrscope_recording::testing::synthetic::Numbers;
+use clrscope_report::{Flag, VIEWS, View};
 use clrscope_testkit as testkit;
 use common::{TestFolder, sample, write_packed};
 
-const VIEWS: [&str; 11] = [
-    "summary",
-    "functions",
-    "tree",
-    "callers --function *",
-    "callees --function *",
-    "threads",
-    "modules",
-    "losses",
-    "flow",
-    "events",
-    "exceptions --each",
-];
 const FORMATS: [&str; 3] = ["text", "json", "csv"];
-const EXPORTS: [&str; 6] = ["flamegraph", "hst", "calllog", "dot", "collapsed", "csv"];
 
 /// Far more than a file of some hundred KiB should need, and far less than a machine has. In KiB of address space,
 /// stacks of worker threads included.
@@ -59,21 +47,33 @@ fn answers(place: &TestFolder, line: &str) -> bool {
     finished.status.success()
 }
 
+/// Every view as words of `report`, once more with `--each` where that is another.
+fn views() -> Vec<String> {
+    let words = |view: &&View| {
+        let function = if ["callers", "callees"].contains(&view.name) { " --function *" } else { "" };
+        let each = (view.name != "flow" && view.why_not(Flag::Each).is_none()).then(|| format!("{} --each", view.name));
+        [format!("{}{function}", view.name)].into_iter().chain(each)
+    };
+    VIEWS.iter().flat_map(words).collect()
+}
+
 #[test]
 fn whatever_a_file_holds_a_report_of_it_ends() {
     let place = TestFolder::new();
+    let (views, exports) = (views(), exporters());
+    assert!(views.len() > 20 && exports.len() > 8, "{views:?}");
     let seeds = seeds(Target::OpenPacked).expect("seeds");
     let mut numbers = Numbers::new(8);
     let mut answered = 0;
-    for number in 0..60 {
+    for number in 0..3 * views.len() {
         let mut bytes = lie(&seeds[number % seeds.len()], &mut numbers);
         if number % 5 == 0 {
             mutate(&mut bytes, &mut numbers);
         }
         fs::write(place.file("lie.clrs"), bytes).expect("a file");
-        let (view, format) = (VIEWS[number % VIEWS.len()], FORMATS[number % FORMATS.len()]);
+        let (view, format) = (&views[number % views.len()], FORMATS[number / views.len()]);
         answered += usize::from(answers(&place, &format!("report lie.clrs --view {view} --format {format}")));
-        let export = EXPORTS[number % EXPORTS.len()];
+        let export = exports[number % exports.len()].name();
         answered += usize::from(answers(&place, &format!("export lie.clrs --to {export}")));
     }
     // Most have something to show, or this would test nothing.

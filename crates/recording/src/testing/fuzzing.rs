@@ -10,12 +10,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::heap::HandmadeHeap;
 use super::instruments::event_records as records_of;
 use super::mutate::{lie, mutate};
+use super::samples::HandSampled;
 use super::synthetic::{Numbers, Shape, segment_header, segments, trim, write_directory};
 use crate::events::{Encoder, EntityRef, Kind, Records, Value};
 use crate::layout::{HEADER_BYTES, kind};
-use crate::model::{Clock, MethodHits, Recording, Sample};
+use crate::model::{Clock, HeapGeneration, HeapType, MethodHits, Recording, RootKind, Sample, ThreadRole, ThreadState};
 use crate::packed::from_bytes as read_packed;
 use clrscope_contract::request::Request;
 
@@ -222,6 +224,11 @@ pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
         return Ok(vec![records_of(Kind::all()), records_of(few.into_iter())]);
     }
     let mut found = Vec::new();
+    if target == Target::OpenPacked {
+        let mut packed = Vec::new();
+        crate::pack::write(&heap_and_samples(), &mut packed)?;
+        found.push(packed);
+    }
     for clock in [Clock::Sampled, Clock::Tsc] {
         let folder = Scratch::new()?;
         let name = folder.0.join("seed.clrs.d");
@@ -238,6 +245,39 @@ pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
         }
     }
     Ok(found)
+}
+
+/// A recording with a snapshot of a heap of all kinds of objects, roots and references, beside samples.
+fn heap_and_samples() -> Recording {
+    let mut sampled = HandSampled::default();
+    let main = sampled.thread("main", ThreadRole::Main);
+    for step in 0..40 {
+        sampled.cpu(main, step, "App::Main > App.Cart::Total > System.String::Concat > libc.so!memcpy");
+        sampled.wall(main, 50 + step, "App::Main > System.Threading.Thread::Sleep").state = ThreadState::Sleeping;
+    }
+    let mut recording = sampled.recording();
+    let mut heap = HandmadeHeap::default();
+    let statics = heap.array("object[]", 8, &[""]);
+    let list = heap.class("System.Collections.Generic.List<Shop.Order>", 32, &["_items"]);
+    let array = heap.array("Shop.Order[]", 8, &[""]);
+    let order = heap.class("Shop.Order", 400, &["Previous"]);
+    let text = heap.with_content("string", HeapType::STRING);
+    let (of_statics, of_list, of_array) = (heap.object(statics, 1), heap.object(list, 0), heap.object(array, 20));
+    heap.root(RootKind::PinnedHandle, of_statics, 0, 0);
+    heap.static_field(of_statics, 0, "Shop.Program.orders", 0);
+    heap.refer(of_statics, 0, of_list);
+    heap.refer(of_list, 0, of_array);
+    for at in 0..20 {
+        let (one, name) = (heap.object(order, 0), heap.object_with(text, 5, at % 3));
+        heap.refer(of_array, at, one);
+        heap.refer(one, 0, name);
+    }
+    heap.row(HeapGeneration::Large);
+    let (key, value) = (heap.object(order, 0), heap.object(order, 0));
+    heap.root(RootKind::Stack, key, main, 1);
+    heap.dependent(key, value);
+    heap.add_to(&mut recording.processes[0]);
+    recording
 }
 
 /// Results of a soak.
