@@ -2,7 +2,8 @@
 //!
 //! The agent is a library of its own (a `cdylib`), which Cargo can't give to another crate's build as
 //! a file; so it is built here, in release, into a target directory of its own: sharing the outer
-//! one would wait for ever on its lock.
+//! one would wait for ever on its lock. Builds of the tool for tests, for lints and for use share that directory where they
+//! share theirs.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,6 +13,8 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
+/// Names the directory for builds of the agent, for whoever builds the tool several times.
+const AGENT_TARGET: &str = "CLRSCOPE_AGENT_TARGET";
 const LIBRARY: &str = "libclrscope_agent.so";
 /// The crates that make up the agent: a change in one of them is a change of the agent.
 const CRATES: [&str; 8] =
@@ -26,12 +29,23 @@ fn main() {
     for part in ["agent/build.rs", "../Cargo.toml", "../Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", crates.join(part).display());
     }
-    let built = build(&crates.join("agent/Cargo.toml"), &out.join("agent-target"));
+    let built = build(&crates.join("agent/Cargo.toml"), &agent_target(&out));
     let bytes = fs::read(&built).unwrap_or_else(|e| panic!("cannot read {}: {e}", built.display()));
     let hash: String = Sha256::digest(&bytes).iter().take(8).map(|b| format!("{b:02x}")).collect();
     fs::write(out.join(LIBRARY), bytes).unwrap_or_else(|e| panic!("cannot write {LIBRARY}: {e}"));
     println!("cargo::rustc-env=CLRSCOPE_AGENT_FILE={}", out.join(LIBRARY).display());
     println!("cargo::rustc-env=CLRSCOPE_AGENT_HASH={hash}");
+}
+
+/// The directory for builds of the agent: the one that the variable names, or `agent-target` in the outer target directory. That
+/// lies above the folders of the profile and of `build`, in which `OUT_DIR` is.
+fn agent_target(out: &Path) -> PathBuf {
+    println!("cargo::rerun-if-env-changed={AGENT_TARGET}");
+    if let Some(named) = env::var_os(AGENT_TARGET) {
+        return PathBuf::from(named);
+    }
+    let build = out.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == "build"));
+    build.and_then(|build| build.ancestors().nth(2)).unwrap_or(out).join("agent-target")
 }
 
 /// Builds the agent for the target of the outer build and returns the library.

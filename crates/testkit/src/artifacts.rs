@@ -1,6 +1,7 @@
 //! The agent, the tool and the examples, built once per state of the sources.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +16,12 @@ use crate::workspace::{target_folder, workspace_root};
 /// With cargo's messages, when it does not build.
 pub fn agent() -> &'static Path {
     static AGENT: OnceLock<PathBuf> = OnceLock::new();
-    AGENT.get_or_init(|| build("clrscope-agent").join("libclrscope_agent.so"))
+    AGENT.get_or_init(|| {
+        // As the tool's own build makes it, so that it is built once for both.
+        let manifest = workspace_root().join("crates/agent/Cargo.toml");
+        let arguments = [OsStr::new("--release"), "--manifest-path".as_ref(), manifest.as_ref()];
+        cargo_build_in(&agent_target(), &arguments).join("release/libclrscope_agent.so")
+    })
 }
 
 /// The agent as a debug build with what only tests ask for. It panics where the environment variable `CLRSCOPE_TEST_PANIC` says: in a `callback`, in a
@@ -91,16 +97,26 @@ fn build(package: &str) -> PathBuf {
 /// Builds in a target folder of its own, as cargo holds a lock on the usual one while it runs tests, and returns the
 /// folder.
 fn cargo_build(arguments: &[&str]) -> PathBuf {
-    let target = target_folder().join("testkit");
-    fs::create_dir_all(&target).unwrap_or_else(|error| panic!("{}: {error}", target.display()));
+    let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+    cargo_build_in(&target_folder().join("testkit"), &arguments)
+}
+
+/// The directory in which the tool's build script builds the agent.
+fn agent_target() -> PathBuf {
+    target_folder().join("agent-target")
+}
+
+fn cargo_build_in(target: &Path, arguments: &[&OsStr]) -> PathBuf {
+    fs::create_dir_all(target).unwrap_or_else(|error| panic!("{}: {error}", target.display()));
     // Test binaries run at the same time; cargo would wait too, but says so on stderr.
     let lock = File::create(target.join("lock")).expect("the target folder can be written");
     lock.lock().expect("a file can be locked");
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(workspace_root()).args(["build", "--quiet"]).args(arguments);
-    command.arg("--target-dir").arg(&target);
+    command.arg("--target-dir").arg(target);
+    command.env("CLRSCOPE_AGENT_TARGET", agent_target()).env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
     let output = command.output().expect("cargo starts");
     assert!(output.status.success(), "cargo build {arguments:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
-    target
+    target.to_owned()
 }
