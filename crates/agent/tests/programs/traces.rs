@@ -1,13 +1,11 @@
 //! Stack traces that a program makes of itself are those of a bare run while its code is changed.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::{assert_unchanged, under_agent};
 use clrscope_testkit::{Runtime, Sdk, each_runtime, fixture, not_run, run, scratch};
-use support::{assert_unchanged, under_agent};
 
 /// A program that writes its own stack traces, in code of the first tier: in fully optimised code of methods with counters the
 /// line of a call that is followed by others on one stack may still be the one before. Nothing of it may be put into others: code that is changed is longer, and what is

@@ -1,13 +1,11 @@
 //! `coverage` against a program whose source says how often each line runs, and against those that do all they should not.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::counted::{covered, hits_by_line, said_hits, source};
+use crate::support::{Run, assert_unchanged, record, under_agent};
 use clrscope_recording::model::LossReason;
 use clrscope_testkit::{Runtime, Sdk, Service, each_runtime, fixture, not_run, pause, random_pause, run, scratch};
-use support::counted::{covered, hits_by_line, said_hits, source};
-use support::{Run, assert_unchanged, record, under_agent};
 
 fn compare(runtime: &Runtime, counts_hits: bool) {
     let (program, place) = (fixture("Counted"), format!("{}, hits {counts_hits}", runtime.version));

@@ -1,13 +1,11 @@
 //! Every argument and result against what the program itself says of them, on every runtime at hand.
 
-mod support;
-
+use crate::support::said::{Call, argument, plain, said, same};
+use crate::support::{record, record_in};
 use clrscope_analysis::{FlowKind, FlowLog, Passing, Query, Value as Taken};
 use clrscope_recording::model::Recording;
 use clrscope_testkit::{each_runtime, run};
 use serde_json::Value;
-use support::said::{Call, argument, plain, said, same};
-use support::{record, record_in};
 
 /// Recorded calls, in the form of what the program says.
 fn recorded(recording: &Recording, names: &[String]) -> Vec<Call> {

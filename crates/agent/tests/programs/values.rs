@@ -1,14 +1,12 @@
 //! Values as they are shown: their own class from the first sight on, the form that people know, and nothing of
 //! secrets.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{Run, record};
 use clrscope_analysis::{FlowKind, FlowLog, Query, Value};
 use clrscope_recording::model::Recording;
 use clrscope_testkit::each_runtime;
-use support::{Run, record};
 
 /// Visits the calls of the fixture's own methods: whether a call begins, its name, its first argument, its result.
 fn calls(recording: &Recording, mut visit: impl FnMut(bool, &str, Option<&Value<'_>>, Option<&Value<'_>>)) {

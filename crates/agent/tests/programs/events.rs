@@ -1,13 +1,11 @@
 //! Events of the runtime as recorded, against what programs say of themselves.
 
-mod support;
-
+use crate::support::{Run, record_with};
 use clrscope_analysis::{EventLog, EventQuery, EventRow, Query};
 use clrscope_contract::request::Pattern;
 use clrscope_recording::events::{Group, Kind};
 use clrscope_recording::model::Recording;
 use clrscope_testkit::{Expectations, Runtime, each_runtime, fixture, run};
-use support::{Run, record_with};
 
 /// Runs a fixture and checks that it ran as if it was not watched.
 fn watched(runtime: &Runtime, name: &str, request: &str) -> Run {

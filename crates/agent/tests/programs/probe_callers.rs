@@ -1,11 +1,10 @@
 //! Callers of probed methods, against programs that know who calls what how often.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use crate::support::{Run, assert_unchanged, record, record_with, under_agent};
 use clrscope_analysis::{CallerNode, CallerSums, ProbeCallers, ProbeLog, Query, probes};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{LossReason, ProbeCaller, Recording};
@@ -13,7 +12,6 @@ use clrscope_testkit::{
     Expectations, Finished, Runtime, Service, attempted, each_runtime, fixture, last_count, pause, random_pause, run,
     scratch, wait_for,
 };
-use support::{Run, assert_unchanged, record, record_with, under_agent};
 
 /// Name of callers that nobody knows.
 const UNKNOWN: &str = "(unknown caller)";

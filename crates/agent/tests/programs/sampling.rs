@@ -1,14 +1,12 @@
 //! `cpu` and `wall` against programs that know what they did, with both engines.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{Run, assert_unchanged, record_with, under_agent};
 use clrscope_recording::model::{
     Activity, LossReason, Process, Sample, SamplingEngine, StackFrame, ThreadRole, ThreadState,
 };
 use clrscope_testkit::{Runtime, Service, each_runtime, not_run, scratch, wait_until};
-use support::{Run, assert_unchanged, record_with, under_agent};
 
 /// The samples of an instrument.
 fn samples(process: &Process, instrument: &str) -> Vec<Sample> {

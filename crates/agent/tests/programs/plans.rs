@@ -1,10 +1,8 @@
 //! Plans of arguments compared with what the runtime itself says, function by function.
 
-mod support;
-
+use crate::support::{self, record_with, under_agent};
 use clrscope_recording::model::Recording;
 use clrscope_testkit::{Sdk, each_runtime, fixture, not_run, run, scratch, workspace_root};
-use support::{record_with, under_agent};
 
 /// Totals of the comparison: functions, results, places that are unknown, and those that are wrong.
 fn compared(recording: &Recording) -> ([u64; 4], Vec<String>) {

@@ -1,11 +1,9 @@
 //! Values are never read where nothing is: programs live on and say what they say, whatever they hand over.
 
-mod support;
-
+use crate::support::{self, Run, record_confined, record_with};
 use clrscope_analysis::{Argument, Field, FlowKind, FlowLog, FlowRow, Passing, Query, Value};
 use clrscope_recording::model::{LossReason, Recording};
 use clrscope_testkit::{Runtime, confine, each_runtime, fixture, run};
-use support::{Run, record_confined, record_with};
 
 /// Both instruments that read values, of all methods of the program and of the framework.
 const READERS: [&str; 2] = ["flow:args,last=64MiB;include=*", "exceptions:args;include=*"];

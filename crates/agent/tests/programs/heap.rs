@@ -1,13 +1,12 @@
 //! Snapshots of a heap of known objects: how many there are, what they refer to, and what holds them.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use crate::support::{record_command, record_with, under_agent};
 use clrscope_analysis::{HeapQuery, Heaps, WasteKind, WasteRow, heap_waste};
 use clrscope_recording::heap::{HeapChunk, HeapData, HeapRoot};
 use clrscope_recording::model::{
@@ -15,7 +14,6 @@ use clrscope_recording::model::{
 };
 use clrscope_recording::writer::{Answer, Command, command};
 use clrscope_testkit::{Runtime, confine, each_runtime, fixture, run, scratch, wait_for, wait_until};
-use support::{record_command, record_with, under_agent};
 
 /// A program under the agent that says when it is ready, and goes on until it may end.
 struct Kept {

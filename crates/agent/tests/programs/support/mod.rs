@@ -1,5 +1,4 @@
 //! Runs a program under the agent without the launcher, and asks the recording.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub(crate) mod counted;
 pub(crate) mod flow;

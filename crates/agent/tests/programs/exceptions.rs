@@ -1,15 +1,13 @@
 //! The stories of exceptions, against what programs say of themselves.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{self, assert_unchanged, record, record_command, record_with};
 use clrscope_analysis::{
     EXCEPTIONS, Exception, ExceptionLog, ExceptionQuery, Query, TreeOptions, Value, functions, tree,
 };
 use clrscope_recording::model::Recording;
 use clrscope_testkit::{each_runtime, fixture, run};
-use support::{assert_unchanged, record, record_command, record_with};
 
 fn all(recording: &Recording) -> ExceptionLog<'_> {
     ExceptionLog::open(recording, &ExceptionQuery::default()).expect("exceptions")

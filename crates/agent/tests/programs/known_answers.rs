@@ -1,10 +1,8 @@
 //! Every fixture knows how often its methods are called and by whom; the tree must say the same, on
 //! every runtime at hand and with both clocks.
 
-mod support;
-
+use crate::support::{Sums, compare, known, record, record_with};
 use clrscope_testkit::{Expectations, each_runtime};
-use support::{Sums, compare, known, record, record_with};
 
 /// Clocks, each with the whole set of fixtures.
 const REQUESTS: [&str; 2] = ["calls", "calls:clock=tsc"];

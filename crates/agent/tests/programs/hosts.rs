@@ -1,15 +1,13 @@
 //! Programs that are not .NET's own host, and environments that others have set up.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::{Sums, under_agent};
 use clrscope_testkit::{
     Expectations, Runtime, agent, each_runtime, example, fixture, load_profiler, run, scratch, workspace_root,
 };
-use support::{Sums, under_agent};
 
 /// `dotnet/fixtures/Hosted/host.c`, built here.
 fn native_host(folder: &Path) -> PathBuf {

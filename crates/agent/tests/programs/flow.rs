@@ -1,15 +1,13 @@
 //! `flow` against what each fixture knows of itself, alone and together with `calls`, on every runtime
 //! at hand: counts, callers, threads, recursion; every begin has its end.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::flow::FlowSums;
+use crate::support::{compare, known, record, record_with};
 use clrscope_analysis::{FlowKind, FlowLog, Query, ThreadSelector};
 use clrscope_recording::model::{LossReason, Recording};
 use clrscope_testkit::{Expectations, each_runtime};
-use support::flow::FlowSums;
-use support::{compare, known, record, record_with};
 
 /// Alone, and with either clock of `calls`.
 const REQUESTS: [&str; 3] = ["flow", "calls;flow:all", "flow:all;calls:clock=tsc"];

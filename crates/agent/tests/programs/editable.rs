@@ -1,11 +1,9 @@
 //! Assemblies that may be edited while they run, as under `dotnet watch`: the runtime compiles none of their methods anew.
 
-mod support;
-
+use crate::support::counted::{covered, hits_by_line, probed, probed_lines, refused, said_hits, source};
+use crate::support::{Run, assert_unchanged, record_in};
 use clrscope_recording::model::LossReason;
 use clrscope_testkit::{each_runtime, fixture, run};
-use support::counted::{covered, hits_by_line, probed, probed_lines, refused, said_hits, source};
-use support::{Run, assert_unchanged, record_in};
 
 const EDITABLE: [(&str, &str); 1] = [("DOTNET_MODIFIABLE_ASSEMBLIES", "debug")];
 

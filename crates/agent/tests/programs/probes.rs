@@ -1,13 +1,11 @@
 //! `probes` against programs that know how often their methods are called, and against those that do all they should not.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::counted::{calls, miscounted, numbered, probed, probed_lines, refused, said_hits, source};
+use crate::support::{Run, assert_unchanged, record};
 use clrscope_recording::model::LossReason;
 use clrscope_testkit::{Expectations, Runtime, each_runtime, fixture, run};
-use support::counted::{calls, miscounted, numbered, probed, probed_lines, refused, said_hits, source};
-use support::{Run, assert_unchanged, record};
 
 /// Each method of the fixture is called as often as the fixture says, and each call ends.
 fn compare(runtime: &Runtime, name: &str) {

@@ -1,13 +1,11 @@
 //! Methods that the compiler put into others, in the stacks of samples: a program says which methods its source has on the way to where time goes, and
 //! what the runtime's own stack trace has there.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::{Run, record_command, under_agent};
 use clrscope_recording::model::{Inlining, Process, Sample, StackFrame, Tier};
 use clrscope_testkit::{Runtime, Service, each_runtime, each_web_runtime, fixture, get, scratch};
-use support::{Run, record_command, under_agent};
 
 /// Shape of a call, as the program tells it.
 #[derive(Default)]

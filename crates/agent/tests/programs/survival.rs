@@ -1,11 +1,11 @@
 //! Programs that end badly or live dangerously: same output and exit code as bare, and what was
 //! recorded until then is there.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::flow::FlowSums;
+use crate::support::{Run, Sums, assert_unchanged, record_with, under_agent};
 use clrscope_analysis::{ExceptionLog, ExceptionQuery, stack_overflows};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{LossReason, MethodHits, Problem, Process, Recording};
@@ -13,8 +13,6 @@ use clrscope_testkit::{
     Expectations, Finished, HOSTILE, Runtime, Service, each_runtime, fixture, last_count, pause, random_pause, run,
     run_within, runtimes, scratch, wait_for, wait_for_work,
 };
-use support::flow::FlowSums;
-use support::{Run, Sums, assert_unchanged, record_with, under_agent};
 
 /// Lines that may not differ: what the program itself says, without what it knows about this one run.
 fn said(finished: &Finished) -> String {

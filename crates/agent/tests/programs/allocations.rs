@@ -1,15 +1,13 @@
 //! `alloc` against a program that knows what it allocates.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::support::{self, Run, assert_unchanged, record_with, under_agent};
 use clrscope_analysis::{Query, TreeOptions, collections, functions, tree};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Allocation, AllocationEngine, AllocationKind, LossReason, Process, StackFrame};
 use clrscope_testkit::{Runtime, Service, each_runtime, fixture, pause, random_pause, run, scratch, wait_for};
-use support::{Run, assert_unchanged, record_with, under_agent};
 
 /// Every record, with the index of its thread.
 fn records(process: &Process) -> Vec<(u32, Allocation)> {

@@ -3,17 +3,15 @@
 //!
 //! `cargo xtask accuracy --paths` does the same at length, by step, into `docs/accuracy.md`.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{Run, record_with};
 use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE};
 use clrscope_recording::model::{LossReason, Process, Sample, SamplingEngine};
 use clrscope_testkit::{
     CallerPaths, KnownPaths, PartTime, Runtime, RuntimeStops, STOPS_VARIABLE, SampledPaths, Slower, Tally, attempted,
     each_runtime, fixture, hooked_agent, load_profiler, methods, not_run, run as run_command, samples, scratch,
 };
-use support::{Run, record_with};
 
 /// Requests with each engine; waits are looked at beside.
 const REQUESTS: [(SamplingEngine, &str); 2] = [

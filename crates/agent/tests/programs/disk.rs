@@ -1,13 +1,12 @@
 //! Disks that are small or refuse, and agent files that are missing or that others can change: the program
 //! never notices, what was recorded is reported, and what was lost is counted.
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{Sums, assert_unchanged, under_agent};
 use clrscope_analysis::{Query, allocations};
 use clrscope_contract::request::AGENT_VARIABLE;
 use clrscope_recording::model::{LossReason, Process, Recording};
@@ -15,7 +14,6 @@ use clrscope_testkit::confine::{is_root, with_file_size_limit, with_small_disk, 
 use clrscope_testkit::{
     Expectations, Finished, Runtime, agent, each_runtime, fixture, not_run, run, runtimes, scratch,
 };
-use support::{Sums, assert_unchanged, under_agent};
 
 /// More distinct paths than a small disk holds: 8 MiB of tree.
 const MANY_PATHS: (&str, &[&str]) = ("Paths", &["16"]);

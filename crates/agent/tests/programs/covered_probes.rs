@@ -1,13 +1,13 @@
 //! `probes` beside `coverage`: a method has one body with both, and each counts what it counts alone.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::counted::{
+    calls, covered, hits_by_line, miscounted, probed, probed_lines, refused, said_hits, source,
+};
+use crate::support::{Run, assert_unchanged, record};
 use clrscope_recording::model::{LossReason, MethodHits, ProbedMethod};
 use clrscope_testkit::{Expectations, Runtime, each_runtime, fixture, run};
-use support::counted::{calls, covered, hits_by_line, miscounted, probed, probed_lines, refused, said_hits, source};
-use support::{Run, assert_unchanged, record};
 
 /// Every line of the fixture that says how often it runs: by coverage and by a probe of its own, in methods whose calls are counted,
 /// with exceptions, iterators, async methods, constructors, loops that are compiled anew while they run; and a stack trace has its lines.

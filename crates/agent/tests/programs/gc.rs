@@ -1,12 +1,10 @@
 //! `gc` against programs that know what the runtime counts itself: collections, pauses, bytes.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{Run, record_command};
 use clrscope_analysis::{Collection, CollectionKind, Query, SurvivorQuery, collection_facts, collections, survivors};
 use clrscope_testkit::{Runtime, each_runtime, fixture, not_run, runtimes};
-use support::{Run, record_command};
 
 /// A way in which the runtime collects, with the variables that ask for it.
 type Flavour = (&'static str, &'static [(&'static str, &'static str)]);

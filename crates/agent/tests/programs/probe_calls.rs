@@ -1,16 +1,14 @@
 //! Each call of probed methods with its values, against what programs say of their calls themselves.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::counted::{probed_lines, said_hits, source};
+use crate::support::said::{Call, argument, plain, said, same};
+use crate::support::{assert_unchanged, record, record_command, record_in, record_with};
 use clrscope_analysis::{ProbeCall, ProbeLog, Query, Value as Taken, probes};
 use clrscope_recording::model::{Loss, LossReason, Recording};
 use clrscope_testkit::{Expectations, each_runtime, fixture, run};
 use serde_json::{Value, json};
-use support::counted::{probed_lines, said_hits, source};
-use support::said::{Call, argument, plain, said, same};
-use support::{assert_unchanged, record, record_command, record_in, record_with};
 
 /// Visits the calls of a recording in the order in which they began.
 fn visit(recording: &Recording, mut visit: impl FnMut(&ProbeCall<'_>)) {
