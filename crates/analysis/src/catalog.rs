@@ -70,6 +70,7 @@ pub(crate) struct Catalog<'a> {
     functions: Vec<FunctionRef<'a>>,
     roles: Vec<Role>,
     inlined: Vec<bool>,
+    tail_recursive: Vec<bool>,
 }
 
 impl<'a> Catalog<'a> {
@@ -81,6 +82,7 @@ impl<'a> Catalog<'a> {
             functions: vec![unknown],
             roles: vec![Role::Unhooked],
             inlined: vec![false],
+            tail_recursive: vec![false],
         };
         let mut known = FxHashMap::default();
         for function in process.functions.iter().skip(1) {
@@ -93,9 +95,11 @@ impl<'a> Catalog<'a> {
                 catalog.functions.push(named);
                 catalog.roles.push(Role::of(function));
                 catalog.inlined.push(false);
+                catalog.tail_recursive.push(false);
                 catalog.functions.len() as Slot - 1
             });
             catalog.inlined[slot as usize] |= function.flags.inlined;
+            catalog.tail_recursive[slot as usize] |= function.flags.tail_recursive;
             catalog.slot_roles.push(SlotRole { slot, role: catalog.roles[slot as usize] });
         }
         catalog
@@ -136,6 +140,11 @@ impl<'a> Catalog<'a> {
     /// Whether the function in `slot` was put into another one somewhere, so that not all calls of it are counted.
     pub(crate) fn is_inlined(&self, slot: Slot) -> bool {
         self.inlined.get(slot as usize).copied().unwrap_or_default()
+    }
+
+    /// Whether the function in `slot` calls itself last, so that the compiler may have made a loop of such calls.
+    pub(crate) fn is_tail_recursive(&self, slot: Slot) -> bool {
+        self.tail_recursive.get(slot as usize).copied().unwrap_or_default()
     }
 
     /// Role of the function in `slot`; the thread itself has no hooks.

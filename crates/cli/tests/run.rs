@@ -450,3 +450,29 @@ fn little_address_space_is_told_before_the_program_starts() {
     let said = testkit::run(shell).stderr_text();
     assert!(said.contains("of address space: .NET and the agent reserve much more"), "{said}");
 }
+
+/// A method that calls itself last is made a loop: 2 calls were shown for 6,000,002, and nothing said that there were more.
+#[test]
+fn methods_that_call_themselves_last_have_at_least_so_many_calls() {
+    testkit::each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let ended = over(&place, runtime, &["-q", "-i", "calls:noinline", "-o", "a.clrs"], "TailCalls", &[]);
+        assert!(ended.status.success(), "{}", ended.stderr_text());
+        let report = json(&place, "report a.clrs --view functions");
+        let rows = report["rows"].as_array().expect("rows");
+        let marked = |name: &str| {
+            let row = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name} in {report:#}"));
+            (row["calls"].as_u64(), row["tail_recursive"].as_bool().unwrap_or_default())
+        };
+        for name in ["TailCalls.Program::Loop", "TailCalls.Program::Again<int>", "TailCalls.Turn<int>::Again"] {
+            assert_eq!(marked(name), (Some(1_000), true), "{name} on {}", runtime.version);
+        }
+        // Tail calls of others are calls.
+        for name in ["TailCalls.Program::Near", "TailCalls.Program::Last", "TailCalls.Ping::Play"] {
+            assert!(!marked(name).1, "{name} on {}", runtime.version);
+        }
+        let said = place.run("report a.clrs --view functions --function *::Loop");
+        let said = text(&said.stdout);
+        assert!(said.contains("\u{2265}1,000") && said.contains("calls itself last"), "{said}");
+    });
+}

@@ -9,6 +9,8 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::callback_args::Inlining;
+use clr_profiler::metadata::MemberRef;
+use clr_profiler::metadata::signature::{self, Type};
 use clr_profiler::{Callbacks, FunctionId, FunctionName, ModuleId, NameCache, ProfilerInfo, Token};
 use clrscope_recording::layout;
 use clrscope_recording::model::{self, Function, FunctionFlags, FunctionKind, LossReason, SourceKind};
@@ -195,7 +197,12 @@ impl Functions {
                 token: name.token.as_raw(),
                 kind: FunctionKind::Managed,
                 source: source_kind(name),
-                flags: FunctionFlags { dynamic: name.token.as_raw() == 0, inlined, ..FunctionFlags::default() },
+                flags: FunctionFlags {
+                    dynamic: name.token.as_raw() == 0,
+                    inlined,
+                    tail_recursive: self.is_tail_recursive(name),
+                    ..FunctionFlags::default()
+                },
             },
         );
     }
@@ -215,6 +222,30 @@ impl Functions {
 
     fn is_trivial(&self, name: &FunctionName) -> bool {
         self.info.il_function_body(name.module_id, name.token).is_ok_and(|body| il::is_trivial(&body))
+    }
+
+    /// Whether the function calls itself last, so that the compiler may make a loop of it: by its own token, as an instantiation,
+    /// or as a method of an instantiation of its type. Never where it is marked `NoInlining` or `NoOptimization`: the runtime
+    /// allows no such calls there (`CEEInfo::canTailCall` in its `jitinterface.cpp`).
+    fn is_tail_recursive(&self, name: &FunctionName) -> bool {
+        /// `miNoInlining` and `miNoOptimization` (ECMA-335, II.23.1.11).
+        const KEPT: u32 = 0x8 | 0x40;
+        let Ok(body) = self.info.il_function_body(name.module_id, name.token) else { return false };
+        let (Ok(metadata), mut own) = (self.names.metadata(&self.info, name.module_id), None) else { return false };
+        let mut is_itself = |called: Token| {
+            let Some(own) = own.get_or_insert_with(|| metadata.method(name.token).ok()) else { return false };
+            let called = metadata.method_spec(called).map_or(called, |spec| spec.method);
+            let is_of_own_type = |member: &MemberRef| {
+                let parent = metadata.type_spec(member.parent).and_then(|blob| signature::type_spec(&blob));
+                matches!(parent, Ok(Type::Generic { token, .. }) if token == own.class)
+            };
+            let is_own = |member: &MemberRef| {
+                member.name == own.name && member.signature == own.signature && is_of_own_type(member)
+            };
+            own.impl_flags & KEPT == 0
+                && (called == name.token || metadata.member_ref(called).is_ok_and(|member| is_own(&member)))
+        };
+        il::calls_itself_last(&body, &mut is_itself)
     }
 
     fn module(&self, id: ModuleId, name: &str) -> Module {

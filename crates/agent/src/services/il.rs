@@ -1,7 +1,7 @@
 //! Inspection of a method's IL: whether it is a tiny leaf, or even less, and which clauses its exception handlers are of.
 
 use clr_profiler::il::{Body, ClauseKind, Flow, Label, Opcode, raw_instructions};
-use clr_profiler::{FunctionId, ProfilerInfo, Result};
+use clr_profiler::{FunctionId, ProfilerInfo, Result, Token};
 
 /// IL of at most this many bytes without calls counts as trivial (auto-properties, constants).
 const TRIVIAL_BYTES: usize = 16;
@@ -33,6 +33,25 @@ pub(crate) fn is_accessor(body: &[u8]) -> bool {
             .is_ok_and(|code| code.map(|one| one.map(|one| one.opcode)).eq(opcodes.iter().map(|one| Ok(*one))))
     };
     is_made_of(&GET) || is_made_of(&SET)
+}
+
+/// Whether a method body, header and all, calls a method that `is_itself` as the last thing it does: the compiler may make a loop
+/// of that. False where the body can't be understood.
+pub(crate) fn calls_itself_last(body: &[u8], mut is_itself: impl FnMut(Token) -> bool) -> bool {
+    let Ok(code) = raw_instructions(body) else { return false };
+    let mut called = None;
+    for instruction in code {
+        let Ok(instruction) = instruction else { return false };
+        match (instruction.opcode, called) {
+            (Opcode::Ret, Some(token)) if is_itself(token) => return true,
+            (Opcode::Call | Opcode::Callvirt, _) => {
+                called = instruction.operand.try_into().ok().map(|bytes| Token::new(u32::from_le_bytes(bytes)));
+            }
+            (Opcode::Nop, _) => {}
+            _ => called = None,
+        }
+    }
+    false
 }
 
 /// Whether a method body, header and all, has clauses: blocks that run when an exception comes, or on the way out.
@@ -91,6 +110,21 @@ mod tests {
         assert!(is_trivial(&tiny(&[0x02, 0x7B, 0x28, 0x28, 0, 4, 0x2A])));
         // ldarg.0, call, ret
         assert!(!is_trivial(&tiny(&[0x02, 0x28, 1, 0, 0, 6, 0x2A])));
+    }
+
+    #[test]
+    fn a_call_of_itself_counts_where_nothing_but_the_return_follows() {
+        let last = |code: &[u8]| calls_itself_last(&tiny(code), |token| token == Token::new(0x0600_0001));
+        // ldarg.0, call, ret; with a nop between; by callvirt.
+        assert!(last(&[0x02, 0x28, 1, 0, 0, 6, 0x2A]));
+        assert!(last(&[0x02, 0x28, 1, 0, 0, 6, 0x00, 0x2A]));
+        assert!(last(&[0x02, 0x6F, 1, 0, 0, 6, 0x2A]));
+        // Another method; one is added to what it returns; another call comes between.
+        assert!(!last(&[0x02, 0x28, 2, 0, 0, 6, 0x2A]));
+        assert!(!last(&[0x02, 0x28, 1, 0, 0, 6, 0x17, 0x58, 0x2A]));
+        assert!(!last(&[0x28, 1, 0, 0, 6, 0x28, 2, 0, 0, 6, 0x2A]));
+        assert!(!last(&[0x02, 0x28, 1, 0]));
+        assert!(!calls_itself_last(&[], |_| true));
     }
 
     #[test]

@@ -19,21 +19,21 @@ pub(super) struct Sum {
     /// Bounds of the own amount, where rows have some.
     own_bounds: (u64, u64),
     /// There were more calls than were counted.
-    is_inlined: bool,
+    is_at_least: bool,
 }
 
 impl Sum {
-    pub(super) fn of(times: &Times, amount: Amount, metric: &Metric, is_inlined: bool) -> Self {
+    pub(super) fn of(times: &Times, amount: Amount, metric: &Metric, is_at_least: bool) -> Self {
         let own_bounds = match metric.source {
             Source::Calls(Column::Cpu) => times.exclusive_cpu_bounds_ns.unwrap_or_default(),
             Source::Calls(Column::Wall) => times.exclusive_bounds_ns,
             _ => (0, 0),
         };
-        Self { amount, own_bounds, is_inlined }
+        Self { amount, own_bounds, is_at_least }
     }
 
     fn of_row(row: &FunctionRow<'_>, metric: &Metric) -> Self {
-        Self::of(&row.times, row.amount, metric, row.inlined)
+        Self::of(&row.times, row.amount, metric, row.counts_at_least())
     }
 
     pub(super) fn add(&mut self, other: &Self) {
@@ -44,7 +44,7 @@ impl Sum {
         add(&mut self.amount.samples.total, other.amount.samples.total);
         add(&mut self.own_bounds.0, other.own_bounds.0);
         add(&mut self.own_bounds.1, other.own_bounds.1);
-        self.is_inlined |= other.is_inlined;
+        self.is_at_least |= other.is_at_least;
     }
 }
 
@@ -130,7 +130,7 @@ impl Reading {
                 Amounts { own, total: of_time(total as f64, step, taken), ..Amounts::default() }
             }
         };
-        if sum.is_inlined && self.doubt == Doubt::None && self.metric.is_of_calls() {
+        if sum.is_at_least && self.doubt == Doubt::None && self.metric.is_of_calls() {
             (found.own.high, found.total.high) = (f64::INFINITY, f64::INFINITY);
         }
         found.own_share = self.share(&found.own);

@@ -279,6 +279,7 @@ impl<'a> ProcessSums<'a> {
             max_recursion: merged.max_recursion,
             threads: merged.threads,
             inlined: self.catalog.is_inlined(slot),
+            tail_recursive: self.catalog.is_tail_recursive(slot),
             starts: self.starts.get(&slot).copied().filter(|_| thread.is_none()),
             allocated: self
                 .allocated

@@ -28,6 +28,9 @@ pub struct FunctionRow<'a> {
     pub threads: u32,
     /// Whether the compiler put it into another method somewhere: then there were at least so many calls.
     pub inlined: bool,
+    /// Whether it calls itself as the last thing it does, which optimised code may do by a jump: then there were at least so
+    /// many calls.
+    pub tail_recursive: bool,
     /// Calls of an `async` method, where the row is that of its code, which runs once for each call and again for each
     /// await that waited; nothing for other rows, in per-thread reports, and where the calls were not recorded.
     pub starts: Option<u64>,
@@ -38,6 +41,12 @@ pub struct FunctionRow<'a> {
 }
 
 impl FunctionRow<'_> {
+    /// Whether there may have been more calls than were counted.
+    #[must_use]
+    pub fn counts_at_least(&self) -> bool {
+        self.inlined || self.tail_recursive
+    }
+
     /// Work of the function alone: CPU time, or wall time where CPU time was not measured.
     #[must_use]
     pub fn work_ns(&self) -> u64 {

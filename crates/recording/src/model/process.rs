@@ -325,17 +325,22 @@ pub struct FunctionFlags {
     pub unloaded: bool,
     /// Whether the compiler put it into another method somewhere, where calls of it are not counted.
     pub inlined: bool,
+    /// Whether it calls itself as the last thing it does. Optimised code may go back to its beginning instead, and such
+    /// calls are not counted.
+    pub tail_recursive: bool,
 }
 
-/// A `u32`: 1 dynamic, 2 unloaded, 4 inlined.
+/// A `u32`: 1 dynamic, 2 unloaded, 4 inlined, 8 tail recursive.
 impl Field for FunctionFlags {
     fn put(&self, payload: &mut PayloadWriter) {
-        payload.u32(u32::from(self.dynamic) | u32::from(self.unloaded) << 1 | u32::from(self.inlined) << 2);
+        let bits = [self.dynamic, self.unloaded, self.inlined, self.tail_recursive];
+        payload.u32(bits.iter().rev().fold(0, |flags, bit| flags << 1 | u32::from(*bit)));
     }
 
     fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
         let flags = payload.u32();
-        Some(Self { dynamic: flags & 1 != 0, unloaded: flags & 2 != 0, inlined: flags & 4 != 0 })
+        let [dynamic, unloaded, inlined, tail_recursive] = [1, 2, 4, 8].map(|bit| flags & bit != 0);
+        Some(Self { dynamic, unloaded, inlined, tail_recursive })
     }
 }
 

@@ -188,11 +188,11 @@ prop_compose! {
         source in select(vec![
             SourceKind::Plain, SourceKind::Async, SourceKind::Iterator, SourceKind::Lambda, SourceKind::LocalFunction,
         ]),
-        flags: [bool; 3],
+        flags: [bool; 4],
     ) -> Function {
         let [name, signature, raw_name] = names;
-        let [dynamic, unloaded, inlined] = flags;
-        let flags = FunctionFlags { dynamic, unloaded, inlined };
+        let [dynamic, unloaded, inlined, tail_recursive] = flags;
+        let flags = FunctionFlags { dynamic, unloaded, inlined, tail_recursive };
         Function { name, signature, raw_name, module, token, kind, source, flags }
     }
 }

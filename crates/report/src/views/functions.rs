@@ -66,8 +66,8 @@ impl<'a> FunctionEntry<'a> {
 impl Row for FunctionEntry<'_> {}
 
 impl Timed for FunctionEntry<'_> {
-    fn is_inlined(&self) -> bool {
-        self.row.inlined
+    fn counts_at_least(&self) -> bool {
+        self.row.counts_at_least()
     }
 
     fn function(&self) -> Option<FunctionRef<'_>> {
@@ -138,6 +138,10 @@ where
     columns.extend(metric_columns(present));
     columns.extend([recursion, threads, thread.only_if(present.threads)]);
     columns.extend(counted_columns(of));
+    let tail_recursive = Column::new("tail_recursive", "tail recursive", Kind::Flag, move |row: &K::Row<'_>| {
+        if of(row).tail_recursive { Cell::Flag(true) } else { Cell::Absent }
+    });
+    columns.push(tail_recursive.only_if(present.tail_recursive));
     let tiers = Column::new("tiers", "code", Kind::Nested, move |row: &K::Row<'_>| tiers::cell(&of(row).tiers));
     columns.push(tiers.only_if(present.samples));
     columns
@@ -175,6 +179,12 @@ pub(super) fn notes_on_calls<'a>(rows: impl Iterator<Item = &'a FunctionRow<'a>>
         let which = if row.function.module.framework { "MyApp" } else { row.function.module() };
         notes.push(format!(
             "\u{2265}: at least, not counted where it was inlined; run --include '[{which}]*' counts all calls of [{which}]."
+        ));
+    }
+    if let Some(row) = rows.clone().filter(|row| row.tail_recursive).min_by_key(|row| row.function.module.framework) {
+        notes.push(format!(
+            "\u{2265}: at least, where a method calls itself last the compiler may make a loop; run --probe '{}' counts all calls.",
+            row.function.name()
         ));
     }
     if rows.clone().any(|row| row.starts.is_some()) {
@@ -257,7 +267,8 @@ impl Answer for Opened<'_> {
         let processes = self.recording.processes.len() > 1;
         let (samples, resolution) = (conditions.samples > 0, conditions.resolution());
         let allocated = rows.iter().any(|row| row.allocated.is_some());
-        let sheet = sheet(Present { processes, threads, cpu, metric, resolution, samples, allocated });
+        let tail_recursive = rows.iter().any(|row| row.tail_recursive && row.times.calls > 0);
+        let sheet = sheet(Present { processes, threads, cpu, metric, resolution, samples, allocated, tail_recursive });
         let section = Section {
             nothing: no_functions(conditions),
             what: "functions",

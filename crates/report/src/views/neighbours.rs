@@ -150,8 +150,16 @@ impl<'a> Opened<'a> {
         let (cpu, metric) = (conditions.totals.cpu_ns.is_some(), conditions.metric);
         let resolution = conditions.resolution();
         let samples = conditions.samples > 0;
-        let present =
-            Present { processes: self.processes, threads: false, cpu, metric, resolution, samples, allocated: false };
+        let present = Present {
+            processes: self.processes,
+            threads: false,
+            cpu,
+            metric,
+            resolution,
+            samples,
+            allocated: false,
+            tail_recursive: false,
+        };
         let function = functions::sheet(present);
         let shown = functions::text(std::iter::once(&of.function), conditions);
         let section = Section { block, ..function.section("function", Style::Single, &shown) };

@@ -102,8 +102,8 @@ impl Row for OwnEntry<'_> {
 }
 
 impl Timed for OwnEntry<'_> {
-    fn is_inlined(&self) -> bool {
-        self.own.row.inlined
+    fn counts_at_least(&self) -> bool {
+        self.own.row.counts_at_least()
     }
 
     fn function(&self) -> Option<FunctionRef<'_>> {
@@ -246,7 +246,16 @@ impl Opened<'_> {
         let (processes, cpu) = (self.recording.processes.len() > 1, conditions.totals.cpu_ns.is_some());
         let resolution = conditions.resolution();
         let samples = conditions.samples > 0;
-        Present { processes, threads: false, cpu, metric: conditions.metric, resolution, samples, allocated: false }
+        Present {
+            processes,
+            threads: false,
+            cpu,
+            metric: conditions.metric,
+            resolution,
+            samples,
+            allocated: false,
+            tail_recursive: false,
+        }
     }
 
     /// Name of work in a sentence, and how much of it there was.

@@ -20,8 +20,8 @@ pub(super) trait Timed {
     /// Calls and times of the row.
     fn times(&self) -> &Times;
 
-    /// Whether there were more calls than were counted, because some were inlined.
-    fn is_inlined(&self) -> bool {
+    /// Whether there were more calls than were counted, because some were inlined or made a loop.
+    fn counts_at_least(&self) -> bool {
         false
     }
 
@@ -73,6 +73,8 @@ pub(super) struct Present {
     pub(super) samples: bool,
     /// Allocations beside calls.
     pub(super) allocated: bool,
+    /// Functions that call themselves last.
+    pub(super) tail_recursive: bool,
 }
 
 impl Present {
@@ -87,6 +89,7 @@ impl Present {
             resolution,
             samples: true,
             allocated: metric.is_of_calls(),
+            tail_recursive: metric.is_of_calls(),
         }
     }
 }
@@ -241,7 +244,7 @@ where
     };
     vec![
         Column::new("calls", "calls", Kind::Count, |row: &K::Row<'_>| match Cell::Count(row.times().calls) {
-            calls if row.is_inlined() => calls.said(format!("\u{2265}{}", count(row.times().calls))),
+            calls if row.counts_at_least() => calls.said(format!("\u{2265}{}", count(row.times().calls))),
             calls => calls,
         }),
         sampled("inclusive_ns", "inclusive", |times| times.inclusive_ns),

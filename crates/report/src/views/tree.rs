@@ -179,7 +179,16 @@ impl Answer for Opened<'_> {
         let (threads, resolution) = (self.request.query.per_thread, conditions.resolution());
         let samples = conditions.samples > 0;
         let allocated = self.forest.has_allocations();
-        let sheet = sheet(Present { processes: false, threads, cpu, metric, resolution, samples, allocated });
+        let sheet = sheet(Present {
+            processes: false,
+            threads,
+            cpu,
+            metric,
+            resolution,
+            samples,
+            allocated,
+            tail_recursive: false,
+        });
         let shown = text(conditions, allocated, self.style);
         let section = Section { nothing: nothing("path"), ..sheet.main(&self.request, "roots", self.style, &shown) };
         // The deepest that is wanted is still shown.

@@ -296,7 +296,7 @@ fn most_called(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Finding> 
     let row = own.min_by(|a, b| a.compare(b, Sort::Calls))?;
     let share = part(row.times.calls, view.conditions.totals.calls);
     let calls = number(row.times.calls);
-    let least = if row.inlined { "at least " } else { "" };
+    let least = if row.counts_at_least() { "at least " } else { "" };
     let text = format!("{} was called {least}{calls} times, {} of all calls", row.function.label(), percent(share));
     (row.times.calls > 1 && share >= MUCH).then(|| Finding::exact(text, share))
 }

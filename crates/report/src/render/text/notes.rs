@@ -50,7 +50,7 @@ pub fn first_functions(view: &Summary<'_>, width: usize) -> String {
 
 /// Calls of a row, marked where there were more.
 fn at_least(row: &FunctionRow<'_>) -> String {
-    format!("{}{}", if row.inlined { "\u{2265}" } else { "" }, count(row.times.calls))
+    format!("{}{}", if row.counts_at_least() { "\u{2265}" } else { "" }, count(row.times.calls))
 }
 
 /// Waits of threads and work of the runtime, in one sentence; waits of idle threads are left out.
