@@ -101,7 +101,7 @@ fn a_new_crate_passes_its_test_and_counts_the_calls_of_a_program() {
     made.passes("tests::calls_of_all_threads_are_counted_by_name");
     let (library, class_id) = (made.library, made.class_id);
     testkit::each_runtime(|runtime| {
-        let output = place.file("calls.txt");
+        let output = place.file(&format!("calls-{}.txt", runtime.version));
         let library = library.to_string_lossy();
         let mut command = place.clrscope(["run", "--profiler", &library, "--clsid", &class_id, "--"]);
         command.args(runtime.words(&testkit::fixture("Recursion"))).env("SHOP_WATCH_OUTPUT", &output);

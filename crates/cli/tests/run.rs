@@ -113,7 +113,6 @@ fn quiet_adds_nothing_to_what_the_program_writes() {
 
 #[test]
 fn arguments_of_every_kind_pass_through() {
-    let place = TestFolder::new();
     let odd: Vec<OsString> =
         ["", " two words ", "it's \"quoted\"", "line\nbreak", "--help", "-q", "--", "大きさ;x,%y", "$HOME"]
             .iter()
@@ -121,6 +120,7 @@ fn arguments_of_every_kind_pass_through() {
             .chain([OsStr::from_bytes(b"not\xff\xfeutf8").to_owned()])
             .collect();
     testkit::each_runtime(|runtime| {
+        let place = TestFolder::new();
         let alone = bare(&place, runtime, "Echo", &odd);
         let with = over(&place, runtime, &["-q", "--force", "-o", "r.clrs"], "Echo", &odd);
         assert_eq!(with.stdout_text(), alone.stdout_text(), "on {}", runtime.version);

@@ -112,13 +112,13 @@ fn compared(place: &TestFolder, said_all: &str) -> Compared {
 /// A throw in a catch block had the line of the call in the `try`, and one in a finally block, or below a method that disposes, none.
 #[test]
 fn throws_in_blocks_have_the_lines_that_the_program_says() {
-    let place = TestFolder::new();
-    let debug = without_optimisation(&place);
+    let built = TestFolder::new();
+    let debug = without_optimisation(&built);
     if debug.is_none() {
         testkit::not_run("lines in code that was compiled without optimisation: no .NET SDK is at hand");
     }
     each_runtime(|runtime| {
-        let version = &runtime.version;
+        let (place, version) = (TestFolder::new(), &runtime.version);
         let check = |program: &Path, words: &[&str], variables: &[(&str, &str)], most_unknown: f64| {
             let said = recorded(&place, runtime, "exceptions", program, (words, variables));
             let Compared { right, by_call, unknown, wrong } = compared(&place, &said);
@@ -162,8 +162,8 @@ fn bytes_by_line(place: &TestFolder) -> BTreeMap<u64, f64> {
 /// Allocations in catch blocks had the line of the call in the `try`, those in finally blocks none, and lost their bytes in silence.
 #[test]
 fn allocations_in_blocks_have_the_lines_that_the_program_says() {
-    let place = TestFolder::new();
     each_runtime(|runtime| {
+        let place = TestFolder::new();
         for instrument in ["alloc", "alloc:exact"] {
             let all = recorded(&place, runtime, instrument, &fixture("Blocks"), (&["New", "3"], &[]));
             let mut expected: BTreeMap<u64, f64> = BTreeMap::new();
@@ -196,9 +196,9 @@ fn line_with(remark: &str) -> u64 {
 /// A line that has nearly all of the time had 8 % of it, and 1 % on .NET 10; its caller's line had 85.
 #[test]
 fn samples_in_the_last_tier_have_the_line_they_are_in() {
-    let place = TestFolder::new();
     let (joins, calls) = (line_with("// joins"), line_with("// calls"));
     each_runtime(|runtime| {
+        let place = TestFolder::new();
         for variables in [&[][..], &[("DOTNET_TieredPGO", "0")], &[("DOTNET_TieredCompilation", "0")]] {
             recorded(&place, runtime, "cpu", &fixture("Lines"), (&["3000"], variables));
             let rows = rows(&place, "--view lines");

@@ -236,8 +236,8 @@ impl Functions {
             let Some(own) = own.get_or_insert_with(|| metadata.method(name.token).ok()) else { return false };
             let called = metadata.method_spec(called).map_or(called, |spec| spec.method);
             let is_of_own_type = |member: &MemberRef| {
-                let parent = metadata.type_spec(member.parent).and_then(|blob| signature::type_spec(&blob));
-                matches!(parent, Ok(Type::Generic { token, .. }) if token == own.class)
+                let parent = metadata.type_spec(member.parent).ok().and_then(|blob| signature::type_spec(&blob).ok());
+                matches!(parent, Some(Type::Generic { token, .. }) if token == own.class)
             };
             let is_own = |member: &MemberRef| {
                 member.name == own.name && member.signature == own.signature && is_of_own_type(member)

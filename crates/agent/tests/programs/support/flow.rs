@@ -89,6 +89,7 @@ pub(crate) struct FlowSums {
 /// A call that had not ended with the last row of its thread.
 #[derive(Debug)]
 pub(crate) struct Open {
+    #[expect(dead_code, reason = "failures show it")]
     pub(crate) thread: String,
     pub(crate) function: String,
 }
