@@ -51,6 +51,12 @@ impl Code {
         self.pieces.iter().any(|piece| piece.contains(address))
     }
 
+    /// Whether an instruction of a block may be at an address: the method itself comes before its blocks. Its own first address lies
+    /// on stacks where the runtime's stub has just led to a new version of the code.
+    fn may_have_block_at(&self, address: usize) -> bool {
+        self.holds(address) && self.pieces.first().is_none_or(|first| first.start != address)
+    }
+
     /// Whether a call in it returns to an address.
     fn is_called_from(&self, address: usize) -> bool {
         address.checked_sub(1).is_some_and(|call| self.holds(call)) && is_call_before(address) != Some(false)
@@ -246,7 +252,7 @@ fn instruction(
     frame: StackFrame,
     may_fail: bool,
 ) -> Option<Instruction> {
-    if may_fail && let Some(failed) = between.failed(frame.address, |address| code.holds(address)) {
+    if may_fail && let Some(failed) = between.failed(frame.address, |address| code.may_have_block_at(address)) {
         return Some(Instruction { address: failed, is_return: false });
     }
     match between.address(callee, |address| code.is_called_from(address)) {
