@@ -476,3 +476,28 @@ fn methods_that_call_themselves_last_have_at_least_so_many_calls() {
         assert!(said.contains("\u{2265}1,000") && said.contains("calls itself last"), "{said}");
     });
 }
+
+/// The runtime was asked for the instantiation that a token is, and answered for tokens that are none, in assemblies without generic
+/// methods: there the mark was missing.
+#[test]
+fn a_method_that_calls_itself_last_is_marked_where_nothing_is_generic() {
+    let Some(sdk) = testkit::Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };
+    let place = TestFolder::new();
+    let source = "class P { static int Loop(int n) { if (n == 0) return 7; return Loop(n - 1); } static int Main() => Loop(9); }";
+    fs::write(place.file("Plain.cs"), source).expect("a file");
+    let mut compiler = sdk.compiler();
+    compiler.args(["-nologo", "-optimize+", "-target:exe"]).arg(place.file("Plain.cs"));
+    compiler.arg(format!("-out:{}", place.file("Plain.dll").display()));
+    compiler.args(sdk.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
+    testkit::run(compiler).expect_success();
+    let config = testkit::fixture("TailCalls").with_extension("runtimeconfig.json");
+    fs::copy(config, place.file("Plain.runtimeconfig.json")).expect("a copy");
+    let runtime = newest();
+    let mut command = place.clrscope(["run", "-q", "-i", "calls", "-o", "a.clrs", "--"]);
+    command.args(runtime.words(&place.file("Plain.dll"))).env("DOTNET_TieredCompilation", "0");
+    runtime.prepare(&mut command);
+    assert_eq!(testkit::run(command).code(), 7);
+    let report = json(&place, "report a.clrs --view functions --function P::Loop");
+    let row = &report["rows"][0];
+    assert_eq!((row["calls"].as_u64(), row["tail_recursive"].as_bool()), (Some(1), Some(true)), "{report:#}");
+}

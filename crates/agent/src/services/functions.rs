@@ -234,16 +234,23 @@ impl Functions {
         let (Ok(metadata), mut own) = (self.names.metadata(&self.info, name.module_id), None) else { return false };
         let mut is_itself = |called: Token| {
             let Some(own) = own.get_or_insert_with(|| metadata.method(name.token).ok()) else { return false };
-            let called = metadata.method_spec(called).map_or(called, |spec| spec.method);
+            // The runtime takes the row of a token and does not look at its table.
+            let called = match called.table() == Token::METHOD_SPEC {
+                true => metadata.method_spec(called).map_or(called, |spec| spec.method),
+                false => called,
+            };
             let is_of_own_type = |member: &MemberRef| {
-                let parent = metadata.type_spec(member.parent).ok().and_then(|blob| signature::type_spec(&blob).ok());
+                let spec = (member.parent.table() == Token::TYPE_SPEC).then(|| metadata.type_spec(member.parent).ok());
+                let parent = spec.flatten().and_then(|blob| signature::type_spec(&blob).ok());
                 matches!(parent, Some(Type::Generic { token, .. }) if token == own.class)
             };
             let is_own = |member: &MemberRef| {
                 member.name == own.name && member.signature == own.signature && is_of_own_type(member)
             };
             own.impl_flags & KEPT == 0
-                && (called == name.token || metadata.member_ref(called).is_ok_and(|member| is_own(&member)))
+                && (called == name.token
+                    || called.table() == Token::MEMBER_REF
+                        && metadata.member_ref(called).is_ok_and(|member| is_own(&member)))
         };
         il::calls_itself_last(&body, &mut is_itself)
     }
