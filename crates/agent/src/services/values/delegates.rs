@@ -97,6 +97,19 @@ pub(super) fn method_of_stub(address: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
+    /// Distance to an address at which this process has nothing.
+    fn distance_to_nothing(from: usize) -> i32 {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("its maps");
+        let range = |line: &str| {
+            let (start, end) = line.split(' ').next()?.split_once('-')?;
+            Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
+        };
+        let ranges: Vec<_> = maps.lines().filter_map(range).collect();
+        let is_free = |at: usize| !ranges.iter().any(|range| (range.start..range.end + 8).contains(&(at + 8)));
+        let distances = (1..32).map(|step| -(step << 26));
+        distances.into_iter().find(|&distance| is_free(from.wrapping_add_signed(distance as isize))).expect("a gap")
+    }
+
     #[test]
     fn stubs_of_both_kinds_say_their_method() {
         let mut memory = [0_u8; 64];
@@ -110,7 +123,7 @@ mod tests {
         memory[..3].copy_from_slice(&LOAD);
         memory[3..7].copy_from_slice(&(48_i32 - 7).to_le_bytes());
         assert_eq!(method_of_stub(memory.as_ptr().expose_provenance()), Some(0x1234_5678));
-        memory[3..7].copy_from_slice(&i32::MIN.to_le_bytes());
+        memory[3..7].copy_from_slice(&distance_to_nothing(address + 7).to_le_bytes());
         assert_eq!(method_of_stub(memory.as_ptr().expose_provenance()), None);
         assert_eq!(method_of_stub(0), None);
     }
