@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clrscope_export::exporters;
 use clrscope_recording::model::{CallTreeBuilder, Node, NodeFlags, NodeValues, TreeSource};
-use clrscope_recording::testing::fuzzing::{Target, seeds};
+use clrscope_recording::testing::fuzzing::{Target, heap_seed, seeds};
 use clrscope_recording::testing::mutate::{lie, mutate};
 use clrscope_recording::testing::synthetic::Numbers;
 use clrscope_report::{Flag, VIEWS, View};
@@ -62,7 +62,8 @@ fn whatever_a_file_holds_a_report_of_it_ends() {
     let place = TestFolder::new();
     let (views, exports) = (views(), exporters());
     assert!(views.len() > 20 && exports.len() > 8, "{views:?}");
-    let seeds = seeds(Target::OpenPacked).expect("seeds");
+    let mut seeds = seeds(Target::OpenPacked).expect("seeds");
+    seeds.push(heap_seed().expect("a seed"));
     let mut numbers = Numbers::new(8);
     let mut answered = 0;
     for number in 0..3 * views.len() {

@@ -21,15 +21,15 @@ fn csv_has_the_rows_of_functions() {
                 profiler_ns,profiler_low_ns,profiler_high_ns,inclusive_cpu_ns,exclusive_cpu_ns,\
                 exclusive_low_ns,exclusive_high_ns,exclusive_cpu_low_ns,exclusive_cpu_high_ns,max_recursion,threads";
     let expected = format!(
-        "{head},inlined,starts,resumptions\n7,Main,Main(),Shop,100663297,managed,1,15,10,5,0,0,0,0,9,9,0,3256461,0,3256129,1,1,,,\n\
-         7,Pay,\"Pay(int, string)\",Shop,100663298,managed,2,5,5,0,0,0,0,0,0,0,0,3254566,0,3250000,1,1,,,\n"
+        "{head},inlined,starts,resumptions,tail_recursive\n7,Main,Main(),Shop,100663297,managed,1,15,10,5,0,0,0,0,9,9,0,3256461,0,3256129,1,1,,,,\n\
+         7,Pay,\"Pay(int, string)\",Shop,100663298,managed,2,5,5,0,0,0,0,0,0,0,0,3254566,0,3250000,1,1,,,,\n"
     );
     assert_eq!(csv(&r, Query::default()), expected);
     r.processes[0].calls.as_mut().expect("calls").cpu_measured = false;
     let apart = csv(&r, Query { per_thread: true, limit: Some(1), ..Query::default() });
     let expected = format!(
-        "{head},thread_id,thread_os_id,thread_name,thread_role,inlined,starts,resumptions\n\
-         7,Main,Main(),Shop,100663297,managed,1,15,10,5,0,0,0,0,,,0,3256461,,,1,1,1,1001,\"\"\"main\"\"\",main,,,\n"
+        "{head},thread_id,thread_os_id,thread_name,thread_role,inlined,starts,resumptions,tail_recursive\n\
+         7,Main,Main(),Shop,100663297,managed,1,15,10,5,0,0,0,0,,,0,3256461,,,1,1,1,1001,\"\"\"main\"\"\",main,,,,\n"
     );
     assert_eq!(apart, expected);
 }

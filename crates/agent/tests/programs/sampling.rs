@@ -343,7 +343,7 @@ fn collections_and_threads_that_wait_for_their_end_are_told_apart() {
         let ready = |run: &Run| weight_in(run, "wall", &|sample| sample.state == ThreadState::Ready);
         let record = || record_with(runtime, "Sampled", "cpu;wall:rate=1000", &["collections", "800"]);
         // Where other tests take the processors, looks come late, and few: the recording with the least of that counts.
-        let run = (0..4).map(|_| record()).min_by_key(ready).expect("recordings");
+        let run = (0..8).map(|_| record()).min_by_key(ready).expect("recordings");
         let weight = |instrument: &str, is_it: &dyn Fn(&Sample) -> bool| weight_in(&run, instrument, is_it);
         let collected = weight("cpu", &|sample| sample.activity == Activity::Gc);
         let all = weight("cpu", &|_| true);

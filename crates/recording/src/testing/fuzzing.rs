@@ -224,11 +224,6 @@ pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
         return Ok(vec![records_of(Kind::all()), records_of(few.into_iter())]);
     }
     let mut found = Vec::new();
-    if target == Target::OpenPacked {
-        let mut packed = Vec::new();
-        crate::pack::write(&heap_and_samples(), &mut packed)?;
-        found.push(packed);
-    }
     for clock in [Clock::Sampled, Clock::Tsc] {
         let folder = Scratch::new()?;
         let name = folder.0.join("seed.clrs.d");
@@ -247,7 +242,17 @@ pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
     Ok(found)
 }
 
-/// A recording with a snapshot of a heap of all kinds of objects, roots and references, beside samples.
+/// A packed recording with a snapshot of a heap of all kinds of objects, roots and references, beside samples. Too small for bounds of
+/// memory by the size of the file.
+///
+/// # Errors
+/// Errors of writing.
+pub fn heap_seed() -> io::Result<Vec<u8>> {
+    let mut packed = Vec::new();
+    crate::pack::write(&heap_and_samples(), &mut packed)?;
+    Ok(packed)
+}
+
 fn heap_and_samples() -> Recording {
     let mut sampled = HandSampled::default();
     let main = sampled.thread("main", ThreadRole::Main);
