@@ -2,8 +2,8 @@
 //!
 //! The agent is a library of its own (a `cdylib`), which Cargo can't give to another crate's build as
 //! a file; so it is built here, in release, into a target directory of its own: sharing the outer
-//! one would wait for ever on its lock. Builds of the tool for tests, for lints and for use share that directory where they
-//! share theirs.
+//! one would wait for ever on its lock. Builds of the tool for tests, for lints and for use share that
+//! directory where they share theirs.
 
 use std::env;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-/// Names the directory for builds of the agent, for whoever builds the tool several times.
+/// Environment variable with the directory for builds of the agent; the test kit sets it.
 const AGENT_TARGET: &str = "CLRSCOPE_AGENT_TARGET";
 const LIBRARY: &str = "libclrscope_agent.so";
 /// The crates that make up the agent: a change in one of them is a change of the agent.
@@ -37,8 +37,8 @@ fn main() {
     println!("cargo::rustc-env=CLRSCOPE_AGENT_HASH={hash}");
 }
 
-/// The directory for builds of the agent: the one that the variable names, or `agent-target` in the outer target directory. That
-/// lies above the folders of the profile and of `build`, in which `OUT_DIR` is.
+/// The directory for builds of the agent: the one that the variable names, or `agent-target` in the
+/// outer target directory, which lies above the folders of the profile and of `build` with `OUT_DIR`.
 fn agent_target(out: &Path) -> PathBuf {
     println!("cargo::rerun-if-env-changed={AGENT_TARGET}");
     if let Some(named) = env::var_os(AGENT_TARGET) {

@@ -376,7 +376,8 @@ fn beside_instruments(request: &Request) -> String {
 /// Choice of functions for the dictionary, from the request and from what the instruments can do without.
 fn choice(request: &Request, requested: &Requested, writer: &'static ProcessWriter) -> Choice {
     let filter = WatchedFilter::new(request.filter.clone(), writer);
-    let mut choice = Choice { filter, just_my_code: request.just_my_code, helpers: false, trivial: true };
+    let mut choice =
+        Choice { filter, just_my_code: request.just_my_code, helpers: false, trivial: true, counts_calls: false };
     requested.choose(&mut choice);
     choice
 }

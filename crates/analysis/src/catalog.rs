@@ -142,7 +142,7 @@ impl<'a> Catalog<'a> {
         self.inlined.get(slot as usize).copied().unwrap_or_default()
     }
 
-    /// Whether the function in `slot` calls itself last, so that the compiler may have made a loop of such calls.
+    /// Whether the function in `slot` calls itself last, so that the compiler may have made a loop.
     pub(crate) fn is_tail_recursive(&self, slot: Slot) -> bool {
         self.tail_recursive.get(slot as usize).copied().unwrap_or_default()
     }

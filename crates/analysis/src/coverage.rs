@@ -214,10 +214,10 @@ pub fn coverage(recording: &Recording, query: &Query) -> Result<Coverage, QueryP
         is_recorded |= process.arenas(instrument::COVERAGE).next().is_some();
         let is_meant = |name: &str| query.modules.is_empty() || query.modules.iter().any(|glob| glob.matches(name));
         let mut hits = hits_of(process);
-        hits.retain(|(module, _), _| is_meant(module_name(process, *module)));
+        hits.retain(|(module, _), _| is_meant(process.module_name(*module)));
         found.counted &= hits.values().all(|method| method.counted);
         for plan in &process.coverage_plans {
-            let name = if was_loaded(plan) { module_name(process, plan.module) } else { &plan.assembly };
+            let name = process.covered_assembly(plan);
             if is_meant(name) {
                 merge(&mut all, of_plan(plan, name, &mut hits));
             }
@@ -238,20 +238,6 @@ pub fn coverage(recording: &Recording, query: &Query) -> Result<Coverage, QueryP
 fn method((of, lines): (Identity, Lines)) -> MethodCoverage {
     let Identity { module, file, class, name, parameters } = of;
     MethodCoverage { module, file, class, name, parameters, lines }
-}
-
-fn was_loaded(plan: &CoveragePlan) -> bool {
-    plan.assembly.is_empty()
-}
-
-/// Assemblies whose lines a process counted, or was to.
-pub(crate) fn covered_modules(process: &Process) -> impl Iterator<Item = &str> {
-    let planned = process.coverage_plans.iter();
-    planned.map(|plan| if was_loaded(plan) { module_name(process, plan.module) } else { &plan.assembly })
-}
-
-fn module_name(process: &Process, module: u32) -> &str {
-    process.modules.get(module as usize).map_or("", |module| module.name.as_str())
 }
 
 /// Counters of a process, by module and token.
@@ -290,7 +276,7 @@ fn never_run(method: &PlannedMethod) -> MethodHits {
 fn of_plan(plan: &CoveragePlan, module: &str, hits: &mut HashMap<(u32, u32), MethodHits>) -> BTreeMap<Identity, Lines> {
     let mut methods = Vec::new();
     for method in &plan.methods {
-        if !was_loaded(plan) {
+        if !plan.was_loaded() {
             methods.push((method, never_run(method)));
             continue;
         }

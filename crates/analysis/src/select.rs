@@ -8,7 +8,6 @@ use clrscope_contract::words::nearest;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{ProbedLine, ProbedMethod, Process, Recording, Thread};
 
-use crate::coverage::covered_modules;
 use crate::programs::Program;
 use crate::query::{Query, QueryProblem};
 
@@ -110,7 +109,10 @@ fn resolved_modules(recording: &Recording, query: &Query) -> Result<Vec<Glob>, Q
         false
     });
     // Lines are of assemblies whose functions have no name in the recording.
-    let covered: BTreeSet<String> = recording.processes.iter().flat_map(covered_modules).map(str::to_owned).collect();
+    let mut covered = BTreeSet::new();
+    for process in &recording.processes {
+        covered.extend(process.coverage_plans.iter().map(|plan| process.covered_assembly(plan).to_owned()));
+    }
     // Where no function of an assembly is known, the view of modules is empty.
     let lists = if names.iter().all(String::is_empty) && !covered.is_empty() { "coverage" } else { "modules" };
     // Types on the heap are of assemblies of which no method may have been met.

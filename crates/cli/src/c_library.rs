@@ -1,7 +1,7 @@
 //! The C library that the agent needs, and the one that a process has.
 //!
-//! Where a process's is older, its dynamic loader refuses the agent, and the runtime goes on without a word: it writes why
-//! only where a log is asked for. So it is said before, with both versions.
+//! Where a process's is older, its dynamic loader refuses the agent, and the runtime writes no message
+//! about it unless a log is asked for. So this checks before, and messages name both versions.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -28,7 +28,8 @@ pub(crate) fn needed() -> Option<GlibcVersion> {
     *NEEDED.get_or_init(|| GlibcVersion::needed_by(agent_file::BYTES))
 }
 
-/// Returns the version that a process has loaded; `None` where it can't be looked at, or has another C library.
+/// Returns the version that a process has loaded; `None` where its maps can't be read, or it has
+/// another C library.
 pub(crate) fn provided(process: &Process) -> Option<GlibcVersion> {
     let mapped = process.mapped_files().ok()?;
     let library = mapped.iter().find(|path| is_glibc(path))?;
@@ -41,7 +42,8 @@ fn is_glibc(path: &Path) -> bool {
     name == "libc.so.6" || (name.starts_with("libc-2.") && name.ends_with(".so"))
 }
 
-/// What keeps the agent out of a process with another version of the library: why, and a hint. `None` where it is new enough.
+/// Reason and hint where the version that a process has is too old for the agent; `None` where it is
+/// new enough.
 pub(crate) fn obstacle(provided: GlibcVersion, needed: GlibcVersion) -> Option<(String, String)> {
     (provided < needed).then(|| {
         let why = format!("its C library is glibc {provided}, and this agent needs glibc {needed} or later");
@@ -49,7 +51,8 @@ pub(crate) fn obstacle(provided: GlibcVersion, needed: GlibcVersion) -> Option<(
     })
 }
 
-/// A sentence for whoever runs the program elsewhere; `None` where the agent needs no version.
+/// Returns a sentence on programs that run in an image or on another machine; `None` where the agent
+/// needs no version.
 pub(crate) fn said_of_other_places() -> Option<String> {
     let needed = needed()?;
     Some(format!(

@@ -197,13 +197,10 @@ fn program_with_libraries(sdk: &Sdk, place: &TestFolder) -> PathBuf {
     {
         let file = place.file(&format!("{name}.cs"));
         fs::write(&file, source).expect("a file");
-        let mut compiler = sdk.compiler();
-        compiler.args(["-nologo", "-debug:portable", "-optimize-"]);
-        compiler.arg(if name == "App" { "-target:exe" } else { "-target:library" });
-        compiler.arg(&file).arg(format!("-out:{}", assembly(name).display()));
-        let references = sdk.reference_assemblies();
-        let references = references.iter().cloned().chain(uses.iter().map(|name| assembly(name)));
-        compiler.args(references.map(|path| format!("-r:{}", path.display())));
+        let mut compiler = sdk.compiler_to(&assembly(name));
+        compiler.args(["-debug:portable", "-optimize-"]);
+        compiler.arg(if name == "App" { "-target:exe" } else { "-target:library" }).arg(&file);
+        compiler.args(uses.iter().map(|name| format!("-r:{}", assembly(name).display())));
         testkit::run(compiler).expect_success();
     }
     let config = testkit::fixture("Covered").with_extension("runtimeconfig.json");
@@ -231,7 +228,8 @@ fn assemblies(place: &TestFolder, options: &str) -> Vec<(String, u64, u64)> {
 /// An assembly, its lines, and those of them that were run.
 type AssemblyLines = (&'static str, u64, u64);
 
-/// What filters leave out stood in tables, XML and `--fail-under` with all of its lines uncovered, though it ran.
+/// Assemblies that filters leave out stood in tables, XML and `--fail-under` with all lines uncovered,
+/// though they ran.
 #[test]
 fn cover_filter_counts_no_others_as_uncovered() {
     let Some(sdk) = Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };

@@ -485,10 +485,8 @@ fn a_method_that_calls_itself_last_is_marked_where_nothing_is_generic() {
     let place = TestFolder::new();
     let source = "class P { static int Loop(int n) { if (n == 0) return 7; return Loop(n - 1); } static int Main() => Loop(9); }";
     fs::write(place.file("Plain.cs"), source).expect("a file");
-    let mut compiler = sdk.compiler();
-    compiler.args(["-nologo", "-optimize+", "-target:exe"]).arg(place.file("Plain.cs"));
-    compiler.arg(format!("-out:{}", place.file("Plain.dll").display()));
-    compiler.args(sdk.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
+    let mut compiler = sdk.compiler_to(&place.file("Plain.dll"));
+    compiler.args(["-optimize+", "-target:exe"]).arg(place.file("Plain.cs"));
     testkit::run(compiler).expect_success();
     let config = testkit::fixture("TailCalls").with_extension("runtimeconfig.json");
     fs::copy(config, place.file("Plain.runtimeconfig.json")).expect("a copy");

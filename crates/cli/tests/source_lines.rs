@@ -44,10 +44,9 @@ fn without_optimisation(place: &TestFolder) -> Option<PathBuf> {
     let sdk = Sdk::find()?;
     let sources = testkit::workspace_root().join("dotnet/fixtures");
     let program = place.file("Blocks.dll");
-    let mut compiler = sdk.compiler();
-    compiler.args(["-nologo", "-target:exe", "-debug:embedded", "-optimize-", "-nullable:enable"]);
-    compiler.arg(sources.join("Blocks/Blocks.cs")).arg(format!("-out:{}", program.display()));
-    compiler.args(sdk.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
+    let mut compiler = sdk.compiler_to(&program);
+    compiler.args(["-target:exe", "-debug:embedded", "-optimize-", "-nullable:enable"]);
+    compiler.arg(sources.join("Blocks/Blocks.cs"));
     testkit::run(compiler).expect_success();
     fs::copy(fixture("Blocks").with_extension("runtimeconfig.json"), program.with_extension("runtimeconfig.json"))
         .expect("copied");

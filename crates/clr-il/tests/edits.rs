@@ -87,7 +87,8 @@ fn a_changed_body_says_where_its_instructions_went() {
     assert_eq!(moves(&body), [(0, 0, false), (1, 1, true), (1, 3, false), (3, 8, false)]);
 }
 
-/// What the compiler notes behind a call it notes at the new code there, which belongs to the line of what follows.
+/// The compiler's note behind a call is at the new code there, which belongs to the line of the
+/// instruction that follows.
 #[test]
 fn new_code_counts_for_the_instruction_behind() {
     // 0: nop, 1: nop, 2: ret

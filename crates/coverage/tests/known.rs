@@ -196,10 +196,8 @@ fn exclude_local_function() {
     let place = clrscope_testkit::scratch();
     let [source, library] = ["Closures.cs", "Closures.dll"].map(|name| place.path().join(name));
     std::fs::write(&source, CLOSURES).expect("a file");
-    let mut compiler = sdk.compiler();
-    compiler.args(["-nologo", "-debug:portable", "-optimize-"]).arg(&source);
-    compiler.arg(format!("-out:{}", library.display()));
-    compiler.args(sdk.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
+    let mut compiler = sdk.compiler_to(&library);
+    compiler.args(["-debug:portable", "-optimize-"]).arg(&source);
     clrscope_testkit::run(compiler).expect_success();
     let module = open(&library, &mut Files::default()).expect("it has a PDB");
     let plans: Vec<MethodPlan> = module.methods().filter_map(|token| module.plan(token)).collect();

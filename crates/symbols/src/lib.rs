@@ -434,12 +434,8 @@ mod tests {
         let sources = sources.map(|(name, text)| (folder.path().join(name), text));
         sources.iter().for_each(|(path, text)| std::fs::write(path, text).expect("written"));
         let module = folder.path().join("Both.dll");
-        let mut compiler = sdk.compiler();
-        compiler
-            .args(["-nologo", "-target:library", "-debug:embedded", "-embed"])
-            .args(sources.iter().map(|(path, _)| path));
-        compiler.arg(format!("-out:{}", module.display()));
-        compiler.args(sdk.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
+        let mut compiler = sdk.compiler_to(&module);
+        compiler.args(["-target:library", "-debug:embedded", "-embed"]).args(sources.iter().map(|(path, _)| path));
         clrscope_testkit::run(compiler).expect_success();
         let mut lines = Lines::default();
         assert!((1..9).any(|row| lines.first(&module, 0x0600_0000 | row).is_some()));

@@ -80,8 +80,8 @@ pub fn runtimes() -> &'static [Runtime] {
     })
 }
 
-/// Runs a test on each runtime, says on stderr which it was, and returns what it returned, lowest version first. Runtimes
-/// are tried at the same time where a processor is free: [`Turn`].
+/// Runs a test on each runtime, says on stderr which it was, and returns what it returned, lowest
+/// version first. Runtimes are tried at the same time where a processor is free (`Turn`).
 ///
 /// # Panics
 /// As [`runtimes`] and as the test, of the first runtime on which it fails.
@@ -111,32 +111,29 @@ pub fn each_runtime<T: Send>(test: impl Fn(&Runtime) -> T + Sync) -> Vec<T> {
     outcomes.into_iter().map(or_panic).collect()
 }
 
-/// The right to run a test on one runtime. A test binary has as many as there are processors, so that a long test takes
-/// those that its neighbours have left, and no more programs run at the same time than the harness has threads.
+/// The right to run a test on one runtime. A test binary has as many as there are processors, so that
+/// a long test takes those that its neighbours have left, and no more programs run at the same time
+/// than the harness has threads.
 struct Turn;
 
-static TURNS: (Mutex<Option<usize>>, Condvar) = (Mutex::new(None), Condvar::new());
+/// Turns that are taken, and the end of one.
+static TAKEN: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
 
 impl Turn {
     /// Waits for a turn.
     fn take() -> Self {
-        let mut left = TURNS.0.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let count = left.get_or_insert_with(|| thread::available_parallelism().map_or(1, NonZero::get));
-            if *count > 0 {
-                *count -= 1;
-                return Self;
-            }
-            left = TURNS.1.wait(left).unwrap_or_else(PoisonError::into_inner);
-        }
+        let most = thread::available_parallelism().map_or(1, NonZero::get);
+        let taken = TAKEN.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = TAKEN.1.wait_while(taken, |taken| *taken >= most);
+        *taken.unwrap_or_else(PoisonError::into_inner) += 1;
+        Self
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut left = TURNS.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *left = left.map(|count| count + 1);
-        TURNS.1.notify_one();
+        *TAKEN.0.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        TAKEN.1.notify_one();
     }
 }
 

@@ -55,6 +55,15 @@ impl Sdk {
         command
     }
 
+    /// The command that compiles into `assembly`, with the reference assemblies and without a banner;
+    /// what is to be compiled, and how, is for the caller to add.
+    pub fn compiler_to(&self, assembly: &Path) -> Command {
+        let mut command = self.compiler();
+        command.arg("-nologo").arg(format!("-out:{}", assembly.display()));
+        command.args(self.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
+        command
+    }
+
     /// The command that starts `dotnet`.
     pub(crate) fn host(&self) -> Command {
         let mut command = Command::new(self.root.join("dotnet"));

@@ -27,6 +27,8 @@ pub(crate) struct Choice {
     pub(crate) just_my_code: bool,
     pub(crate) helpers: bool,
     pub(crate) trivial: bool,
+    /// Whether calls are counted, so that it matters which of them are not.
+    pub(crate) counts_calls: bool,
 }
 
 /// A function as the hooks know it.
@@ -200,7 +202,7 @@ impl Functions {
                 flags: FunctionFlags {
                     dynamic: name.token.as_raw() == 0,
                     inlined,
-                    tail_recursive: self.is_tail_recursive(name),
+                    tail_recursive: self.choice.counts_calls && self.is_tail_recursive(name),
                     ..FunctionFlags::default()
                 },
             },
@@ -224,9 +226,10 @@ impl Functions {
         self.info.il_function_body(name.module_id, name.token).is_ok_and(|body| il::is_trivial(&body))
     }
 
-    /// Whether the function calls itself last, so that the compiler may make a loop of it: by its own token, as an instantiation,
-    /// or as a method of an instantiation of its type. Never where it is marked `NoInlining` or `NoOptimization`: the runtime
-    /// allows no such calls there (`CEEInfo::canTailCall` in its `jitinterface.cpp`).
+    /// Whether the function calls itself last, so that the compiler may make a loop of it: by its own
+    /// token, as an instantiation, or as a method of an instantiation of its type. Never where it is
+    /// marked `NoInlining` or `NoOptimization`: the runtime allows no such calls there
+    /// (`CEEInfo::canTailCall` in its `jitinterface.cpp`).
     fn is_tail_recursive(&self, name: &FunctionName) -> bool {
         /// `miNoInlining` and `miNoOptimization` (ECMA-335, II.23.1.11).
         const KEPT: u32 = 0x8 | 0x40;

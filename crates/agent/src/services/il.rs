@@ -35,8 +35,8 @@ pub(crate) fn is_accessor(body: &[u8]) -> bool {
     is_made_of(&GET) || is_made_of(&SET)
 }
 
-/// Whether a method body, header and all, calls a method that `is_itself` as the last thing it does: the compiler may make a loop
-/// of that. False where the body can't be understood.
+/// Whether a method body, header and all, calls a method that `is_itself` as the last thing it does:
+/// the compiler may make a loop of that. False where the body can't be understood.
 pub(crate) fn calls_itself_last(body: &[u8], mut is_itself: impl FnMut(Token) -> bool) -> bool {
     let Ok(code) = raw_instructions(body) else { return false };
     let mut called = None;

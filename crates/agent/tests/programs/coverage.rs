@@ -134,10 +134,8 @@ fn coverage_of_assemblies_from_memory_is_counted_as_lost() {
     for (name, target, source) in [("Plug", "library", PLUG), ("Loader", "exe", LOADER)] {
         let path = file(&format!("{name}.cs"));
         std::fs::write(&path, source).expect("a file");
-        let mut compiler = sdk.compiler();
-        compiler.args(["-nologo", "-debug:portable", "-optimize-"]).arg(format!("-target:{target}")).arg(path);
-        compiler.arg(format!("-out:{}", file(&format!("{name}.dll")).display()));
-        compiler.args(sdk.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
+        let mut compiler = sdk.compiler_to(&file(&format!("{name}.dll")));
+        compiler.args(["-debug:portable", "-optimize-"]).arg(format!("-target:{target}")).arg(path);
         run(compiler).expect_success();
     }
     // Where the program's own folder has none of that name.

@@ -1,5 +1,5 @@
-//! The agent in real .NET programs: one binary, which builds in a fraction of the time that one for each file took. Long tests leave no
-//! processor idle at the end of a file.
+//! The agent in real .NET programs: one binary, which builds in a fraction of the time that one for
+//! each file took. Long tests leave no processor idle at the end of a file.
 
 mod support;
 

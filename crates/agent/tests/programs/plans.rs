@@ -53,10 +53,8 @@ fn plans_of_the_compiler_are_where_the_runtime_says() {
     let Some(sdk) = Sdk::find() else { return not_run("there is no .NET SDK") };
     let folder = scratch();
     let compile = |out: &str| {
-        let mut command = sdk.compiler();
-        command.args(["-nologo", "-deterministic", "-optimize", "-unsafe", "-langversion:latest", "-nullable:enable"]);
-        command.args(sdk.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
-        command.arg(format!("-out:{}", folder.path().join(out).join("generics.dll").display()));
+        let mut command = sdk.compiler_to(&folder.path().join(out).join("generics.dll"));
+        command.args(["-deterministic", "-optimize", "-unsafe", "-langversion:latest", "-nullable:enable"]);
         let fixtures = workspace_root().join("dotnet/fixtures");
         command.args(["Expect.cs", "Generics/Generics.cs"].map(|file| fixtures.join(file)));
         command

@@ -26,10 +26,8 @@ fn builds(sdk: &Sdk, place: &Path) -> Vec<(&'static str, PathBuf)> {
         fs::create_dir(&folder).expect("a folder");
         let [source, program] = ["Traces.cs", "Traces.dll"].map(|name| folder.join(name));
         fs::write(&source, PROGRAM).expect("a file");
-        let mut compiler = sdk.compiler();
-        compiler.args(["-nologo", "-target:exe"]).args(options).arg(&source);
-        compiler.arg(format!("-out:{}", program.display()));
-        compiler.args(sdk.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
+        let mut compiler = sdk.compiler_to(&program);
+        compiler.arg("-target:exe").args(options).arg(&source);
         run(compiler).expect_success();
         if !keeps_pdb {
             fs::remove_file(program.with_extension("pdb")).expect("the PDB");

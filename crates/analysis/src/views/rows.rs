@@ -28,8 +28,8 @@ pub struct FunctionRow<'a> {
     pub threads: u32,
     /// Whether the compiler put it into another method somewhere: then there were at least so many calls.
     pub inlined: bool,
-    /// Whether it calls itself as the last thing it does, which optimised code may do by a jump: then there were at least so
-    /// many calls.
+    /// Whether it calls itself as the last thing it does, which optimised code may do by a jump: then
+    /// there were at least so many calls.
     pub tail_recursive: bool,
     /// Calls of an `async` method, where the row is that of its code, which runs once for each call and again for each
     /// await that waited; nothing for other rows, in per-thread reports, and where the calls were not recorded.

@@ -27,7 +27,7 @@ pub(crate) fn checks_of(pid: u32) -> Vec<Check> {
     checks
 }
 
-/// What an attach would say.
+/// The answer that an attach would give.
 fn reached(pid: u32) -> Check {
     match Target::find(pid) {
         Ok(target) => {
@@ -83,7 +83,7 @@ fn agent(process: &Process) -> Option<Check> {
     ))
 }
 
-/// Why the runtime has not loaded an agent that the variables ask for.
+/// Reason and remedy where the runtime has not loaded an agent that the variables ask for.
 fn missing(process: &Process, variable: impl Fn(&str) -> Option<String>) -> (String, String) {
     let again = "start it again with what 'clrscope env' prints".to_owned();
     if variable("CORECLR_ENABLE_PROFILING").as_deref() != Some("1") {

@@ -69,7 +69,7 @@ fn old_library(place: &TestFolder) -> PathBuf {
     library
 }
 
-/// What the doctor says of a process: its exit code, and the status and the words of each check.
+/// The doctor's answer about a process: its exit code, and the name, status and text of each check.
 fn judged(place: &TestFolder, pid: u32) -> (Option<i32>, Vec<[String; 3]>) {
     let output = place.run(&format!("doctor --json {pid}"));
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -78,7 +78,7 @@ fn judged(place: &TestFolder, pid: u32) -> (Option<i32>, Vec<[String; 3]>) {
     (output.status.code(), rows.iter().map(|row| ["name", "status", "found"].map(|key| word(row, key))).collect())
 }
 
-/// In a container with an older C library the runtime could not load the agent, and nobody said so.
+/// In a container with an older C library the runtime could not load the agent, and there was no message.
 #[test]
 fn a_program_whose_c_library_is_too_old_is_refused_with_both_versions() {
     if !confine::is_root() {

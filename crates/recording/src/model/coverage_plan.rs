@@ -20,6 +20,14 @@ record! {
     }
 }
 
+impl CoveragePlan {
+    /// Whether the process loaded the assembly.
+    #[must_use]
+    pub fn was_loaded(&self) -> bool {
+        self.assembly.is_empty()
+    }
+}
+
 record! {
     /// A method as it was written: with its lambdas, local functions and state machines.
     #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]

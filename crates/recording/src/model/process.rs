@@ -119,6 +119,18 @@ impl Process {
         self.shown.as_ref().is_none_or(|times| times.iter().any(|(since, until)| (since..=until).contains(&&time_ns)))
     }
 
+    /// Returns the name of the assembly that a plan of this process is of, loaded or not.
+    #[must_use]
+    pub fn covered_assembly<'a>(&'a self, plan: &'a CoveragePlan) -> &'a str {
+        if plan.was_loaded() { self.module_name(plan.module) } else { &plan.assembly }
+    }
+
+    /// Returns the name of the module with this index; empty where there is none.
+    #[must_use]
+    pub fn module_name(&self, module: u32) -> &str {
+        self.modules.get(module as usize).map_or("", |module| module.name.as_str())
+    }
+
     /// Reason why the agent in this process disabled itself, if it did: then nothing else is known of the process.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {

@@ -9,9 +9,9 @@ use std::path::Path;
 use clr_metadata::{MOST_BYTES, read_bounded};
 use object::Endianness;
 use object::elf::FileHeader64;
-use object::read::elf::FileHeader;
+use object::read::elf::{FileHeader, SectionTable};
 
-/// What names of versions begin with. Others of the library's, such as `GLIBC_PRIVATE`, are no numbers.
+/// The prefix of names of versions. Others of the library's, such as `GLIBC_PRIVATE`, are no numbers.
 const PREFIX: &str = "GLIBC_";
 
 /// A version of the GNU C library.
@@ -27,9 +27,7 @@ impl GlibcVersion {
     /// Returns the oldest version that an ELF file can be loaded with; `None` where it needs none, or is no such file.
     #[must_use]
     pub fn needed_by(elf: &[u8]) -> Option<Self> {
-        let header = FileHeader64::<Endianness>::parse(elf).ok()?;
-        let endian = header.endian().ok()?;
-        let sections = header.sections(endian, elf).ok()?;
+        let (endian, sections) = sections_of(elf)?;
         let (mut libraries, link) = sections.gnu_verneed(endian, elf).ok()??;
         let strings = sections.strings(endian, elf, link).ok()?;
         let mut newest = None;
@@ -45,9 +43,7 @@ impl GlibcVersion {
     #[must_use]
     pub fn provided_by(library: &Path) -> Option<Self> {
         let elf = &*read_bounded(library, MOST_BYTES)?;
-        let header = FileHeader64::<Endianness>::parse(elf).ok()?;
-        let endian = header.endian().ok()?;
-        let sections = header.sections(endian, elf).ok()?;
+        let (endian, sections) = sections_of(elf)?;
         let (mut definitions, link) = sections.gnu_verdef(endian, elf).ok()??;
         let strings = sections.strings(endian, elf, link).ok()?;
         let mut newest = None;
@@ -71,6 +67,12 @@ impl fmt::Display for GlibcVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
     }
+}
+
+fn sections_of(elf: &[u8]) -> Option<(Endianness, SectionTable<'_, FileHeader64<Endianness>>)> {
+    let header = FileHeader64::<Endianness>::parse(elf).ok()?;
+    let endian = header.endian().ok()?;
+    Some((endian, header.sections(endian, elf).ok()?))
 }
 
 #[cfg(test)]

@@ -139,6 +139,7 @@ impl Instrument for Calls {
     fn choose(options: &CallsOptions, choice: &mut Choice) {
         choice.helpers = options.helpers;
         choice.trivial = options.trivial;
+        choice.counts_calls = true;
     }
 
     fn start(options: &CallsOptions, context: &Context) -> std::result::Result<Self, String> {

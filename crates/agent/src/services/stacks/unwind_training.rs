@@ -275,8 +275,8 @@ impl Training<'_> {
         }
     }
 
-    /// Where the last method's frame ends that is larger than its prolog says: it took over a running one of the same method (OSR), say.
-    /// `sp` is where it would end.
+    /// The end of the last method's frame where that is larger than its prolog says, as of code that
+    /// took over from a running frame of the same method (OSR). `sp` is the end by the prolog.
     fn end_of_larger(&self, trial: &Trial, sp: usize, next: Next, is_end: impl Fn(u64) -> bool) -> Option<usize> {
         let library = trial.way.first().and_then(|address| library_of(*address));
         let leads_on = |sp: usize| match (next, self.stack.word(sp - 8)) {
