@@ -8,6 +8,7 @@ use clrscope_recording::writer::monotonic_ns;
 
 use crate::services::context::Beginning;
 use crate::services::developer_log::{Level, log};
+use crate::services::inlined::DebugEvents;
 use crate::startup::Running;
 
 /// Events that the runtime does not report to an attached profiler, and of which an instrument can do without.
@@ -31,7 +32,8 @@ fn allowed_after_attach(running: &Running, events: Events) -> Events {
 pub(crate) fn setup(running: &'static Running, beginning: Beginning) -> Setup {
     // Names are looked up and forgotten by these whatever the instruments want.
     let names = Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS | Events::THREADS;
-    let events = Events::of_parts([running.instruments.events(), names]);
+    let debug = running.debug_events.as_ref().map_or(Events::NONE, DebugEvents::events);
+    let events = Events::of_parts([running.instruments.events(), names, debug]);
     let setup = Setup::new(match beginning {
         Beginning::Launch => events,
         Beginning::Attach => allowed_after_attach(running, events),

@@ -27,6 +27,7 @@ use crate::services::event_pipe::{EventPipe, SharedEventPipe};
 use crate::services::functions::{Choice, Functions};
 use crate::services::held_exceptions::HeldExceptions;
 use crate::services::helper::{HelperHandle, Schedule};
+use crate::services::inlined::DebugEvents;
 use crate::services::leftovers;
 use crate::services::object_types::ObjectTypes;
 use crate::services::patterns::{ProbePatterns, Redaction, WatchedFilter};
@@ -54,6 +55,8 @@ pub(crate) struct Running {
     types: Option<&'static Types>,
     object_types: Arc<ObjectTypes>,
     code: Option<Arc<CodeFeed>>,
+    /// Debug information about inlined methods, where it is asked for.
+    pub(crate) debug_events: Option<DebugEvents>,
     sampler: Option<&'static Sampler>,
     thread_names: Names,
     held_exceptions: Arc<HeldExceptions>,
@@ -61,7 +64,7 @@ pub(crate) struct Running {
 }
 
 // In this order: what holds exceptions is told of them first, `code` and the instruments need the names that `functions` forgets, and the end is last.
-clr_profiler::compose_callbacks! { Running { held_exceptions, types, code, sampler, instruments, object_types, functions, thread_names, end } }
+clr_profiler::compose_callbacks! { Running { held_exceptions, types, debug_events, code, sampler, instruments, object_types, functions, thread_names, end } }
 
 impl Running {
     /// Takes away what the recording left, in a process whose runtime does not let the agent go. No callback is under way that uses
@@ -337,6 +340,10 @@ fn start_instruments(
         tasks.push(sampler.task());
         tasks.push(sampler.stacks_task());
     }
+    // Only where an instrument looks at code are there frames for inlined methods.
+    let debug_events = context.code.in_use().filter(|_| request.inlined_exact);
+    let debug_events =
+        debug_events.map(|feed| DebugEvents::new(info, &functions, context.event_pipe(), feed.inlined()));
     tasks.extend(context.event_pipe.in_use().map(EventPipe::task));
     #[cfg(feature = "panic-on-demand")]
     tasks.push(Box::new(crate::panic_on_demand::PanickingTask));
@@ -362,6 +369,7 @@ fn start_instruments(
         types: context.types.in_use(),
         thread_names,
         code: context.code.in_use(),
+        debug_events,
         sampler: context.sampler.in_use(),
         held_exceptions,
         end: End { helper, writer },

@@ -499,3 +499,65 @@ fn a_method_that_calls_itself_last_is_marked_where_nothing_is_generic() {
     let row = &report["rows"][0];
     assert_eq!((row["calls"].as_u64(), row["tail_recursive"].as_bool()), (Some(1), Some(true)), "{report:#}");
 }
+
+#[test]
+fn inlined_exact_names_methods_and_is_refused_where_it_does_nothing() {
+    let place = TestFolder::new();
+    testkit::each_runtime(|runtime| {
+        let file = format!("{}.clrs", runtime.version);
+        let mut command = place.clrscope(["run", "-q", "--inlined=exact", "-o", file.as_str(), "--"]);
+        command.args(runtime.words(&testkit::fixture("Inlinees"))).arg("40");
+        runtime.prepare(&mut command);
+        // The loop of `Main`, which is on each stack, is compiled for good in its first rounds.
+        command.envs([("DOTNET_OSR_HitLimit", "1"), ("DOTNET_TC_OnStackReplacement_InitialCounter", "5")]);
+        testkit::run(command).expect_success();
+        let report = json(&place, &format!("report {file} --view conditions"));
+        let row = report["rows"].as_array().and_then(|rows| rows.iter().find(|row| row["condition"] == "inlined"));
+        let samples =
+            |name: &str| row.and_then(|row| row[name].as_u64()).unwrap_or_else(|| panic!("{name}: {report:#}"));
+        let [named, none, unknown] =
+            ["samples_inlined", "samples_not_inlined", "samples_inlining_unknown"].map(samples);
+        assert!(named + none > 4 * unknown, "{}: {named} {none} {unknown}", runtime.version);
+    });
+    let variables = place.run("env --json --inlined=exact");
+    let variables: Value = serde_json::from_slice(&variables.stdout).expect("JSON");
+    assert_eq!(variables["DOTNET_RichDebugInfo"], "1", "{variables:#}");
+    let plain: Value = serde_json::from_slice(&place.run("env --json").stdout).expect("JSON");
+    assert!(plain.get("DOTNET_RichDebugInfo").is_none(), "{plain:#}");
+    for (line, reason) in [
+        ("run --inlined=exact -i calls -- true", "no instrument has stacks with inlined methods"),
+        ("run --inlined=guessed -- true", "'guessed'"),
+        ("attach 1 --inlined=exact", "only where its environment said so at the start"),
+    ] {
+        let refused = place.run(line);
+        let said = text(&refused.stderr);
+        let code = refused.status.code();
+        assert!(matches!(code, Some(2 | 125)) && said.contains(reason), "{line}: {code:?}, {said}");
+    }
+}
+
+/// The runtime's events about compilations are many while the agent listens to them: what the program hears of its own stays.
+#[test]
+fn with_inlined_exact_listeners_of_the_program_hear_what_they_hear_without() {
+    testkit::each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let heard = |command: Command| {
+            let mut service = testkit::Service::start(command);
+            let rounds: Vec<Vec<u32>> = (0..6)
+                .map(|_| service.line().split_whitespace().map(|word| word.parse().expect("a number")).collect())
+                .collect();
+            service.stop("TERM");
+            // The first has what the start of the program did.
+            [0, 1, 2, 3].map(|kind| rounds[1..].iter().map(|round| round[kind]).sum::<u32>())
+        };
+        let bare = heard(runtime.command(&testkit::fixture("Listening")));
+        let mut command = place.clrscope(["run", "-q", "--inlined=exact", "-o", "a.clrs", "--"]);
+        command.args(runtime.words(&testkit::fixture("Listening")));
+        runtime.prepare(&mut command);
+        let with = heard(command);
+        let case = format!("{}: {bare:?}, with the agent {with:?}", runtime.version);
+        assert!((0..4).all(|kind| bare[kind] > 0 && with[kind] > 0), "{case}");
+        // Those of a round may come after it.
+        assert!(with[2].abs_diff(bare[2]) <= bare[2] / 5, "{case}");
+    });
+}

@@ -54,6 +54,16 @@ impl Service {
         self.child.id()
     }
 
+    /// The next line that it prints, behind the first; empty at its end.
+    ///
+    /// # Panics
+    /// When the line is no text.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.as_mut().expect("taken at its end").read_line(&mut line).expect("text");
+        line
+    }
+
     /// Address behind `listening on http://` in the program's first line.
     ///
     /// # Panics

@@ -28,6 +28,7 @@ use crate::os::signals;
 use crate::process::fork;
 use crate::services::context::Beginning;
 use crate::services::developer_log::{Level, log};
+use crate::services::inlined::DebugEvents;
 use crate::setup::setup;
 use crate::startup::{self, Running};
 
@@ -93,6 +94,7 @@ impl Resident {
         let running: &'static Running = Box::leak(Box::new(running));
         fork::prepare(|| running.detach_in_child());
         running.instruments.begin(beginning);
+        running.debug_events.iter().for_each(DebugEvents::begin);
         self.running.put(running);
         Ok(running)
     }

@@ -2,10 +2,14 @@
 //! what the runtime's own stack trace has there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::support::{Run, record_command, under_agent};
 use clrscope_recording::model::{Inlining, Process, Sample, StackFrame, Tier};
-use clrscope_testkit::{Runtime, Service, each_runtime, each_web_runtime, fixture, get, scratch};
+use clrscope_testkit::{
+    Runtime, Sdk, Service, attempted, each_runtime, each_web_runtime, fixture, get, not_run, run, scratch,
+};
 
 /// Shape of a call, as the program tells it.
 #[derive(Default)]
@@ -88,16 +92,18 @@ fn judge(process: &Process, stacks: Vec<(u32, Inlining)>, shapes: &BTreeMap<Stri
         // What is said of the sample is what its frames say; methods of the framework are not
         // asked.
         let is_inlined = |frames: &[(String, bool)]| frames.iter().any(|(_, is_inlined)| *is_inlined);
+        let all: Vec<&str> = between.iter().map(|(name, _)| name.as_str()).collect();
+        let is_ambiguous = shape.source == ["?"];
         let is_odd = match inlining {
-            Inlining::Named => !is_inlined(&stack),
             Inlining::Unknown => false,
-            _ => is_inlined(between),
+            // Where all is known the stack is whole.
+            Inlining::Named => !is_inlined(&stack) || (!is_ambiguous && all != shape.source),
+            _ => is_inlined(between) || (!is_ambiguous && all != shape.source),
         };
         if is_odd {
             judged.wrong.insert(format!("{inlining:?} of {stack:?}"));
         }
         *judged.said.entry(inlining).or_default() += 1;
-        let all: Vec<&str> = between.iter().map(|(name, _)| name.as_str()).collect();
         if all == shape.source {
             judged.whole.insert(name);
             continue;
@@ -121,25 +127,42 @@ fn judge(process: &Process, stacks: Vec<(u32, Inlining)>, shapes: &BTreeMap<Stri
     judged
 }
 
+/// The words behind the instrument that have the runtime's debug information as well.
+const EXACT: &str = ";inlined=exact";
+
 /// A run of the fixture with these words, `tiers` on (1) or off (0).
 fn recorded(runtime: &Runtime, request: &str, words: &[&str], tiers: &str) -> Run {
     let mut command = runtime.command(&fixture("Inlinees"));
     command.args(words).env("DOTNET_TieredCompilation", tiers);
+    if request.ends_with(EXACT) {
+        command.env("DOTNET_RichDebugInfo", "1");
+    }
     record_command(runtime, "Inlinees", request, command)
+}
+
+/// Checks the samples of all shapes: at least so many must have each method of the source. What they say of inlining.
+fn check_shapes(
+    runtime: &Runtime,
+    request: &str,
+    (rounds, tiers): (&str, &str),
+    at_least: usize,
+) -> BTreeMap<Inlining, u64> {
+    let run = recorded(runtime, request, &[rounds], tiers);
+    let shapes = shapes(&run.finished.stdout_text());
+    let process = &run.recording.processes[0];
+    let judged = judge(process, sampled(process), &shapes);
+    assert!(judged.wrong.is_empty(), "{} {request}: {:#?}", runtime.version, judged.wrong);
+    let missed: Vec<&String> = shapes.keys().filter(|name| !judged.whole.contains(*name)).collect();
+    let (whole, said) = (judged.whole.len(), judged.said);
+    assert!(whole >= at_least, "{} {request}: {whole} shapes, not {missed:?}", runtime.version);
+    assert!(!said.is_empty() && !said.contains_key(&Inlining::Unsaid), "{} {request}: {said:?}", runtime.version);
+    said
 }
 
 #[test]
 fn methods_that_were_put_into_others_are_named_where_a_call_tells_them() {
     each_runtime(|runtime| {
-        let run = recorded(runtime, "cpu", &["1"], "0");
-        let shapes = shapes(&run.finished.stdout_text());
-        let process = &run.recording.processes[0];
-        let judged = judge(process, sampled(process), &shapes);
-        assert!(judged.wrong.is_empty(), "{}: {:#?}", runtime.version, judged.wrong);
-        let missed: Vec<&String> = shapes.keys().filter(|name| !judged.whole.contains(*name)).collect();
-        let said = &judged.said;
-        assert!(!said.is_empty() && !said.contains_key(&Inlining::Unsaid), "{}: {said:?}", runtime.version);
-        assert!(judged.whole.len() >= 100, "{}: {} shapes, not {missed:?}", runtime.version, judged.whole.len());
+        check_shapes(runtime, "cpu", ("1", "0"), 100);
     });
 }
 
@@ -147,12 +170,110 @@ fn methods_that_were_put_into_others_are_named_where_a_call_tells_them() {
 #[test]
 fn no_tier_has_a_method_that_the_compiler_refused() {
     each_runtime(|runtime| {
-        let run = recorded(runtime, "cpu", &["40"], "1");
-        let process = &run.recording.processes[0];
-        let judged = judge(process, sampled(process), &shapes(&run.finished.stdout_text()));
-        assert!(judged.wrong.is_empty(), "{}: {:#?}", runtime.version, judged.wrong);
-        assert!(judged.whole.len() >= 80, "{}: {} shapes", runtime.version, judged.whole.len());
+        check_shapes(runtime, "cpu", ("40", "1"), 80);
     });
+}
+
+/// A stack that differs from the source's in anything fails this where inlining is said to be known.
+#[test]
+fn with_debug_information_inlining_is_known_nearly_everywhere() {
+    each_runtime(|runtime| {
+        let said = check_shapes(runtime, &format!("cpu{EXACT}"), ("40", "1"), 100);
+        let (unknown, all) = (said.get(&Inlining::Unknown).copied().unwrap_or(0), said.values().sum::<u64>());
+        assert!(unknown * 100 <= all * 10, "{}: {said:?}", runtime.version);
+    });
+}
+
+/// Two methods that call nothing, the one through a third; the program clocks them in their caller, and prints
+/// nanoseconds of both.
+const CLOCKED: &str = r#"
+using System;
+using System.Diagnostics;
+using System.Runtime.CompilerServices;
+
+static class Clocked
+{
+    static long sink, slow, quick;
+
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    static long Slow(long n) { long s = 1; for (long i = 0; i < n * 3; i++) s = s * 31 + (s >> 7); return s; }
+
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    static long Quick(long n) { long s = 2; for (long i = 0; i < n; i++) s = s * 31 + (s >> 7); return s; }
+
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    static long Middle(long n) { long a = Slow(n); return a + 1; }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static long Outer(long n)
+    {
+        long begin = Stopwatch.GetTimestamp();
+        long a = Middle(n);
+        long between = Stopwatch.GetTimestamp();
+        long b = Quick(n);
+        long end = Stopwatch.GetTimestamp();
+        slow += between - begin;
+        quick += end - between;
+        return a ^ b;
+    }
+
+    static void Main()
+    {
+        var all = Stopwatch.StartNew();
+        while (all.ElapsedMilliseconds < 3000) sink += Outer(100_000);
+        Console.WriteLine($"{slow} {quick} {sink & 1}");
+    }
+}
+"#;
+
+/// Compiles the program into a folder; `None` where there is no compiler.
+fn clocked(folder: &Path) -> Option<PathBuf> {
+    let sdk = Sdk::find()?;
+    let [source, program] = ["Clocked.cs", "Clocked.dll"].map(|name| folder.join(name));
+    fs::write(&source, CLOCKED).expect("a file");
+    let mut compiler = sdk.compiler_to(&program);
+    compiler.args(["-optimize", "-debug:embedded"]).arg(&source);
+    run(compiler).expect_success();
+    let config = fixture("Inlinees").with_extension("runtimeconfig.json");
+    fs::copy(config, program.with_extension("runtimeconfig.json")).expect("copied");
+    Some(program)
+}
+
+/// Samples whose innermost method of the program is this one, and those of them in which it is inlined.
+fn innermost(process: &Process, name: &str) -> (u64, u64) {
+    let stacks = sampled(process).into_iter().map(|(stack, _)| methods(process, stack));
+    let own = stacks.filter_map(|stack| stack.into_iter().rev().find(|(name, _)| name.starts_with("Clocked::")));
+    let of_it: Vec<_> = own.filter(|(found, _)| found == name).collect();
+    (of_it.len() as u64, of_it.iter().filter(|(_, is_inlined)| *is_inlined).count() as u64)
+}
+
+#[test]
+fn time_of_inlined_methods_that_call_nothing_is_what_the_program_clocked() {
+    let folder = scratch();
+    let Some(program) = clocked(folder.path()) else { return not_run("there is no .NET SDK") };
+    each_runtime(|runtime| attempted(|| as_clocked(runtime, &program)).unwrap_or_else(|fault| panic!("{fault}")));
+}
+
+/// Compares the samples of one run with what the program clocked in it.
+fn as_clocked(runtime: &Runtime, program: &Path) -> Result<(), String> {
+    let mut command = runtime.command(program);
+    command.env("DOTNET_RichDebugInfo", "1");
+    let run = record_command(runtime, "Clocked", &format!("cpu{EXACT}"), command);
+    let text = run.finished.stdout_text();
+    let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let share = numbers[0] / (numbers[0] + numbers[1]);
+    let process = &run.recording.processes[0];
+    let [(slow, slow_inlined), (quick, _), (middle, _), (outer, _)] =
+        ["Slow", "Quick", "Middle", "Outer"].map(|name| innermost(process, &format!("Clocked::{name}")));
+    let all = slow + quick + middle + outer;
+    // Four times the deviation of a share of so many samples.
+    let limit = 4.0 * (share * (1.0 - share) / all as f64).sqrt();
+    let is_right = all >= 1_000
+        && (slow as f64 / all as f64 - share).abs() <= limit
+        && slow_inlined * 100 >= slow * 80
+        && (middle + outer) * 100 <= all;
+    let counts = format!("{slow} ({slow_inlined} inlined), {quick}, {middle}, {outer}, clocked {share}");
+    if is_right { Ok(()) } else { Err(format!("{}: {counts}", runtime.version)) }
 }
 
 /// The handlers of a web program were in no view: the server's method around each is made at run time, and the compiler puts the handler into it.
@@ -199,7 +320,7 @@ fn a_method_that_implements_another_name_proves_no_refused_caller() {
 #[test]
 fn stacks_of_exceptions_and_allocations_have_methods_that_were_put_into_others() {
     each_runtime(|runtime| {
-        for (does, request) in [("throw", "exceptions"), ("allocate", "alloc")] {
+        for (does, request) in [("throw", "exceptions"), ("allocate", "alloc"), ("throw", "exceptions;inlined=exact")] {
             let run = recorded(runtime, request, &["1", does], "0");
             let mut shapes = shapes(&run.finished.stdout_text());
             // The runtime's own walk in callbacks leaves dynamic methods out.

@@ -30,6 +30,7 @@ their own code again, and the agent sleeps until the next attach wakes it.";
         arg.help("Accept an agent that others can write, or that lies in a folder they can write")
     }),
     mut_arg("redact", |arg| arg.hide(true)),
+    mut_arg("inlined", |arg| arg.hide(true)),
     mut_arg("only", |arg| arg.hide(true)),
     mut_arg("only_from", |arg| arg.hide(true)),
     mut_arg("no_children", |arg| arg.hide(true))
@@ -54,6 +55,11 @@ impl Attach {
     pub(super) fn into_options(self) -> Result<AttachOptions, Failure> {
         let instruments_given = self.recording.instruments_given();
         let request = self.recording.into_request()?;
+        if request.inlined_exact {
+            let why = "the runtime keeps what that needs only where its environment said so at the start";
+            let hint = "start the program instead: clrscope run --inlined=exact -- PROGRAM";
+            return Err(Failure::usage("attach takes no --inlined", why, hint));
+        }
         check_all(&request).and_then(|checked| check_for_attach(&checked)).map_err(|refusal| {
             Failure::usage(format!("cannot attach for {}", quoted(&instruments_given)), refusal.why, refusal.hint)
         })?;

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{self, Path, PathBuf};
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
-use clap::{Arg, Args, Command};
+use clap::{Arg, Args, Command, ValueEnum};
 use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, Spec, check, check_all, find, probes, samples};
 use clrscope_contract::request::{
     Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, SourceLine, parse_duration,
@@ -79,6 +79,10 @@ pub(super) struct RecordingArgs {
     #[arg(long)]
     just_my_code: bool,
 
+    /// Have the runtime say of which inlined method each statement of its code is, so that those that call nothing have their time; its compiler takes more memory then
+    #[arg(long, value_enum, value_name = "GRADE")]
+    inlined: Option<InlinedName>,
+
     /// Begin the recording of each process this long after its start, such as 500ms, 10s or 2m
     #[arg(long, value_name = "TIME")]
     delay: Option<String>,
@@ -114,6 +118,12 @@ pub(super) struct RecordingArgs {
     /// Leave the arguments of programs out of the recording: they may have secrets
     #[arg(long)]
     no_command_line: bool,
+}
+
+/// The names of `--inlined`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum InlinedName {
+    Exact,
 }
 
 /// Options of the commands that write a recording: its file, and what the command says.
@@ -178,6 +188,7 @@ impl RecordingArgs {
                 .collect::<Result<_, _>>()?,
             redact: self.redact,
             just_my_code: self.just_my_code,
+            inlined_exact: self.inlined.is_some(),
             rate_hz: self.rate,
             delay_ms: self.delay.as_deref().map(|text| time("--delay", text)).transpose()?,
             duration_ms: self.duration.as_deref().map(|text| time("--duration", text)).transpose()?,
@@ -203,6 +214,7 @@ pub(super) fn of_coverage(include: Vec<String>, exclude: Vec<String>, probes: Pr
         probes,
         redact: Vec::new(),
         just_my_code: false,
+        inlined: None,
         delay: None,
         duration: None,
         max_size: MAX_SIZE,

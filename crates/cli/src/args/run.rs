@@ -67,7 +67,7 @@ pub(super) struct Run {
 }
 
 /// Options without meaning where nothing is recorded.
-const OF_RECORDINGS: [&str; 20] = [
+const OF_RECORDINGS: [&str; 21] = [
     "instruments",
     "include",
     "exclude",
@@ -75,6 +75,7 @@ const OF_RECORDINGS: [&str; 20] = [
     "probe_at",
     "redact",
     "just_my_code",
+    "inlined",
     "delay",
     "duration",
     "max_size",

@@ -5,10 +5,16 @@ use std::path::Path;
 
 use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE, Request};
 
+/// Variable by which the runtime's compiler keeps where it put inlined methods (`clrconfignames.h`); read at the start alone.
+const RICH_DEBUG_INFO: &str = "DOTNET_RichDebugInfo";
+
 /// Variables by which every .NET program that gets them loads the agent.
 pub(crate) fn agent_variables(agent: &Path, request: &Request) -> Vec<(String, OsString)> {
     let mut variables = profiler_variables(agent, AGENT_CLSID);
     variables.push((AGENT_VARIABLE.to_owned(), OsString::from(request.to_string())));
+    if request.inlined_exact {
+        variables.push((RICH_DEBUG_INFO.to_owned(), OsString::from("1")));
+    }
     variables
 }
 

@@ -46,4 +46,5 @@ pub const SPEC: &Spec = &Spec {
         why: "alloc:exact needs the runtime's slow way to allocate, which is chosen when the runtime starts",
     }]),
     views: &["allocations", "functions", "tree", "flame", "callers", "callees"],
+    has_code: true,
 };

@@ -52,4 +52,5 @@ pub const SPEC: &Spec = &Spec {
     conflicts: &[],
     attach: Attach::Never("calls needs enter and leave hooks, and the runtime takes those only when it starts"),
     views: &["summary", "functions", "tree", "flame", "callers", "callees", "threads", "modules"],
+    has_code: false,
 };

@@ -46,6 +46,13 @@ pub fn check_all(request: &Request) -> Result<Vec<Checked>, Refusal> {
             hint: "name 'probes' among the instruments".to_owned(),
         });
     }
+    if request.inlined_exact && !checked.iter().any(|one| one.spec().has_code) {
+        let names = ALL.iter().filter(|spec| spec.has_code).map(|spec| spec.name);
+        return Err(Refusal {
+            why: "inlined=exact is asked for, and no instrument has stacks with inlined methods".to_owned(),
+            hint: format!("leave it out, or name one of these: {}", list(names)),
+        });
+    }
     let has = |with| match with {
         With::NoInclude => request.filter.include.is_empty(),
         With::NoProbe => !request.has_probes(),

@@ -20,4 +20,5 @@ pub const SPEC: &Spec = &Spec {
         "coverage puts its counters into methods before they are compiled, so it must be there when the program starts",
     ),
     views: &["coverage"],
+    has_code: false,
 };

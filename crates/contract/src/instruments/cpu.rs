@@ -34,4 +34,5 @@ pub const SPEC: &Spec = &Spec {
     conflicts: &[],
     views: samples::VIEWS,
     attach: Attach::Without(&[]),
+    has_code: true,
 };

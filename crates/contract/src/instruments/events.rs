@@ -98,4 +98,5 @@ pub const SPEC: &Spec = &Spec {
         },
     ]),
     views: &["events"],
+    has_code: false,
 };

@@ -59,4 +59,5 @@ pub const SPEC: &Spec = &Spec {
         why: "exceptions:args needs enter hooks, and the runtime takes those only when it starts",
     }]),
     views: &["exceptions"],
+    has_code: true,
 };

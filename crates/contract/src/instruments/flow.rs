@@ -50,4 +50,5 @@ pub const SPEC: &Spec = &Spec {
     conflicts: &[],
     attach: Attach::Never("flow needs enter and leave hooks, and the runtime takes those only when it starts"),
     views: &["flow"],
+    has_code: false,
 };

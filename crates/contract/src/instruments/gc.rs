@@ -33,4 +33,5 @@ pub const SPEC: &Spec = &Spec {
     }],
     attach: Attach::Without(&[]),
     views: &["gc", "survivors"],
+    has_code: true,
 };

@@ -41,4 +41,5 @@ pub const SPEC: &Spec = &Spec {
     ],
     views: &["summary", "heap", "roots", "dominators", "waste", "heap-diff"],
     attach: Attach::Without(&[]),
+    has_code: false,
 };

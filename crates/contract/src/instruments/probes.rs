@@ -76,4 +76,5 @@ pub const SPEC: &Spec = &Spec {
     ],
     attach: Attach::Without(&[]),
     views: &["probes"],
+    has_code: true,
 };

@@ -19,6 +19,8 @@ pub struct Spec {
     pub attach: Attach,
     /// The views of reports that show what the instrument recorded; the first is the one to begin with.
     pub views: &'static [&'static str],
+    /// Whether it looks at compiled code on stacks, in which other methods may be inlined.
+    pub has_code: bool,
 }
 
 /// One option of an instrument.

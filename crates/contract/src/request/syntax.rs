@@ -25,6 +25,8 @@ pub struct Request {
     pub redact: Vec<String>,
     /// Leave out everything that belongs to the framework.
     pub just_my_code: bool,
+    /// Ask the runtime for its debug information about inlined methods.
+    pub inlined_exact: bool,
     /// Samples per second of the helper thread.
     pub rate_hz: u32,
     /// Begin the recording so many milliseconds after the program.
@@ -57,6 +59,7 @@ impl Default for Request {
             probe_lines: Vec::new(),
             redact: Vec::new(),
             just_my_code: false,
+            inlined_exact: false,
             rate_hz: 1000,
             delay_ms: None,
             duration_ms: None,
@@ -187,6 +190,8 @@ impl Request {
             "probe" => self.probes.push(Pattern::parse(value)?),
             "probe-at" => self.probe_lines.push(value.parse()?),
             "redact" => self.redact.push(value.to_owned()),
+            "inlined" if value == "exact" => self.inlined_exact = true,
+            "inlined" => return Err(RequestError(format!("inlined={value}: it takes 'exact'"))),
             "rate" => self.rate_hz = parse_rate(value)?,
             "delay" => self.delay_ms = Some(parse_duration(value)?),
             "duration" => self.duration_ms = Some(parse_duration(value)?),
@@ -213,6 +218,9 @@ impl fmt::Display for Request {
         parts.extend(self.redact.iter().map(|name| format!("redact={}", encode(name))));
         if self.just_my_code {
             parts.push("just-my-code".to_owned());
+        }
+        if self.inlined_exact {
+            parts.push("inlined=exact".to_owned());
         }
         if self.rate_hz != defaults.rate_hz {
             parts.push(format!("rate={}", self.rate_hz));
@@ -360,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_whole_request_comes_back_as_written() {
-        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;probe=Shop.*;probe-at=src/a%3Bb.cs:42;just-my-code;rate=200;delay=2500ms;duration=1500ms;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;log=debug;join";
+        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;probe=Shop.*;probe-at=src/a%3Bb.cs:42;just-my-code;inlined=exact;rate=200;delay=2500ms;duration=1500ms;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;log=debug;join";
         let request = Request::parse(text).expect("a request");
         assert_eq!(request.out.as_deref(), Some("/tmp/a;b.clrs.d"));
         assert_eq!(request.instruments[0].options[1], ("noinline".to_owned(), None));
@@ -376,6 +384,7 @@ mod tests {
             ("speed=9", "speed"),
             ("calls:clo ck=1", "clo ck"),
             ("rate=0;calls", "rate=0"),
+            ("inlined=guessed", "inlined=guessed"),
             ("duration=soon", "soon"),
             ("delay=later", "later"),
             ("max-size=1MiB", "1MiB"),

@@ -35,7 +35,7 @@ use native::{Contents, NativeMap};
 use crate::services::code_owner::is_call_before;
 use crate::services::functions::Functions;
 use crate::services::inlined::called::{Called, CodeAt, called_before, called_by};
-use crate::services::inlined::{InlinedFrames, KnownRows};
+use crate::services::inlined::{InlinedFrames, InlinedThere, KnownRows};
 use crate::services::stacks::Mix;
 use crate::services::unwind::{BodyStep, FrameShape};
 
@@ -341,22 +341,39 @@ impl CodeMap {
         let frame = self.frame(&Place::Method(Arc::clone(body)), address, is_return);
         let inlining = if body.holds_no_other() { Inlining::None } else { Inlining::Unknown };
         let alone = FramesThere { inlining, ..FramesThere::of(frame) };
-        if !is_return || body.candidates().is_empty() {
+        if body.candidates().is_empty() {
             return alone;
+        }
+        let inlined = Arc::clone(self.feed.inlined());
+        let code = (address - usize::from(is_return)).wrapping_sub(body.start()) as u32;
+        let by_debug_information = |map: &mut Self| {
+            let there = inlined.at_instruction((body.id(), body.candidates()), code);
+            there.map_or(alone, |there| map.with_inlined(frame, there))
+        };
+        if !is_return {
+            return by_debug_information(self);
         }
         let callee = match called_before(address, |at| self.code_at(at, time_ns)) {
             Called::Method(callee) => callee,
-            Called::Nothing => return alone,
-            Called::Unknown => return FramesThere { lasts: false, ..alone },
+            Called::Nothing => return by_debug_information(self),
+            Called::Unknown => return FramesThere { lasts: false, ..by_debug_information(self) },
         };
-        let inlined = Arc::clone(self.feed.inlined());
         let called = || called_by(&body.addresses, |at| self.code_at(at, time_ns));
-        let (there, lasts) = inlined.there((body.id(), body.candidates()), callee, called);
-        let Some(there) = there else { return FramesThere { lasts, ..alone } };
-        inlined.copy_rows(&mut self.rows);
-        // Where there are no such frames, the call is the method's own.
-        let inlining = if there.frames.number() == 0 { Inlining::None } else { Inlining::Named };
-        FramesThere { frame: there.at_call(frame), inlined: there.frames, inlining, lasts }
+        let (there, lasts) = inlined.there((body.id(), body.candidates()), (callee, code), called);
+        let there = there.map_or(alone, |there| self.with_inlined(frame, there));
+        FramesThere { lasts, ..there }
+    }
+
+    /// The frame of a method with those that were put into it.
+    fn with_inlined(&mut self, frame: StackFrame, there: InlinedThere) -> FramesThere {
+        self.feed.inlined().copy_rows(&mut self.rows);
+        let inlining = match there {
+            InlinedThere { may_be_deeper: true, .. } => Inlining::Unknown,
+            // The instruction is the method's own.
+            InlinedThere { frames, .. } if frames.number() == 0 => Inlining::None,
+            _ => Inlining::Named,
+        };
+        FramesThere { frame: there.at_call(frame), inlined: there.frames, inlining, lasts: true }
     }
 
     /// The frames of methods that were put into another one, innermost first.

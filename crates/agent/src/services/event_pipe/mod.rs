@@ -26,6 +26,11 @@ pub(crate) use fields::Fields;
 
 /// The provider of the runtime itself.
 pub(crate) const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+/// The provider of what the runtime's own developers look at.
+pub(crate) const RUNTIME_PRIVATE: &str = "Microsoft-Windows-DotNETRuntimePrivate";
+
+/// Providers that events are looked for of.
+const KNOWN: [&str; 2] = [RUNTIME, RUNTIME_PRIVATE];
 
 /// Keyword of randomly sampled allocations (.NET 10 and later).
 pub(crate) const SAMPLED_ALLOCATIONS: u64 = 0x800_0000_0000;
@@ -37,14 +42,13 @@ pub(crate) mod level {
     /// Events that say what goes on.
     pub(crate) const INFORMATIONAL: u32 = 4;
     /// Every event.
-    #[allow(dead_code, reason = "for instruments that want single allocations")]
     pub(crate) const VERBOSE: u32 = 5;
 }
 
 /// Providers that are remembered by their identifiers; further ones are asked about at each event.
 const MOST_PROVIDERS: usize = 64;
 
-/// An event of the runtime's provider.
+/// An event of one of the runtime's providers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RuntimeEvent<'a> {
     /// Number of the event within its provider.
@@ -84,8 +88,8 @@ pub(crate) struct EventPipe {
     is_open: AtomicBool,
     /// A thread is about to bring `is_open` to what is wanted.
     is_changing: AtomicBool,
-    /// The providers that events have come from, and whether each is the runtime's.
-    providers: RwLock<Vec<(EventPipeProviderId, bool)>>,
+    /// The providers that events have come from, each with its name where it is one of [`KNOWN`].
+    providers: RwLock<Vec<(EventPipeProviderId, Option<&'static str>)>>,
 }
 
 impl EventPipe {
@@ -128,30 +132,41 @@ impl EventPipe {
         self.settle();
     }
 
+    /// Whether there is a session.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
     /// The event, where it is one of the runtime's provider.
     pub(crate) fn of_runtime<'e>(&self, event: &EventPipeEvent<'e>) -> Option<RuntimeEvent<'e>> {
-        let is_runtimes = self.is_of_runtime(event.provider);
-        is_runtimes.then(|| RuntimeEvent {
+        self.of_provider(RUNTIME, event)
+    }
+
+    /// The event, where it is one of this provider, which is one of [`KNOWN`].
+    pub(crate) fn of_provider<'e>(&self, name: &str, event: &EventPipeEvent<'e>) -> Option<RuntimeEvent<'e>> {
+        let is_of_it = self.provider(event.provider) == Some(name);
+        is_of_it.then(|| RuntimeEvent {
             id: event.event_id,
             version: event.event_version,
             fields: Fields::new(event.data),
         })
     }
 
-    fn is_of_runtime(&self, provider: EventPipeProviderId) -> bool {
-        let find =
-            |known: &[(EventPipeProviderId, bool)]| known.iter().find(|(id, _)| *id == provider).map(|known| known.1);
+    fn provider(&self, provider: EventPipeProviderId) -> Option<&'static str> {
+        let find = |known: &[(EventPipeProviderId, Option<&'static str>)]| {
+            known.iter().find(|(id, _)| *id == provider).map(|(_, name)| *name)
+        };
         if let Some(known) = find(&self.providers.read().unwrap_or_else(PoisonError::into_inner)) {
             return known;
         }
-        // The name is a copy of the runtime's own, which waits for nobody.
-        let Ok(name) = self.info.event_pipe_provider_name(provider) else { return false };
-        let is_runtimes = name == RUNTIME;
+        // The name is a copy of the runtime's own, which waits for no lock.
+        let name = self.info.event_pipe_provider_name(provider).ok()?;
+        let name = KNOWN.into_iter().find(|known| *known == name);
         let mut known = self.providers.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() < MOST_PROVIDERS && find(&known).is_none() {
-            known.push((provider, is_runtimes));
+            known.push((provider, name));
         }
-        is_runtimes
+        name
     }
 
     /// The task of the helper thread for the session.

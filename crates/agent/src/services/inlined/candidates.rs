@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use clr_profiler::FunctionId;
 use clr_profiler::il::{Flow, Opcode, raw_code};
 
+use super::exact::InlineMap;
+use super::ways::Candidate;
 use crate::os::threads;
 
-/// A candidate: the method that calls it, and the candidate itself.
-pub(super) type Candidate<Id = FunctionId> = (Id, Id);
+/// Bytes of debug information of a body that are kept at most.
+const MOST_BYTES: usize = 4 << 20;
 
 /// Knowledge of the calls in the IL of a compiled method itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,18 +45,20 @@ impl OwnCalls {
 pub(crate) struct Candidates<Id = FunctionId> {
     pairs: Arc<[Candidate<Id>]>,
     own_calls: OwnCalls,
+    /// The candidates that were taken, and where, as far as the runtime's debug information was asked for.
+    map: Option<Arc<InlineMap>>,
 }
 
 impl<Id> Default for Candidates<Id> {
     fn default() -> Self {
-        Self { pairs: Arc::default(), own_calls: OwnCalls::default() }
+        Self { pairs: Arc::default(), own_calls: OwnCalls::default(), map: None }
     }
 }
 
 impl<Id> Candidates<Id> {
     /// Whether there are none, so that nothing was put into the body.
     pub(crate) fn is_empty(&self) -> bool {
-        self.pairs.is_empty()
+        self.pairs.is_empty() && self.map.is_none()
     }
 
     pub(super) fn pairs(&self) -> &[Candidate<Id>] {
@@ -64,6 +68,10 @@ impl<Id> Candidates<Id> {
     pub(super) fn own_calls(&self) -> OwnCalls {
         self.own_calls
     }
+
+    pub(super) fn map(&self) -> Option<&InlineMap> {
+        self.map.as_deref()
+    }
 }
 
 /// A compilation that goes on.
@@ -71,6 +79,19 @@ struct Compilation<Id> {
     function: Id,
     own_calls: OwnCalls,
     candidates: Vec<Candidate<Id>>,
+    /// Debug information, as far as it has come.
+    debug: Vec<u8>,
+}
+
+impl<Id> Compilation<Id> {
+    fn into_candidates(self) -> Candidates<Id> {
+        let map = InlineMap::read(&self.debug);
+        // What is known to hold no other method needs neither a map nor candidates.
+        let is_alone = map.as_ref().is_some_and(InlineMap::is_alone);
+        let pairs = if is_alone { Vec::new() } else { self.candidates };
+        let map = map.filter(|_| !is_alone).map(Arc::new);
+        Candidates { pairs: pairs.into(), own_calls: self.own_calls, map }
+    }
 }
 
 struct Tables<Id> {
@@ -98,7 +119,7 @@ impl<Id: Copy + Eq + Hash> Told<Id> {
 
     /// A compilation begins on this thread.
     pub(crate) fn begins(&self, function: Id, own_calls: OwnCalls) {
-        let compilation = Compilation { function, own_calls, candidates: Vec::new() };
+        let compilation = Compilation { function, own_calls, candidates: Vec::new(), debug: Vec::new() };
         self.tables().compilations.entry(threads::thread_id()).or_default().push(compilation);
     }
 
@@ -112,6 +133,20 @@ impl<Id: Copy + Eq + Hash> Told<Id> {
         }
     }
 
+    /// A piece of the debug information of a method came on this thread, which has just compiled it.
+    pub(super) fn debug(&self, is_of: impl Fn(Id) -> bool, is_first: bool, bytes: &[u8]) {
+        let mut tables = self.tables();
+        let compilation = tables.compilations.get_mut(&threads::thread_id()).and_then(|open| open.last_mut());
+        if let Some(open) = compilation.filter(|open| is_of(open.function)) {
+            if is_first {
+                open.debug.clear();
+            }
+            if open.debug.len() + bytes.len() <= MOST_BYTES {
+                open.debug.extend_from_slice(bytes);
+            }
+        }
+    }
+
     /// Ends the compilation of a function on this thread, with those that it led to and whose ends
     /// were not told; its candidates.
     pub(crate) fn ends(&self, function: Id) -> Candidates<Id> {
@@ -122,9 +157,8 @@ impl<Id: Copy + Eq + Hash> Told<Id> {
         if open.is_empty() {
             tables.compilations.remove(&thread);
         }
-        let candidates =
-            |ended: Compilation<Id>| Candidates { pairs: ended.candidates.into(), own_calls: ended.own_calls };
-        ended.map(candidates).unwrap_or_default()
+        drop(tables);
+        ended.map(Compilation::into_candidates).unwrap_or_default()
     }
 
     /// Keeps the candidates of bodies that begin at these addresses.

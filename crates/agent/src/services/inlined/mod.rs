@@ -6,6 +6,8 @@
 //! | [`called`] | the method that a call instruction leads to |
 //! | [`facts`] | calls in methods, and the names that methods are called by |
 //! | [`ways`] | the one way from a compiled method to a call in it |
+//! | [`debug_events`] | the runtime's debug information, where it is asked for |
+//! | [`exact`] | the map of a body in it |
 //!
 //! A call instruction says by itself where it leads: to a method's code, or to a piece of the
 //! runtime's that hands the call on. Which
@@ -19,6 +21,8 @@
 
 pub(crate) mod called;
 mod candidates;
+mod debug_events;
+mod exact;
 mod facts;
 mod ways;
 
@@ -30,10 +34,12 @@ use clr_profiler::{FunctionId, ProfilerInfo};
 use clrscope_recording::model::{StackFrame, Tier};
 
 use crate::services::functions::Functions;
-use candidates::{Candidate, Told};
+use candidates::Told;
 pub(crate) use candidates::{Candidates, OwnCalls};
+pub(crate) use debug_events::DebugEvents;
+use exact::{Places, Way};
 use facts::MethodFacts;
-use ways::{Callee, IlCall, Methods, Named, Station, only_way};
+use ways::{Callee, Candidate, IlCall, Methods, Named, Station, only_way};
 
 /// Looks at the code of a dynamic method after which what it calls is known, or never will be. Each
 /// is as many times later as all before.
@@ -50,13 +56,15 @@ impl InlinedFrames {
     }
 }
 
-/// Frames at a call. By default the call is that of the method whose code it is.
+/// Frames at an instruction. By default that is of the method whose code it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct InlinedThere {
     /// Methods that were put into the one whose code it is.
     pub(crate) frames: InlinedFrames,
     /// Offset of the call in that method's IL that leads to them, where that is certain.
     pub(crate) offset: Option<u32>,
+    /// The thread may be in one more, which was put into the innermost of them.
+    pub(crate) may_be_deeper: bool,
 }
 
 impl InlinedThere {
@@ -157,11 +165,64 @@ impl InlinedMethods {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A piece of the runtime's debug information about the method that this thread compiles. `is_first`:
+    /// what came before is of another body.
+    pub(crate) fn debug_information(&self, method: u64, is_first: bool, bytes: &[u8]) {
+        self.told.debug(|function| function.as_raw() as u64 == method, is_first, bytes);
+    }
+
+    /// The methods that were put into `root`, whose body has these candidates, at an instruction so many
+    /// bytes behind the body's beginning, as the runtime's debug information says.
+    pub(crate) fn at_instruction(
+        &self,
+        (root, candidates): (FunctionId, &Candidates),
+        code: u32,
+    ) -> Option<InlinedThere> {
+        let mut methods = OfBody { facts: &self.facts, root, calls: None };
+        let found = Places { map: candidates.map()?, methods: &mut methods }.at(code);
+        // Before the first statement the frame is set up.
+        let there = found.map(|(way, is_all)| InlinedThere { may_be_deeper: !is_all, ..self.on_way(&way) });
+        Some(there.unwrap_or(InlinedThere { may_be_deeper: true, ..InlinedThere::default() }))
+    }
+
+    /// The frames of a way that begins with the method whose code it is.
+    fn on_way(&self, way: &[Station]) -> InlinedThere {
+        match way {
+            [root, others @ ..] if !others.is_empty() => {
+                InlinedThere { frames: self.number(others), offset: self.offset(root), may_be_deeper: false }
+            }
+            _ => InlinedThere::default(),
+        }
+    }
+
     /// The methods that were put into `root`, whose body has these candidates, at a call that leads
     /// to `callee`, and whether the answer will be the
-    /// same next time. `called` finds all methods that the body's code calls. Asks the runtime
+    /// same next time. `code` is the call's distance from the body's beginning. `called` finds all methods that the body's code calls. Asks the runtime
     /// about methods that are new.
     pub(crate) fn there(
+        &self,
+        (root, candidates): (FunctionId, &Candidates),
+        (callee, code): (FunctionId, u32),
+        called: impl FnOnce() -> Vec<FunctionId>,
+    ) -> (Option<InlinedThere>, bool) {
+        let (there, lasts) = self.inferred((root, candidates), callee, called);
+        if there.is_some() {
+            return (there, lasts);
+        }
+        let Some(map) = candidates.map() else { return (None, lasts) };
+        if self.facts.is_called_by_compilers(callee) {
+            return (self.at_instruction((root, candidates), code), true);
+        }
+        let mut methods = OfBody { facts: &self.facts, root, calls: None };
+        let way = self.facts.names(callee).map(|names| Places { map, methods: &mut methods }.way_to_call(code, &names));
+        match way {
+            Some(Way::Only(way)) => (Some(self.on_way(&way)), true),
+            _ => (None, lasts),
+        }
+    }
+
+    /// [`there`](Self::there) by the calls that the candidates have.
+    fn inferred(
         &self,
         (root, candidates): (FunctionId, &Candidates),
         callee: FunctionId,
@@ -178,13 +239,8 @@ impl InlinedMethods {
         };
         let mut methods = OfBody { facts: &self.facts, root, calls };
         let way = self.facts.names(callee).and_then(|names| only_way(root, candidates.pairs(), &names, &mut methods));
-        match way.as_deref() {
-            Some([root, others @ ..]) if !others.is_empty() => {
-                (Some(InlinedThere { frames: self.number(others), offset: self.offset(root) }), true)
-            }
-            Some(_) => (Some(InlinedThere::default()), lasts),
-            None => (None, lasts),
-        }
+        let there = way.as_deref().map(|way| self.on_way(way));
+        (there, lasts || there.is_some_and(|there| there.frames.number() != 0))
     }
 
     /// The calls of a dynamic method, whose IL has so many of them, by tokens that the runtime

@@ -14,12 +14,13 @@ use std::sync::Arc;
 
 use clr_profiler::FunctionId;
 
-use super::candidates::Candidate;
-
 /// Steps of a search after which it is given up.
 const MOST_STEPS: usize = 4096;
 /// Methods on a way at most. The compiler goes no deeper than 20.
 const DEEPEST: usize = 32;
+
+/// A candidate: the method that calls it, and the candidate itself.
+pub(super) type Candidate<Id = FunctionId> = (Id, Id);
 
 /// A call in the IL of a method.
 #[derive(Debug, Clone, PartialEq, Eq)]

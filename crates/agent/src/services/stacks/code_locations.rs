@@ -51,8 +51,9 @@ impl Code {
         self.pieces.iter().any(|piece| piece.contains(address))
     }
 
-    /// Whether an instruction of a block may be at an address: the method itself comes before its blocks. Its own first address lies
-    /// on stacks where the runtime's stub has just led to a new version of the code.
+    /// Whether an instruction of a block may be at an address: the method itself comes before its
+    /// blocks. Its own first address lies on stacks where the runtime's stub has just led to a new
+    /// version of the code.
     fn may_have_block_at(&self, address: usize) -> bool {
         self.holds(address) && self.pieces.first().is_none_or(|first| first.start != address)
     }
@@ -207,31 +208,28 @@ impl CodeLocations {
         let start = call_address(instruction).and_then(|at| code_start(info, function, RunAddress::executed(at)));
         let Some(start) = start else { return (location, true) };
         (location.il_offset, location.il_span) = recorded_place(place(info, start, instruction));
-        if !instruction.is_return {
-            return (location, true);
-        }
         let candidates = self.inlined.told().of_body(start.address());
         if candidates.is_empty() {
             return (location, true);
         }
+        let code = call_address(instruction).unwrap_or_default().wrapping_sub(start.address()) as u32;
+        let by_debug_information =
+            || with_inlined(location, self.inlined.at_instruction((function, &candidates), code));
+        if !instruction.is_return {
+            return (by_debug_information(), true);
+        }
         let callee = match called_before(instruction.address, |at| code_at(info, at)) {
             Called::Method(callee) => callee,
-            Called::Nothing => return (location, true),
-            Called::Unknown => return (location, false),
+            Called::Nothing => return (by_debug_information(), true),
+            Called::Unknown => return (by_debug_information(), false),
         };
         let called = || {
             let pieces = info.code_info_at(start).unwrap_or_default();
             let range = |piece: &CodeRange| piece.start..piece.start + piece.bytes;
             pieces.iter().flat_map(|piece| called_by(&range(piece), |at| code_at(info, at))).collect()
         };
-        let (there, lasts) = self.inlined.there((function, &candidates), callee, called);
-        if let Some(InlinedThere { frames, offset }) = there {
-            location.inlined = frames;
-            if offset.is_some() {
-                (location.il_offset, location.il_span) = (offset, 0);
-            }
-        }
-        (location, lasts)
+        let (there, lasts) = self.inlined.there((function, &candidates), (callee, code), called);
+        (with_inlined(location, there), lasts)
     }
 
     /// Code is gone; other code may come to lie at its addresses.
@@ -259,6 +257,13 @@ fn instruction(
         Some(address) => Some(Instruction { address, is_return: true }),
         None => (!code.has_blocks).then_some(Instruction { address: frame.address, is_return: true }),
     }
+}
+
+/// The location with methods that were put into the function.
+fn with_inlined(location: CodeLocation, there: Option<InlinedThere>) -> CodeLocation {
+    let Some(InlinedThere { frames, offset, .. }) = there else { return location };
+    let (il_offset, il_span) = offset.map_or((location.il_offset, location.il_span), |offset| (Some(offset), 0));
+    CodeLocation { il_offset, il_span, inlined: frames, ..location }
 }
 
 /// Offset and span as they are recorded.
