@@ -35,15 +35,17 @@ pub struct CallerSums {
     pub failed: u64,
     /// Calls that ended.
     pub ended: u64,
-    /// Wall time of the calls that ended.
+    /// Wall time of the calls that ended and were within no other call of the method on their thread.
     pub total_ns: u64,
+    /// Wall time of all calls that ended.
+    all_ns: u64,
 }
 
 impl CallerSums {
     /// Time of a call on average; `None` where none ended.
     #[must_use]
     pub fn mean_ns(&self) -> Option<u64> {
-        self.total_ns.checked_div(self.ended)
+        self.all_ns.checked_div(self.ended)
     }
 }
 
@@ -54,11 +56,13 @@ struct ExactSums {
     failed: u64,
     ended: u64,
     total_ns: f64,
+    all_ns: f64,
 }
 
 impl ExactSums {
     fn of(row: &ProbeRow) -> Self {
-        Self { calls: row.calls, failed: row.failed, ended: row.ended(), total_ns: row.total_ns as f64 }
+        let (total_ns, all_ns) = (row.total_ns as f64, row.all_ns as f64);
+        Self { calls: row.calls, failed: row.failed, ended: row.ended(), total_ns, all_ns }
     }
 
     fn add(&mut self, other: &Self) {
@@ -66,6 +70,7 @@ impl ExactSums {
         self.failed = self.failed.saturating_add(other.failed);
         self.ended = self.ended.saturating_add(other.ended);
         self.total_ns += other.total_ns;
+        self.all_ns += other.all_ns;
     }
 
     fn without(&self, other: &Self) -> Self {
@@ -74,12 +79,13 @@ impl ExactSums {
             failed: self.failed.saturating_sub(other.failed),
             ended: self.ended.saturating_sub(other.ended),
             total_ns: (self.total_ns - other.total_ns).max(0.0),
+            all_ns: (self.all_ns - other.all_ns).max(0.0),
         }
     }
 
     fn rounded(&self) -> CallerSums {
-        let &Self { calls, failed, ended, total_ns } = self;
-        CallerSums { calls, failed, ended, total_ns: total_ns.round() as u64 }
+        let &Self { calls, failed, ended, total_ns, all_ns } = self;
+        CallerSums { calls, failed, ended, total_ns: total_ns.round() as u64, all_ns: all_ns.round() as u64 }
     }
 }
 
@@ -145,11 +151,23 @@ struct Way {
 
 impl Way {
     fn of(at: usize, process: &Process, record: &ProbeCaller) -> Self {
-        let total_ns = record.ticks as f64 * process.ticks.ns_per_tick;
+        let all_ns = record.ticks as f64 * process.ticks.ns_per_tick;
+        let total_ns = if is_within_itself(process, record.stack) { 0.0 } else { all_ns };
         let ProbeCaller { calls, failed, ended, .. } = *record;
         let stack = process.stacks.caller(record.stack).unwrap_or(0);
-        Self { process: at, stack, caller: NO_CALLER, sums: ExactSums { calls, failed, ended, total_ns } }
+        Self { process: at, stack, caller: NO_CALLER, sums: ExactSums { calls, failed, ended, total_ns, all_ns } }
     }
+}
+
+/// Whether the innermost method of a stack is among its callers, as far as they were kept. Instantiations are one method.
+fn is_within_itself(process: &Process, stack: u32) -> bool {
+    let method = |frame| match frame {
+        StackFrame::Method { function, .. } => process.functions.get(function as usize),
+        _ => None,
+    };
+    let mut methods = process.stacks.frames(stack).map(method);
+    let Some(own) = methods.next().flatten() else { return false };
+    methods.flatten().any(|caller| (caller.module, caller.token, &caller.name) == (own.module, own.token, &own.name))
 }
 
 impl<'a> ProbeCallers<'a> {

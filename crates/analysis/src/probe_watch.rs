@@ -71,6 +71,7 @@ fn since(mut method: ProbedMethod, before: Option<&ProbedMethod>) -> ProbedMetho
     method.calls = method.calls.saturating_sub(before.calls);
     method.failed = method.failed.saturating_sub(before.failed);
     method.ticks = method.ticks.saturating_sub(before.ticks);
+    method.nested = method.nested.saturating_sub(before.nested);
     for (now, before) in method.buckets.iter_mut().zip(&before.buckets) {
         *now = now.saturating_sub(*before);
     }

@@ -26,8 +26,11 @@ pub struct ProbeRow {
     pub calls: u64,
     /// Calls that an exception ended.
     pub failed: u64,
-    /// Wall time of the calls that ended, what they called included.
+    /// Wall time in the method, what it called included: that of the calls that ended and were within no other call of the method on
+    /// their thread.
     pub total_ns: u64,
+    /// Wall time of all calls that ended: calls of the method within itself count again.
+    pub(crate) all_ns: u64,
     /// Time of the longest call.
     pub max_ns: u64,
     /// Calls that ended, by how many nanoseconds they took.
@@ -62,7 +65,7 @@ impl ProbeRow {
     /// Time of a call on average; `None` where none ended.
     #[must_use]
     pub fn mean_ns(&self) -> Option<u64> {
-        self.total_ns.checked_div(self.ended())
+        self.all_ns.checked_div(self.ended())
     }
 
     /// Time within which `percent` of the calls that ended did, 3 % more or less, for all of them that of the longest; `None` where
@@ -96,9 +99,13 @@ impl ProbeRow {
     /// Adds what another row counted.
     pub(crate) fn join(&mut self, other: &Self) {
         self.is_removed &= other.is_removed;
-        for (sum, more) in
-            [(&mut self.calls, other.calls), (&mut self.failed, other.failed), (&mut self.total_ns, other.total_ns)]
-        {
+        let sums = [
+            (&mut self.calls, other.calls),
+            (&mut self.failed, other.failed),
+            (&mut self.total_ns, other.total_ns),
+            (&mut self.all_ns, other.all_ns),
+        ];
+        for (sum, more) in sums {
             *sum = sum.saturating_add(more);
         }
         self.max_ns = self.max_ns.max(other.max_ns);
@@ -118,7 +125,8 @@ impl ProbeRow {
         self.is_removed &= method.is_removed;
         self.calls = self.calls.saturating_add(method.calls);
         self.failed = self.failed.saturating_add(method.failed);
-        self.total_ns = self.total_ns.saturating_add(ns(method.ticks as f64));
+        self.total_ns = self.total_ns.saturating_add(ns(method.ticks.saturating_sub(method.nested) as f64));
+        self.all_ns = self.all_ns.saturating_add(ns(method.ticks as f64));
         self.max_ns = self.max_ns.max(ns(method.longest as f64));
         for (bucket, calls) in method.buckets.iter().enumerate().filter(|(_, calls)| **calls > 0) {
             let [least, next] = [bucket, bucket + 1].map(|bucket| layout::least(bucket) as f64);
@@ -242,6 +250,17 @@ mod tests {
         };
         [50, 90, 99].into_iter().for_each(|percent| near(percent, 1_000));
         assert_eq!(row.percentile_ns(100), Some(500_000), "no call took longer than the longest");
+    }
+
+    #[test]
+    fn calls_within_themselves_count_once_in_the_total_and_each_in_the_mean() {
+        let mut of = process(2.0, &[1_000, 900, 800]);
+        let mut bytes = of.events[0].chunks[0].bytes.load().to_vec();
+        bytes[layout::HEAD + layout::NESTED..][..8].copy_from_slice(&1_700_u64.to_le_bytes());
+        of.events[0].chunks[0].bytes = bytes.into();
+        let recording = Recording { processes: vec![of], ..Recording::default() };
+        let (rows, _) = probes(&recording, &Query::default()).expect("rows");
+        assert_eq!((rows[0].total_ns, rows[0].mean_ns()), (2_000, Some(1_800)));
     }
 
     #[test]

@@ -582,6 +582,8 @@ pub mod probes {
     pub const TICKS: usize = 16;
     /// In a lane, `u64`: ticks of the longest call that ended.
     pub const LONGEST: usize = 24;
+    /// In a lane, `u64`: ticks of those calls that ended within another call of the method on their thread; recordings of earlier versions have 0.
+    pub const NESTED: usize = 32;
     /// In a lane, `u64` each: calls that ended, by how long they took. See [`bucket`].
     pub const BUCKETS: usize = 64;
     /// Number of buckets.

@@ -10,5 +10,5 @@ pub(crate) mod x86_64;
 pub(crate) use x86_64::{
     ArgumentRegisters, BEFORE_CALL, Destination, LONGEST_CALL, LONGEST_JUMP, ResultRegisters, StubRegisters,
     call_starts, called, current_record, ends_in_trap, follows_call, jump, jumps_to, set_current_record, stopped_flag,
-    ticks,
+    thread_address, ticks,
 };

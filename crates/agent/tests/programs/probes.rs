@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::support::counted::{calls, miscounted, numbered, probed, probed_lines, refused, said_hits, source};
-use crate::support::{Run, assert_unchanged, record};
+use crate::support::{Run, assert_unchanged, record, record_command};
+use clrscope_analysis::Query;
 use clrscope_recording::model::LossReason;
-use clrscope_testkit::{Expectations, Runtime, each_runtime, fixture, run};
+use clrscope_testkit::{Expectations, Runtime, Sdk, each_runtime, fixture, not_run, run, scratch};
 
 /// Each method of the fixture is called as often as the fixture says, and each call ends.
 fn compare(runtime: &Runtime, name: &str) {
@@ -109,5 +110,88 @@ fn threads_that_reach_a_line_at_the_same_time_lose_no_hit() {
         let hits: BTreeMap<u32, u64> = lines.iter().map(|line| (line.line, line.hits)).collect();
         let said = [(called, calls["Threads.Program::Work"]), (short, calls["Threads.Program::Short"])];
         assert_eq!(hits, BTreeMap::from(said), "{}: {lines:?}", runtime.version);
+    });
+}
+
+/// Methods that call themselves: alone, in turns, out of which an exception comes, on two threads at once. The program clocks
+/// the outermost calls, and prints the milliseconds that it slept in each method and the nanoseconds of those calls.
+const NESTED: &str = r#"
+using System;
+using System.Diagnostics;
+using System.Threading;
+
+static class Nested
+{
+    static void Deep(int n) { if (n == 0) Thread.Sleep(10); else Deep(n - 1); }
+    static void Even(int n) { if (n == 0) Thread.Sleep(10); else Odd(n - 1); }
+    static void Odd(int n) { if (n == 0) Thread.Sleep(10); else Even(n - 1); }
+    static void Fail(int n) { Thread.Sleep(n == 0 ? 10 : 0); if (n == 0) throw new TimeoutException(); Fail(n - 1); }
+    static void Flat(int n) { Thread.Sleep(10); }
+
+    static void Clock(string name, Action<int> method)
+    {
+        long all = 0;
+        void Rounds()
+        {
+            for (int i = 0; i < 5; i++)
+            {
+                long begin = Stopwatch.GetTimestamp();
+                try { method(10); } catch (TimeoutException) { }
+                Interlocked.Add(ref all, Stopwatch.GetTimestamp() - begin);
+            }
+        }
+        var other = new Thread(Rounds);
+        other.Start();
+        Rounds();
+        other.Join();
+        Console.WriteLine($"{name} {all}");
+    }
+
+    static void Main()
+    {
+        Clock("Deep", Deep);
+        Clock("Even", Even);
+        Clock("Fail", Fail);
+        Clock("Flat", Flat);
+    }
+}
+"#;
+
+/// The total had the time of the innermost call once for each call around it, and rows were sorted by that.
+#[test]
+fn time_of_calls_of_a_method_within_itself_counts_once() {
+    let Some(sdk) = Sdk::find() else { return not_run("there is no .NET SDK") };
+    let folder = scratch();
+    let [text, program] = ["Nested.cs", "Nested.dll"].map(|name| folder.path().join(name));
+    std::fs::write(&text, NESTED).expect("a file");
+    let mut compiler = sdk.compiler_to(&program);
+    compiler.args(["-optimize", "-debug:embedded"]).arg(&text);
+    run(compiler).expect_success();
+    let config = fixture("Counted").with_extension("runtimeconfig.json");
+    std::fs::copy(config, program.with_extension("runtimeconfig.json")).expect("copied");
+    each_runtime(|runtime| {
+        for instrument in ["probes", "probes:each", "probes:callers"] {
+            let request = format!("{instrument};probe=Nested::*");
+            let Run { finished, recording, .. } =
+                record_command(runtime, "Nested", &request, runtime.command(&program));
+            let (rows, _) = clrscope_analysis::probes(&recording, &Query::default()).expect("probes");
+            for line in finished.stdout_text().lines() {
+                let (name, clocked) = line.split_once(' ').expect("two words");
+                let clocked: u64 = clocked.parse().expect("a number");
+                let row = rows.iter().find(|row| row.name == format!("Nested::{name}")).expect("a row");
+                let place = format!("{instrument} {} {name}: {row:?}, clocked {clocked}", runtime.version);
+                // Ten outermost calls, each of which slept for ten milliseconds.
+                assert!((100_000_000..=clocked).contains(&row.total_ns), "{place}");
+                let each = if name == "Flat" {
+                    1
+                } else if name == "Even" {
+                    6
+                } else {
+                    11
+                };
+                assert_eq!((row.calls, row.ended()), (10 * each, 10 * each), "{place}");
+                assert!(row.mean_ns().is_some_and(|mean| mean >= 10_000_000), "{place}");
+            }
+        }
     });
 }

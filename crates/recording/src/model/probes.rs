@@ -24,6 +24,8 @@ pub struct ProbedMethod {
     pub failed: u64,
     /// Ticks of all calls that ended.
     pub ticks: u64,
+    /// Ticks of those that ended within another call of the method on their thread.
+    pub nested: u64,
     /// Ticks of the longest call that ended.
     pub longest: u64,
     /// Calls that ended, by [how long they took](crate::layout::probes::bucket).
@@ -87,8 +89,12 @@ impl ProbedMethod {
     }
 
     fn add_lane(&mut self, lane: &[u8]) {
-        let sums =
-            [(&mut self.calls, probes::CALLS), (&mut self.failed, probes::FAILED), (&mut self.ticks, probes::TICKS)];
+        let sums = [
+            (&mut self.calls, probes::CALLS),
+            (&mut self.failed, probes::FAILED),
+            (&mut self.ticks, probes::TICKS),
+            (&mut self.nested, probes::NESTED),
+        ];
         for (sum, at) in sums {
             *sum = sum.saturating_add(u64_at(lane, at));
         }

@@ -64,6 +64,12 @@ impl MethodLanes {
         }
     }
 
+    /// Counts the ticks of a call that [ended](Self::end) within another one of the method on its thread.
+    #[inline]
+    pub fn add_nested(self, ticks: u64) {
+        self.add(self.lane(), probes::NESTED, ticks);
+    }
+
     /// Takes the method's record back: readers pass over it. For methods whose code has no probes after all.
     pub fn withdraw(self) {
         self.head().u32(probes::TOKEN).store(0, Ordering::Relaxed);
@@ -144,6 +150,7 @@ mod tests {
             }
         });
         second.begin();
+        second.add_nested(7);
         assert!(chunk.append_probed(&method("third"), 64, 4).is_none());
         // SAFETY: what was published of a chunk that nobody writes to.
         let bytes = unsafe { std::slice::from_raw_parts(chunk.payload(), chunk.used()) };
@@ -153,7 +160,10 @@ mod tests {
         for ticks in [0, 100, 200, 300] {
             assert_eq!(first.buckets[probes::bucket(ticks)], CALLS, "{ticks}");
         }
-        assert_eq!((all[1].name.as_str(), all[1].calls, all[1].buckets.iter().sum()), ("second", 1, 0));
+        assert_eq!(
+            (all[1].name.as_str(), all[1].calls, all[1].nested, all[1].buckets.iter().sum()),
+            ("second", 1, 7, 0)
+        );
         lanes.withdraw();
         second.set_removed(true);
         let removed = || ProbedMethod::all(bytes).map(|method| (method.is_removed, method.calls)).collect::<Vec<_>>();

@@ -10,7 +10,7 @@ pub(crate) use calls::{
     jumps_to,
 };
 pub(crate) use registers::{ArgumentRegisters, ResultRegisters, StubRegisters};
-pub(crate) use thread_word::{current_record, set_current_record, stopped_flag};
+pub(crate) use thread_word::{current_record, set_current_record, stopped_flag, thread_address};
 
 /// The time stamp counter. Constant rate and synchronous between cores on every x64 of this decade.
 #[inline]

@@ -6,8 +6,8 @@
 //! calls alone, because a thread is stopped for a collection in managed code only: each is made once in a call of the method, at
 //! its beginning or its end, and the runtime puts no probed method into another ([`request_rejit_with_inliners`]).
 //!
-//! What a call needs until its end lies in a new local variable of the method: the time when it began. So recursion, exceptions
-//! and threads need no care.
+//! What a call needs until its end lies in a new local variable of the method: the time when it began, and whether it is the
+//! outermost one of the method on its thread ([`nesting`]). So exceptions and threads need no care.
 //!
 //! [`request_rejit_with_inliners`]: clr_profiler::ProfilerInfo::request_rejit_with_inliners
 
@@ -15,6 +15,7 @@ use clr_profiler::Token;
 use clr_profiler::il::{Body, Code, Edits, Flow, Opcode, Operand};
 use clrscope_recording::writer::MethodLanes;
 
+use super::nesting::{self, OUTERMOST};
 use crate::hooks::is_stopped;
 use crate::services::clock::ticks;
 
@@ -45,8 +46,9 @@ unsafe extern "C" fn enter(lanes: *mut u8, count: u32) -> u64 {
         return NOT_COUNTED;
     }
     // SAFETY: the two numbers that `edits` put into the code.
-    unsafe { MethodLanes::at(lanes, count) }.begin();
-    ticks().max(NOT_COUNTED + 1)
+    let lanes = unsafe { MethodLanes::at(lanes, count) };
+    lanes.begin();
+    nesting::begin(lanes) | ticks().max(NOT_COUNTED + 1)
 }
 
 /// A probed method returns.
@@ -63,9 +65,23 @@ unsafe extern "C" fn fail(lanes: *mut u8, count: u32, began: u64) {
 
 #[inline]
 fn end(lanes: MethodLanes, began: u64, has_failed: bool) {
-    if began != NOT_COUNTED && !is_stopped() {
-        lanes.end(ticks().saturating_sub(began), has_failed);
+    if began != NOT_COUNTED {
+        nesting::end(lanes, began);
+        if !is_stopped() {
+            add(lanes, began, ticks(), has_failed);
+        }
     }
+}
+
+/// Adds a call that has ended, and returns its ticks.
+#[inline]
+pub(super) fn add(lanes: MethodLanes, began: u64, now: u64, has_failed: bool) -> u64 {
+    let took = now.saturating_sub(began & !OUTERMOST);
+    lanes.end(took, has_failed);
+    if began & OUTERMOST == 0 {
+        lanes.add_nested(took);
+    }
+    took
 }
 
 /// Whether a call of the method is followed by its return at once.

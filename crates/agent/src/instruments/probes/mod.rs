@@ -9,6 +9,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`code`] | the code that is put into methods, and the functions that it calls |
+//! | [`nesting`] | which calls are within another one of their method |
 //! | [`callers`] | counting by callers |
 //! | [`each`] | recording of each call, with arguments and results |
 //! | [`prober`] | which methods are chosen, and how they get probes and lose them |
@@ -39,6 +40,7 @@ mod line_table;
 mod lined;
 mod lines;
 mod methods;
+mod nesting;
 mod options;
 mod prober;
 mod store;
@@ -187,6 +189,7 @@ impl Instrument for Probes {
         let undo = Undo::new(&prober.info, &prober.methods);
         let mut tasks: Vec<Box<dyn Task>> =
             vec![prober.store.task(), prober.lines.store.task(), Box::new(Commands::new(prober)), Box::new(undo)];
+        tasks.push(Box::new(nesting::NoteFull::new(self.writer)));
         tasks.extend(prober.callers.into_iter().flat_map(Callers::tasks));
         if let Some(each) = &prober.each {
             tasks.push(each.calls.task());

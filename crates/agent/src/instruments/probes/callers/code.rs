@@ -8,7 +8,8 @@ use clr_profiler::il::{Code, Edits, NewLocal, Opcode};
 use clr_profiler::{ModuleId, ProfilerInfo, Token};
 use clrscope_recording::writer::CallerCell;
 
-use super::super::code::NOT_COUNTED;
+use super::super::code::{NOT_COUNTED, add};
+use super::super::nesting;
 use super::{CalledMethod, arch};
 use crate::hooks::is_stopped;
 use crate::services::clock::ticks;
@@ -50,12 +51,13 @@ unsafe extern "C" fn enter(method: *const CalledMethod, record: usize) -> u64 {
         return NOT_COUNTED;
     }
     // SAFETY: the address that `edits` put into the code.
-    unsafe { &*method }.lanes.begin();
+    let lanes = unsafe { &*method }.lanes;
+    lanes.begin();
     // SAFETY: what `find` gave.
     if let Some(cell) = unsafe { CallerCell::at(record) } {
         cell.begin();
     }
-    ticks().max(NOT_COUNTED + 1)
+    nesting::begin(lanes) | ticks().max(NOT_COUNTED + 1)
 }
 
 /// A probed method returns.
@@ -76,13 +78,16 @@ unsafe extern "C" fn fail(method: *const CalledMethod, began: u64, record: usize
 /// The method and the record must be those that the code of the method has.
 #[inline]
 unsafe fn end(method: *const CalledMethod, began: u64, record: usize, has_failed: bool) {
-    if began == NOT_COUNTED || is_stopped() {
+    if began == NOT_COUNTED {
         return;
     }
-    let took = ticks().saturating_sub(began);
     // SAFETY: the caller's promise.
     let (method, cell) = unsafe { (&*method, CallerCell::at(record)) };
-    method.lanes.end(took, has_failed);
+    nesting::end(method.lanes, began);
+    if is_stopped() {
+        return;
+    }
+    let took = add(method.lanes, began, ticks(), has_failed);
     if let Some(cell) = cell {
         cell.end(took, has_failed);
     }

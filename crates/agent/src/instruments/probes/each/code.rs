@@ -11,7 +11,8 @@ use clrscope_recording::layout::probe_calls;
 use clrscope_recording::writer::CallerCell;
 
 use super::super::callers::{CalledMethod, CallerSignatures, keep_record};
-use super::super::code::NOT_COUNTED;
+use super::super::code::{NOT_COUNTED, add};
+use super::super::nesting::{self, OUTERMOST};
 use super::WatchedMethod;
 use crate::boundary::guard;
 use crate::hooks::is_stopped;
@@ -182,7 +183,7 @@ unsafe fn began(method: *const WatchedMethod, record: usize, addresses: &[usize]
         });
         recorded = method.calls.begin(method.number, fill);
     });
-    recorded.unwrap_or_else(ticks).max(NOT_COUNTED + 1)
+    nesting::begin(method.lanes) | recorded.unwrap_or_else(ticks).max(NOT_COUNTED + 1)
 }
 
 /// Counts and records the end of a call, given when it began and the record of its callers; `left` are the addresses of the result and
@@ -196,14 +197,17 @@ unsafe fn ended(
     kind: u32,
     left: Option<(usize, &[usize])>,
 ) {
-    if began == NOT_COUNTED || is_stopped() {
+    if began == NOT_COUNTED {
         return;
     }
-    let now = ticks();
     // SAFETY: the caller's promise.
     let (method, cell) = unsafe { (&*method, CallerCell::at(record)) };
-    let (took, has_failed) = (now.saturating_sub(began), kind == probe_calls::FAIL);
-    method.lanes.end(took, has_failed);
+    nesting::end(method.lanes, began);
+    if is_stopped() {
+        return;
+    }
+    let (now, has_failed) = (ticks(), kind == probe_calls::FAIL);
+    let took = add(method.lanes, began, now, has_failed);
     if let Some(cell) = cell {
         cell.end(took, has_failed);
     }
@@ -213,7 +217,7 @@ unsafe fn ended(
             // SAFETY: as in `began`.
             move |buffer: &mut [u8]| unsafe { handed.write_results(plan, result, buffer, method.calls.types_only) }
         });
-        method.calls.end(kind | method.number, now, began, fill);
+        method.calls.end(kind | method.number, now, began & !OUTERMOST, fill);
     });
 }
 

@@ -1,0 +1,168 @@
+//! Calls of a probed method within another call of it on the same thread: their time is part of the outer call's.
+//!
+//! A thread has an entry for each method that it calls: where on its stack the outermost call that goes on
+//! stands. Whether a call is the outermost one is told by its place on the stack, so that an end that was not
+//! counted makes no later call a nested one. Entries are never given back: threads and methods
+//! of a process are few, and of a thread that is gone a new one takes the address.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use clrscope_recording::writer::{MethodLanes, ProcessWriter};
+
+use crate::arch::thread_address;
+use crate::services::helper::Task;
+
+/// Entries, a power of two: memory that was never used is not there.
+const ENTRIES: usize = 1 << 16;
+/// Entries that are looked through for a thread and method.
+const MOST_LOOKS: usize = 16;
+
+/// In the time when a call began: it is the outermost one of its method on its thread.
+pub(super) const OUTERMOST: u64 = 1 << 63;
+
+struct Entry {
+    /// Address of the thread, 0 of an entry that is free.
+    thread: AtomicUsize,
+    /// Address of the method's lanes; 0 until the thread has said which.
+    method: AtomicU64,
+    /// Address on the stack of the outermost call that goes on; 0 where none does. Only its thread writes it.
+    call: AtomicUsize,
+}
+
+static TABLE: [Entry; ENTRIES] = [const {
+    Entry { thread: AtomicUsize::new(0), method: AtomicU64::new(0), call: AtomicUsize::new(0) }
+}; ENTRIES];
+
+/// Calls that found no entry: time of calls within them counts again.
+static WITHOUT_ENTRY: AtomicU64 = AtomicU64::new(0);
+
+/// The calling thread begins a call of the method: [`OUTERMOST`] where it has none of it yet, 0 otherwise. A few
+/// instructions, no lock.
+#[inline]
+pub(super) fn begin(method: MethodLanes) -> u64 {
+    let (thread, here) = (thread_address(), stack_address());
+    let Some(entry) = find(thread, method.address(), true) else {
+        WITHOUT_ENTRY.fetch_add(1, Ordering::Relaxed);
+        return OUTERMOST;
+    };
+    let outer = entry.call.load(Ordering::Relaxed);
+    // Stacks grow down: a call that stands above the outer one has outlived it.
+    if outer > here {
+        return 0;
+    }
+    entry.call.store(here, Ordering::Relaxed);
+    OUTERMOST
+}
+
+/// The calling thread ends a call that `began` with [`OUTERMOST`], or without.
+#[inline]
+pub(super) fn end(method: MethodLanes, began: u64) {
+    if began & OUTERMOST != 0
+        && let Some(entry) = find(thread_address(), method.address(), false)
+    {
+        entry.call.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Notes in the recording that calls found no entry, once.
+pub(super) struct NoteFull {
+    writer: &'static ProcessWriter,
+    is_noted: bool,
+}
+
+impl NoteFull {
+    pub(super) fn new(writer: &'static ProcessWriter) -> Self {
+        Self { writer, is_noted: false }
+    }
+}
+
+impl Task for NoteFull {
+    fn slow_tick(&mut self, now_ns: u64) {
+        if !self.is_noted && WITHOUT_ENTRY.load(Ordering::Relaxed) > 0 {
+            self.is_noted = true;
+            let text = "probes: more threads call more methods than there is room for: time of some calls of a method within itself \
+                        counts again in its total";
+            self.writer.note(now_ns, text);
+        }
+    }
+}
+
+/// The entry of a thread, which is the calling one, and a method.
+#[inline]
+fn find(thread: usize, method: u64, makes: bool) -> Option<&'static Entry> {
+    let mixed = ((thread as u64 >> 6) ^ (method >> 6).rotate_left(20)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let first = (mixed >> 40) as usize;
+    for look in 0..MOST_LOOKS {
+        let entry = &TABLE[(first + look) & (ENTRIES - 1)];
+        let of = entry.thread.load(Ordering::Relaxed);
+        if of == thread && entry.method.load(Ordering::Relaxed) == method {
+            return Some(entry);
+        }
+        if of != 0 {
+            continue;
+        }
+        if !makes {
+            return None;
+        }
+        if entry.thread.compare_exchange(0, thread, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            entry.method.store(method, Ordering::Relaxed);
+            return Some(entry);
+        }
+    }
+    None
+}
+
+#[inline]
+fn stack_address() -> usize {
+    let here = 0_u8;
+    (&raw const here).addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lanes(number: usize) -> MethodLanes {
+        // SAFETY: nothing is added to these.
+        unsafe { MethodLanes::at(std::ptr::without_provenance_mut(number << 12), 1) }
+    }
+
+    /// A call of the method, and so many within it; which of them were the outermost, inner ones last.
+    #[inline(never)]
+    fn calls(method: MethodLanes, within: usize, found: &mut Vec<bool>) {
+        let began = begin(method);
+        found.push(began == OUTERMOST);
+        if within > 0 {
+            calls(method, within - 1, found);
+        }
+        end(method, began);
+    }
+
+    #[test]
+    fn the_first_of_calls_within_each_other_is_the_outermost() {
+        let of = |number| {
+            let mut found = Vec::new();
+            calls(lanes(number), 3, &mut found);
+            found
+        };
+        let right = [true, false, false, false];
+        assert_eq!([of(1), of(1), of(2)], [right; 3]);
+        let began = begin(lanes(3));
+        let elsewhere = std::thread::scope(|scope| scope.spawn(|| of(3)).join()).expect("it ends");
+        assert_eq!((began, elsewhere.as_slice(), of(3)[0]), (OUTERMOST, right.as_slice(), false));
+        end(lanes(3), began);
+        assert_eq!(of(3), right);
+    }
+
+    #[test]
+    fn a_call_whose_end_was_not_counted_makes_no_later_one_nested() {
+        #[inline(never)]
+        fn deeper(method: MethodLanes) {
+            let room = std::hint::black_box([0_u8; 4096]);
+            assert_eq!(begin(method), OUTERMOST);
+            std::hint::black_box(room);
+        }
+        deeper(lanes(4));
+        assert_eq!(begin(lanes(4)), OUTERMOST);
+    }
+}
