@@ -196,9 +196,9 @@ impl InlinedMethods {
     }
 
     /// The methods that were put into `root`, whose body has these candidates, at a call that leads
-    /// to `callee`, and whether the answer will be the
-    /// same next time. `code` is the call's distance from the body's beginning. `called` finds all methods that the body's code calls. Asks the runtime
-    /// about methods that are new.
+    /// to `callee`, and whether the answer will be the same next time. `code` is the call's distance
+    /// from the body's beginning. `called` finds all methods that the body's code calls. Asks the
+    /// runtime about methods that are new.
     pub(crate) fn there(
         &self,
         (root, candidates): (FunctionId, &Candidates),
