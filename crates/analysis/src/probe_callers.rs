@@ -150,24 +150,23 @@ struct Way {
 }
 
 impl Way {
-    fn of(at: usize, process: &Process, record: &ProbeCaller) -> Self {
+    fn of(at: usize, process: &Process, method: (u32, u32), record: &ProbeCaller) -> Self {
         let all_ns = record.ticks as f64 * process.ticks.ns_per_tick;
-        let total_ns = if is_within_itself(process, record.stack) { 0.0 } else { all_ns };
+        let total_ns = if is_called_within(process, method, record.stack) { 0.0 } else { all_ns };
         let ProbeCaller { calls, failed, ended, .. } = *record;
         let stack = process.stacks.caller(record.stack).unwrap_or(0);
         Self { process: at, stack, caller: NO_CALLER, sums: ExactSums { calls, failed, ended, total_ns, all_ns } }
     }
 }
 
-/// Whether the innermost method of a stack is among its callers, as far as they were kept. Instantiations are one method.
-fn is_within_itself(process: &Process, stack: u32) -> bool {
-    let method = |frame| match frame {
+/// Whether a method, by its module and token, is among the callers of a stack, as far as they were kept.
+fn is_called_within(process: &Process, method: (u32, u32), stack: u32) -> bool {
+    let identity = |frame| match frame {
         StackFrame::Method { function, .. } => process.functions.get(function as usize),
         _ => None,
     };
-    let mut methods = process.stacks.frames(stack).map(method);
-    let Some(own) = methods.next().flatten() else { return false };
-    methods.flatten().any(|caller| (caller.module, caller.token, &caller.name) == (own.module, own.token, &own.name))
+    let callers = process.stacks.frames(stack).skip(1).filter_map(identity);
+    callers.map(|caller| (caller.module, caller.token)).any(|caller| caller == method)
 }
 
 impl<'a> ProbeCallers<'a> {
@@ -276,7 +275,7 @@ fn called(processes: &[&Process], query: &Query) -> Vec<Called> {
     let mut places = FxHashMap::default();
     let mut methods: Vec<Called> = Vec::new();
     for (at, process) in processes.iter().enumerate() {
-        let mut numbers: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut numbers: FxHashMap<u32, (usize, (u32, u32))> = FxHashMap::default();
         for chunk in process.arenas(instrument::PROBES).flat_map(|arena| &arena.chunks) {
             for method in ProbedMethod::all(&chunk.bytes.load()) {
                 let module = module_name(process, method.module);
@@ -290,13 +289,13 @@ fn called(processes: &[&Process], query: &Query) -> Vec<Called> {
                     methods.len() - 1
                 });
                 methods[place].row.add(process, &method);
-                numbers.insert(method.number, place);
+                numbers.insert(method.number, (place, (method.module, method.token)));
             }
         }
         for chunk in process.arenas(instrument::PROBE_CALLERS).flat_map(|arena| &arena.chunks) {
             for record in ProbeCaller::all(&chunk.bytes.load()).filter(|record| record.stack != 0 && record.calls > 0) {
-                if let Some(place) = numbers.get(&record.method) {
-                    methods[*place].ways.push(Way::of(at, process, &record));
+                if let Some((place, method)) = numbers.get(&record.method) {
+                    methods[*place].ways.push(Way::of(at, process, *method, &record));
                 }
             }
         }
@@ -455,6 +454,21 @@ mod tests {
         });
         // 100 ticks in all, 2 of each call.
         assert_eq!(times, [30, 15, 15]);
+    }
+
+    /// A method that `A` calls, and that calls itself once: the time of the inner call is part of the outer one's.
+    #[test]
+    fn time_of_a_way_through_the_method_itself_counts_in_the_mean_alone() {
+        let mut recording = recording(2, &[(&[2], 1), (&[1, 2], 1)]);
+        recording.processes[0].functions[1].token = 7;
+        let callers = ProbeCallers::open(&recording, &Query::default()).expect("callers");
+        let mut rows = Vec::new();
+        let Ok(_) = callers.walk(0.0, |node| -> Result<(), Infallible> {
+            rows.push((node.depth, node.function.name().to_owned(), node.sums.total_ns, node.sums.mean_ns()));
+            Ok(())
+        });
+        let rows: Vec<_> = rows.iter().filter(|row| row.0 == 1).map(|row| (row.1.as_str(), row.2, row.3)).collect();
+        assert!(rows.contains(&("Shop.Cart::Add", 0, Some(2))) && rows.contains(&("A", 2, Some(2))), "{rows:?}");
     }
 
     #[test]
