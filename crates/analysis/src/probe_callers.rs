@@ -12,7 +12,7 @@ use clrscope_recording::model::{
 use rustc_hash::FxHashMap;
 
 use crate::function::{FunctionRef, library_frame};
-use crate::probes::{ProbeRow, module_name, order};
+use crate::probes::{ProbeRow, order};
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select;
 
@@ -278,7 +278,7 @@ fn called(processes: &[&Process], query: &Query) -> Vec<Called> {
         let mut numbers: FxHashMap<u32, (usize, (u32, u32))> = FxHashMap::default();
         for chunk in process.arenas(instrument::PROBES).flat_map(|arena| &arena.chunks) {
             for method in ProbedMethod::all(&chunk.bytes.load()) {
-                let module = module_name(process, method.module);
+                let module = process.module_name(method.module);
                 if !query.wants_method(module, &method.name, &method.signature) {
                     continue;
                 }

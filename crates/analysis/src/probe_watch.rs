@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{ProbedLine, ProbedMethod, Process, Recording};
 
-use crate::probes::{Key, ProbeRow, ProbedPlace, module_name, probes};
+use crate::probes::{Key, ProbeRow, ProbedPlace, probes};
 use crate::query::{Query, QueryProblem};
 
 /// Memory of the last look at a recording's probes.
@@ -44,7 +44,7 @@ impl ProbeWatch {
     }
 
     fn add_gains(&mut self, process: &Process, gains: &mut BTreeMap<Key, ProbeRow>) {
-        let module = |index: u32| module_name(process, index).to_owned();
+        let module = |index: u32| process.module_name(index).to_owned();
         for chunk in process.arenas(instrument::PROBES).flat_map(|arena| &arena.chunks) {
             for method in ProbedMethod::all(&chunk.bytes.load()) {
                 let key = (method.name.clone(), method.signature.clone(), module(method.module), None);

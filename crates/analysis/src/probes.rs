@@ -146,7 +146,7 @@ pub fn probes(recording: &Recording, query: &Query) -> Result<(Vec<ProbeRow>, us
     let mut is_recorded = false;
     for process in select::processes(recording, query)? {
         is_recorded |= process.arenas(instrument::PROBES).next().is_some();
-        let module = |index: u32| module_name(process, index);
+        let module = |index: u32| process.module_name(index);
         let is_meant = |of: u32, name: &str, signature: &str| query.wants_method(module(of), name, signature);
         for chunk in process.arenas(instrument::PROBES).flat_map(|arena| &arena.chunks) {
             let is_meant = |method: &ProbedMethod| is_meant(method.module, &method.name, &method.signature);
@@ -178,11 +178,6 @@ pub fn probes(recording: &Recording, query: &Query) -> Result<(Vec<ProbeRow>, us
 #[must_use]
 pub fn has_probes(recording: &Recording) -> bool {
     probes(recording, &Query::default()).is_ok_and(|(rows, _)| !rows.is_empty())
-}
-
-/// Name of the assembly with an index.
-pub(crate) fn module_name(process: &Process, index: u32) -> &str {
-    process.modules.get(index as usize).map_or("", |module| module.name.as_str())
 }
 
 /// A row to which nothing was added: its probes are there once those of one process are.

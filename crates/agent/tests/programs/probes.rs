@@ -182,12 +182,10 @@ fn time_of_calls_of_a_method_within_itself_counts_once() {
                 let place = format!("{instrument} {} {name}: {row:?}, clocked {clocked}", runtime.version);
                 // Ten outermost calls, each of which slept for ten milliseconds.
                 assert!((100_000_000..=clocked).contains(&row.total_ns), "{place}");
-                let each = if name == "Flat" {
-                    1
-                } else if name == "Even" {
-                    6
-                } else {
-                    11
+                let each = match name {
+                    "Flat" => 1,
+                    "Even" => 6,
+                    _ => 11,
                 };
                 assert_eq!((row.calls, row.ended()), (10 * each, 10 * each), "{place}");
                 assert!(row.mean_ns().is_some_and(|mean| mean >= 10_000_000), "{place}");

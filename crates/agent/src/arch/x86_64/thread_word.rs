@@ -33,11 +33,12 @@ pub(crate) fn stopped_flag() -> &'static std::sync::atomic::AtomicU8 {
     unsafe { &clrscope_stopped }
 }
 
-/// Returns the address of the calling thread's own memory: no other living thread has it, and it is never 0.
+/// Returns the address of the calling thread's own memory, which no other living thread has; never 0.
 #[inline]
 pub(crate) fn thread_address() -> usize {
     let address: usize;
-    // SAFETY: the first word of a thread's own memory is its address (System V's ABI for x86-64, "Thread-Local Storage").
+    // SAFETY: the first word of a thread's own memory is its address (System V's ABI for x86-64,
+    // "Thread-Local Storage").
     unsafe {
         std::arch::asm!("mov {0}, fs:[0]", out(reg) address, options(nostack, pure, readonly, preserves_flags));
     }

@@ -6,8 +6,9 @@
 //! calls alone, because a thread is stopped for a collection in managed code only: each is made once in a call of the method, at
 //! its beginning or its end, and the runtime puts no probed method into another ([`request_rejit_with_inliners`]).
 //!
-//! What a call needs until its end lies in a new local variable of the method: the time when it began, and whether it is the
-//! outermost one of the method on its thread ([`nesting`]). So exceptions and threads need no care.
+//! What a call needs until its end lies in a new local variable of the method: the time when it
+//! began, and whether it is the outermost one of the method on its thread ([`nesting`]). So exceptions
+//! and threads need no care.
 //!
 //! [`request_rejit_with_inliners`]: clr_profiler::ProfilerInfo::request_rejit_with_inliners
 
@@ -65,12 +66,19 @@ unsafe extern "C" fn fail(lanes: *mut u8, count: u32, began: u64) {
 
 #[inline]
 fn end(lanes: MethodLanes, began: u64, has_failed: bool) {
-    if began != NOT_COUNTED {
-        nesting::end(lanes, began);
-        if !is_stopped() {
-            add(lanes, began, ticks(), has_failed);
-        }
+    if ends_counted(lanes, began) {
+        add(lanes, began, ticks(), has_failed);
     }
+}
+
+/// Ends a call for [`nesting`], and returns whether it counts: its begin did, and recording goes on.
+#[inline]
+pub(super) fn ends_counted(lanes: MethodLanes, began: u64) -> bool {
+    if began == NOT_COUNTED {
+        return false;
+    }
+    nesting::end(lanes, began);
+    !is_stopped()
 }
 
 /// Adds a call that has ended, and returns its ticks.

@@ -34,7 +34,7 @@ use native::{Contents, NativeMap};
 
 use crate::services::code_owner::is_call_before;
 use crate::services::functions::Functions;
-use crate::services::inlined::called::{Called, CodeAt, called_before, called_by};
+use crate::services::inlined::called::{CodeAt, called_before, called_by};
 use crate::services::inlined::{InlinedFrames, InlinedThere, KnownRows};
 use crate::services::stacks::Mix;
 use crate::services::unwind::{BodyStep, FrameShape};
@@ -346,20 +346,9 @@ impl CodeMap {
         }
         let inlined = Arc::clone(self.feed.inlined());
         let code = (address - usize::from(is_return)).wrapping_sub(body.start()) as u32;
-        let by_debug_information = |map: &mut Self| {
-            let there = inlined.at_instruction((body.id(), body.candidates()), code);
-            there.map_or(alone, |there| map.with_inlined(frame, there))
-        };
-        if !is_return {
-            return by_debug_information(self);
-        }
-        let callee = match called_before(address, |at| self.code_at(at, time_ns)) {
-            Called::Method(callee) => callee,
-            Called::Nothing => return by_debug_information(self),
-            Called::Unknown => return FramesThere { lasts: false, ..by_debug_information(self) },
-        };
-        let called = || called_by(&body.addresses, |at| self.code_at(at, time_ns));
-        let (there, lasts) = inlined.there((body.id(), body.candidates()), (callee, code), called);
+        let called = is_return.then(|| called_before(address, |at| self.code_at(at, time_ns)));
+        let calls = || called_by(&body.addresses, |at| self.code_at(at, time_ns));
+        let (there, lasts) = inlined.there((body.id(), body.candidates()), (called, code), calls);
         let there = there.map_or(alone, |there| self.with_inlined(frame, there));
         FramesThere { lasts, ..there }
     }

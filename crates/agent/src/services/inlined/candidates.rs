@@ -45,7 +45,7 @@ impl OwnCalls {
 pub(crate) struct Candidates<Id = FunctionId> {
     pairs: Arc<[Candidate<Id>]>,
     own_calls: OwnCalls,
-    /// The candidates that were taken, and where, as far as the runtime's debug information was asked for.
+    /// The candidates that were taken, and where, if the runtime's debug information was asked for.
     map: Option<Arc<InlineMap>>,
 }
 

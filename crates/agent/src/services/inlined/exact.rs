@@ -138,8 +138,8 @@ impl<M: Methods> Places<'_, M> {
     pub(super) fn at(&mut self, code: u32) -> Option<(Vec<Station<M::Id>>, bool)> {
         let statement = self.map.statement(code)?;
         let range = self.map.range(statement);
-        let callees: Vec<u32> = self.map.callees(statement.node).collect();
-        let is_all = !callees.into_iter().any(|callee| self.may_be_called_in(callee, &range));
+        let map = self.map;
+        let is_all = !map.callees(statement.node).any(|callee| self.may_be_called_in(callee, &range));
         Some((self.stations(statement.node, statement.il), is_all))
     }
 
@@ -166,8 +166,8 @@ impl<M: Methods> Places<'_, M> {
         for call in calls.iter().filter(|call| is_there(call.offset) && call.may_be_of(names)) {
             found.push(self.stations(node, call.offset));
         }
-        let callees: Vec<u32> = self.map.callees(node).collect();
-        for callee in callees {
+        let map = self.map;
+        for callee in map.callees(node) {
             if self.may_be_called_in(callee, range) {
                 self.find(callee, &(0..u32::MAX), names, found)?;
             }

@@ -34,6 +34,7 @@ use clr_profiler::{FunctionId, ProfilerInfo};
 use clrscope_recording::model::{StackFrame, Tier};
 
 use crate::services::functions::Functions;
+use called::Called;
 use candidates::Told;
 pub(crate) use candidates::{Candidates, OwnCalls};
 pub(crate) use debug_events::DebugEvents;
@@ -171,13 +172,8 @@ impl InlinedMethods {
         self.told.debug(|function| function.as_raw() as u64 == method, is_first, bytes);
     }
 
-    /// The methods that were put into `root`, whose body has these candidates, at an instruction so many
-    /// bytes behind the body's beginning, as the runtime's debug information says.
-    pub(crate) fn at_instruction(
-        &self,
-        (root, candidates): (FunctionId, &Candidates),
-        code: u32,
-    ) -> Option<InlinedThere> {
+    /// [`there`](Self::there) by the runtime's debug information alone.
+    fn at_instruction(&self, (root, candidates): (FunctionId, &Candidates), code: u32) -> Option<InlinedThere> {
         let mut methods = OfBody { facts: &self.facts, root, calls: None };
         let found = Places { map: candidates.map()?, methods: &mut methods }.at(code);
         // Before the first statement the frame is set up.
@@ -195,11 +191,25 @@ impl InlinedMethods {
         }
     }
 
-    /// The methods that were put into `root`, whose body has these candidates, at a call that leads
-    /// to `callee`, and whether the answer will be the same next time. `code` is the call's distance
-    /// from the body's beginning. `called` finds all methods that the body's code calls. Asks the
-    /// runtime about methods that are new.
+    /// The methods that were put into `root`, whose body has these candidates, at an instruction so many
+    /// bytes behind the body's beginning, and whether the answer will be the same next time. `called` is
+    /// where a call instruction leads, `None` at any other; `calls` finds all methods that the body's code
+    /// calls. Asks the runtime about methods that are new.
     pub(crate) fn there(
+        &self,
+        body: (FunctionId, &Candidates),
+        (called, code): (Option<Called>, u32),
+        calls: impl FnOnce() -> Vec<FunctionId>,
+    ) -> (Option<InlinedThere>, bool) {
+        match called {
+            Some(Called::Method(callee)) => self.at_call(body, (callee, code), calls),
+            Some(Called::Unknown) => (self.at_instruction(body, code), false),
+            Some(Called::Nothing) | None => (self.at_instruction(body, code), true),
+        }
+    }
+
+    /// [`there`](Self::there) at a call of a method.
+    fn at_call(
         &self,
         (root, candidates): (FunctionId, &Candidates),
         (callee, code): (FunctionId, u32),
@@ -221,7 +231,7 @@ impl InlinedMethods {
         }
     }
 
-    /// [`there`](Self::there) by the calls that the candidates have.
+    /// [`at_call`](Self::at_call) by the calls that the candidates have.
     fn inferred(
         &self,
         (root, candidates): (FunctionId, &Candidates),

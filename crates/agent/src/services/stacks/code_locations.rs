@@ -12,7 +12,7 @@ use super::throw_blocks::place_of_checks;
 use crate::services::code_owner::{RunAddress, function_at, is_call_before};
 use crate::services::functions::Functions;
 use crate::services::il::{body_of, has_blocks};
-use crate::services::inlined::called::{Called, CodeAt, called_before, called_by};
+use crate::services::inlined::called::{CodeAt, called_before, called_by};
 use crate::services::inlined::{InlinedFrames, InlinedMethods, InlinedThere};
 use crate::services::unwind::{FrameShape, FrameShapes};
 
@@ -213,22 +213,13 @@ impl CodeLocations {
             return (location, true);
         }
         let code = call_address(instruction).unwrap_or_default().wrapping_sub(start.address()) as u32;
-        let by_debug_information =
-            || with_inlined(location, self.inlined.at_instruction((function, &candidates), code));
-        if !instruction.is_return {
-            return (by_debug_information(), true);
-        }
-        let callee = match called_before(instruction.address, |at| code_at(info, at)) {
-            Called::Method(callee) => callee,
-            Called::Nothing => return (by_debug_information(), true),
-            Called::Unknown => return (by_debug_information(), false),
-        };
-        let called = || {
+        let called = instruction.is_return.then(|| called_before(instruction.address, |at| code_at(info, at)));
+        let calls = || {
             let pieces = info.code_info_at(start).unwrap_or_default();
             let range = |piece: &CodeRange| piece.start..piece.start + piece.bytes;
             pieces.iter().flat_map(|piece| called_by(&range(piece), |at| code_at(info, at))).collect()
         };
-        let (there, lasts) = self.inlined.there((function, &candidates), (callee, code), called);
+        let (there, lasts) = self.inlined.there((function, &candidates), (called, code), calls);
         (with_inlined(location, there), lasts)
     }
 

@@ -8,7 +8,7 @@ use clr_profiler::il::{Code, Edits, NewLocal, Opcode};
 use clr_profiler::{ModuleId, ProfilerInfo, Token};
 use clrscope_recording::writer::CallerCell;
 
-use super::super::code::{NOT_COUNTED, add};
+use super::super::code::{NOT_COUNTED, add, ends_counted};
 use super::super::nesting;
 use super::{CalledMethod, arch};
 use crate::hooks::is_stopped;
@@ -78,13 +78,9 @@ unsafe extern "C" fn fail(method: *const CalledMethod, began: u64, record: usize
 /// The method and the record must be those that the code of the method has.
 #[inline]
 unsafe fn end(method: *const CalledMethod, began: u64, record: usize, has_failed: bool) {
-    if began == NOT_COUNTED {
-        return;
-    }
     // SAFETY: the caller's promise.
     let (method, cell) = unsafe { (&*method, CallerCell::at(record)) };
-    nesting::end(method.lanes, began);
-    if is_stopped() {
+    if !ends_counted(method.lanes, began) {
         return;
     }
     let took = add(method.lanes, began, ticks(), has_failed);

@@ -11,7 +11,7 @@ use clrscope_recording::layout::probe_calls;
 use clrscope_recording::writer::CallerCell;
 
 use super::super::callers::{CalledMethod, CallerSignatures, keep_record};
-use super::super::code::{NOT_COUNTED, add};
+use super::super::code::{NOT_COUNTED, add, ends_counted};
 use super::super::nesting::{self, OUTERMOST};
 use super::WatchedMethod;
 use crate::boundary::guard;
@@ -197,13 +197,9 @@ unsafe fn ended(
     kind: u32,
     left: Option<(usize, &[usize])>,
 ) {
-    if began == NOT_COUNTED {
-        return;
-    }
     // SAFETY: the caller's promise.
     let (method, cell) = unsafe { (&*method, CallerCell::at(record)) };
-    nesting::end(method.lanes, began);
-    if is_stopped() {
+    if !ends_counted(method.lanes, began) {
         return;
     }
     let (now, has_failed) = (ticks(), kind == probe_calls::FAIL);
