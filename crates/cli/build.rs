@@ -17,8 +17,19 @@ use sha2::{Digest, Sha256};
 const AGENT_TARGET: &str = "CLRSCOPE_AGENT_TARGET";
 const LIBRARY: &str = "libclrscope_agent.so";
 /// The crates that make up the agent: a change in one of them is a change of the agent.
-const CRATES: [&str; 8] =
-    ["agent", "clr-il", "clr-profiler", "clr-profiler-sys", "contract", "coverage", "metadata", "recording"];
+const CRATES: [&str; 11] = [
+    "agent",
+    "agent-base",
+    "agent-values",
+    "agent-stacks",
+    "clr-il",
+    "clr-profiler",
+    "clr-profiler-sys",
+    "contract",
+    "coverage",
+    "metadata",
+    "recording",
+];
 
 fn main() {
     let crates = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("..");

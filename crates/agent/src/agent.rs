@@ -1,11 +1,12 @@
 //! The profiler that the runtime sees: starts the recording and dispatches callbacks to the instruments.
 
 use clr_profiler::{Error, HResult, Profiler, ProfilerInfo, Result, Setup};
+use clrscope_agent_base::developer_log::{Level, log};
+use clrscope_agent_base::recording_lifetime::{self, OwnedObject};
 use clrscope_contract::request::AGENT_VARIABLE;
 
 use crate::resident::Resident;
 use crate::services::context::Beginning;
-use crate::services::developer_log::{Level, log};
 use crate::setup::setup;
 use crate::startup;
 #[cfg(test)]
@@ -14,6 +15,8 @@ use crate::startup::Running;
 /// The agent.
 pub struct Agent {
     resident: &'static Resident,
+    /// The framework drops a profiler that was detached when nobody calls it any more.
+    _owner: OwnedObject<Resident>,
     beginning: Beginning,
 }
 
@@ -21,7 +24,12 @@ clr_profiler::compose_callbacks! { Agent { resident } }
 
 impl Agent {
     pub(crate) fn start(info: &ProfilerInfo, given: &str, beginning: Beginning) -> Result<(Self, Setup)> {
-        let resident = Resident::new(info);
+        recording_lifetime::free_ended();
+        // SAFETY: the framework drops the agent after the runtime's last call. A dormant agent,
+        // whose thread uses it, is never detached. Parts of a recording have the reference, and do
+        // nothing with it once the recording is over.
+        let owner = unsafe { OwnedObject::new(Resident::new(info)) };
+        let resident = owner.get();
         let running = resident.begin(given, beginning).map_err(|why| {
             let refused = Error::refused("clrscope", why);
             match beginning == Beginning::Attach && startup::needs_launch(given) {
@@ -29,7 +37,7 @@ impl Agent {
                 false => refused,
             }
         })?;
-        Ok((Self { resident, beginning }, setup(running, beginning)))
+        Ok((Self { resident, _owner: owner, beginning }, setup(running, beginning)))
     }
 
     /// Stops recording; whether nothing is recorded any more when this returns, within ten seconds. Callbacks are

@@ -8,18 +8,18 @@
 //! instrument's [tasks](Instrument::tasks), on the helper thread. Hooks can be had at the start of the runtime only, so they
 //! stay; they do nothing while recording is stopped.
 //!
-//! [`HelperHandle`]: crate::services::helper::HelperHandle
+//! [`HelperHandle`]: clrscope_agent_base::helper::HelperHandle
 
 use std::sync::Arc;
 
 use clr_profiler::{Callbacks, Events, FunctionId, InfoHooks};
-use clrscope_contract::instruments::{Checked, Spec};
+use clrscope_agent_base::functions::FunctionSelection;
+use clrscope_agent_base::helper::Task;
+use clrscope_contract::instruments::{CheckedInstrument, Spec};
 use clrscope_recording::writer::ThreadRecord;
 
-use crate::hooks::{HookParts, HookSet};
+use crate::hook_sets::{HookParts, HookSet};
 use crate::services::context::{Beginning, Context};
-use crate::services::functions::Choice;
-use crate::services::helper::Task;
 
 /// Options of an instrument as requested, with every default filled in.
 pub(crate) trait InstrumentOptions: Sized {
@@ -27,7 +27,7 @@ pub(crate) trait InstrumentOptions: Sized {
     const SPEC: &'static Spec;
 
     /// Reads the options of a request that was checked against the specification.
-    fn of(request: &Checked) -> Self;
+    fn from_request(request: &CheckedInstrument) -> Self;
 }
 
 /// One instrument.
@@ -55,7 +55,7 @@ pub(crate) trait Instrument: Callbacks {
     }
 
     /// Says which functions the instrument can do without.
-    fn choose(options: &Self::Options, choice: &mut Choice)
+    fn choose(options: &Self::Options, choice: &mut FunctionSelection)
     where
         Self: Sized,
     {
@@ -87,11 +87,16 @@ pub(crate) trait Instrument: Callbacks {
         Vec::new()
     }
 
+    /// An attached agent leaves: handles of the runtime are given back. No callback is under way, and
+    /// the runtime can still be asked.
+    fn release_handles(&self) {}
+
     /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
     fn detach_in_child(&self) {}
 
     /// The recording of an attached agent is over, which the runtime does not let go: what code of the program that was changed may still store to is
-    /// made memory of the process's own. No callback comes any more, and then all other mappings of the recording go.
+    /// made memory of the process's own. No callback comes any more, and then all other mappings of the recording go, and
+    /// its [parts](clrscope_agent_base::recording_lifetime).
     fn outlive_recording(&self) {}
 
     /// Prepares the record of the calling thread, which is new. Runs in a hook, so it neither blocks nor waits;
@@ -124,11 +129,11 @@ pub(crate) trait Instrument: Callbacks {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use clrscope_contract::instruments::{Checked, check};
+    use clrscope_contract::instruments::{CheckedInstrument, check};
     use clrscope_contract::request::InstrumentRequest;
 
     /// A request as an instrument gets it.
-    pub(crate) fn checked(text: &str) -> Checked {
+    pub(crate) fn checked(text: &str) -> CheckedInstrument {
         check(&InstrumentRequest::parse(text).expect("the grammar")).expect("a request")
     }
 }

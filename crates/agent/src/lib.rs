@@ -3,21 +3,19 @@
 //! ```text
 //! agent ---- resident ---- startup ---- process: trust, program, child_process, fork
 //!   |
-//!   +-- services: functions, threads, values, dictionary, event_log, helper; hooks: which entry points
+//!   +-- services: stacks, dictionary, event_log; hook_sets: which entry points
 //!   +-- instruments/calls: hooks -> slow -> frames, stacks, shared; sampler on the helper thread
 //!   +-- instruments/flow: hooks -> slow -> ring
 //!   +-- instruments/events: callbacks -> dictionary, event_log
-//!   +-- instruments/cpu, wall -> services/sampling -> services/code
-//!   +-- instruments/exceptions: callbacks -> services/stacks, dictionary, event_log
+//!   +-- instruments/cpu, wall -> agent-stacks (sampling, code)
+//!   +-- instruments/exceptions: callbacks -> agent-stacks (stacks), dictionary, event_log
 //! ```
 
 mod agent;
 mod arch;
-mod boundary;
-mod hooks;
+mod hook_sets;
 mod instrument;
 mod instruments;
-mod os;
 #[cfg(feature = "panic-on-demand")]
 mod panic_on_demand;
 mod process;

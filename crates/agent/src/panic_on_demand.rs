@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use crate::services::helper::Task;
+use clrscope_agent_base::helper::Task;
 
 /// The environment variable that names the place: `callback`, `hook` or `helper`.
 const VARIABLE: &str = "CLRSCOPE_TEST_PANIC";

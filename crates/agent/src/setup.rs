@@ -4,11 +4,11 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use clr_profiler::{Events, FunctionId, Hooks, Mapped, RawHooks, Setup};
+use clrscope_agent_base::developer_log::{Level, log};
+use clrscope_agent_stacks::inlined::DebugEvents;
 use clrscope_recording::writer::monotonic_ns;
 
 use crate::services::context::Beginning;
-use crate::services::developer_log::{Level, log};
-use crate::services::inlined::DebugEvents;
 use crate::startup::Running;
 
 /// Events that the runtime does not report to an attached profiler, and of which an instrument can do without.

@@ -7,35 +7,37 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clr_profiler::{Callbacks, ProfilerInfo};
-use clrscope_contract::instruments::{Checked, DEFAULT, check_all, check_for_attach};
+use clrscope_agent_base::developer_log::{self, Level, log, wants};
+use clrscope_agent_base::event_pipe::{EventPipe, SharedEventPipe};
+use clrscope_agent_base::functions::{FunctionSelection, Functions};
+use clrscope_agent_base::helper::{Detach, HelperHandle, Schedule};
+use clrscope_agent_base::hooks::stopped_flag;
+use clrscope_agent_base::os::{process, signals};
+use clrscope_agent_base::patterns::{ProbePatterns, Redaction, WatchedFilter};
+use clrscope_agent_base::recording_lifetime::keep;
+use clrscope_agent_base::threads::names::{Names, SystemNames};
+use clrscope_agent_base::{clock, threads};
+use clrscope_agent_stacks::code::{CodeFeed, SharedCodeFeed};
+use clrscope_agent_stacks::inlined::DebugEvents;
+use clrscope_agent_stacks::sampling::{Sampler, SharedSampler};
+use clrscope_agent_stacks::stacks::table::SharedStackTable;
+use clrscope_agent_values::types::Types;
+use clrscope_contract::instruments::{CheckedInstrument, DEFAULT, check_all, check_for_attach};
 use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, MAX_SIZE, Request, without_arguments};
 use clrscope_recording::refusal;
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, limit_size, monotonic_ns};
 
-use crate::hooks::{HookParts, HookSet, stopped_flag};
+use crate::hook_sets::{HookParts, HookSet};
 use crate::instruments::{self, Instruments, Requested};
-use crate::os::{process, signals};
 use crate::process::program::ProgramNames;
 use crate::process::{child_process, fork, trust};
-use crate::services::code::{CodeFeed, SharedCodeFeed};
 use crate::services::code_authors::CodeAuthors;
 use crate::services::context::Beginning;
 use crate::services::context::{Context, SharedTypes};
-use crate::services::departure::{Departure, Sleep};
-use crate::services::developer_log::{self, Level, log, wants};
-use crate::services::event_pipe::{EventPipe, SharedEventPipe};
-use crate::services::functions::{Choice, Functions};
+use crate::services::detach::{Detachment, GoDormant};
+use crate::services::detach_cleanup;
 use crate::services::held_exceptions::HeldExceptions;
-use crate::services::helper::{HelperHandle, Schedule};
-use crate::services::inlined::DebugEvents;
-use crate::services::leftovers;
 use crate::services::object_types::ObjectTypes;
-use crate::services::patterns::{ProbePatterns, Redaction, WatchedFilter};
-use crate::services::sampling::{Sampler, SharedSampler};
-use crate::services::stacks::table::SharedStackTable;
-use crate::services::threads::names::{Names, SystemNames};
-use crate::services::values::types::Types;
-use crate::services::{clock, threads};
 
 /// Time that the end of the program may wait for the helper thread's last sample.
 const LAST_ROUND: Duration = Duration::from_millis(100);
@@ -67,16 +69,17 @@ pub(crate) struct Running {
 clr_profiler::compose_callbacks! { Running { held_exceptions, types, debug_events, code, sampler, instruments, object_types, functions, thread_names, end } }
 
 impl Running {
-    /// Takes away what the recording left, in a process whose runtime does not let the agent go. No callback is under way that uses
-    /// any of it. Calls of methods that were given other code may be, for ever: what these store to stays.
-    pub(crate) fn sleeps(&self) {
+    /// Removes what the recording left, in a process whose agent goes dormant. No callback is under
+    /// way that uses any of it. Calls of methods that were given other code may be, for ever: what
+    /// these store to stays.
+    pub(crate) fn clean_up_dormant(&self) {
         self.instruments.outlive_recording();
         self.profiler_detach_succeeded();
     }
 
     /// The runtime has refused the setup of an attached agent, which leaves at once.
     pub(crate) fn refused(&self) {
-        self.helper.departure().into_iter().for_each(Departure::was_refused);
+        self.helper.detachment().into_iter().for_each(Detach::was_refused);
         self.writer.state().request_stop();
         self.end.let_go();
     }
@@ -105,7 +108,7 @@ struct End {
 impl End {
     fn let_go(&self) {
         fork::withdraw();
-        leftovers::let_go(&self.helper, self.writer);
+        detach_cleanup::clean_up_after_helper(&self.helper, self.writer);
     }
 }
 
@@ -136,8 +139,14 @@ impl Callbacks for End {
 
 /// Starts everything that the request `given` asks for; the error is a sentence for the recording directory.
 ///
-/// `sleep` is called where the recording of an attached agent is over and the runtime does not let it go.
-pub(crate) fn start(info: &ProfilerInfo, given: &str, beginning: Beginning, sleep: Sleep) -> Result<Running, String> {
+/// `go_dormant` is called where the recording of an attached agent is over and the runtime does not
+/// detach it.
+pub(crate) fn start(
+    info: &ProfilerInfo,
+    given: &str,
+    beginning: Beginning,
+    go_dormant: GoDormant,
+) -> Result<Running, String> {
     developer_log::begin();
     let mut request = match Request::parse(given) {
         Ok(request) => request,
@@ -153,7 +162,7 @@ pub(crate) fn start(info: &ProfilerInfo, given: &str, beginning: Beginning, slee
     // Everything that touches the disk, with signals blocked: a file size limit must be an error here,
     // not the end of the program.
     signals::with_all_blocked(|| {
-        start_in(info, given, &request, &folder, (beginning, sleep)).map_err(|aside| {
+        start_in(info, given, &request, &folder, (beginning, go_dormant)).map_err(|aside| {
             if let Aside::Forced(why) = &aside {
                 leave_word(&folder, request.join, why);
             }
@@ -174,7 +183,7 @@ pub(crate) fn needs_launch(given: &str) -> bool {
 /// Says why in the recording directory, if the text at least names one.
 fn refuse_malformed(given: &str, why: String) -> String {
     let why = format!("{AGENT_VARIABLE} is not understood: {why}");
-    if let Some(folder) = Request::place(given) {
+    if let Some(folder) = Request::recording_directory(given) {
         signals::with_all_blocked(|| leave_word(Path::new(&folder), false, &why));
     }
     why
@@ -227,7 +236,7 @@ fn start_in(
     given: &str,
     request: &Request,
     folder: &Path,
-    (beginning, sleep): (Beginning, Sleep),
+    (beginning, go_dormant): (Beginning, GoDormant),
 ) -> Result<Running, Aside> {
     if !is_wanted(request)? {
         // With the variables set for a whole machine this is what most programs meet.
@@ -256,20 +265,20 @@ fn start_in(
         made.iter().for_each(ProcessWriter::discard);
         return Err(Aside::Asked(OVER));
     }
-    let writer: &'static ProcessWriter = Box::leak(Box::new(made?));
+    let writer: &'static ProcessWriter = keep(made?);
     log(Level::Info, || format!("recording into {}", writer.folder().display()));
     developer_log::write_into(folder);
-    let running = start_instruments(info, given, request, writer, start_ns, (beginning, sleep));
+    let running = start_instruments(info, given, request, writer, start_ns, (beginning, go_dormant));
     Ok(running.inspect_err(|_| {
         writer.discard();
         if beginning == Beginning::Attach {
-            leftovers::clean_up(writer);
+            detach_cleanup::clean_up(writer);
         }
     })?)
 }
 
 /// The instruments, checked.
-fn checked(request: &Request, beginning: Beginning) -> Result<Vec<Checked>, String> {
+fn checked(request: &Request, beginning: Beginning) -> Result<Vec<CheckedInstrument>, String> {
     let checked = check_all(request).map_err(|refusal| refusal.to_string())?;
     if beginning == Beginning::Attach {
         check_for_attach(&checked).map_err(|refusal| refusal.to_string())?;
@@ -283,7 +292,7 @@ fn start_instruments(
     request: &Request,
     writer: &'static ProcessWriter,
     start_ns: u64,
-    (beginning, sleep): (Beginning, Sleep),
+    (beginning, sleep): (Beginning, GoDormant),
 ) -> Result<Running, String> {
     let checked = checked(request, beginning)?;
     let mut requested = Requested::default();
@@ -321,7 +330,7 @@ fn start_instruments(
         sampler: SharedSampler::default(),
         event_pipe: SharedEventPipe::default(),
     };
-    let instruments: &'static Instruments = Box::leak(Box::new(Instruments::start(&requested, &context)?));
+    let instruments: &'static Instruments = keep(Instruments::start(&requested, &context)?);
     if instruments.slow_hooks().is_some() && parts != HookParts::NONE {
         return Err(
             "flow:args=check compares plans with hooks of the runtime's slow kind, and others can't run beside".into(),
@@ -351,7 +360,12 @@ fn start_instruments(
     if beginning == Beginning::Attach {
         let folder = writer.folder().parent().filter(|_| request.join);
         let held = Arc::clone(&held_exceptions);
-        helper.departs(Departure::new(folder.map(Path::to_owned), info, Box::new(move || held.let_go()), sleep));
+        let release_handles = Box::new(move || {
+            held.let_go();
+            instruments.release_handles();
+        });
+        let detachment = Detachment::new(folder.map(Path::to_owned), info, release_handles, sleep);
+        helper.set_detachment(Box::new(detachment));
     }
     let schedule = Schedule {
         delay: request.delay_ms.map(Duration::from_millis),
@@ -381,11 +395,17 @@ fn beside_instruments(request: &Request) -> String {
     Request { instruments: Vec::new(), out: None, join: false, log: None, ..request.clone() }.to_string()
 }
 
-/// Choice of functions for the dictionary, from the request and from what the instruments can do without.
-fn choice(request: &Request, requested: &Requested, writer: &'static ProcessWriter) -> Choice {
+/// Returns the selection of functions for the dictionary, from the request and from what the
+/// instruments can do without.
+fn choice(request: &Request, requested: &Requested, writer: &'static ProcessWriter) -> FunctionSelection {
     let filter = WatchedFilter::new(request.filter.clone(), writer);
-    let mut choice =
-        Choice { filter, just_my_code: request.just_my_code, helpers: false, trivial: true, counts_calls: false };
+    let mut choice = FunctionSelection {
+        filter,
+        just_my_code: request.just_my_code,
+        helpers: false,
+        trivial: true,
+        counts_calls: false,
+    };
     requested.choose(&mut choice);
     choice
 }

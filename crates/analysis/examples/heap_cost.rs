@@ -25,7 +25,7 @@ fn main() {
     // What the recording itself takes is no part of the analysis.
     let before = status("VmRSS");
     let began = Instant::now();
-    let view = heap(&Heaps::of(&recording), &HeapQuery::default()).expect("the view");
+    let view = heap(&Heaps::new(&recording), &HeapQuery::default()).expect("the view");
     let took = began.elapsed();
     let snapshot = view.snapshots[0];
     println!(

@@ -44,7 +44,7 @@ pub(crate) struct SlotRole {
 }
 
 impl Role {
-    fn of(function: &Function) -> Self {
+    fn from_function(function: &Function) -> Self {
         match function.kind {
             FunctionKind::Managed => Self::Managed,
             FunctionKind::Native | FunctionKind::Kernel | FunctionKind::Stub => Self::Unhooked,
@@ -76,7 +76,7 @@ pub(crate) struct Catalog<'a> {
 impl<'a> Catalog<'a> {
     /// Gives each distinct function of `process` a slot.
     pub(crate) fn new(process: &'a Process) -> Self {
-        let unknown = FunctionRef::of(process, None);
+        let unknown = FunctionRef::new(process, None);
         let mut catalog = Self {
             slot_roles: vec![NO_FUNCTION],
             functions: vec![unknown],
@@ -86,14 +86,14 @@ impl<'a> Catalog<'a> {
         };
         let mut known = FxHashMap::default();
         for function in process.functions.iter().skip(1) {
-            let named = FunctionRef::of(process, Some(function));
+            let named = FunctionRef::new(process, Some(function));
             let identity = (
                 (function.name.as_str(), function.signature.as_str(), function.token, function.kind, function.source),
                 (named.module.name.as_str(), named.module.path.as_str()),
             );
             let slot = *known.entry(identity).or_insert_with(|| {
                 catalog.functions.push(named);
-                catalog.roles.push(Role::of(function));
+                catalog.roles.push(Role::from_function(function));
                 catalog.inlined.push(false);
                 catalog.tail_recursive.push(false);
                 catalog.functions.len() as Slot - 1
@@ -110,16 +110,16 @@ impl<'a> Catalog<'a> {
         &self.slot_roles
     }
 
-    /// Slot and role of a function index of the recording.
+    /// Returns the slot and the role of a function index of the recording.
     #[inline]
-    pub(crate) fn place(&self, function: u32) -> SlotRole {
+    pub(crate) fn slot_role(&self, function: u32) -> SlotRole {
         self.slot_roles.get(function as usize).copied().unwrap_or(NO_FUNCTION)
     }
 
     /// The slot of a function index of the recording.
     #[inline]
     pub(crate) fn slot(&self, function: u32) -> Slot {
-        self.place(function).slot
+        self.slot_role(function).slot
     }
 
     /// Number of slots of functions; the next number stands for the thread itself.

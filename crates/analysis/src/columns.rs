@@ -32,9 +32,9 @@ impl Columns {
         Self {
             cost: calls.map_or(Cost::default(), |c| Cost::new(c, catalog.len() + 1, |function| catalog.slot(function))),
             raw: query.raw,
-            cpu: calls.is_some_and(|c| c.cpu_measured) || paths.metric.is_sampled(),
+            cpu: calls.is_some_and(|c| c.cpu_measured) || paths.metric.counts_beside(),
             sampled: Some(paths.metric).filter(|metric| metric.is_sampled()),
-            steps: calls.map_or(Steps::default(), Steps::of),
+            steps: calls.map_or(Steps::default(), Steps::from_info),
         }
     }
 

@@ -10,7 +10,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn of(self, hooks: Hooks) -> u64 {
+    fn cost_of_hooks(self, hooks: Hooks) -> u64 {
         // A float that is too large or not a number converts to a bound of u64.
         (hooks.enters as f64 * self.enter + hooks.leaves as f64 * self.leave).round() as u64
     }
@@ -116,7 +116,7 @@ impl Cost {
         Self { usual, measured }
     }
 
-    fn of(&self, slot: u32) -> &Estimate {
+    fn estimate_of_slot(&self, slot: u32) -> &Estimate {
         self.measured.get(slot as usize).unwrap_or(&self.usual)
     }
 
@@ -127,24 +127,24 @@ impl Cost {
 
     /// Cost of entering what the function calls, nanoseconds.
     pub(crate) fn enter_ns(&self, slot: u32) -> f64 {
-        self.of(slot).likely.enter
+        self.estimate_of_slot(slot).likely.enter
     }
 
     /// Cost of leaving the function, nanoseconds.
     pub(crate) fn leave_ns(&self, slot: u32) -> f64 {
-        self.of(slot).likely.leave
+        self.estimate_of_slot(slot).likely.leave
     }
 
     /// The share of the function's hooks in `measured_ns`: never more than all of it.
     pub(crate) fn share(&self, slot: u32, hooks: Hooks, measured_ns: u64) -> Share {
-        let bounded = |pair: Pair| pair.of(hooks).min(measured_ns);
-        let of = self.of(slot);
+        let bounded = |pair: Pair| pair.cost_of_hooks(hooks).min(measured_ns);
+        let of = self.estimate_of_slot(slot);
         Share { likely: bounded(of.likely), low: bounded(of.low), high: bounded(of.high) }
     }
 
     /// Part of the modelled cost of the function's hooks that fits into `measured_ns`, 0 to 1.
     pub(crate) fn fit(&self, slot: u32, hooks: Hooks, measured_ns: u64) -> f64 {
-        let modelled = self.of(slot).likely.of(hooks);
+        let modelled = self.estimate_of_slot(slot).likely.cost_of_hooks(hooks);
         if modelled <= measured_ns { 1.0 } else { measured_ns as f64 / modelled as f64 }
     }
 }

@@ -109,9 +109,9 @@ pub struct Coverage {
 }
 
 impl CoverageSums {
-    /// Sums of lines.
+    /// Sums lines up.
     #[must_use]
-    pub fn of(lines: &BTreeMap<u32, LineCoverage>) -> Self {
+    pub fn from_lines(lines: &BTreeMap<u32, LineCoverage>) -> Self {
         let mut sums = Self::default();
         for line in lines.values() {
             sums.lines += 1;
@@ -178,7 +178,7 @@ impl Coverage {
     #[must_use]
     pub fn sums(&self) -> CoverageSums {
         let mut sums = CoverageSums::default();
-        self.files().iter().for_each(|file| sums.add(CoverageSums::of(&file.lines)));
+        self.files().iter().for_each(|file| sums.add(CoverageSums::from_lines(&file.lines)));
         sums
     }
 
@@ -292,7 +292,7 @@ fn of_plan(plan: &CoveragePlan, module: &str, hits: &mut HashMap<(u32, u32), Met
             methods.push((method, hits));
         }
     }
-    let spans = Spans::of(methods.iter().flat_map(|(method, _)| &method.points));
+    let spans = Spans::from_points(methods.iter().flat_map(|(method, _)| &method.points));
     let mut budget = methods.iter().map(|(method, _)| method.points.len()).sum::<usize>() * MOST_LINES_EACH;
     let mut found: BTreeMap<Identity, Lines> = BTreeMap::new();
     for (method, hits) in methods {
@@ -322,7 +322,7 @@ fn of_plan(plan: &CoveragePlan, module: &str, hits: &mut HashMap<(u32, u32), Met
 struct Spans(HashMap<u32, Vec<(u32, u32)>>);
 
 impl Spans {
-    fn of<'a>(points: impl Iterator<Item = &'a PlannedPoint>) -> Self {
+    fn from_points<'a>(points: impl Iterator<Item = &'a PlannedPoint>) -> Self {
         let mut spans: HashMap<u32, BTreeSet<(u32, u32)>> = HashMap::new();
         for point in points {
             spans.entry(point.file).or_default().insert((point.start_line, point.end_line));

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::catalog::{Catalog, Slot};
 use crate::columns::Columns;
 use crate::paths::Paths;
-use crate::stack_trees::{Along, Frame, StackSum};
+use crate::stack_trees::{Frame, StackSum, StackVisitor};
 use crate::sums::{Keys, NO_KEY, Summer, Sums};
 use crate::times::Times;
 
@@ -61,7 +61,7 @@ pub(crate) fn edges(
     wanted: impl Fn(Edge) -> bool + Sync,
 ) -> Vec<(Edge, Times)> {
     if let Some(merged) = paths.merged() {
-        let found = merged.stacks.along(catalog, &EdgeSums { wanted: &wanted, root: catalog.root() });
+        let found = merged.stacks.visit_stacks(catalog, &EdgeSums { wanted: &wanted, root: catalog.root() });
         return found.into_times(columns);
     }
     let new = || {
@@ -97,9 +97,9 @@ struct EdgeSums<'w, W> {
     root: Slot,
 }
 
-/// Edges that were met, in the order in which they turned up.
+/// Edges in the order in which they were found.
 #[derive(Default)]
-struct EdgesMet {
+struct EdgeTable {
     known: FxHashMap<Edge, u32>,
     cells: Vec<EdgeCell>,
 }
@@ -115,7 +115,7 @@ struct EdgeCell {
     max_recursion: u32,
 }
 
-impl EdgesMet {
+impl EdgeTable {
     fn cell(&mut self, edge: Edge) -> u32 {
         let Self { known, cells } = self;
         *known.entry(edge).or_insert_with(|| {
@@ -142,21 +142,21 @@ impl EdgesMet {
     }
 }
 
-impl<W: Fn(Edge) -> bool + Sync> Along for EdgeSums<'_, W> {
-    type Found = EdgesMet;
+impl<W: Fn(Edge) -> bool + Sync> StackVisitor for EdgeSums<'_, W> {
+    type Acc = EdgeTable;
     /// The frame's slot, and its edge among those that were met; [`NO_KEY`] where nobody asks for it.
-    type Here = (Slot, u32);
+    type Inherited = (Slot, u32);
 
-    fn begin(&self) -> EdgesMet {
-        EdgesMet::default()
+    fn begin(&self) -> EdgeTable {
+        EdgeTable::default()
     }
 
-    fn outside(&self) -> Self::Here {
+    fn outside(&self) -> Self::Inherited {
         (self.root, NO_KEY)
     }
 
     #[inline]
-    fn enter(&self, found: &mut EdgesMet, caller: Self::Here, frame: &Frame) -> Self::Here {
+    fn enter(&self, found: &mut EdgeTable, caller: Self::Inherited, frame: &Frame) -> Self::Inherited {
         let edge = (caller.0, frame.slot);
         if !(self.wanted)(edge) {
             return (frame.slot, NO_KEY);
@@ -169,14 +169,14 @@ impl<W: Fn(Edge) -> bool + Sync> Along for EdgeSums<'_, W> {
     }
 
     #[inline]
-    fn stack(&self, found: &mut EdgesMet, here: Self::Here, _: &Frame, _: u32, sum: StackSum) {
+    fn stack(&self, found: &mut EdgeTable, here: Self::Inherited, _: &Frame, _: u32, sum: StackSum) {
         if here.1 != NO_KEY {
             found.cells[here.1 as usize].own.add(sum);
         }
     }
 
     #[inline]
-    fn leave(&self, found: &mut EdgesMet, here: Self::Here, _: &Frame, sum: StackSum) {
+    fn leave(&self, found: &mut EdgeTable, here: Self::Inherited, _: &Frame, sum: StackSum) {
         if here.1 != NO_KEY {
             let cell = &mut found.cells[here.1 as usize];
             cell.open -= 1;
@@ -186,7 +186,7 @@ impl<W: Fn(Edge) -> bool + Sync> Along for EdgeSums<'_, W> {
         }
     }
 
-    fn join(&self, all: &mut EdgesMet, part: EdgesMet) {
+    fn join(&self, all: &mut EdgeTable, part: EdgeTable) {
         for more in part.cells {
             let at = all.cell(more.edge) as usize;
             let cell = &mut all.cells[at];

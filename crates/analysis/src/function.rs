@@ -47,8 +47,8 @@ pub struct FunctionRef<'a> {
 }
 
 impl<'a> FunctionRef<'a> {
-    /// `function` of `process`; `None` stands for one that the recording does not have.
-    pub(crate) fn of(process: &'a Process, function: Option<&'a Function>) -> Self {
+    /// Refers to `function` of `process`; `None` stands for one that the recording does not have.
+    pub(crate) fn new(process: &'a Process, function: Option<&'a Function>) -> Self {
         let function = function.unwrap_or(&UNKNOWN);
         let module = process.modules.get(function.module as usize).unwrap_or(&NO_MODULE);
         Self { pid: process.pid, function, module }

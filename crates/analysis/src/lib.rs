@@ -48,7 +48,7 @@
 //! those whose stack has the function anywhere. The sums are the same as those above, of a tree made of the stacks.
 
 mod allocations;
-mod beside;
+mod allocations_by_call;
 mod catalog;
 mod closures;
 mod code_place;
@@ -66,8 +66,9 @@ mod forest;
 mod function;
 mod heap;
 mod limit;
-mod measured;
+mod logical;
 mod metric;
+mod metric_events;
 mod metrics;
 mod module_sums;
 mod native;
@@ -93,6 +94,7 @@ mod select;
 mod stack_log;
 mod stack_trees;
 mod sums;
+mod thread_stacks;
 mod tiers;
 mod times;
 mod titled;
@@ -100,7 +102,7 @@ mod views;
 mod waits;
 
 pub use allocations::{BYTES, OBJECTS};
-pub use beside::Allocated;
+pub use allocations_by_call::CallAllocations;
 pub use closures::{FindLine, tell_closures_apart};
 pub use clrscope_recording::parallel::with_processors;
 pub use code_place::CodePlace;
@@ -110,8 +112,8 @@ pub use collections::{
 };
 pub use comparison::{
     AllocationChanges, Change, ComparisonProblem, ExceptionChange, ExceptionChanges, FunctionChanges, Gate, GateError,
-    Judgement, Level, Limit, Measured, NamedRecording, Outcome, PathChange, ProbeChange, ProbeChanges, Shown, Side,
-    SideTotal, Sides, SmallerPaths, Thrower, TreeChanges, TypeChange, Verdict, Verdicts, allocation_changes,
+    IntervalEstimate, Judgement, Level, Limit, NamedRecording, Outcome, PathChange, ProbeChange, ProbeChanges, Shown,
+    Side, SideTotal, Sides, SmallerPaths, Thrower, TreeChanges, TypeChange, Verdict, Verdicts, allocation_changes,
     exception_changes, function_changes, judge, probe_changes, tree_changes,
 };
 pub use coverage::{BranchCoverage, Coverage, CoverageSums, FileCoverage, LineCoverage, MethodCoverage, coverage};
@@ -119,16 +121,18 @@ pub use events::{EventLog, EventNames, EventQuery, EventRow, Subject};
 pub use exceptions::{
     CallStack, EXCEPTIONS, Exception, ExceptionGroup, ExceptionLog, ExceptionQuery, Filter, Frame, Inner,
 };
-pub use flow::{Argument, Captured, Elements, Field, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
-pub use forest::{Forest, NodePiece, Pruned, Tree, TreeNode, TreeOptions, TreePlace, tree};
+pub use flow::{Argument, CapturedValues, Elements, Field, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
+pub use forest::{Forest, NodePiece, PrunedPaths, Tree, TreeNode, TreeOptions, TreePlace, tree};
 pub use function::FunctionRef;
 pub use heap::{
-    CutSnapshot, DominatorNode, DominatorTree, Generation, GrownWay, HeapChange, HeapChanges, HeapContents, HeapQuery,
-    HeapRow, HeapSummary, HeapView, HeapWaste, HeapWay, HeapWays, Heaps, Missing, Retainer, SmallerNodes, SnapshotRef,
-    WasteKind, WasteRow, WayPlace, WayRoot, WayStep, complete_snapshots, cut_snapshots, dominator_tree, heap,
-    heap_changes, heap_contents, heap_summary, heap_waste, heap_ways,
+    CutSnapshot, DominatorNode, DominatorTree, Generation, GrownPath, HeapChange, HeapChanges, HeapContents, HeapPath,
+    HeapPathPlace, HeapPathRoot, HeapPathStep, HeapPaths, HeapQuery, HeapRow, HeapSummary, HeapView, HeapWaste, Heaps,
+    Missing, PendingFrame, PendingOperation, PendingOperations, Retainer, SmallerNodes, SnapshotRef, WasteKind,
+    WasteRow, complete_snapshots, cut_snapshots, dominator_tree, heap, heap_changes, heap_contents, heap_paths,
+    heap_summary, heap_waste, pending_operations,
 };
 pub use limit::LeftOut;
+pub use logical::make_paths_logical;
 pub use metric::{Amount, CALLS, CPU, Column, Metric, SampleCount, Source, StackEvent, StackEvents, Unit, WALL};
 pub use metrics::METRICS;
 pub use native::{leave_inlined_out, name_native_code};
@@ -145,11 +149,14 @@ pub use probe_calls::{ProbeCall, ProbeLog};
 pub use probe_watch::{ProbeWatch, WatchedProbe};
 pub use probes::{ProbeRow, ProbedPlace, has_probes, probes};
 pub use programs::{Program, own_programs};
-pub use query::{NativeCode, Query, QueryProblem, Sort, ThreadSelector};
-pub use samples::{InliningKnown, SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code};
+pub use query::{NativeCode, PathKind, Query, QueryProblem, Sort, ThreadSelector};
+pub use samples::{
+    InliningKnowledge, SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code,
+};
 pub use sampling::{HOOK_MARGIN, sampled_bounds, share_bounds};
 pub use select::{check_selection, process_matches, resolve_names};
 pub use stack_log::{StackLog, StackMoment, ThreadStacks};
+pub use thread_stacks::{ThreadStack, thread_stacks};
 pub use tiers::Tiers;
 pub use times::{Times, Totals};
 pub use views::allocations::{AllocatedBy, AllocationRow, Allocations, LiveSum, allocations};
@@ -162,7 +169,7 @@ pub use views::neighbours::{CallGraph, EdgeRow, GraphEdge, Neighbours, Neighbour
 pub use views::rows::{FunctionRow, ThreadRow};
 pub use views::spans::{Span, spans};
 pub use views::summary::{
-    Elsewhere, ElsewhereKind, ExceptionsSeen, Finding, KindRow, OwnRow, StateRow, Summary, ThreadsSeen,
+    Elsewhere, ElsewhereKind, Finding, FrequentExceptions, KindRow, OwnRow, SampledThreads, StateRow, Summary,
     findings_about_allocations, findings_about_collections, summary,
 };
 pub use views::threads::{Threads, threads};

@@ -32,8 +32,8 @@ impl Limit {
         Self { steps: u64::MAX, ..self }
     }
 
-    /// Takes note of a row; whether it is to be shown.
-    pub(crate) fn take(&mut self) -> bool {
+    /// Counts a row, and returns whether it is to be shown.
+    pub(crate) fn admit_row(&mut self) -> bool {
         let free = self.free > 0;
         self.free -= u64::from(free);
         self.left_out += u64::from(!free);
@@ -65,7 +65,7 @@ mod tests {
             if !limit.step() {
                 break;
             }
-            shown += u64::from(limit.take());
+            shown += u64::from(limit.admit_row());
         }
         (shown, limit.left_out())
     }

@@ -23,6 +23,8 @@ pub struct Metric {
     pub instrument: &'static str,
     /// Rows count for themselves alone: what lies below them is not in their total, which is their own value again.
     pub exclusive: bool,
+    /// JSON keys of what rows count beside the amount, their own and in all; `None` where they count nothing.
+    pub second: Option<[&'static str; 2]>,
     /// Source of the values.
     pub source: Source,
     /// Other instruments that record a metric of this name, shown where this one was not recorded.
@@ -124,6 +126,7 @@ pub static WALL: Metric = Metric {
     unit: Unit::Nanoseconds,
     instrument: "calls",
     exclusive: false,
+    second: None,
     source: Source::Calls(Column::Wall),
     others: &[instrument::WALL],
 };
@@ -135,6 +138,7 @@ pub static CPU: Metric = Metric {
     unit: Unit::Nanoseconds,
     instrument: "calls",
     exclusive: false,
+    second: None,
     source: Source::Calls(Column::Cpu),
     others: &[instrument::CPU],
 };
@@ -146,6 +150,7 @@ pub static CALLS: Metric = Metric {
     unit: Unit::Count,
     instrument: "calls",
     exclusive: true,
+    second: None,
     source: Source::Calls(Column::Calls),
     others: &[],
 };
@@ -181,6 +186,11 @@ impl Metric {
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         !self.is_of_calls() && [instrument::CPU, instrument::WALL].contains(&self.instrument)
+    }
+
+    /// Whether rows have a number beside the amount: of samples, or of what [`second`](Self::second) names.
+    pub(crate) fn counts_beside(&self) -> bool {
+        self.is_sampled() || self.second.is_some()
     }
 
     /// Whether the values are of objects, which can be chosen by their type.

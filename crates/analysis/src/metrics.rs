@@ -52,11 +52,12 @@ impl Metric {
         }
     }
 
-    /// The metric that views show: the one the query asks for, or else the first that was recorded (wall time where none was).
+    /// Returns the metric that views show: the one the query asks for, or else the first that was
+    /// recorded (wall time where none was).
     ///
     /// # Errors
     /// When the one that is asked for was not recorded.
-    pub fn of(recording: &Recording, query: &Query) -> Result<&'static Self, QueryProblem> {
+    pub fn for_query(recording: &Recording, query: &Query) -> Result<&'static Self, QueryProblem> {
         match query.metric {
             Some(metric) => metric.recorded(recording).ok_or(QueryProblem::MetricNotRecorded { metric }),
             None => Ok(PREFERRED.into_iter().find(|metric| metric.is_in(recording)).unwrap_or(&WALL)),
@@ -69,7 +70,7 @@ impl Metric {
         query: &Query,
         view: &'static str,
     ) -> Result<&'static Self, QueryProblem> {
-        let metric = Self::of(recording, query)?;
+        let metric = Self::for_query(recording, query)?;
         metric.check(query, view)?;
         Ok(metric)
     }

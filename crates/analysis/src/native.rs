@@ -51,7 +51,7 @@ pub fn leave_inlined_out(recording: &mut Recording) {
 
 /// Adds a function for each library with functions of which only places are known: the one that they are folded into.
 fn add_libraries(process: &mut Process) {
-    let named = |function| FunctionRef::of(process, Some(function));
+    let named = |function| FunctionRef::new(process, Some(function));
     let nameless = process.functions.iter().filter(|function| named(function).is_nameless());
     let modules: BTreeSet<u32> = nameless.map(|function| function.module).collect();
     let added = modules.into_iter().map(|module| {

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::catalog::{Catalog, Role, Slot};
 use crate::function::{FunctionRef, is_own, is_profilers};
 use crate::paths::Paths;
-use crate::stack_trees::{Along, Frame, StackSum};
+use crate::stack_trees::{Frame, StackSum, StackVisitor};
 use crate::waits::{WaitKind, wait_kind};
 
 /// In the place of a function's slot: work that is not taken apart by functions, and of which the profiler has no share.
@@ -32,7 +32,7 @@ impl<'a> OwnFrames<'a> {
     /// The function with its index; `None` where no frame of the stack is of the program's own code.
     pub(crate) fn innermost(&mut self, stack: u32) -> Option<(u32, FunctionRef<'a>)> {
         let process = self.process;
-        let function = |index: u32| FunctionRef::of(process, process.functions.get(index as usize));
+        let function = |index: u32| FunctionRef::new(process, process.functions.get(index as usize));
         let index = *self.by_stack.entry(stack).or_insert_with(|| {
             let methods = process.stacks.frames(stack).filter_map(|frame| match frame {
                 StackFrame::Method { function, .. } => Some(function),
@@ -55,8 +55,8 @@ pub(crate) struct Owners {
     exceptions: FxHashMap<Slot, u64>,
 }
 
-/// Properties of a function that are found before the trees are walked.
-struct Known {
+/// Properties of functions, which are found before the trees are walked.
+struct FunctionFacts {
     is_own: Vec<bool>,
     is_profilers: Vec<bool>,
     waits: Vec<Option<WaitKind>>,
@@ -66,21 +66,21 @@ struct Known {
 
 /// The owner of a node and what its thread waits for, handed on to the nodes below.
 #[derive(Clone, Copy)]
-pub(crate) struct Above {
+pub(crate) struct OwnerContext {
     owner: Slot,
     waits: Option<WaitKind>,
     /// Whether the agent was called, whose work is nobody's here.
     is_profilers: bool,
 }
 
-impl Above {
-    /// Of code that an owner begins with.
-    fn of(owner: Slot) -> Self {
+impl OwnerContext {
+    /// Creates the context of code that an owner begins with.
+    fn for_owner(owner: Slot) -> Self {
         Self { owner, waits: None, is_profilers: false }
     }
 }
 
-impl Known {
+impl FunctionFacts {
     fn new(paths: &Paths<'_>, catalog: &Catalog<'_>) -> Self {
         let functions = || (0..catalog.len() as Slot).map(|slot| catalog.function(slot));
         let only_work = paths.metric.is_sampled() && paths.metric.instrument == instrument::CPU;
@@ -96,11 +96,11 @@ impl Known {
 
     /// Owner and wait at a function that is called.
     #[inline]
-    fn below(&self, caller: Above, slot: Slot) -> Above {
+    fn below(&self, caller: OwnerContext, slot: Slot) -> OwnerContext {
         if self.is_own.get(slot as usize) == Some(&true) {
-            return Above::of(slot);
+            return OwnerContext::for_owner(slot);
         }
-        Above {
+        OwnerContext {
             waits: caller.waits.or_else(|| self.waits.get(slot as usize).copied().flatten()),
             is_profilers: caller.is_profilers || self.is_profilers.get(slot as usize) == Some(&true),
             ..caller
@@ -110,39 +110,39 @@ impl Known {
 
 /// Owners, found along the stacks of events. Nothing is called by their counts, so they make no exceptions.
 pub(crate) struct OwnerSums<'c> {
-    known: Known,
+    known: FunctionFacts,
     catalog: &'c Catalog<'c>,
 }
 
 impl<'c> OwnerSums<'c> {
     pub(crate) fn new(paths: &Paths<'_>, catalog: &'c Catalog<'_>) -> Self {
-        Self { known: Known::new(paths, catalog), catalog }
+        Self { known: FunctionFacts::new(paths, catalog), catalog }
     }
 }
 
-impl Along for OwnerSums<'_> {
-    type Found = Owners;
-    type Here = Above;
+impl StackVisitor for OwnerSums<'_> {
+    type Acc = Owners;
+    type Inherited = OwnerContext;
 
     fn begin(&self) -> Owners {
         Owners::default()
     }
 
-    fn outside(&self) -> Above {
-        Above::of(self.catalog.root())
+    fn outside(&self) -> OwnerContext {
+        OwnerContext::for_owner(self.catalog.root())
     }
 
     #[inline]
-    fn enter(&self, _: &mut Owners, caller: Above, frame: &Frame) -> Above {
+    fn enter(&self, _: &mut Owners, caller: OwnerContext, frame: &Frame) -> OwnerContext {
         self.known.below(caller, frame.slot)
     }
 
-    fn stack(&self, found: &mut Owners, here: Above, frame: &Frame, _: u32, sum: StackSum) {
+    fn stack(&self, found: &mut Owners, here: OwnerContext, frame: &Frame, _: u32, sum: StackSum) {
         let time = NodeValues { metric: sum.amount, cpu_ns: sum.samples };
         found.charge(&self.known, self.catalog, here, frame.slot, time);
     }
 
-    fn leave(&self, _: &mut Owners, _: Above, _: &Frame, _: StackSum) {}
+    fn leave(&self, _: &mut Owners, _: OwnerContext, _: &Frame, _: StackSum) {}
 
     fn join(&self, all: &mut Owners, part: Owners) {
         all.join(part);
@@ -151,10 +151,10 @@ impl Along for OwnerSums<'_> {
 
 impl Owners {
     /// Charges the times of all selected threads of a process.
-    pub(crate) fn of(paths: &Paths<'_>, catalog: &Catalog<'_>) -> Self {
-        let known = Known::new(paths, catalog);
+    pub(crate) fn from_paths(paths: &Paths<'_>, catalog: &Catalog<'_>) -> Self {
+        let known = FunctionFacts::new(paths, catalog);
         let parts = fold(paths.threads.len(), Self::default, |part, at| {
-            part.take(&paths.threads[at].load().in_preorder(), catalog, &known);
+            part.charge_tree(&paths.threads[at].load().in_preorder(), catalog, &known);
         });
         let mut all = Self::default();
         parts.into_iter().for_each(|part| all.join(part));
@@ -177,8 +177,8 @@ impl Owners {
         part.exceptions.into_iter().for_each(|(owner, count)| add(&mut self.exceptions, owner, count));
     }
 
-    fn take(&mut self, tree: &CallTree, catalog: &Catalog<'_>, known: &Known) {
-        let root = Above::of(catalog.root());
+    fn charge_tree(&mut self, tree: &CallTree, catalog: &Catalog<'_>, known: &FunctionFacts) {
+        let root = OwnerContext::for_owner(catalog.root());
         let mut above = vec![root; tree.len()];
         let makes = |slot: Slot| known.makes_exceptions.get(slot as usize) == Some(&true);
         let mut times = tree.values().iter().peekable();
@@ -198,7 +198,14 @@ impl Owners {
     }
 
     /// Charges times of a function to its owner.
-    fn charge(&mut self, known: &Known, catalog: &Catalog<'_>, here: Above, slot: Slot, time: NodeValues) {
+    fn charge(
+        &mut self,
+        known: &FunctionFacts,
+        catalog: &Catalog<'_>,
+        here: OwnerContext,
+        slot: Slot,
+        time: NodeValues,
+    ) {
         if here.is_profilers || matches!(catalog.role(slot), Role::Jit | Role::Gc | Role::Suspended) {
             return;
         }

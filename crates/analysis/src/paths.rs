@@ -10,12 +10,12 @@ use clrscope_recording::model::{CallTree, Process, Recording, StackFrame, Thread
 
 use crate::catalog::Catalog;
 use crate::cpu_within_wall::cpu_within_wall;
-use crate::measured::Measured;
 use crate::metric::Metric;
+use crate::metric_events::MetricEvents;
 use crate::query::{Query, QueryProblem};
-use crate::samples::Folded;
-use crate::select::{self, Selected};
-use crate::stack_trees::{Amounts, Shape, StackSum, StackTree, SummedStacks, Wanted, peaks};
+use crate::samples::FoldedFunctions;
+use crate::select::{self, SelectedProcess};
+use crate::stack_trees::{Amounts, EventFilter, Shape, StackSum, StackTree, SummedStacks, large_paths};
 
 /// A tree of paths: of one thread, or of all that a query means.
 #[derive(Clone)]
@@ -33,11 +33,11 @@ pub(crate) enum PathTree<'a> {
     /// A tree made of the stacks of one thread.
     Stacks(Arc<StackTree>),
     /// A tree that can be made of the stacks of all threads together.
-    Merged(Arc<Merged<'a>>),
+    Merged(Arc<MergedStacks<'a>>),
 }
 
-/// Stacks of all threads together, and their tree once somebody has asked for it: sums need none.
-pub(crate) struct Merged<'a> {
+/// Stacks of all threads together, and their tree once it is asked for: sums need none.
+pub(crate) struct MergedStacks<'a> {
     process: &'a Process,
     metric: &'static Metric,
     /// Name of what is folded.
@@ -46,12 +46,12 @@ pub(crate) struct Merged<'a> {
     tree: OnceLock<Arc<StackTree>>,
 }
 
-impl Merged<'_> {
+impl MergedStacks<'_> {
     /// The tree.
     pub(crate) fn tree(&self) -> &Arc<StackTree> {
         self.tree.get_or_init(|| {
             let SummedStacks { measured, folded, .. } = &self.stacks;
-            let shape = Shape::of(self.process, self.metric, measured, folded.as_ref(), self.folds);
+            let shape = Shape::build(self.process, self.metric, measured, folded.as_ref(), self.folds);
             Arc::new(StackTree { amounts: Amounts::new(&self.stacks, &shape), shape })
         })
     }
@@ -87,7 +87,7 @@ pub(crate) struct Paths<'a> {
 
 impl<'a> Paths<'a> {
     /// The stacks of all threads together, where those are what there is.
-    pub(crate) fn merged(&self) -> Option<&Merged<'a>> {
+    pub(crate) fn merged(&self) -> Option<&MergedStacks<'a>> {
         match self.threads.as_slice() {
             [ThreadPaths { tree: PathTree::Merged(merged), .. }] => Some(merged),
             _ => None,
@@ -99,7 +99,7 @@ impl<'a> Paths<'a> {
     pub(crate) fn peaks(&self, least_share: f64) -> Option<Paths<'a>> {
         let merged = self.merged().filter(|merged| !merged.is_made())?;
         let catalog = Catalog::new(self.process);
-        let tree = Arc::new(peaks(&merged.stacks, least_share, |function| catalog.slot(function)));
+        let tree = Arc::new(large_paths(&merged.stacks, least_share, |function| catalog.slot(function)));
         let threads = vec![ThreadPaths { thread: None, tree: PathTree::Stacks(tree) }];
         Some(Paths { process: self.process, threads, metric: self.metric })
     }
@@ -128,7 +128,7 @@ pub(crate) fn select<'a>(
     query: &Query,
     metric: &'static Metric,
 ) -> Result<Vec<Paths<'a>>, QueryProblem> {
-    let paths = |selected: Selected<'a>| {
+    let paths = |selected: SelectedProcess<'a>| {
         let threads = match metric.is_of_calls() {
             true => of_calls(&selected),
             false => of_stacks(recording, selected.process, query, metric).unwrap_or_default(),
@@ -138,7 +138,7 @@ pub(crate) fn select<'a>(
     Ok(select::threads(recording, query)?.into_iter().map(paths).collect())
 }
 
-fn of_calls<'a>(selected: &Selected<'a>) -> Vec<ThreadPaths<'a>> {
+fn of_calls<'a>(selected: &SelectedProcess<'a>) -> Vec<ThreadPaths<'a>> {
     let paths = |&thread: &&'a Thread| ThreadPaths { thread: Some(thread), tree: PathTree::Calls(thread.tree.clone()) };
     selected.threads.iter().map(paths).collect()
 }
@@ -150,15 +150,15 @@ fn of_stacks<'a>(
     query: &Query,
     metric: &'static Metric,
 ) -> Option<Vec<ThreadPaths<'a>>> {
-    let folds = Folded::name(query);
+    let folds = FoldedFunctions::name(query);
     if !query.per_thread {
-        let stacks = SummedStacks::of(recording, process, query, metric)?;
-        let merged = Merged { process, metric, folds, stacks, tree: OnceLock::new() };
+        let stacks = SummedStacks::for_metric(recording, process, query, metric)?;
+        let merged = MergedStacks { process, metric, folds, stacks, tree: OnceLock::new() };
         return Some(vec![ThreadPaths { thread: None, tree: PathTree::Merged(Arc::new(merged)) }]);
     }
-    let StackPaths { measured, folded } = StackPaths::of(recording, process, query, metric)?;
-    let shape = Shape::of(process, metric, &measured, folded.as_ref(), folds);
-    let wanted = Wanted::new(process, query);
+    let StackPaths { measured, folded } = StackPaths::for_metric(recording, process, query, metric)?;
+    let shape = Shape::build(process, metric, &measured, folded.as_ref(), folds);
+    let wanted = EventFilter::new(process, query);
     let tree = |amounts| PathTree::Stacks(Arc::new(StackTree { shape: Arc::clone(&shape), amounts }));
     let threads = process.threads.iter().map(|thread| (thread, query.wants_thread(thread))).chain([(&*UNKNOWN, false)]);
     let all = threads.zip(Amounts::by_thread(&measured, &shape, &wanted));
@@ -168,15 +168,20 @@ fn of_stacks<'a>(
 
 /// Events of a metric in a process, and the paths of their stacks as its trees have them.
 pub(crate) struct StackPaths {
-    pub(crate) measured: Arc<Measured>,
-    folded: Option<Folded>,
+    pub(crate) measured: Arc<MetricEvents>,
+    folded: Option<FoldedFunctions>,
 }
 
 impl StackPaths {
-    /// The events of a process; `None` where the metric is not made of events.
-    pub(crate) fn of(recording: &Recording, process: &Process, query: &Query, metric: &'static Metric) -> Option<Self> {
-        let measured = Measured::of(process, metric)?;
-        let folded = Folded::of(recording, process, query, metric);
+    /// Reads the events of a process; `None` where the metric is not made of events.
+    pub(crate) fn for_metric(
+        recording: &Recording,
+        process: &Process,
+        query: &Query,
+        metric: &'static Metric,
+    ) -> Option<Self> {
+        let measured = MetricEvents::for_metric(process, metric)?;
+        let folded = FoldedFunctions::for_query(recording, process, query, metric);
         Some(Self { measured, folded })
     }
 
@@ -202,7 +207,7 @@ pub(crate) fn sums_of_stacks(
     query: &Query,
     metric: &'static Metric,
 ) -> Vec<(u32, StackSum)> {
-    let stacks = SummedStacks::of(recording, process, query, metric);
+    let stacks = SummedStacks::for_metric(recording, process, query, metric);
     stacks.iter().flat_map(SummedStacks::by_number).collect()
 }
 

@@ -60,7 +60,7 @@ struct ExactSums {
 }
 
 impl ExactSums {
-    fn of(row: &ProbeRow) -> Self {
+    fn from_row(row: &ProbeRow) -> Self {
         let (total_ns, all_ns) = (row.total_ns as f64, row.all_ns as f64);
         Self { calls: row.calls, failed: row.failed, ended: row.ended(), total_ns, all_ns }
     }
@@ -103,7 +103,7 @@ pub struct CallerNode<'a> {
 /// Callers of the probed methods of a recording.
 pub struct ProbeCallers<'a> {
     processes: Vec<&'a Process>,
-    methods: Vec<Called>,
+    methods: Vec<CalledMethod>,
     sort: Option<Sort>,
     limit: usize,
     /// Nodes of a method at most.
@@ -111,8 +111,8 @@ pub struct ProbeCallers<'a> {
     left_out: usize,
 }
 
-/// Nodes of one method that are shown.
-struct Shown {
+/// The choice of the nodes of one method that are shown.
+struct NodesToShow {
     /// Sums of the method.
     of: CallerSums,
     min_share: f64,
@@ -120,7 +120,7 @@ struct Shown {
     left_out: usize,
 }
 
-impl Shown {
+impl NodesToShow {
     /// Whether a node is shown: large enough, and one of the first.
     fn takes(&mut self, sums: &CallerSums) -> bool {
         let is_part = |of: fn(&CallerSums) -> u64| of(sums) as f64 >= of(&self.of).max(1) as f64 * self.min_share;
@@ -131,15 +131,15 @@ impl Shown {
     }
 }
 
-/// A probed method with the ways that lead to it.
-struct Called {
+/// A probed method with the call paths that lead to it.
+struct CalledMethod {
     row: ProbeRow,
-    ways: Vec<Way>,
+    ways: Vec<CallPath>,
 }
 
-/// Calls of a method on one way.
+/// Calls of a method on one path.
 #[derive(Clone, Copy)]
-struct Way {
+struct CallPath {
     /// Index of the process.
     process: usize,
     /// Number of the stack that is left of the way.
@@ -149,8 +149,8 @@ struct Way {
     sums: ExactSums,
 }
 
-impl Way {
-    fn of(at: usize, process: &Process, method: (u32, u32), record: &ProbeCaller) -> Self {
+impl CallPath {
+    fn from_record(at: usize, process: &Process, method: (u32, u32), record: &ProbeCaller) -> Self {
         let all_ns = record.ticks as f64 * process.ticks.ns_per_tick;
         let total_ns = if is_called_within(process, method, record.stack) { 0.0 } else { all_ns };
         let ProbeCaller { calls, failed, ended, .. } = *record;
@@ -196,7 +196,7 @@ impl<'a> ProbeCallers<'a> {
         let (mut names, mut left_out) = (Names::default(), self.left_out);
         for called in &self.methods {
             let row = &called.row;
-            let sums = ExactSums::of(row).rounded();
+            let sums = ExactSums::from_row(row).rounded();
             let (name, signature) = (row.name.clone(), row.signature.clone());
             let function = Function { name, signature, ..Function::default() };
             let module = Module { name: row.module.clone(), ..Module::default() };
@@ -206,8 +206,8 @@ impl<'a> ProbeCallers<'a> {
                 sums,
             })?;
             let mut ways = called.ways.clone();
-            let mut shown = Shown { of: sums, min_share, left: self.most, left_out: 0 };
-            self.level(&mut ways, 1, ExactSums::of(row), (&mut names, &mut shown), &mut visit)?;
+            let mut shown = NodesToShow { of: sums, min_share, left: self.most, left_out: 0 };
+            self.level(&mut ways, 1, ExactSums::from_row(row), (&mut names, &mut shown), &mut visit)?;
             left_out += shown.left_out;
         }
         Ok(left_out)
@@ -216,10 +216,10 @@ impl<'a> ProbeCallers<'a> {
     /// Visits the callers of ways at a depth, each with its own callers. What they have less than `rest` is an unknown caller's.
     fn level<E>(
         &self,
-        ways: &mut [Way],
+        ways: &mut [CallPath],
         depth: u32,
         mut rest: ExactSums,
-        (names, shown): (&mut Names, &mut Shown),
+        (names, shown): (&mut Names, &mut NodesToShow),
         visit: &mut impl FnMut(&CallerNode<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut sums: FxHashMap<u32, ExactSums> = FxHashMap::default();
@@ -271,9 +271,9 @@ impl<'a> ProbeCallers<'a> {
 }
 
 /// The probed methods of processes, each with its ways.
-fn called(processes: &[&Process], query: &Query) -> Vec<Called> {
+fn called(processes: &[&Process], query: &Query) -> Vec<CalledMethod> {
     let mut places = FxHashMap::default();
-    let mut methods: Vec<Called> = Vec::new();
+    let mut methods: Vec<CalledMethod> = Vec::new();
     for (at, process) in processes.iter().enumerate() {
         let mut numbers: FxHashMap<u32, (usize, (u32, u32))> = FxHashMap::default();
         for chunk in process.arenas(instrument::PROBES).flat_map(|arena| &arena.chunks) {
@@ -285,7 +285,7 @@ fn called(processes: &[&Process], query: &Query) -> Vec<Called> {
                 let key = (method.name.clone(), method.signature.clone(), module.to_owned());
                 let place = *places.entry(key).or_insert_with_key(|(name, signature, module)| {
                     let row = ProbeRow::of_method(name, signature, module);
-                    methods.push(Called { row, ways: Vec::new() });
+                    methods.push(CalledMethod { row, ways: Vec::new() });
                     methods.len() - 1
                 });
                 methods[place].row.add(process, &method);
@@ -295,7 +295,7 @@ fn called(processes: &[&Process], query: &Query) -> Vec<Called> {
         for chunk in process.arenas(instrument::PROBE_CALLERS).flat_map(|arena| &arena.chunks) {
             for record in ProbeCaller::all(&chunk.bytes.load()).filter(|record| record.stack != 0 && record.calls > 0) {
                 if let Some((place, method)) = numbers.get(&record.method) {
-                    methods[*place].ways.push(Way::of(at, process, *method, &record));
+                    methods[*place].ways.push(CallPath::from_record(at, process, *method, &record));
                 }
             }
         }
@@ -320,7 +320,7 @@ impl Names {
         match stacks.frames(stack).next() {
             None => NO_CALLER,
             Some(StackFrame::Method { function, .. }) => {
-                let known = FunctionRef::of(process, process.functions.get(function as usize));
+                let known = FunctionRef::new(process, process.functions.get(function as usize));
                 self.number(known.function, known.module)
             }
             Some(StackFrame::Native { module, .. }) => {

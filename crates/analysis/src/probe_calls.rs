@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{EventChunk, ProbeCallRecord, ProbedMethod, Process, Recording, Thread};
 
-use crate::flow::Captured;
+use crate::flow::CapturedValues;
 use crate::flow::dictionary::Types;
 use crate::limit::{LeftOut, Limit};
 use crate::query::{Query, QueryProblem};
@@ -30,20 +30,20 @@ pub struct ProbeCall<'a> {
     /// Whether an exception ended it; `None` where it had not ended, or its end was not recorded.
     pub failed: Option<bool>,
     /// The object and the arguments, as they were when the call began; `None` where they were not recorded.
-    pub arguments: Option<Captured<'a>>,
+    pub arguments: Option<CapturedValues<'a>>,
     /// Values that a call that returned left: result, and arguments by reference; `None` where that was not recorded.
-    pub results: Option<Captured<'a>>,
+    pub results: Option<CapturedValues<'a>>,
 }
 
 /// Place of a record: a chunk, and where in its bytes.
-type Place = (u32, u32);
+type RecordPlace = (u32, u32);
 
 /// A call, of which the records are read when it is shown. There may be as many as the recording has room for.
-struct Found {
+struct CallRecord {
     began: u64,
     ended: Option<u64>,
-    begin: Option<Place>,
-    end: Option<Place>,
+    begin: Option<RecordPlace>,
+    end: Option<RecordPlace>,
     method: u32,
     has_failed: bool,
 }
@@ -74,7 +74,7 @@ impl<'a> ProbeLog<'a> {
             return Err(QueryProblem::NotAvailable { option: "--sort", view: "probes", why });
         }
         let selected = select::threads(recording, query)?.into_iter();
-        let processes: Vec<_> = selected.filter_map(|selected| Calls::of(selected.process)).collect();
+        let processes: Vec<_> = selected.filter_map(|selected| Calls::read(selected.process)).collect();
         if processes.is_empty() {
             return Err(QueryProblem::NotRecorded { view: "probes", instrument: EACH });
         }
@@ -89,10 +89,10 @@ impl<'a> ProbeLog<'a> {
     pub fn walk<E>(&self, mut visit: impl FnMut(&ProbeCall<'_>) -> Result<(), E>) -> Result<LeftOut, E> {
         let mut limit = Limit::new(self.query.limit);
         for calls in &self.processes {
-            let mut kept = Kept::default();
+            let mut kept = ChunkCache::default();
             for (thread, found) in calls.in_order() {
                 let Some((method, module)) = calls.wanted(thread, &found, &self.query) else { continue };
-                if limit.take() {
+                if limit.admit_row() {
                     kept.load(&calls.chunks, &found);
                     visit(&calls.call(thread, &found, (method, module), &kept))?;
                 }
@@ -106,8 +106,8 @@ impl<'a> ProbeLog<'a> {
 const EACH: &str = "probes:each";
 
 impl<'a> Calls<'a> {
-    /// The calls of a process; `None` where they were not recorded.
-    fn of(process: &'a Process) -> Option<Self> {
+    /// Reads the calls of a process; `None` where they were not recorded.
+    fn read(process: &'a Process) -> Option<Self> {
         let chunks: Vec<_> = process.arenas(instrument::PROBE_CALLS).flat_map(|arena| &arena.chunks).collect();
         process.arenas(instrument::PROBE_CALLS).next()?;
         let counted = process.arenas(instrument::PROBES).flat_map(|arena| &arena.chunks);
@@ -117,10 +117,10 @@ impl<'a> Calls<'a> {
     }
 
     /// The calls of all threads, each with the index of its thread.
-    fn in_order(&self) -> Vec<(u32, Found)> {
+    fn in_order(&self) -> Vec<(u32, CallRecord)> {
         let mut threads: HashMap<u32, OpenCalls> = HashMap::new();
         for (chunk, of) in (0..).zip(&self.chunks) {
-            threads.entry(of.thread).or_default().take(chunk, &of.bytes.load());
+            threads.entry(of.thread).or_default().read_chunk(chunk, &of.bytes.load());
         }
         let mut all: Vec<_> = threads
             .into_iter()
@@ -131,7 +131,7 @@ impl<'a> Calls<'a> {
     }
 
     /// The method of a call with its module, where a query wants the call: by its method, its thread, and when it began.
-    fn wanted(&self, thread: u32, found: &Found, query: &Query) -> Option<(&ProbedMethod, &str)> {
+    fn wanted(&self, thread: u32, found: &CallRecord, query: &Query) -> Option<(&ProbedMethod, &str)> {
         let method = self.methods.get(&found.method)?;
         let module = self.process.modules.get(method.module as usize).map_or("", |module| &*module.name);
         let is_wanted = query.wants_method(module, &method.name, &method.signature)
@@ -141,20 +141,21 @@ impl<'a> Calls<'a> {
     }
 
     /// Nanoseconds since the start of the run when a call began.
-    fn began_ns(&self, found: &Found) -> u64 {
+    fn began_ns(&self, found: &CallRecord) -> u64 {
         self.process.started_ns.saturating_add(self.process.ticks.ns_since_start(found.began))
     }
 
     fn call<'c>(
         &'c self,
         thread: u32,
-        found: &Found,
+        found: &CallRecord,
         (method, module): (&'c ProbedMethod, &'c str),
-        kept: &Kept<'_>,
+        kept: &ChunkCache<'_>,
     ) -> ProbeCall<'c> {
         let clock = &self.process.ticks;
         let [began, ended] = [found.began, found.ended.unwrap_or_default()].map(|ticks| clock.ns_since_start(ticks));
-        let values = |place: Option<Place>| place.and_then(|place| kept.record(place)).map(|record| record.values);
+        let values =
+            |place: Option<RecordPlace>| place.and_then(|place| kept.record(place)).map(|record| record.values);
         let arguments = values(found.begin).and_then(|values| self.types.at_begin(found.method, values));
         let returned = found.end.filter(|_| !found.has_failed);
         ProbeCall {
@@ -174,13 +175,13 @@ impl<'a> Calls<'a> {
 /// Calls of a thread while its records are gone through.
 #[derive(Default)]
 struct OpenCalls {
-    found: Vec<Found>,
+    found: Vec<CallRecord>,
     /// Places in `found` of those that have not ended, the innermost last.
     open: Vec<usize>,
 }
 
 impl OpenCalls {
-    fn take(&mut self, chunk: u32, bytes: &[u8]) {
+    fn read_chunk(&mut self, chunk: u32, bytes: &[u8]) {
         for (at, record) in ProbeCallRecord::all_with_places(bytes) {
             let place = Some((chunk, at as u32));
             let (method, ended, has_failed) =
@@ -188,7 +189,7 @@ impl OpenCalls {
             let Some(end) = record.end else {
                 self.open.push(self.found.len());
                 let (began, ended, end) = (record.ticks, None, None);
-                self.found.push(Found { began, ended, begin: place, end, method, has_failed });
+                self.found.push(CallRecord { began, ended, begin: place, end, method, has_failed });
                 continue;
             };
             let is_it = |at: &usize| self.found[*at].method == method && self.found[*at].began == end.began;
@@ -199,7 +200,9 @@ impl OpenCalls {
                     // Ends of calls within that found no room.
                     self.open.truncate(position);
                 }
-                None => self.found.push(Found { began: end.began, ended, begin: None, end: place, method, has_failed }),
+                None => {
+                    self.found.push(CallRecord { began: end.began, ended, begin: None, end: place, method, has_failed })
+                }
             }
         }
     }
@@ -207,14 +210,14 @@ impl OpenCalls {
 
 /// Bytes of chunks that were read last: calls stand one behind the other, on some threads at a time.
 #[derive(Default)]
-struct Kept<'a>(Vec<(u32, Cow<'a, [u8]>)>);
+struct ChunkCache<'a>(Vec<(u32, Cow<'a, [u8]>)>);
 
 /// Chunks that are kept.
 const MOST_KEPT: usize = 64;
 
-impl<'a> Kept<'a> {
+impl<'a> ChunkCache<'a> {
     /// Reads what the records of a call lie in.
-    fn load(&mut self, chunks: &[&'a EventChunk], call: &Found) {
+    fn load(&mut self, chunks: &[&'a EventChunk], call: &CallRecord) {
         for (chunk, _) in call.begin.into_iter().chain(call.end) {
             match self.0.iter().position(|(kept, _)| *kept == chunk) {
                 Some(at) => self.0[at..].rotate_left(1),
@@ -229,7 +232,7 @@ impl<'a> Kept<'a> {
         }
     }
 
-    fn record(&self, (chunk, at): Place) -> Option<ProbeCallRecord<'_>> {
+    fn record(&self, (chunk, at): RecordPlace) -> Option<ProbeCallRecord<'_>> {
         let (_, bytes) = self.0.iter().find(|(kept, _)| *kept == chunk)?;
         ProbeCallRecord::all(bytes.get(at as usize..)?).next()
     }

@@ -15,9 +15,9 @@ pub struct Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    /// The program of a process.
+    /// Returns the program of a process.
     #[must_use]
-    pub fn of(process: &'a Process) -> Self {
+    pub fn from_process(process: &'a Process) -> Self {
         let command = process.command.as_slice();
         let first = command.first().map_or("", String::as_str);
         let hosted = file_name(first) == "dotnet";
@@ -47,7 +47,7 @@ impl<'a> Program<'a> {
 #[must_use]
 pub fn own_programs(recording: &Recording) -> Vec<&Process> {
     let known = recording.processes.iter().filter(|process| !process.command.is_empty());
-    let (tools, own): (Vec<_>, Vec<_>) = known.partition(|process| Program::of(process).of_sdk);
+    let (tools, own): (Vec<_>, Vec<_>) = known.partition(|process| Program::from_process(process).of_sdk);
     if tools.is_empty() { Vec::new() } else { own }
 }
 
@@ -80,14 +80,14 @@ mod tests {
             ("dotnet app.dll", "app", 0, false),
         ] {
             let process = process(1, command);
-            let program = Program::of(&process);
+            let program = Program::from_process(&process);
             assert_eq!(
                 (program.name(), program.arguments.len(), program.of_sdk),
                 (name, arguments, of_sdk),
                 "{command}"
             );
         }
-        assert_eq!(Program::of(&Process::default()).name(), "");
+        assert_eq!(Program::from_process(&Process::default()).name(), "");
     }
 
     #[test]

@@ -40,12 +40,33 @@ pub struct Query {
     /// Methods that the compiler put into others are left out: those have what they took.
     /// [`leave_inlined_out`](crate::leave_inlined_out) obeys it, before a view is asked.
     pub no_inlined: bool,
+    /// Kind of paths; `None` where the default holds.
+    /// [`make_paths_logical`](crate::make_paths_logical) obeys it, before a view is asked.
+    pub paths: Option<PathKind>,
     /// Choice of how native code without names is shown; `None` where nobody says.
     pub native_code: Option<NativeCode>,
     /// Only objects of types that match one of these; none means all.
     pub types: Vec<Glob>,
     /// Metric of paths; `None` for the first of [`METRICS`](crate::METRICS) that was recorded.
     pub metric: Option<&'static Metric>,
+}
+
+/// Kind of paths: who stands above a method.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum PathKind {
+    /// Who called it, and who awaits it where it went on after an `await`.
+    #[default]
+    Logical,
+    /// What stood below it on the stack of its thread.
+    Physical,
+}
+
+impl PathKind {
+    /// Every kind with its name on the command line, and what it is in a few words.
+    pub const ALL: [(&'static str, &'static str, Self); 2] = [
+        ("logical", "below a method that went on after an await stands what awaits it", Self::Logical),
+        ("physical", "stacks as the threads had them, with schedulers and completions", Self::Physical),
+    ];
 }
 
 /// Choice of how native functions of which only places are known, `libcoreclr.so+0x1234`, are shown.
@@ -370,6 +391,10 @@ impl Query {
         if self.no_inlined {
             let why = "calls of inlined methods are counted nowhere: only samples have frames of them";
             return Err(QueryProblem::NotAvailable { option: "--no-inlined", view, why });
+        }
+        if self.paths.is_some() {
+            let why = "its trees have the caller of each call";
+            return Err(QueryProblem::NotAvailable { option: "--paths", view, why });
         }
         let why = "its numbers are sums over the whole run";
         for (given, option) in [(self.since_ns, "--since"), (self.until_ns, "--until")] {

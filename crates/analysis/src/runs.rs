@@ -21,9 +21,9 @@ impl Runs {
         self.ends.len() as u32
     }
 
-    /// Functions of the nodes of a run, the outermost first.
+    /// Returns the functions of the nodes of a run, the outermost first.
     #[inline]
-    pub(crate) fn of(&self, run: u32) -> &[u32] {
+    pub(crate) fn functions_of_run(&self, run: u32) -> &[u32] {
         &self.functions[self.starts[run as usize] as usize..self.starts[run as usize + 1] as usize]
     }
 
@@ -98,7 +98,7 @@ mod tests {
         growing.begin(6, root);
         let runs = growing.finish();
         assert_eq!(
-            (0..runs.len()).map(|run| runs.of(run)).collect::<Vec<_>>(),
+            (0..runs.len()).map(|run| runs.functions_of_run(run)).collect::<Vec<_>>(),
             [&[0][..], &[1, 2], &[3], &[4, 5], &[6]]
         );
         assert_eq!((0..runs.len()).map(|run| runs.end(run)).collect::<Vec<_>>(), [5, 4, 3, 4, 5]);

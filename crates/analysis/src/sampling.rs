@@ -21,7 +21,7 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    pub(crate) fn of(calls: &CallsInfo) -> Self {
+    pub(crate) fn from_info(calls: &CallsInfo) -> Self {
         let usual = calls.interval_ns as f64 * USUAL;
         let step = |known: u64| if known > 0 { known as f64 } else { usual };
         let wall_ns = if calls.clock == Clock::Sampled { step(calls.sample_steps.wall_ns) } else { 0.0 };

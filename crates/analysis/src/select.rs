@@ -12,7 +12,7 @@ use crate::programs::Program;
 use crate::query::{Query, QueryProblem};
 
 /// A process with the threads of it that are meant.
-pub(crate) struct Selected<'a> {
+pub(crate) struct SelectedProcess<'a> {
     pub(crate) process: &'a Process,
     pub(crate) threads: Vec<&'a Thread>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Selected<'a> {
 #[must_use]
 pub fn process_matches(process: &Process, pattern: &Glob) -> bool {
     let host = process.command.first().and_then(|path| path.rsplit(['/', '\\']).next()).unwrap_or("");
-    let program = Program::of(process);
+    let program = Program::from_process(process);
     pattern.matches(&process.command.join(" "))
         || [host, program.file_name(), program.name()].iter().any(|name| pattern.matches(name))
 }
@@ -150,8 +150,8 @@ pub fn check_selection(recording: &Recording, query: &Query) -> Result<(), Query
 }
 
 /// The processes and threads a query means, in the recording's order.
-pub(crate) fn threads<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<Selected<'a>>, QueryProblem> {
-    let select = |process: &'a Process| Selected {
+pub(crate) fn threads<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<SelectedProcess<'a>>, QueryProblem> {
+    let select = |process: &'a Process| SelectedProcess {
         process,
         threads: process.threads.iter().filter(|t| query.wants_thread(t)).collect(),
     };

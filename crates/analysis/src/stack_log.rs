@@ -8,7 +8,7 @@ use crate::function::FunctionRef;
 use crate::metric::{Metric, Source, StackEvent, StackEvents};
 use crate::paths::UNKNOWN;
 use crate::query::{Query, QueryProblem};
-use crate::samples::{Folded, SAMPLED_CPU};
+use crate::samples::{FoldedFunctions, SAMPLED_CPU};
 use crate::select;
 use crate::stack_trees::wanted_part;
 
@@ -24,7 +24,7 @@ struct OfProcess<'a> {
     table: Arc<Stacks>,
     /// In the order of threads, then of time; each with the part of its amount that is wanted.
     events: Vec<StackEvent>,
-    folded: Option<Folded>,
+    folded: Option<FoldedFunctions>,
     /// Whether the query names each function, by index; `None` where it names none.
     named: Option<Vec<bool>>,
     limit: usize,
@@ -81,7 +81,7 @@ impl<'a> StackLog<'a> {
             let why = "calls are counted by path, and their times are not kept; samples have times (-i cpu)";
             return Err(QueryProblem::NotAvailable { option: "that --metric", view, why });
         };
-        let of_process = |selected: select::Selected<'a>| {
+        let of_process = |selected: select::SelectedProcess<'a>| {
             let process = selected.process;
             // A reader makes one arena of an instrument, and a damaged recording has none.
             let arena = process.arenas(metric.instrument).next();
@@ -143,9 +143,9 @@ impl<'a> OfProcess<'a> {
             true
         });
         events.sort_by_key(|event| (event.thread, event.time_ns));
-        let folded = Folded::of(recording, process, query, metric);
+        let folded = FoldedFunctions::for_query(recording, process, query, metric);
         let named = query.filters_functions().then(|| {
-            let named = |function| FunctionRef::of(process, Some(function));
+            let named = |function| FunctionRef::new(process, Some(function));
             process.functions.iter().map(|function| query.wants_function(named(function).module(), function)).collect()
         });
         Self { process, table, events, folded, named, limit: query.limit.unwrap_or(usize::MAX) }
@@ -177,7 +177,7 @@ impl<'a> OfProcess<'a> {
         let wanted = first.map_or(&[][..], |first| &frames[first..]);
         let function = |index: u32| self.process.functions.get(index as usize).filter(|_| index != 0);
         functions.clear();
-        functions.extend(wanted.iter().map(|(index, _)| FunctionRef::of(self.process, function(*index))));
+        functions.extend(wanted.iter().map(|(index, _)| FunctionRef::new(self.process, function(*index))));
         inlined.clear();
         inlined.extend(wanted.iter().enumerate().map(|(at, (_, is_inlined))| *is_inlined && at > 0));
     }

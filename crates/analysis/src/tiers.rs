@@ -12,7 +12,7 @@ use crate::catalog::Catalog;
 use crate::metric::{Metric, SampleCount};
 use crate::query::Query;
 use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
-use crate::stack_trees::{Along, Frame, StackSum, SummedStacks};
+use crate::stack_trees::{Frame, StackSum, StackVisitor, SummedStacks};
 
 /// Samples of a row by the tier of its code. A stack that a method is on twice, in two tiers, counts for both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -68,10 +68,11 @@ pub(crate) fn tiers_of_functions(
     metric: &'static Metric,
     catalog: &Catalog<'_>,
 ) -> Vec<OfTier> {
-    let stacks = sampled(recording, metric).and_then(|metric| SummedStacks::of(recording, process, query, metric));
+    let stacks =
+        sampled(recording, metric).and_then(|metric| SummedStacks::for_metric(recording, process, query, metric));
     let Some(stacks) = stacks else { return Vec::new() };
     let sums = TierSums::new(process);
-    sums.of_functions(&stacks.along(catalog, &sums))
+    sums.of_functions(&stacks.visit_stacks(catalog, &sums))
 }
 
 /// Samples by tier, found along stacks. A method's frame counts where no other of the same method and tier lies above it.
@@ -170,11 +171,11 @@ fn tiers_met(process: &Process) -> Vec<TiersMet> {
 /// Frames that are looked at together.
 const TOGETHER: usize = 1 << 16;
 
-impl Along for TierSums {
-    type Found = Vec<TierCell>;
-    type Here = u32;
+impl StackVisitor for TierSums {
+    type Acc = Vec<TierCell>;
+    type Inherited = u32;
 
-    fn begin(&self) -> Self::Found {
+    fn begin(&self) -> Self::Acc {
         vec![TierCell::default(); self.cells]
     }
 
@@ -183,7 +184,7 @@ impl Along for TierSums {
     }
 
     #[inline]
-    fn enter(&self, found: &mut Self::Found, _: u32, frame: &Frame) -> u32 {
+    fn enter(&self, found: &mut Self::Acc, _: u32, frame: &Frame) -> u32 {
         let met = frame.tier.and_then(|tier| Some(self.functions.get(frame.function as usize)?.cell(tier)));
         let cell = met.unwrap_or(NONE);
         if cell != NONE {
@@ -193,7 +194,7 @@ impl Along for TierSums {
     }
 
     #[inline]
-    fn stack(&self, found: &mut Self::Found, here: u32, _: &Frame, _: u32, sum: StackSum) {
+    fn stack(&self, found: &mut Self::Acc, here: u32, _: &Frame, _: u32, sum: StackSum) {
         if here != NONE {
             let own = &mut found[here as usize].own;
             *own = own.saturating_add(sum.samples);
@@ -201,7 +202,7 @@ impl Along for TierSums {
     }
 
     #[inline]
-    fn leave(&self, found: &mut Self::Found, here: u32, _: &Frame, sum: StackSum) {
+    fn leave(&self, found: &mut Self::Acc, here: u32, _: &Frame, sum: StackSum) {
         if here != NONE {
             let cell = &mut found[here as usize];
             cell.open -= 1;
@@ -211,7 +212,7 @@ impl Along for TierSums {
         }
     }
 
-    fn join(&self, all: &mut Self::Found, part: Self::Found) {
+    fn join(&self, all: &mut Self::Acc, part: Self::Acc) {
         for (cell, more) in all.iter_mut().zip(part) {
             cell.own = cell.own.saturating_add(more.own);
             cell.total = cell.total.saturating_add(more.total);

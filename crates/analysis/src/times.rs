@@ -145,8 +145,8 @@ impl Totals {
         if self.functions_ns == 0 { 0.0 } else { (ns as f64 / self.functions_ns as f64).min(1.0) }
     }
 
-    /// Whole of which shares of a metric are given.
-    pub(crate) fn of(&self, metric: &Metric) -> u64 {
+    /// Returns the whole of which shares of a metric are given.
+    pub(crate) fn total_of_metric(&self, metric: &Metric) -> u64 {
         match metric.source {
             Source::Calls(Column::Cpu) => self.cpu_ns.unwrap_or(0),
             Source::Calls(Column::Calls) => self.entries,

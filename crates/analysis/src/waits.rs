@@ -37,10 +37,23 @@ impl WaitKind {
     }
 }
 
-/// Functions of the framework that wait, as beginnings of their names. All they call waits for the same.
-const WAITING: &[(WaitKind, &[&str])] = &[
-    (
+/// Functions of the framework that wait for one thing.
+struct Wait {
+    kind: WaitKind,
+    /// What is waited for, in words.
+    what: &'static str,
+    /// Beginnings of the functions' names. All they call waits for the same.
+    names: &'static [&'static str],
+}
+
+const fn wait(kind: WaitKind, what: &'static str, names: &'static [&'static str]) -> Wait {
+    Wait { kind, what, names }
+}
+
+const WAITING: &[Wait] = &[
+    wait(
         WaitKind::Idle,
+        "work",
         &[
             "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Infrastructure.Heartbeat::TimerLoop",
             "Microsoft.Extensions.Hosting.HostingAbstractionsHostExtensions::Run",
@@ -54,76 +67,102 @@ const WAITING: &[(WaitKind, &[&str])] = &[
             "System.Threading.TimerQueue::TimerThread",
         ],
     ),
-    (
+    wait(
         WaitKind::Lock,
+        "a lock",
         &[
             "System.Threading.Monitor::Enter",
             "System.Threading.Monitor::Exit",
             "System.Threading.Monitor::ReliableEnter",
             "System.Threading.Monitor::TryEnter",
             "System.Threading.Lock::",
-            "System.Threading.Mutex::",
             "System.Threading.ReaderWriterLockSlim::",
             "System.Threading.SpinLock::",
         ],
     ),
-    (
+    wait(WaitKind::Lock, "a mutex", &["System.Threading.Mutex::"]),
+    wait(
         WaitKind::Sleep,
+        "a time",
         &[
             "System.Threading.Thread::Sleep",
             "System.Threading.Thread::UninterruptibleSleep",
             "System.Threading.Thread::Yield",
         ],
     ),
-    (
+    wait(
         WaitKind::Io,
+        "a socket",
         &[
             "Interop+Sys::Accept",
             "Interop+Sys::Connect",
+            "Interop+Sys::Receive",
+            "Interop+Sys::Send",
+            "Interop+Sys::WaitForSocketEvents",
+            "System.Net.Sockets.SocketPal::",
+        ],
+    ),
+    wait(
+        WaitKind::Io,
+        "a file",
+        &[
             "Interop+Sys::FSync",
             "Interop+Sys::Open",
             "Interop+Sys::PRead",
             "Interop+Sys::PWrite",
-            "Interop+Sys::Poll",
-            "Interop+Sys::Read",
-            "Interop+Sys::Receive",
-            "Interop+Sys::Send",
-            "Interop+Sys::WaitForSocketEvents",
-            "Interop+Sys::Write",
             "Microsoft.Win32.SafeHandles.SafeFileHandle::",
-            "System.ConsolePal::",
             "System.IO.RandomAccess::",
-            "System.Net.NameResolutionPal::",
-            "System.Net.Sockets.SocketPal::",
         ],
     ),
-    (
+    wait(WaitKind::Io, "a file, socket or pipe", &["Interop+Sys::Poll", "Interop+Sys::Read", "Interop+Sys::Write"]),
+    wait(WaitKind::Io, "the terminal", &["System.ConsolePal::"]),
+    wait(WaitKind::Io, "a name (DNS)", &["System.Net.NameResolutionPal::"]),
+    wait(
         WaitKind::Signal,
+        "a task",
         &[
-            "System.Diagnostics.Process::WaitForExit",
-            "System.Threading.Barrier::",
-            "System.Threading.CountdownEvent::Wait",
-            "System.Threading.LowLevelMonitor::Wait",
-            "System.Threading.ManualResetEventSlim::Wait",
-            "System.Threading.Monitor::ObjWait",
-            "System.Threading.Monitor::Wait",
-            "System.Threading.SemaphoreSlim::Wait",
             "System.Threading.Tasks.Task::InternalWait",
             "System.Threading.Tasks.Task::SpinThenBlockingWait",
             "System.Threading.Tasks.Task::Wait",
-            "System.Threading.Thread::Join",
+        ],
+    ),
+    wait(
+        WaitKind::Signal,
+        "an event",
+        &[
+            "System.Threading.LowLevelMonitor::Wait",
+            "System.Threading.ManualResetEventSlim::Wait",
             "System.Threading.WaitHandle::",
             "System.Threading.WaitSubsystem",
         ],
     ),
+    wait(
+        WaitKind::Signal,
+        "a pulse (Monitor.Wait)",
+        &["System.Threading.Monitor::ObjWait", "System.Threading.Monitor::Wait"],
+    ),
+    wait(WaitKind::Signal, "a semaphore", &["System.Threading.SemaphoreSlim::Wait"]),
+    wait(WaitKind::Signal, "a countdown", &["System.Threading.CountdownEvent::Wait"]),
+    wait(WaitKind::Signal, "a barrier", &["System.Threading.Barrier::"]),
+    wait(WaitKind::Signal, "the end of a thread", &["System.Threading.Thread::Join"]),
+    wait(WaitKind::Signal, "the end of a process", &["System.Diagnostics.Process::WaitForExit"]),
 ];
 
 /// Kind of wait of a thread that stands in the function; `None` for functions that do not wait.
 pub(crate) fn wait_kind(function: &FunctionRef<'_>) -> Option<WaitKind> {
+    wait_in(function).map(|wait| wait.kind)
+}
+
+/// Returns what a thread waits for that stands in the function, in words; `None` as for
+/// [`wait_kind`].
+pub(crate) fn awaited_in(function: &FunctionRef<'_>) -> Option<&'static str> {
+    wait_in(function).map(|wait| wait.what)
+}
+
+fn wait_in(function: &FunctionRef<'_>) -> Option<&'static Wait> {
     let is_of_framework = function.kind() == FunctionKind::Managed && function.module.framework;
-    let begins = |names: &&[&str]| names.iter().any(|name| function.name().starts_with(name));
-    let found = || WAITING.iter().find(|(_, names)| begins(names)).map(|(kind, _)| *kind);
-    is_of_framework.then(found).flatten()
+    let waits = |wait: &&Wait| wait.names.iter().any(|name| function.name().starts_with(name));
+    if is_of_framework { WAITING.iter().find(waits) } else { None }
 }
 
 #[cfg(test)]
@@ -135,10 +174,10 @@ mod tests {
         let names: std::collections::BTreeSet<&str> = WaitKind::ALL.iter().map(|kind| kind.name()).collect();
         assert_eq!(names.len(), WaitKind::ALL.len());
         for kind in WaitKind::ALL {
-            assert_eq!(WAITING.iter().any(|(known, _)| known == kind), *kind != WaitKind::Other);
+            assert_eq!(WAITING.iter().any(|wait| wait.kind == *kind), *kind != WaitKind::Other);
         }
         let all: Vec<(WaitKind, &str)> =
-            WAITING.iter().flat_map(|(kind, names)| names.iter().map(|name| (*kind, *name))).collect();
+            WAITING.iter().flat_map(|wait| wait.names.iter().map(|name| (wait.kind, *name))).collect();
         for (kind, name) in &all {
             let same = all.iter().filter(|(_, other)| name.starts_with(other));
             assert!(same.clone().all(|(other, _)| other == kind), "{name}");

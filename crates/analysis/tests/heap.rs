@@ -1,8 +1,8 @@
 //! Views of snapshots of the heap, on heaps made by hand.
 
 use clrscope_analysis::{
-    HeapQuery, HeapWay, Heaps, Query, QueryProblem, Sort, WasteKind, WayPlace, cut_snapshots, dominator_tree, heap,
-    heap_changes, heap_summary, heap_waste, heap_ways,
+    HeapPath, HeapPathPlace, HeapQuery, Heaps, Query, QueryProblem, Sort, WasteKind, cut_snapshots, dominator_tree,
+    heap, heap_changes, heap_paths, heap_summary, heap_waste, pending_operations,
 };
 use clrscope_contract::request::Glob;
 use clrscope_recording::model::{
@@ -69,7 +69,7 @@ fn query(name: &str) -> HeapQuery {
 fn types_have_their_own_bytes_and_what_they_retain_together() {
     let Shop { heap: made, .. } = shop(10);
     let recording = recording(|process| _ = made.add_to(process));
-    let view = heap(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
+    let view = heap(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
     let row = |name: &str| {
         let found = view.rows.iter().find(|row| &*row.type_name == name).unwrap();
         (found.objects, found.bytes, found.retained_bytes)
@@ -88,7 +88,7 @@ fn types_have_their_own_bytes_and_what_they_retain_together() {
     assert_eq!((snapshot.objects, snapshot.bytes), (29, snapshot.snapshot.bytes));
 }
 
-fn shown(way: &HeapWay<'_>) -> (String, Vec<(String, String)>) {
+fn shown(way: &HeapPath<'_>) -> (String, Vec<(String, String)>) {
     let steps = way.steps.iter().map(|step| (step.place.label(), step.type_name.to_string()));
     (way.root_label(), steps.collect())
 }
@@ -97,7 +97,7 @@ fn shown(way: &HeapWay<'_>) -> (String, Vec<(String, String)>) {
 fn ways_name_the_static_field_the_stack_and_every_field() {
     let Shop { heap: made, .. } = shop(10);
     let recording = recording(|process| _ = made.add_to(process));
-    let view = heap_ways(&Heaps::of(&recording), &query("Shop.Order")).unwrap();
+    let view = heap_paths(&Heaps::new(&recording), &query("Shop.Order")).unwrap();
     let sums: Vec<_> = view.rows.iter().map(|row| (row.objects, row.root.as_ref().map(|root| root.kind))).collect();
     assert_eq!(
         sums,
@@ -136,17 +136,17 @@ fn values_of_weak_tables_live_by_their_keys_and_collectible_types_keep_their_con
         heap.root(RootKind::Stack, of_plugin, 3, 1);
         heap.add_to(process);
     });
-    let retained = |name: &str| heap(&Heaps::of(&recording), &query(name)).unwrap().rows[0].retained_bytes;
+    let retained = |name: &str| heap(&Heaps::new(&recording), &query(name)).unwrap().rows[0].retained_bytes;
     assert_eq!((retained("Key"), retained("Plugin")), (48, 48));
-    let place = |name: &str| heap_ways(&Heaps::of(&recording), &query(name)).unwrap().rows[0].steps[1].place.clone();
-    assert_eq!((place("Value"), place("Context")), (WayPlace::Dependent, WayPlace::Loader));
+    let place = |name: &str| heap_paths(&Heaps::new(&recording), &query(name)).unwrap().rows[0].steps[1].place.clone();
+    assert_eq!((place("Value"), place("Context")), (HeapPathPlace::Dependent, HeapPathPlace::Loader));
 }
 
 #[test]
 fn dominators_are_a_tree_of_types_and_a_chain_is_one_node() {
     let Shop { heap: made, .. } = shop(10);
     let recording = recording(|process| _ = made.add_to(process));
-    let tree = dominator_tree(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
+    let tree = dominator_tree(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
     let mut nodes = Vec::new();
     let smaller = tree
         .walk(0.0, |node| {
@@ -178,7 +178,7 @@ fn dominators_are_a_tree_of_types_and_a_chain_is_one_node() {
 fn equal_strings_and_half_empty_lists_are_waste() {
     let Shop { heap: made, .. } = shop(10);
     let recording = recording(|process| _ = made.add_to(process));
-    let view = heap_waste(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
+    let view = heap_waste(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
     let row = |kind| view.rows.iter().find(|row| row.kind == kind).unwrap();
     let strings = row(WasteKind::DuplicateStrings);
     assert_eq!((strings.objects, strings.bytes, strings.wasted_bytes, strings.length), (10, 320, 288, Some(5)));
@@ -199,7 +199,7 @@ fn growth_between_snapshots_is_found_with_what_holds_it() {
     });
     let changes = |before, after| {
         let side = |number| HeapQuery { snapshot: Some(number), ..HeapQuery::default() };
-        let heaps = [Heaps::of(&recording)];
+        let heaps = [Heaps::new(&recording)];
         heap_changes((&heaps, &side(before)), (&heaps, &side(after))).unwrap()
     };
     let found = changes(1, 3);
@@ -211,7 +211,7 @@ fn growth_between_snapshots_is_found_with_what_holds_it() {
     assert_eq!(held.label(), "static field Shop.Program.cache -> Cache.items -> List<Shop.Order>._items -> Order[][0]");
     assert!(changes(3, 1).rows.iter().all(|row| row.growth()[1] <= 0 && row.held_by.is_none()));
     assert!(changes(2, 2).rows.is_empty());
-    let summary = heap_summary(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
+    let summary = heap_summary(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
     let texts: Vec<&str> = summary.findings.iter().map(|finding| finding.text.as_str()).collect();
     assert_eq!(
         texts[0],
@@ -239,7 +239,7 @@ fn the_second_leak_is_named_too() {
         heap.refer(statics, slot, held);
     }
     let recording = recording(|process| _ = heap.add_to(process));
-    let summary = heap_summary(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
+    let summary = heap_summary(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
     let texts: Vec<&str> = summary.findings.iter().map(|finding| finding.text.as_str()).collect();
     let [first, second] = texts.as_slice() else { panic!("{texts:?}") };
     assert!(first.starts_with("static field Shop.Program.Cache keeps 5.02 kB, 52.2 % of the heap"), "{first}");
@@ -251,7 +251,7 @@ fn snapshots_of_sets_have_medians_and_what_runs_differ_by_is_no_change() {
     let run = |orders: u64| recording(|process| _ = shop(orders).heap.add_to(process));
     let changes = |before: &[Recording], after: &[Recording]| {
         let (then, now): (Vec<_>, Vec<_>) =
-            (before.iter().map(Heaps::of).collect(), after.iter().map(Heaps::of).collect());
+            (before.iter().map(Heaps::new).collect(), after.iter().map(Heaps::new).collect());
         let found = heap_changes((&then, &HeapQuery::default()), (&now, &HeapQuery::default())).unwrap();
         assert_eq!((found.recordings, found.snapshots[0].len()), ([before.len(), after.len()], before.len()));
         let orders = found.rows.into_iter().find(|row| &*row.type_name == "Shop.Order").unwrap();
@@ -268,8 +268,8 @@ fn snapshots_of_sets_have_medians_and_what_runs_differ_by_is_no_change() {
     assert_eq!(changes(&before[..1], &[run(3_000), run(3_002)]).2, "more");
     // Each recording has a snapshot to compare, or there is no answer.
     let none = Recording::default();
-    let (some, query) = ([Heaps::of(&before[0])], HeapQuery::default());
-    let lacking = [Heaps::of(&before[1]), Heaps::of(&none)];
+    let (some, query) = ([Heaps::new(&before[0])], HeapQuery::default());
+    let lacking = [Heaps::new(&before[1]), Heaps::new(&none)];
     assert!(matches!(heap_changes((&some, &query), (&lacking, &query)), Err(QueryProblem::NotRecorded { .. })));
 }
 
@@ -282,12 +282,12 @@ fn a_cut_snapshot_is_named_and_the_last_complete_one_is_shown() {
         // Nothing of it was written.
         process.events[0].chunks.retain(|chunk| chunk.sequence < process.snapshots[1].first_chunk);
     });
-    let view = heap(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
+    let view = heap(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
     assert_eq!(view.snapshots[0].snapshot.number, 1);
     let cut = cut_snapshots(&recording, &Query::default());
     assert_eq!((cut.len(), cut[0].snapshot.number, cut[0].is_there), (1, 2, false));
     let asked = |number| {
-        heap(&Heaps::of(&recording), &HeapQuery { snapshot: Some(number), ..HeapQuery::default() }).unwrap_err()
+        heap(&Heaps::new(&recording), &HeapQuery { snapshot: Some(number), ..HeapQuery::default() }).unwrap_err()
     };
     assert_eq!(
         asked(2).to_string(),
@@ -304,12 +304,12 @@ fn what_there_is_of_a_cut_snapshot_is_shown_where_no_other_is_complete() {
         // Its last chunk was not written: places of static fields.
         process.events[0].chunks.pop();
     });
-    let view = heap(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
+    let view = heap(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
     let snapshot = view.snapshots[0];
     let why = snapshot.why_cut().expect("a reason");
     assert!(why.ends_with(": No space left on device"), "{why}");
     assert!(view.rows.iter().any(|row| &*row.type_name == "Shop.Order" && row.objects == 14));
-    let ways = heap_ways(&Heaps::of(&recording), &query("Shop.Order")).unwrap();
+    let ways = heap_paths(&Heaps::new(&recording), &query("Shop.Order")).unwrap();
     assert_eq!(ways.rows[0].root_label(), "pinned handle");
     assert!(cut_snapshots(&recording, &Query::default())[0].is_there);
 }
@@ -317,15 +317,15 @@ fn what_there_is_of_a_cut_snapshot_is_shown_where_no_other_is_complete() {
 #[test]
 fn several_views_read_a_snapshot_once() {
     let recording = recording(|process| _ = shop(3).heap.add_to(process));
-    let heaps = Heaps::of(&recording);
+    let heaps = Heaps::new(&recording);
     let first = heap(&heaps, &HeapQuery::default()).unwrap();
     // All that follows is about objects that are in memory already: the recording's own are not read again.
     let tree = dominator_tree(&heaps, &HeapQuery::default()).unwrap();
-    assert_eq!(format!("{heaps:?}").matches("Loaded {").count(), 1);
-    heap_ways(&heaps, &query("Shop.Order")).unwrap();
+    assert_eq!(format!("{heaps:?}").matches("LoadedSnapshot {").count(), 1);
+    heap_paths(&heaps, &query("Shop.Order")).unwrap();
     heap_waste(&heaps, &HeapQuery::default()).unwrap();
     heap_summary(&heaps, &HeapQuery::default()).unwrap();
-    assert_eq!(format!("{heaps:?}").matches("Loaded {").count(), 1);
+    assert_eq!(format!("{heaps:?}").matches("LoadedSnapshot {").count(), 1);
     assert_eq!(first.snapshots[0].objects, tree.snapshots[0].objects);
 }
 
@@ -342,7 +342,7 @@ fn missing_pieces_are_counted_and_the_rest_is_shown() {
         heap.add_to(process);
         process.events[0].chunks.remove(1);
     });
-    let view = heap(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
+    let view = heap(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
     let missing = view.snapshots[0].missing;
     assert_eq!((missing.chunks, missing.references, missing.roots), (1, 1, 1));
     assert!(view.rows.iter().any(|row| &*row.type_name == "Shop.Cache"));
@@ -354,14 +354,81 @@ fn orders_limits_and_modules_are_obeyed() {
     let recording = recording(|process| _ = made.add_to(process));
     let first = |sort, limit| {
         let query = Query { sort: Some(sort), limit, ..Query::default() };
-        let view = heap(&Heaps::of(&recording), &HeapQuery { query, ..HeapQuery::default() }).unwrap();
+        let view = heap(&Heaps::new(&recording), &HeapQuery { query, ..HeapQuery::default() }).unwrap();
         (view.rows[0].type_name.to_string(), view.rows.len(), view.left_out)
     };
     assert_eq!(first(Sort::Own, Some(2)), ("Shop.Order".to_owned(), 2, 4));
     assert_eq!(first(Sort::Name, None), ("Shop.Cache".to_owned(), 6, 0));
     let query = Query { modules: vec![Glob::new("Shop")], ..Query::default() };
-    let view = heap(&Heaps::of(&recording), &HeapQuery { query, ..HeapQuery::default() }).unwrap();
+    let view = heap(&Heaps::new(&recording), &HeapQuery { query, ..HeapQuery::default() }).unwrap();
     assert_eq!(view.rows.iter().map(|row| row.module).collect::<Vec<_>>(), ["Shop"]);
     let none = Recording::default();
-    assert!(matches!(heap(&Heaps::of(&none), &HeapQuery::default()), Err(QueryProblem::NotRecorded { .. })));
+    assert!(matches!(heap(&Heaps::new(&none), &HeapQuery::default()), Err(QueryProblem::NotRecorded { .. })));
+}
+
+/// Two methods that await one task, a list that has itself as an element, and a circle.
+#[test]
+fn chains_of_awaits_end_whatever_the_heap_says() {
+    let mut heap = HandmadeHeap::default();
+    let builder = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder<int>";
+    let boxed = |method: &str| format!("{builder}.AsyncStateMachineBox<App.P.<{method}>d__0>");
+    let fields = ["m_continuationObject", "StateMachine"];
+    let [first, second, round] = ["First", "Second", "Round"].map(|method| heap.class(&boxed(method), 80, &fields));
+    let task = heap.class("System.Threading.Tasks.Task<int>", 64, &["m_continuationObject"]);
+    let list = heap.class("System.Collections.Generic.List<object>", 32, &["_items"]);
+    let array = heap.array("object[]", 8, &[""]);
+    let source = heap.object(task, 0);
+    let (all, elements) = (heap.object(list, 0), heap.object(array, 4));
+    heap.refer(source, 0, all);
+    heap.refer(all, 0, elements);
+    for (at, class) in [first, second].into_iter().enumerate() {
+        let one = heap.object(class, 0);
+        heap.refer(one, 1, one);
+        heap.refer(elements, at as u64, one);
+    }
+    heap.refer(elements, 2, all);
+    heap.refer(elements, 3, elements);
+    let circle: Vec<u32> = (0..3).map(|_| heap.object(round, 0)).collect();
+    for at in 0..3 {
+        heap.refer(circle[at], 0, circle[(at + 1) % 3]);
+        heap.refer(circle[at], 1, circle[at]);
+    }
+    let recording = recording(|process| _ = heap.add_to(process));
+    let view = pending_operations(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
+    let row = |row: &clrscope_analysis::PendingOperation<'_>| {
+        let frames: Vec<&str> = row.frames.iter().map(|frame| &*frame.name).collect();
+        (row.count, row.waits_for.to_string(), frames.join(" < "))
+    };
+    let rows: Vec<_> = view.rows.iter().map(row).collect();
+    let of = |count, waits_for: &str, frames: &str| (count, waits_for.to_owned(), frames.to_owned());
+    let expected = [
+        of(1, "a task", "App.P::First"),
+        of(1, "a task", "App.P::Second"),
+        of(1, "itself", "App.P::Round < App.P::Round < App.P::Round"),
+    ];
+    assert_eq!((rows, view.not_followed), (expected.to_vec(), 0));
+}
+
+/// Methods in a queue of the pool wait for a thread; one that a thread has a variable of runs.
+#[test]
+fn methods_that_nothing_completes_are_ready_or_run() {
+    let mut heap = HandmadeHeap::default();
+    let builder = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder<int>";
+    let fields = ["m_continuationObject", "StateMachine"];
+    let class = heap.class(&format!("{builder}.AsyncStateMachineBox<App.P.<Run>d__0>"), 80, &fields);
+    let pool = heap.class("System.Threading.ThreadPoolWorkQueue", 64, &["workItems"]);
+    let items = heap.class("System.Collections.Concurrent.ConcurrentQueue<object>", 32, &["_head"]);
+    let slots = heap.array("System.Collections.Concurrent.ConcurrentQueueSegment<object>.Slot[]", 16, &["Item"]);
+    let [pool, items, slots] = [heap.object(pool, 0), heap.object(items, 0), heap.object(slots, 2)];
+    heap.refer(pool, 0, items);
+    heap.refer(items, 0, slots);
+    let boxes: Vec<u32> = (0..4).map(|_| heap.object(class, 0)).collect();
+    boxes[..3].iter().for_each(|one| heap.refer(*one, 1, *one));
+    heap.refer(slots, 1, boxes[0]);
+    heap.root(RootKind::Stack, boxes[1], 3, 1);
+    let recording = recording(|process| _ = heap.add_to(process));
+    let view = pending_operations(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
+    let mut rows: Vec<_> = view.rows.iter().map(|row| (row.count, &*row.waits_for)).collect();
+    rows.sort_unstable();
+    assert_eq!(rows, [(1, "[not known]"), (1, "[running]"), (1, "a thread of the pool")], "what has ended is none");
 }

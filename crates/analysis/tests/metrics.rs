@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use clrscope_analysis::{
-    EXCEPTIONS, ExceptionLog, ExceptionQuery, FunctionRow, Query, QueryProblem, Sort, ThreadSelector, TreeOptions,
-    WALL, callees, callers, functions, tree,
+    Amount, EXCEPTIONS, ExceptionLog, ExceptionQuery, FunctionRow, Query, QueryProblem, Sort, ThreadSelector,
+    TreeOptions, WALL, callees, callers, functions, tree,
 };
 use clrscope_contract::request::Pattern;
 use clrscope_recording::events::{Kind, Tag, Value};
@@ -45,6 +45,40 @@ fn recording(throws: &[&[&[u32]]]) -> Recording {
         ..Process::default()
     };
     Recording { processes: vec![process], ..Recording::default() }
+}
+
+/// Two throws of objects that had been thrown before, and two of others, a throw per thread.
+fn rethrown() -> Recording {
+    let mut r = sample();
+    let stacks = Arc::clone(&r.processes[0].stacks);
+    let mut chunk = HandmadeChunk::new(0, 0, 1_000);
+    for (again, stack) in [(0, 3), (1, 3), (1, 2), (0, 3)] {
+        let stack = stacks.number(stack - 1).into();
+        let fields = [(Tag::STACK_NODE, Value::Number(stack)), (Tag::ANSWER, Value::Number(again))];
+        chunk = chunk.put(Kind::EXCEPTION_THROWN, &fields);
+    }
+    r.processes[0].events = vec![EventArena { instrument: "exceptions".into(), chunks: vec![chunk.finish()] }];
+    r
+}
+
+#[test]
+fn throws_of_an_object_after_its_first_count_apart() {
+    let r = rethrown();
+    let view = functions(&r, &Query::default()).expect("rows");
+    let rows = view.rows.iter().map(|row| {
+        let Amount { own, total, samples } = row.amount;
+        format!("{} {own} {total}, again {} {}", row.function.name(), samples.own, samples.total)
+    });
+    let expected = ["Check 2 2, again 1 1", "Main 0 2, again 0 2", "Pay 0 2, again 1 2"];
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
+    assert_eq!(view.conditions.total, 2);
+    let nodes = tree(&r, &Query::default(), &TreeOptions::default()).expect("a tree").nodes;
+    let again = nodes.iter().map(|node| (node.function.name(), node.amount.samples.own, node.amount.samples.total));
+    assert_eq!(again.collect::<Vec<_>>(), [("Main", 0, 2), ("Pay", 1, 2), ("Check", 1, 1)]);
+    let log = ExceptionLog::open(&r, &ExceptionQuery::default()).expect("exceptions");
+    let groups = log.groups().0;
+    let sums = groups.iter().map(|group| (group.count, group.exceptions(), group.rethrown));
+    assert_eq!(sums.collect::<Vec<_>>(), [(3, 2, 1), (1, 0, 1)]);
 }
 
 fn sample() -> Recording {

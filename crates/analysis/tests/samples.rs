@@ -1,7 +1,7 @@
 //! Views of samples that the tests take themselves.
 
 use clrscope_analysis::{
-    CodePlace, Forest, FoundPlace, FunctionRow, InliningKnown, LinesView, NativeCode, Query, QueryProblem, SAMPLES,
+    CodePlace, Forest, FoundPlace, FunctionRow, InliningKnowledge, LinesView, NativeCode, Query, QueryProblem, SAMPLES,
     SampleKind, Sort, ThreadSelector, Tiers, TreeOptions, TreePlace, callees, callers, functions, leave_inlined_out,
     lines, modules, name_native_code, share_bounds, summary, threads, tree,
 };
@@ -304,8 +304,8 @@ fn samples_are_counted_by_what_is_known_of_inlined_methods() {
     let recording = taken.recording();
     let view = summary(&recording, &Query::default()).expect("a summary");
     let known: Vec<_> = view.conditions.sampling.iter().map(|of| of.inlining).collect();
-    let of_cpu = InliningKnown { none: 1, named: 2, unknown: 1, older_methods: 1 };
-    let of_wall = InliningKnown { older_methods: 1, ..InliningKnown::default() };
+    let of_cpu = InliningKnowledge { none: 1, named: 2, unknown: 1, older_methods: 1 };
+    let of_wall = InliningKnowledge { older_methods: 1, ..InliningKnowledge::default() };
     assert_eq!(known, [of_cpu, of_wall], "methods of the framework are not counted");
 }
 

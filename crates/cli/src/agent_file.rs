@@ -33,8 +33,8 @@ pub(crate) fn install(trust_writable: bool) -> Result<PathBuf, Failure> {
     let check = if trust_writable { accept } else { check_folders };
     match cache_folder().map(|root| install_in(&root, check)) {
         Some(Ok(path)) => Ok(path),
-        Some(Err(Refused::Unsafe(failure))) => Err(failure),
-        Some(Err(Refused::Unusable(_))) | None => install_in_temp(check),
+        Some(Err(FolderRefusal::Unsafe(failure))) => Err(failure),
+        Some(Err(FolderRefusal::Unusable(_))) | None => install_in_temp(check),
     }
 }
 
@@ -82,7 +82,7 @@ fn accept(_path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-enum Refused {
+enum FolderRefusal {
     /// Nothing can be written or loaded there: another folder may do.
     Unusable(Failure),
     /// Others can write there: going elsewhere silently would hide a danger.
@@ -93,15 +93,15 @@ enum Refused {
 fn install_in_temp(check: Check) -> Result<PathBuf, Failure> {
     let name = format!("clrscope-{}", rustix::process::geteuid().as_raw());
     install_in(&std::env::temp_dir().join(name), check)
-        .map_err(|(Refused::Unusable(failure) | Refused::Unsafe(failure))| failure)
+        .map_err(|(FolderRefusal::Unusable(failure) | FolderRefusal::Unsafe(failure))| failure)
 }
 
-fn install_in(root: &Path, check: Check) -> Result<PathBuf, Refused> {
+fn install_in(root: &Path, check: Check) -> Result<PathBuf, FolderRefusal> {
     if root.as_os_str().as_encoded_bytes().contains(&b'\\') {
         return Err(unusable(root, "the runtime takes the '\\' in its path for '/'"));
     }
     let folder = agent_cache::folder_in_use(root, HASH).map_err(|e| unusable(root, &reason(&e)))?;
-    check(&folder).map_err(Refused::Unsafe)?;
+    check(&folder).map_err(FolderRefusal::Unsafe)?;
     if statvfs(&folder).is_ok_and(|s| s.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
         return Err(unusable(&folder, "its file system does not allow programs (mounted noexec)"));
     }
@@ -113,8 +113,8 @@ fn install_in(root: &Path, check: Check) -> Result<PathBuf, Refused> {
     Ok(file)
 }
 
-fn unusable(folder: &Path, why: &str) -> Refused {
-    Refused::Unusable(Failure::new(
+fn unusable(folder: &Path, why: &str) -> FolderRefusal {
+    FolderRefusal::Unusable(Failure::new(
         format!("cannot put the agent into {}", shown(folder)),
         why,
         "set XDG_CACHE_HOME to a folder of yours on a disk with space",
@@ -180,7 +180,7 @@ mod tests {
     fn installed(root: &Path) -> PathBuf {
         match install_in(root, check_folders) {
             Ok(path) => path,
-            Err(Refused::Unusable(failure) | Refused::Unsafe(failure)) => panic!("{failure}"),
+            Err(FolderRefusal::Unusable(failure) | FolderRefusal::Unsafe(failure)) => panic!("{failure}"),
         }
     }
 
@@ -214,7 +214,7 @@ mod tests {
         let temp = tempfile::tempdir().expect("a folder");
         let open = folder(temp.path(), "open", 0o777);
         match install_in(&open, check_folders) {
-            Err(Refused::Unsafe(failure)) => {
+            Err(FolderRefusal::Unsafe(failure)) => {
                 let text = failure.to_string();
                 assert!(text.contains("can be written by others") && text.contains("hint: chmod go-w"), "{text}");
             }

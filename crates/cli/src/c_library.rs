@@ -32,8 +32,15 @@ pub(crate) fn needed() -> Option<GlibcVersion> {
 /// another C library.
 pub(crate) fn provided(process: &Process) -> Option<GlibcVersion> {
     let mapped = process.mapped_files().ok()?;
-    let library = mapped.iter().find(|path| is_glibc(path))?;
-    GlibcVersion::provided_by(&process.root().join(library.strip_prefix("/").ok()?))
+    provided_by(&process.root(), mapped.iter().find(|path| is_glibc(path))?)
+}
+
+/// Returns the version of a mapped library. The kernel names it by its place in the process's root
+/// where that is a mount of its own, as in a container, and by its place in ours where the process
+/// is in a `chroot`.
+fn provided_by(root: &Path, mapped: &Path) -> Option<GlibcVersion> {
+    let in_root = root.join(mapped.strip_prefix("/").ok()?);
+    GlibcVersion::provided_by(&in_root).or_else(|| GlibcVersion::provided_by(mapped))
 }
 
 /// Whether a path is the library's: up to 2.33 its file was named after the version (glibc's NEWS for 2.34).
@@ -115,6 +122,23 @@ mod tests {
         let own = provided(&Process::open(std::process::id()).expect("this process"));
         assert!(own.is_some() && own >= needed(), "{own:?}");
         assert!(needed() >= Some(version(17)), "{:?}", needed());
+    }
+
+    /// `doctor` found no glibc in a program in a `chroot` of Debian 11, and `attach` did not name
+    /// it.
+    #[test]
+    fn a_library_in_a_chroot_is_found_where_the_maps_name_it() {
+        let process = Process::open(std::process::id()).expect("this process");
+        let mapped = process.mapped_files().expect("our own maps");
+        let library = mapped.iter().find(|path| is_glibc(path)).expect("glibc is mapped");
+        let folder = tempfile::tempdir().expect("a folder");
+        let copy = folder.path().join("libc.so.6");
+        std::fs::copy(library, &copy).expect("a copy");
+        let expected = provided(&process);
+        assert!(expected.is_some());
+        assert_eq!(provided_by(folder.path(), &copy), expected, "in a chroot");
+        assert_eq!(provided_by(folder.path(), Path::new("/libc.so.6")), expected, "in a container");
+        assert_eq!(provided_by(folder.path(), Path::new("/lib/libc-2.31.so")), None);
     }
 
     #[test]

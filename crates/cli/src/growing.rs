@@ -7,7 +7,7 @@ use clrscope_recording::model::{LossReason, Process};
 
 use crate::errors::Failure;
 use crate::output::file_of;
-use crate::recording_file::{Opened, open};
+use crate::recording_file::{OpenRecording, open};
 
 /// Whether no process records any more.
 pub(crate) fn are_over(processes: &[Process]) -> bool {
@@ -54,7 +54,7 @@ impl Growing {
     ///
     /// # Errors
     /// When neither can be read.
-    pub(crate) fn open(&self) -> Result<Opened, Failure> {
+    pub(crate) fn open(&self) -> Result<OpenRecording, Failure> {
         let opened = open(&self.path);
         // The directory may have been removed while it was read, since the file is complete.
         if self.is_packed() { open(&self.file) } else { opened }

@@ -3,11 +3,11 @@
 mod access;
 mod agent_cache;
 mod agent_file;
+mod aligned;
 mod args;
 mod attach;
 mod c_library;
 mod commands;
-mod coverage_plans;
 mod doctor;
 mod embedded;
 mod errors;
@@ -15,7 +15,6 @@ mod growing;
 mod launch;
 mod live_probes;
 mod memory;
-mod native_symbols;
 mod output;
 mod pack;
 mod programs;
@@ -41,8 +40,8 @@ use clrscope_dotnet as dotnet;
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().collect();
     let outcome = args::parse(&arguments).and_then(|parsed| match parsed {
-        args::Parsed::Task(task) => task.perform(),
-        args::Parsed::Text(text) => commands::print(&text).map(|()| 0),
+        args::ParseOutcome::Task(task) => task.perform(),
+        args::ParseOutcome::Text(text) => commands::print(&text).map(|()| 0),
     });
     match outcome {
         Ok(code) => ExitCode::from(code),

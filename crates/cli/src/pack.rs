@@ -5,13 +5,10 @@ use std::path::Path;
 use std::process;
 use std::time::Instant;
 
-use clrscope_recording::model::Recording;
-use clrscope_recording::pack::{PackError, PackOptions, PackProgress, is_draft, pack_completed};
+use clrscope_recording::pack::{PackError, PackOptions, PackProgress, is_draft};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::coverage_plans::add_coverage_plans;
 use crate::errors::{Failure, reason, shown};
-use crate::native_symbols::add_native_symbols;
 use crate::progress::BETWEEN;
 use crate::recording_file::open_failure;
 use crate::terminal::say;
@@ -23,11 +20,7 @@ use crate::terminal::say;
 pub(crate) fn pack(folder: &Path, file: &Path, overwrite: bool, progress: bool) -> Result<(), Failure> {
     let (began, mut bar) = (Instant::now(), ProgressBar::hidden());
     let options = PackOptions { overwrite, ..PackOptions::default() };
-    let mut complete = |recording: &mut Recording| {
-        add_native_symbols(recording);
-        add_coverage_plans(recording);
-    };
-    let result = pack_completed(folder, file, options, &mut complete, &mut |now| {
+    let result = clrscope_finish::pack(folder, file, options, &mut |now| {
         // A bar that comes and goes at once is nothing but a flicker.
         if progress && bar.is_hidden() && began.elapsed() > BETWEEN {
             bar = progress_bar();

@@ -37,12 +37,12 @@ pub(crate) fn process_folder(pid: u32, what: &str) -> Result<PathBuf, Failure> {
         }
         Err(error) => return Err(failed(reason(&error), "check that /proc is there")),
     };
-    match Mapped::find(&maps) {
-        Mapped::State(folder) => Ok(seen_from_here(&root, folder)),
-        Mapped::RemovedState => Err(failed("its recording is over, and was taken away".to_owned(), STARTED)),
-        Mapped::Agent => Err(failed("the agent in it records nothing now".to_owned(), STEPPED_ASIDE)),
-        Mapped::Nothing if maps.is_empty() => Err(failed("it has ended".to_owned(), STARTED)),
-        Mapped::Nothing => Err(failed("it does not run under the agent".to_owned(), STARTED)),
+    match MappedParts::find(&maps) {
+        MappedParts::State(folder) => Ok(seen_from_here(&root, folder)),
+        MappedParts::RemovedState => Err(failed("its recording is over, and was taken away".to_owned(), STARTED)),
+        MappedParts::Agent => Err(failed("the agent in it records nothing now".to_owned(), STEPPED_ASIDE)),
+        MappedParts::Nothing if maps.is_empty() => Err(failed("it has ended".to_owned(), STARTED)),
+        MappedParts::Nothing => Err(failed("it does not run under the agent".to_owned(), STARTED)),
     }
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn stopped(what: String, pid: u32) -> Failure {
 
 /// Whether the agent in process `pid` records something. Where that can't be seen it does not.
 pub(crate) fn is_recorded(pid: u32) -> bool {
-    fs::read(format!("/proc/{pid}/maps")).is_ok_and(|maps| matches!(Mapped::find(&maps), Mapped::State(_)))
+    fs::read(format!("/proc/{pid}/maps")).is_ok_and(|maps| matches!(MappedParts::find(&maps), MappedParts::State(_)))
 }
 
 const STARTED: &str =
@@ -80,7 +80,7 @@ const STEPPED_ASIDE: &str = "attach to it: 'clrscope attach PID'; where it was s
 
 /// Parts of the agent that a process has mapped.
 #[derive(Debug, PartialEq, Eq)]
-enum Mapped {
+enum MappedParts {
     /// The state of the process, in this folder.
     State(PathBuf),
     /// A recorded process that no longer has its state.
@@ -90,7 +90,7 @@ enum Mapped {
     Nothing,
 }
 
-impl Mapped {
+impl MappedParts {
     /// Recording that the lines of a `maps` file show.
     fn find(maps: &[u8]) -> Self {
         let text = String::from_utf8_lossy(maps);
@@ -143,11 +143,11 @@ mod tests {
     fn the_state_of_a_recorded_process_is_found_among_what_it_has_mapped() {
         let agent = "7f0-7f1 r-xp 00000000 08:01 12   /home/a b/libclrscope_agent.so\n";
         let state = "7f2-7f3 rw-s 00000000 08:01 13   /srv/my app.clrs.d/p7-1/state.seg";
-        let found = |text: &str| Mapped::find(text.as_bytes());
-        assert_eq!(found(&format!("{agent}{state}\n")), Mapped::State("/srv/my app.clrs.d/p7-1".into()));
-        assert_eq!(found(&format!("{agent}{state} (deleted)\n")), Mapped::RemovedState);
-        assert_eq!(found(agent), Mapped::Agent);
-        assert_eq!(found("7f0-7f1 rw-p 00000000 00:00 0\n7f5-7f6 rw-p 0 00:00 0   [heap]\n"), Mapped::Nothing);
+        let found = |text: &str| MappedParts::find(text.as_bytes());
+        assert_eq!(found(&format!("{agent}{state}\n")), MappedParts::State("/srv/my app.clrs.d/p7-1".into()));
+        assert_eq!(found(&format!("{agent}{state} (deleted)\n")), MappedParts::RemovedState);
+        assert_eq!(found(agent), MappedParts::Agent);
+        assert_eq!(found("7f0-7f1 rw-p 00000000 00:00 0\n7f5-7f6 rw-p 0 00:00 0   [heap]\n"), MappedParts::Nothing);
     }
 
     #[test]

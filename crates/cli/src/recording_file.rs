@@ -6,26 +6,24 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use clrscope_analysis::{
-    Query, QueryProblem, keep_parts, leave_inlined_out, name_native_code, resolve_names, tell_closures_apart,
+    PathKind, Query, QueryProblem, keep_parts, leave_inlined_out, make_paths_logical, resolve_names,
 };
 use clrscope_recording::OpenError;
 use clrscope_recording::model::Recording;
-use clrscope_symbols::Lines;
 
-use crate::coverage_plans::add_coverage_plans;
 use crate::errors::{Failure, quoted, reason, shown};
-use crate::native_symbols::add_native_symbols;
 use crate::terminal::say;
 
 /// More parts that can't be read than these are counted, not named.
 const MOST_NAMED: usize = 5;
 
-/// A recording for the length of a command. At its end stderr says what of the recording could not be read when it was
-/// looked at: trees and events stay on the disk until then, so that no result can have it in its head.
+/// A recording for the length of a command. At its end stderr says what of the recording could not
+/// be read when it was looked at: trees and events stay on the disk until then, so that no result
+/// can have it in its head.
 #[derive(Debug)]
-pub(crate) struct Opened(Recording);
+pub(crate) struct OpenRecording(Recording);
 
-impl Deref for Opened {
+impl Deref for OpenRecording {
     type Target = Recording;
 
     fn deref(&self) -> &Recording {
@@ -33,7 +31,7 @@ impl Deref for Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for OpenRecording {
     fn drop(&mut self) {
         late_words(&self.0).iter().for_each(|line| say(line));
     }
@@ -50,41 +48,34 @@ fn late_words(recording: &Recording) -> Vec<String> {
     lines
 }
 
-/// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists. Closures of one method are told apart
-/// by the lines of their source, where this machine has them.
+/// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists. Closures of
+/// one method are told apart by the lines of their source, where this machine has them.
 ///
 /// # Errors
-/// When nothing of it can be read. A damaged recording is no error: its problems are in it, or said at the end.
-pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
-    let mut recording = clrscope_recording::open(path).map_err(|error| open_failure(path, error))?;
-    // A packed recording has been given its names where it was made.
-    if path.is_dir() || !path.exists() {
-        add_native_symbols(&mut recording);
-        add_coverage_plans(&mut recording);
-    }
-    name_native_code(&mut recording);
-    let mut lines = Lines::default();
-    tell_closures_apart(&mut recording, &mut |module, method| {
-        lines.first(module, method).map(|line| (line.file, line.line))
-    });
-    Ok(Opened(recording))
+/// When nothing of it can be read. A damaged recording is no error: its problems are in it, or said
+/// at the end.
+pub(crate) fn open(path: &Path) -> Result<OpenRecording, Failure> {
+    clrscope_finish::open(path).map(OpenRecording).map_err(|error| open_failure(path, error))
 }
 
 /// As [`open`], reduced to the parts that a query names, and to the frames that it wants.
 ///
 /// # Errors
 /// Those of [`open`], and where the recording has no such part.
-pub(crate) fn open_for(path: &Path, query: &Query) -> Result<Opened, Failure> {
+pub(crate) fn open_for(path: &Path, query: &Query) -> Result<OpenRecording, Failure> {
     let mut opened = open(path)?;
     keep_parts(&mut opened.0, &query.parts).map_err(|problem| query_failure(&problem))?;
     Ok(opened.with_frames_for(query))
 }
 
-impl Opened {
+impl OpenRecording {
     /// The recording with the frames that a query wants.
     pub(crate) fn with_frames_for(mut self, query: &Query) -> Self {
         if query.no_inlined {
             leave_inlined_out(&mut self.0);
+        }
+        if query.paths.unwrap_or_default() == PathKind::Logical {
+            make_paths_logical(&mut self.0);
         }
         self
     }
@@ -94,8 +85,8 @@ impl Opened {
 ///
 /// # Errors
 /// Those of [`open`], of any of them.
-pub(crate) fn open_together(paths: &[PathBuf]) -> Result<Opened, Failure> {
-    let mut all = Opened(Recording::default());
+pub(crate) fn open_together(paths: &[PathBuf]) -> Result<OpenRecording, Failure> {
+    let mut all = OpenRecording(Recording::default());
     for (number, path) in paths.iter().enumerate() {
         let mut next = open(path)?;
         if number == 0 {
@@ -152,14 +143,14 @@ pub(crate) fn open_failure(path: &Path, error: OpenError) -> Failure {
             },
             "it is damaged from its beginning on: take a copy of it, or record again",
         ),
-        OpenError::Version { found, newest, .. } => (
-            format!("it has version {found} of the format, and this clrscope reads up to {newest}"),
-            if found > newest {
-                "use the clrscope that made it, or a newer one"
+        OpenError::Version { found, newest, .. } => {
+            let (reads, hint) = if found > newest {
+                ("reads up to", "use the clrscope that made it, or a newer one")
             } else {
-                "use the clrscope that made it"
-            },
-        ),
+                ("reads", "use the clrscope that made it, or record again")
+            };
+            (format!("it has version {found} of the format, and this clrscope {reads} {newest}"), hint)
+        }
         other => (other.to_string(), made_by),
     };
     Failure::new(format!("cannot open the recording {}", shown(path)), why, hint)
@@ -261,6 +252,18 @@ mod tests {
     use clrscope_recording::model::{EventArena, EventChunk, Process};
 
     use super::*;
+
+    #[test]
+    fn other_versions_are_refused_with_what_helps() {
+        let path = Path::new("x.clrs");
+        let refused = |found| open_failure(path, OpenError::Version { path: path.to_owned(), found, newest: 2 });
+        let (why, hint) = ("this clrscope reads 2", "use the clrscope that made it, or record again");
+        let expected = format!("it has version 1 of the format, and {why}");
+        assert_eq!(refused(1), Failure::new("cannot open the recording 'x.clrs'", expected, hint));
+        let (why, hint) = ("this clrscope reads up to 2", "use the clrscope that made it, or a newer one");
+        let expected = format!("it has version 3 of the format, and {why}");
+        assert_eq!(refused(3), Failure::new("cannot open the recording 'x.clrs'", expected, hint));
+    }
 
     #[test]
     fn what_can_no_longer_be_read_is_named_up_to_a_limit() {

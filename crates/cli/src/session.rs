@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use crate::agent_file;
 use crate::c_library;
 use crate::errors::{Failure, reason, shown};
-use crate::launch::{Debugger, Ended, Program, Signals, Stdout, agent_variables, start};
+use crate::launch::{Debugger, Program, ProgramEnd, Signals, Stdout, agent_variables, start};
 use crate::output::{self, RecordingPath, Start};
 use crate::pack;
 use crate::progress::Shown;
@@ -53,9 +53,9 @@ pub(crate) struct Plan<'a> {
 }
 
 /// A finished recording.
-pub(crate) struct Recorded {
+pub(crate) struct FinishedRecording {
     /// End of the program.
-    pub(crate) ended: Ended,
+    pub(crate) ended: ProgramEnd,
     /// The packed file, or the directory when packing failed; `None` where no .NET program came to be recorded.
     pub(crate) path: Option<PathBuf>,
     /// Whether only some programs were wanted.
@@ -64,7 +64,7 @@ pub(crate) struct Recorded {
     signals: Option<Signals>,
 }
 
-impl Recorded {
+impl FinishedRecording {
     /// Keeps the page, where one is served, until somebody interrupts.
     pub(crate) fn keep_page(&self) {
         if let (Some(signals), Some(_)) = (&self.signals, &self.path) {
@@ -76,8 +76,9 @@ impl Recorded {
 /// Starts the program under the agent, waits for its end and packs what was recorded.
 ///
 /// # Errors
-/// When the program could not be started or its end not be seen; nothing is left behind unless it ran.
-pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
+/// When the program could not be started or its end not be seen; nothing is left behind unless it
+/// ran.
+pub(crate) fn record(plan: Plan<'_>) -> Result<FinishedRecording, Failure> {
     let signals = Signals::take_over().map_err(|e| our_failure("cannot handle signals", &e))?;
     c_library::check_own()?;
     let agent = agent_file::install(plan.request.trust_writable)?;
@@ -115,7 +116,7 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
     } else {
         Some(finish(&place, plan.force, plan.progress))
     };
-    Ok(Recorded { ended, path, limited, signals: plan.view.then_some(signals) })
+    Ok(FinishedRecording { ended, path, limited, signals: plan.view.then_some(signals) })
 }
 
 /// No process is in it, not even one that says why it is not recorded.

@@ -15,8 +15,8 @@ use clrscope_report::{first_counted, first_functions};
 
 use crate::errors::{one_line, quoted, shell_word, shown};
 use crate::launch::disabled_by;
-use crate::recording_file::open;
-use crate::session::Recorded;
+use crate::recording_file::open_for;
+use crate::session::FinishedRecording;
 use crate::terminal::{message_width, say};
 
 /// Functions in the summary.
@@ -24,18 +24,19 @@ const TOP: usize = 5;
 /// Number of processes without recording that are named; the report has all.
 const MOST_REFUSALS: usize = 3;
 
-/// Says on stderr what was recorded, and where nothing was, why not; the latter also where only errors are wanted: the exit
-/// code is the program's and does not say so.
-pub(crate) fn after_run(recorded: &Recorded, quiet: bool) {
+/// Says on stderr what was recorded, and where nothing was, why not; the latter also where only
+/// errors are wanted: the exit code is the program's and does not say so.
+pub(crate) fn after_run(recorded: &FinishedRecording, quiet: bool) {
     match &recorded.path {
-        Some(path) => of(path, recorded.limited, quiet),
+        Some(path) => print_summary(path, recorded.limited, quiet),
         None => nothing(recorded.limited),
     }
 }
 
-/// Reports on stderr what the recording at `path` has; `limited` where only some programs were wanted.
-pub(crate) fn of(path: &Path, limited: bool, quiet: bool) {
-    let recording = match open(path) {
+/// Reports on stderr what the recording at `path` has; `limited` where only some programs were
+/// wanted.
+pub(crate) fn print_summary(path: &Path, limited: bool, quiet: bool) {
+    let recording = match open_for(path, &Query::default()) {
         Ok(recording) => recording,
         // Then packing has said that it is gone.
         Err(_) if !path.exists() => return,
@@ -127,7 +128,8 @@ fn say_advice(recording: &Recording) {
 
 /// Under `dotnet run` or `dotnet test` the program that the user wrote, if there is just one of them.
 fn own_name(recording: &Recording) -> Option<String> {
-    let own: BTreeSet<&str> = own_programs(recording).into_iter().map(|process| Program::of(process).name()).collect();
+    let own: BTreeSet<&str> =
+        own_programs(recording).into_iter().map(|process| Program::from_process(process).name()).collect();
     let mut names = own.into_iter();
     names.next().filter(|_| names.next().is_none()).map(str::to_owned)
 }

@@ -3,9 +3,10 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
-use clrscope_recording::model::{EventArena, Recording};
+use clrscope_recording::model::{EventArena, Recording, StackFrame, StacksBuilder};
 use clrscope_recording::testing::chunk::HandmadeChunk;
 use clrscope_recording::testing::logs::write_logs;
 use common::{TestFolder, sample, write_packed};
@@ -51,27 +52,20 @@ fn event_arena() -> EventArena {
 }
 
 /// One that is caught behind a filter and a finally block, and one within it that nobody catches.
-fn exception_arena() -> EventArena {
+fn exception_arena(stacks: &mut StacksBuilder) -> EventArena {
+    let frame = StackFrame::method;
+    let whole = u64::from(stacks.stack(&[frame(4, Some(7)), frame(2, None), frame(1, None)], false));
+    let cut = u64::from(stacks.stack(&[frame(2, None)], true));
     let (pay, total, main) = (thing(0x74, 4), thing(0x72, 2), thing(0x71, 1));
     let chunk = HandmadeChunk::new(0, 1, 2_000_000)
         .put(Kind::NAME, &[(Tag::CLASS, thing(0x50, 1)), (Tag::NAME, "Shop.OutOfStock".into())])
         .put(Kind::NAME, &[(Tag::CLASS, thing(0x51, 2)), (Tag::NAME, "System.ArgumentException".into())])
         .put(
-            Kind::EXCEPTION_STACK,
-            &[
-                (Tag::STACK, 1_u64.into()),
-                (Tag::FRAME, pay),
-                (Tag::IL_OFFSET, 7_u64.into()),
-                (Tag::FRAME, total),
-                (Tag::FRAME, main),
-            ],
-        )
-        .put(
             Kind::EXCEPTION_THROWN,
             &[
                 (Tag::OBJECT, 0x900_u64.into()),
                 (Tag::CLASS, thing(0x50, 1)),
-                (Tag::STACK, 1_u64.into()),
+                (Tag::STACK_NODE, whole.into()),
                 (Tag::MESSAGE, "no more apples".into()),
             ],
         )
@@ -85,13 +79,12 @@ fn exception_arena() -> EventArena {
         .put(Kind::EXCEPTION_UNWIND_FINALLY_LEAVE, &[])
         .put(Kind::EXCEPTION_UNWIND_FUNCTION_ENTER, &[(Tag::FUNCTION, total)])
         .put(Kind::EXCEPTION_CATCHER_ENTER, &[(Tag::FUNCTION, total), (Tag::OBJECT, 0x900_u64.into())])
-        .put(Kind::EXCEPTION_STACK, &[(Tag::STACK, 2_u64.into()), (Tag::FRAME, total), (Tag::FRAMES_CUT, 1_u64.into())])
         .put(
             Kind::EXCEPTION_THROWN,
             &[
                 (Tag::OBJECT, 0x980_u64.into()),
                 (Tag::CLASS, thing(0x51, 2)),
-                (Tag::STACK, 2_u64.into()),
+                (Tag::STACK_NODE, cut.into()),
                 (Tag::INNER_OBJECT, 0x900_u64.into()),
                 (Tag::INNER_CLASS, thing(0x50, 1)),
             ],
@@ -105,11 +98,13 @@ fn recording() -> Recording {
     let mut recording = sample();
     let process = &mut recording.processes[0];
     process.complete = false;
-    process.events = vec![event_arena(), exception_arena()];
+    let mut stacks = StacksBuilder::default();
+    process.events = vec![event_arena(), exception_arena(&mut stacks)];
+    process.stacks = Arc::new(stacks.finish());
     recording
 }
 
-fn place() -> TestFolder {
+fn write_recording() -> TestFolder {
     let place = TestFolder::new();
     write_packed(&recording(), &place.file("logs.clrs"));
     place
@@ -135,14 +130,14 @@ fn assert_keys(value: &Json, keys: &str) {
 
 #[test]
 fn events_are_a_log_indented_by_nesting() {
-    let place = place();
+    let place = write_recording();
     assert_snapshot!("events", text(&place, "report logs.clrs --view events"));
     assert_snapshot!("events_interleaved", text(&place, "report logs.clrs --view events --interleave --name *Coll*"));
 }
 
 #[test]
 fn filters_that_leave_nothing_say_so() {
-    let place = place();
+    let place = write_recording();
     let nothing = "No events to show: none was recorded, or the filters leave nothing.\n";
     assert_eq!(text(&place, "report logs.clrs --view events --name Nope*"), nothing);
     let output = place.run("report logs.clrs --view events --name Nope* --per-thread -o none");
@@ -153,7 +148,7 @@ fn filters_that_leave_nothing_say_so() {
 
 #[test]
 fn exceptions_are_a_table_or_stories() {
-    let place = place();
+    let place = write_recording();
     assert_snapshot!("exceptions", text(&place, "report logs.clrs --view exceptions"));
     assert_snapshot!("exceptions_each", text(&place, "report logs.clrs --view exceptions --each"));
 }
@@ -162,8 +157,8 @@ fn exceptions_are_a_table_or_stories() {
 fn rows_have_the_documented_keys() {
     const EVENT: &str = "time_ns thread depth group event phase names ids result reason duration_ns";
     const STORY: &str = "number type message name thread time_ns stack stack_cut search filters unwound finally catcher \
-                         caught_by_runtime unhandled rethrow_of replaced_by inner throw_to_catch_ns";
-    let place = place();
+                         caught_by_runtime unhandled rethrown rethrow_of replaced_by inner throw_to_catch_ns";
+    let place = write_recording();
     let events = rows(&place, "report logs.clrs --view events");
     assert_keys(&events[0], EVENT);
     assert_eq!(
@@ -181,7 +176,7 @@ fn rows_have_the_documented_keys() {
     let groups = rows(&place, "report logs.clrs --view exceptions");
     assert_keys(
         &groups[0],
-        "type message name signature module own_place caught_by count unhandled caught_by_runtime rethrown throw_to_catch_ns longest_ns first_ns \
+        "type message name signature module own_place caught_by exceptions count unhandled caught_by_runtime rethrown throw_to_catch_ns longest_ns first_ns \
          last_ns",
     );
     let each = rows(&place, "report logs.clrs --view exceptions --each");
@@ -196,7 +191,7 @@ fn rows_have_the_documented_keys() {
 
 #[test]
 fn a_file_per_thread_holds_what_the_view_shows() {
-    let place = place();
+    let place = write_recording();
     assert_eq!(text(&place, "report logs.clrs --view events --per-thread -o threads"), "");
     let read = |name: &str| std::fs::read_to_string(place.file("threads").join(name)).expect(name);
     let together = format!("{}{}", read("thread-1.log"), read("thread-2.log"));
@@ -222,7 +217,7 @@ fn files_per_thread_have_no_colours() {
 
 #[test]
 fn following_a_program_that_has_ended_prints_everything_once() {
-    let place = place();
+    let place = write_recording();
     let lines = text(&place, "report logs.clrs --view events --follow");
     // And what the columns are.
     assert_eq!(lines.lines().count(), rows(&place, "report logs.clrs --view events").len() + 1, "{lines}");
@@ -230,7 +225,7 @@ fn following_a_program_that_has_ended_prints_everything_once() {
 
 #[test]
 fn what_makes_no_sense_is_refused_with_a_hint() {
-    let place = place().with_sample();
+    let place = write_recording().with_sample();
     let all = [
         "report logs.clrs --view events --group jitter",
         "report logs.clrs --view functions --each",

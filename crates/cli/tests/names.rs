@@ -5,7 +5,7 @@ mod common;
 use common::{TestFolder, sample, write_packed};
 use serde_json::Value;
 
-fn place() -> TestFolder {
+fn write_recording() -> TestFolder {
     let place = TestFolder::new();
     let mut recording = sample();
     // As the agent writes it.
@@ -30,7 +30,7 @@ fn found(place: &TestFolder, pattern: &str) -> Result<Vec<String>, String> {
 
 #[test]
 fn a_function_is_found_by_any_name_that_a_report_prints_and_by_its_own_name_alone() {
-    let place = place();
+    let place = write_recording();
     for pattern in [
         "Pay",
         "*Pay*",
@@ -53,7 +53,7 @@ fn a_function_is_found_by_any_name_that_a_report_prints_and_by_its_own_name_alon
 
 #[test]
 fn a_name_that_is_nowhere_is_the_same_error_in_every_view_with_the_nearest_names() {
-    let place = place();
+    let place = write_recording();
     let said = found(&place, "Checkout.Pya").expect_err("nothing");
     assert!(said.contains("did you mean 'Shop.Checkout::Pay'?"), "{said}");
     for view in ["summary", "functions", "tree", "callers", "callees", "threads", "modules"] {
@@ -99,7 +99,7 @@ fn report_without_a_recording_takes_the_newest_here() {
 
 #[test]
 fn json_is_format_json() {
-    let place = place();
+    let place = write_recording();
     let (short, long) = (place.run("report shop.clrs --json"), place.run("report shop.clrs --format json"));
     assert!(short.status.success() && !short.stdout.is_empty());
     assert_eq!(short.stdout, long.stdout);
@@ -108,7 +108,7 @@ fn json_is_format_json() {
 
 #[test]
 fn columns_are_named_as_tables_head_them_or_as_json_does() {
-    let place = place();
+    let place = write_recording();
     let by = |columns: &str| place.run(&format!("report shop.clrs --view functions --format csv --columns {columns}"));
     let (keys, headings) = (by("name,calls,inclusive_cpu_ns,exclusive_ns"), by("function,Calls,cpu_total,exclusive"));
     assert!(keys.status.success(), "{}", String::from_utf8_lossy(&keys.stderr));
@@ -121,7 +121,7 @@ fn columns_are_named_as_tables_head_them_or_as_json_does() {
 #[test]
 fn views_of_sums_are_not_named_for_parts_of_the_time() {
     for view in ["summary", "functions", "tree", "threads"] {
-        let output = place().run(&format!("report shop.clrs --view {view} --since 1s"));
+        let output = write_recording().run(&format!("report shop.clrs --view {view} --since 1s"));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{said}");
         let hint = said.lines().last().expect("three lines");
@@ -132,7 +132,7 @@ fn views_of_sums_are_not_named_for_parts_of_the_time() {
 
 #[test]
 fn misspelt_words_of_the_command_line_get_their_nearest() {
-    let place = place();
+    let place = write_recording();
     for (line, meant) in [
         ("repot shop.clrs", "report"),
         ("report shop.clrs --veiw tree", "--view"),

@@ -169,5 +169,7 @@ fn the_framework_is_looked_for_around_the_current_folder_and_a_crate_stays_out_o
     assert!(command.current_dir(place.file("clone/crates")).output().expect("the tool starts").status.success());
     let manifest = fs::read_to_string(place.file("clone/crates/mine/Cargo.toml")).expect("the manifest");
     assert!(manifest.contains("clr-profiler = { path = \"../../crates/clr-profiler\" }\n"), "{manifest}");
+    let fake = "clr-profiler-fake = { path = \"../../crates/clr-profiler-fake\" }\n";
+    assert!(manifest.contains(fake), "{manifest}");
     assert!(manifest.ends_with("\n[workspace]\n"), "{manifest}");
 }

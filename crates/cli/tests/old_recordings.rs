@@ -1,4 +1,5 @@
-//! Recordings made by an earlier version show what they showed then; see `old/README.md`.
+//! Recordings made by an earlier version show what they showed then, or are refused; see
+//! `old/README.md`.
 
 mod common;
 
@@ -85,10 +86,15 @@ fn a_packed_recording_of_an_earlier_version_shows_what_it_showed() {
 }
 
 #[test]
-fn a_recording_directory_of_an_earlier_version_shows_what_it_showed() {
+fn a_recording_directory_of_an_unreleased_version_is_refused_with_its_number() {
     let place = TestFolder::new();
     unpack(&decompressed("directory.tar.zst"), place.path());
-    compare(&place, "directory.clrs.d", "directory.json.zst");
-    assert!(place.run("pack directory.clrs.d").status.success());
-    compare(&place, "directory.clrs", "directory.json.zst");
+    for command in ["report directory.clrs.d", "pack directory.clrs.d"] {
+        let output = place.run(command);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{command}: {said}");
+        assert!(said.contains("\nwhy: it has version 1 of the format, and this clrscope reads 2\n"), "{said}");
+        assert!(said.contains("\nhint: use the clrscope that made it, or record again\n"), "{said}");
+    }
+    assert!(place.file("directory.clrs.d").is_dir(), "nothing is lost");
 }

@@ -207,8 +207,7 @@ fn root_switches_the_recording_of_a_service_and_another_user_may_not() {
     };
     assert_eq!(count(), "count 10");
     let pid = program.id().to_string();
-    let tool = place.file("clrscope");
-    fs::copy(env!("CARGO_BIN_EXE_clrscope"), &tool).expect("a copy");
+    let tool = place.copied_tool();
     let mut mark = Command::new(&tool);
     mark.args(["record", &pid, "mark", "warm"]).current_dir(place.path());
     let refused = as_user(SERVICE - 1, &mark).output().expect("the tool starts");

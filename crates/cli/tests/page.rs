@@ -265,7 +265,7 @@ struct Serving {
 
 impl Serving {
     fn start(place: &TestFolder, arguments: &str) -> Self {
-        Self::of(place.clrscope(["view", "--no-browser"].into_iter().chain(arguments.split(' '))))
+        Self::spawn(place.clrscope(["view", "--no-browser"].into_iter().chain(arguments.split(' '))))
     }
 
     /// The page of an attach to a process.
@@ -275,10 +275,10 @@ impl Serving {
         for desktop in ["DISPLAY", "WAYLAND_DISPLAY"] {
             command.env_remove(desktop);
         }
-        Self::of(command)
+        Self::spawn(command)
     }
 
-    fn of(mut command: Command) -> Self {
+    fn spawn(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the tool starts");
         let mut said = String::new();
         let mut messages = BufReader::new(child.stderr.take().expect("its messages"));

@@ -5,7 +5,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clrscope_testkit as testkit;
 use common::TestFolder;
@@ -37,20 +37,6 @@ fn rows(place: &TestFolder, options: &str) -> Vec<Value> {
     assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     document["rows"].as_array().expect("rows").clone()
-}
-
-/// The fixture without optimisation, where an SDK is at hand.
-fn without_optimisation(place: &TestFolder) -> Option<PathBuf> {
-    let sdk = Sdk::find()?;
-    let sources = testkit::workspace_root().join("dotnet/fixtures");
-    let program = place.file("Blocks.dll");
-    let mut compiler = sdk.compiler_to(&program);
-    compiler.args(["-target:exe", "-debug:embedded", "-optimize-", "-nullable:enable"]);
-    compiler.arg(sources.join("Blocks/Blocks.cs"));
-    testkit::run(compiler).expect_success();
-    fs::copy(fixture("Blocks").with_extension("runtimeconfig.json"), program.with_extension("runtimeconfig.json"))
-        .expect("copied");
-    Some(program)
 }
 
 /// Lines of one kind of work, as the program says them: those under way in its methods, innermost first.
@@ -112,7 +98,7 @@ fn compared(place: &TestFolder, said_all: &str) -> Compared {
 #[test]
 fn throws_in_blocks_have_the_lines_that_the_program_says() {
     let built = TestFolder::new();
-    let debug = without_optimisation(&built);
+    let debug = Sdk::find().map(|sdk| sdk.compile_without_optimisation("Blocks", built.path()));
     if debug.is_none() {
         testkit::not_run("lines in code that was compiled without optimisation: no .NET SDK is at hand");
     }

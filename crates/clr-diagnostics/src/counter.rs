@@ -4,6 +4,7 @@ use crate::nettrace::{Event, Value};
 
 /// Relation of the values of a counter to one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CounterKind {
     /// Each value is the mean of what was measured in the interval.
     Mean,
@@ -34,9 +35,9 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// The counter that an event tells of; `None` for other events and for odd ones.
+    /// Returns the counter that an event tells of; `None` for other events and for odd ones.
     #[must_use]
-    pub fn of(event: &Event) -> Option<Self> {
+    pub fn from_event(event: &Event) -> Option<Self> {
         if event.description.name != "EventCounters" {
             return None;
         }

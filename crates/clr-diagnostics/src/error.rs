@@ -132,6 +132,7 @@ impl std::error::Error for Error {
 
 /// Result code (`HRESULT`) of a runtime. Displayed in words where it is known, and as number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "a number of the protocol")]
 pub struct ResultCode(pub i32);
 
 /// Declares codes with their words.

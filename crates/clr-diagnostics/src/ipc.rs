@@ -127,7 +127,7 @@ impl Write for Connection {
 pub(crate) fn read_answer(from: &mut impl Read, command: &'static str) -> Result<Vec<u8>, Error> {
     let header = read_exactly(from, HEADER, command)?;
     let mut reader = Reader(&header);
-    if reader.take(MAGIC.len())? != MAGIC {
+    if reader.read_bytes(MAGIC.len())? != MAGIC {
         return Err(Error::nonsense("it does not begin as answers do"));
     }
     let size = usize::from(reader.u16()?);

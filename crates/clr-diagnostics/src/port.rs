@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::ipc::{Command, Connection};
 use crate::nettrace;
 use crate::wire::{Reader, Writer};
-use crate::{ClassId, Error, ProcessInfo, ResultCode};
+use crate::{Clsid, Error, ProcessInfo, ResultCode};
 
 /// Time that a conversation may take where nothing else is said.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -38,9 +38,10 @@ pub struct Port {
 
 /// A profiler to be attached to a running program.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct AttachProfiler<'a> {
     /// Class that the library makes.
-    pub class: ClassId,
+    pub class: Clsid,
     /// The library, by the path that it has for the process.
     pub library: &'a str,
     /// Bytes for the profiler's `InitializeForAttach`.
@@ -49,8 +50,29 @@ pub struct AttachProfiler<'a> {
     pub timeout: Duration,
 }
 
+impl<'a> AttachProfiler<'a> {
+    /// Creates a request for a profiler without client data, with a timeout of 10 s.
+    #[must_use]
+    pub fn new(class: Clsid, library: &'a str) -> Self {
+        Self { class, library, client_data: &[], timeout: Duration::from_secs(10) }
+    }
+
+    /// Sets the bytes for the profiler's `InitializeForAttach`.
+    #[must_use]
+    pub fn with_client_data(self, client_data: &'a [u8]) -> Self {
+        Self { client_data, ..self }
+    }
+
+    /// Sets the time that the runtime may wait for a collection in the background to end.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+}
+
 /// A source of events, for [`Port::collect_events`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Provider {
     /// Name, such as `System.Runtime`.
     pub name: String,
@@ -60,6 +82,20 @@ pub struct Provider {
     pub level: u32,
     /// Arguments `KEY=VALUE;...`, such as `EventCounterIntervalSec=1`.
     pub arguments: String,
+}
+
+impl Provider {
+    /// Creates a provider without arguments.
+    #[must_use]
+    pub fn new(name: impl Into<String>, keywords: u64, level: u32) -> Self {
+        Self { name: name.into(), keywords, level, arguments: String::new() }
+    }
+
+    /// Sets the arguments.
+    #[must_use]
+    pub fn with_arguments(self, arguments: impl Into<String>) -> Self {
+        Self { arguments: arguments.into(), ..self }
+    }
 }
 
 impl Port {
@@ -132,7 +168,7 @@ impl Port {
     /// Those of a conversation; [`Error::Refused`] with the runtime's or the profiler's reason.
     pub fn attach_profiler(&self, profiler: &AttachProfiler<'_>) -> Result<(), Error> {
         let milliseconds = u32::try_from(profiler.timeout.as_millis()).unwrap_or(u32::MAX);
-        let payload = Writer::default().u32(milliseconds).class_id(profiler.class).text(profiler.library);
+        let payload = Writer::default().u32(milliseconds).clsid(profiler.class).text(profiler.library);
         let answer = self.open()?.ask(ATTACH_PROFILER, &payload.bytes(profiler.client_data))?;
         done(ATTACH_PROFILER, &answer)
     }
@@ -166,7 +202,7 @@ impl Port {
     ///
     /// # Errors
     /// Those of a conversation, see [`Error`].
-    pub fn startup_profiler(&self, class: ClassId, library: &str) -> Result<(), Error> {
+    pub fn startup_profiler(&self, class: Clsid, library: &str) -> Result<(), Error> {
         startup_profiler(&mut self.open()?, class, library)
     }
 
@@ -184,8 +220,8 @@ pub(crate) fn info(connection: &mut Connection, version: usize) -> Result<Proces
     ProcessInfo::parse(&answer, version as u8)
 }
 
-pub(crate) fn startup_profiler(connection: &mut Connection, class: ClassId, library: &str) -> Result<(), Error> {
-    let answer = connection.ask(STARTUP_PROFILER, &Writer::default().class_id(class).text(library))?;
+pub(crate) fn startup_profiler(connection: &mut Connection, class: Clsid, library: &str) -> Result<(), Error> {
+    let answer = connection.ask(STARTUP_PROFILER, &Writer::default().clsid(class).text(library))?;
     done(STARTUP_PROFILER, &answer)
 }
 

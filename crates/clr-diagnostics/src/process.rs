@@ -133,7 +133,7 @@ impl Process {
     /// The words of the command line; anybody may read them.
     #[must_use]
     pub fn command_line(&self) -> Vec<String> {
-        let bytes = fs::read(self.place("cmdline")).unwrap_or_default();
+        let bytes = fs::read(self.proc_path("cmdline")).unwrap_or_default();
         let text = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
         text.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
     }
@@ -141,7 +141,7 @@ impl Process {
     /// The root of the files as the process sees them: `/proc/PID/root`.
     #[must_use]
     pub fn root(&self) -> PathBuf {
-        self.place("root")
+        self.proc_path("root")
     }
 
     /// Folder of temporary files of the process, as the process sees it: `TMPDIR` of its environment, or `/tmp`.
@@ -158,7 +158,7 @@ impl Process {
     /// # Errors
     /// [`Error::NotPermitted`] and [`Error::NoProcess`].
     pub fn variable(&self, name: &str) -> Result<Option<String>, Error> {
-        let environment = fs::read(self.place("environ")).map_err(|error| self.unreadable(&error))?;
+        let environment = fs::read(self.proc_path("environ")).map_err(|error| self.unreadable(&error))?;
         let mut entries = environment.split(|&byte| byte == 0);
         let value = entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
         Ok(value.map(|value| String::from_utf8_lossy(value).into_owned()))
@@ -169,7 +169,7 @@ impl Process {
     /// # Errors
     /// [`Error::NotPermitted`] and [`Error::NoProcess`].
     pub fn mapped_files(&self) -> Result<Vec<PathBuf>, Error> {
-        let maps = fs::read(self.place("maps")).map_err(|error| self.unreadable(&error))?;
+        let maps = fs::read(self.proc_path("maps")).map_err(|error| self.unreadable(&error))?;
         let paths = maps.split(|&byte| byte == b'\n').filter_map(|line| {
             let at = line.iter().position(|&byte| byte == b'/')?;
             let path = &line[at..];
@@ -243,7 +243,7 @@ impl Process {
     fn shares_our_clock(&self) -> bool {
         let ours = fs::read_link("/proc/self/ns/time");
         // Kernels before 5.6 have no such namespaces, so all processes share one clock.
-        ours.map_or(true, |ours| fs::read_link(self.place("ns/time")).is_ok_and(|theirs| theirs == ours))
+        ours.map_or(true, |ours| fs::read_link(self.proc_path("ns/time")).is_ok_and(|theirs| theirs == ours))
     }
 
     /// Whether the runtime's library is mapped.
@@ -263,7 +263,7 @@ impl Process {
         }
     }
 
-    fn place(&self, name: &str) -> PathBuf {
+    fn proc_path(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/{name}", self.pid))
     }
 

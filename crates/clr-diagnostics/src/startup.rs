@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::ipc::{Connection, system};
 use crate::port;
 use crate::wire::Reader;
-use crate::{ClassId, Error, ProcessInfo};
+use crate::{Clsid, Error, ProcessInfo};
 
 const MAGIC: &[u8; 8] = b"ADVR_V1\0";
 const ADVERTISEMENT: usize = 34;
@@ -108,7 +108,7 @@ impl Held {
     ///
     /// # Errors
     /// Those of a conversation, see [`Error`].
-    pub fn startup_profiler(mut self, class: ClassId, library: &str) -> Result<(), Error> {
+    pub fn startup_profiler(mut self, class: Clsid, library: &str) -> Result<(), Error> {
         port::startup_profiler(&mut self.connection, class, library)
     }
 
@@ -132,7 +132,7 @@ impl Held {
 /// Cookie and process id of a runtime that has connected.
 pub(crate) fn parse_advertisement(bytes: &[u8]) -> Result<([u8; 16], u64), Error> {
     let mut reader = Reader(bytes);
-    if reader.take(MAGIC.len())? != MAGIC {
+    if reader.read_bytes(MAGIC.len())? != MAGIC {
         return Err(Error::nonsense("it does not begin as a runtime does"));
     }
     Ok((reader.array()?, reader.u64()?))

@@ -1,6 +1,6 @@
 //! Numbers and texts as the protocol writes them: little endian, texts in UTF-16 with a length and a final zero.
 
-use crate::{ClassId, Error};
+use crate::{Clsid, Error};
 
 /// Bytes of a question.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ impl Writer {
     }
 
     /// As the structure `GUID` lies in memory.
-    pub(crate) fn class_id(mut self, class: ClassId) -> Self {
+    pub(crate) fn clsid(mut self, class: Clsid) -> Self {
         let number = class.0;
         self.0.extend(((number >> 96) as u32).to_le_bytes());
         self.0.extend(((number >> 80) as u16).to_le_bytes());
@@ -55,7 +55,7 @@ impl Writer {
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(crate) fn take(&mut self, bytes: usize) -> Result<&'a [u8], Error> {
+    pub(crate) fn read_bytes(&mut self, bytes: usize) -> Result<&'a [u8], Error> {
         let (taken, rest) = self.0.split_at_checked(bytes).ok_or(Error::nonsense("it ends too early"))?;
         self.0 = rest;
         Ok(taken)
@@ -86,7 +86,8 @@ impl<'a> Reader<'a> {
     /// A text with a length before it, which counts the final zero.
     pub(crate) fn text(&mut self) -> Result<String, Error> {
         let units = self.u32()? as usize;
-        let bytes = self.take(units.checked_mul(2).ok_or(Error::nonsense("a text is longer than the answer"))?)?;
+        let bytes =
+            self.read_bytes(units.checked_mul(2).ok_or(Error::nonsense("a text is longer than the answer"))?)?;
         Ok(utf16(bytes).trim_end_matches('\0').to_owned())
     }
 
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(reader.text().expect("a text"), "");
         assert_eq!((reader.u64().expect("a number"), reader.u8().expect("a number")), (7, 1));
         assert_eq!(reader.u32().expect("a length"), 2);
-        assert!(reader.u32().is_err() && reader.take(usize::MAX).is_err());
+        assert!(reader.u32().is_err() && reader.read_bytes(usize::MAX).is_err());
     }
 
     #[test]
@@ -143,9 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn a_class_id_lies_as_in_memory() {
-        let class: ClassId = "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}".parse().expect("a class id");
-        let written = Writer::default().class_id(class).0;
+    fn a_clsid_lies_as_in_memory() {
+        let class: Clsid = "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}".parse().expect("a class id");
+        let written = Writer::default().clsid(class).0;
         assert_eq!(
             written,
             [0xd4, 0xa7, 0xe1, 0xc7, 0x7b, 0x3b, 0x2e, 0x4c, 0x9b, 0x7f, 0x0c, 0x15, 0xc0, 0x9e, 0x5a, 0x11]

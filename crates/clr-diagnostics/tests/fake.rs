@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clr_diagnostics::{AttachProfiler, ClassId, Error, Port, Provider, ResultCode, StartupPort};
+use clr_diagnostics::{AttachProfiler, Clsid, Error, Port, Provider, ResultCode, StartupPort};
 
 const CLASS: &str = "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}";
 
@@ -93,16 +93,13 @@ fn attaching_says_class_library_and_client_data_and_gives_the_reason_of_a_refusa
         assert_eq!(&question[22..], &[text("/lib.so"), b"\x03\0\0\0abc".to_vec()].concat()[..]);
         stream.write_all(&answer(0, &0x8013_136A_u32.to_le_bytes())).expect("it reads");
     });
-    let profiler = AttachProfiler {
-        class: CLASS.parse().expect("a class id"),
-        library: "/lib.so",
-        client_data: b"abc",
-        timeout: Duration::from_millis(1_500),
-    };
+    let class = CLASS.parse().expect("a class id");
+    let profiler =
+        AttachProfiler::new(class, "/lib.so").with_client_data(b"abc").with_timeout(Duration::from_millis(1_500));
     let error = fake.port().attach_profiler(&profiler).expect_err("it refuses");
     assert_eq!(error.code(), Some(ResultCode::PROFILER_ALREADY_ACTIVE));
     assert_eq!(error.to_string(), "the runtime refused 'attach profiler': another profiler is loaded (0x8013136A)");
-    let too_long = AttachProfiler { client_data: &[0; 70_000], ..profiler };
+    let too_long = profiler.with_client_data(&[0; 70_000]);
     assert!(matches!(fake.port().attach_profiler(&too_long), Err(Error::TooLong { .. })));
 }
 
@@ -221,7 +218,7 @@ fn a_program_is_held_at_its_start() {
     });
     let held = port.accept(Duration::from_secs(20)).expect("it comes");
     assert_eq!((held.pid, held.cookie), (55, [7; 16]));
-    held.startup_profiler(CLASS.parse::<ClassId>().expect("a class id"), "/p.so").expect("it is taken");
+    held.startup_profiler(CLASS.parse::<Clsid>().expect("a class id"), "/p.so").expect("it is taken");
     runtime.join().expect("it spoke");
     UnixStream::connect(&path)
         .expect("it listens")
@@ -247,12 +244,7 @@ fn what_collecting_asks_for_is_what_is_wanted() {
         assert_eq!(question[11..], provider);
         stream.write_all(&[answer(0, &7_u64.to_le_bytes()), b"no stream".to_vec()].concat()).expect("it reads");
     });
-    let provider = Provider {
-        name: "My.Events".to_owned(),
-        keywords: 3,
-        level: 5,
-        arguments: "EventCounterIntervalSec=1".to_owned(),
-    };
+    let provider = Provider::new("My.Events", 3, 5).with_arguments("EventCounterIntervalSec=1");
     let session = fake.port().collect_events(&[provider], 16).expect("a session");
     let error = session.reader(Some(Duration::from_secs(20))).map(drop).expect_err("it is none");
     assert!(error.to_string().contains("does not begin as event streams do"), "{error}");

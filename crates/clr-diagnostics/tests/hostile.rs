@@ -152,7 +152,7 @@ fn counters_are_read_from_full_and_from_compressed_headers() {
         assert_eq!((reader.clock().pid, reader.clock().frequency), (42, 1_000));
         let mut seen = 0;
         while let Some(event) = reader.next_event().expect("an event") {
-            let counter = Counter::of(&event).expect("a counter");
+            let counter = Counter::from_event(&event).expect("a counter");
             assert_eq!((counter.name.as_str(), counter.kind, counter.value), ("queue", CounterKind::Mean, 2.5));
             let time = reader.clock().nanoseconds(event.timestamp);
             assert_eq!(time, 1_000_000_000 + if compressed { seen * 10_000_000 } else { 0 });
@@ -215,7 +215,7 @@ fn events_in_front_of_a_damaged_one_are_given() {
     let bytes = stream.end();
     let mut reader = Reader::new(&*bytes).expect("a stream");
     let event = reader.next_event().expect("it is whole").expect("an event");
-    assert_eq!(Counter::of(&event).expect("a counter").name, "queue");
+    assert_eq!(Counter::from_event(&event).expect("a counter").name, "queue");
     let error = reader.next_event().expect_err("it is damaged").to_string();
     assert!(error.contains("too early"), "{error}");
     assert_eq!(reader.next_event().expect("nothing comes after an error"), None);

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use clr_diagnostics::{
-    AttachProfiler, ClassId, Counter, CounterKind, Error, Port, Process, Provider, StartupPort, processes,
+    AttachProfiler, Clsid, Counter, CounterKind, Error, Port, Process, Provider, StartupPort, processes,
 };
 use clrscope_testkit as testkit;
 
@@ -88,9 +88,8 @@ fn a_running_program_says_what_it_is() {
 fn a_library_that_is_not_there_is_refused_with_the_runtimes_reason() {
     testkit::each_runtime(|runtime| {
         let program = Running::server(runtime.command(&testkit::fixture("Server")));
-        let class: ClassId = "{00000000-0000-0000-0000-000000000001}".parse().expect("a class id");
-        let profiler =
-            AttachProfiler { class, library: "/no/such.so", client_data: &[], timeout: Duration::from_secs(5) };
+        let class: Clsid = "{00000000-0000-0000-0000-000000000001}".parse().expect("a class id");
+        let profiler = AttachProfiler::new(class, "/no/such.so").with_timeout(Duration::from_secs(5));
         let error = program.port().attach_profiler(&profiler).expect_err("there is no such library");
         assert!(error.code().is_some_and(|code| !code.is_ok()), "{error}");
     });
@@ -131,19 +130,14 @@ fn a_program_that_starts_waits_until_it_is_resumed() {
 fn counters_of_the_runtime_are_read() {
     testkit::each_runtime(|runtime| {
         let program = Running::server(runtime.command(&testkit::fixture("Server")));
-        let provider = Provider {
-            name: "System.Runtime".to_owned(),
-            keywords: u64::MAX,
-            level: 4,
-            arguments: "EventCounterIntervalSec=1".to_owned(),
-        };
+        let provider = Provider::new("System.Runtime", u64::MAX, 4).with_arguments("EventCounterIntervalSec=1");
         let session = program.port().collect_events(&[provider], 8).expect("a session");
         let mut reader = session.reader(Some(Duration::from_secs(60))).expect("a stream");
         assert_eq!(reader.clock().pid, program.0.id());
         let mut seen = BTreeSet::new();
         while !(seen.contains("cpu-usage") && seen.contains("exception-count") && seen.contains("gc-heap-size")) {
             let event = reader.next_event().expect("an event").expect("no end yet");
-            let Some(counter) = Counter::of(&event) else { continue };
+            let Some(counter) = Counter::from_event(&event) else { continue };
             assert_eq!(counter.provider, "System.Runtime");
             assert!(counter.value.is_finite() && counter.interval_s > 0.0, "{counter:?}");
             match counter.name.as_str() {
@@ -166,14 +160,10 @@ fn values_of_meters_are_read() {
             return;
         }
         let program = Running::server(runtime.command(&testkit::fixture("Server")));
-        let provider = Provider {
-            name: "System.Diagnostics.Metrics".to_owned(),
-            // Values as the time goes by.
-            keywords: 2,
-            level: 4,
-            arguments: "SessionId=one;Metrics=System.Runtime;RefreshInterval=1;MaxTimeSeries=100;MaxHistograms=10"
-                .to_owned(),
-        };
+        // Keyword 2: values as the time goes by.
+        let provider = Provider::new("System.Diagnostics.Metrics", 2, 4).with_arguments(
+            "SessionId=one;Metrics=System.Runtime;RefreshInterval=1;MaxTimeSeries=100;MaxHistograms=10",
+        );
         let session = program.port().collect_events(&[provider], 8).expect("a session");
         let mut reader = session.reader(Some(Duration::from_secs(60))).expect("a stream");
         let exceptions = loop {
@@ -197,12 +187,7 @@ fn values_of_meters_are_read() {
 fn the_end_of_a_program_ends_its_events() {
     let runtime = testkit::runtimes().first().expect("a runtime");
     let program = Running::server(runtime.command(&testkit::fixture("Server")));
-    let provider = Provider {
-        name: "Microsoft-Windows-DotNETRuntime".to_owned(),
-        keywords: 0x8000,
-        level: 4,
-        arguments: String::new(),
-    };
+    let provider = Provider::new("Microsoft-Windows-DotNETRuntime", 0x8000, 4);
     let session = program.port().collect_events(&[provider], 8).expect("a session");
     let mut reader = session.reader(Some(Duration::from_secs(60))).expect("a stream");
     // Exceptions, of which the program throws many.

@@ -11,6 +11,20 @@ impl Body {
     /// # Errors
     /// [`Error::Depth`] where a value is missing, a place is reached with different depths, or `amounts` says nothing.
     pub fn deepest_stack(&self, amounts: impl Fn(&Instruction) -> Option<(u16, u16)>) -> Result<u32> {
+        Ok(self.walk_stack(amounts)?.0)
+    }
+
+    /// Number of values on the stack before each instruction, in their order. `amounts` as for
+    /// [`deepest_stack`](Self::deepest_stack).
+    ///
+    /// # Errors
+    /// As for [`deepest_stack`](Self::deepest_stack).
+    pub fn stack_depths(&self, amounts: impl Fn(&Instruction) -> Option<(u16, u16)>) -> Result<Vec<u32>> {
+        Ok(self.walk_stack(amounts)?.1)
+    }
+
+    /// Most values at a time, and the number of them before each instruction.
+    fn walk_stack(&self, amounts: impl Fn(&Instruction) -> Option<(u16, u16)>) -> Result<(u32, Vec<u32>)> {
         let mut walk = Walk { body: self, amounts, depths: vec![None; self.instructions.len()], todo: Vec::new() };
         let index = self.index();
         let number = |label| index.get(label).ok_or(Error::NoSuchPlace(label));
@@ -36,7 +50,8 @@ impl Body {
                 deepest = deepest.max(walk.step(at, &number)?);
             }
         }
-        Ok(deepest)
+        // The walk has been everywhere.
+        Ok((deepest, walk.depths.into_iter().map(Option::unwrap_or_default).collect()))
     }
 }
 

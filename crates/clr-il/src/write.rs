@@ -35,17 +35,17 @@ impl Layout {
     fn new(body: &Body) -> Result<Self> {
         let opcodes = body.instructions.iter().map(Instruction::opcode).collect();
         let mut layout = Self { opcodes, offsets: Vec::new(), index: body.index() };
-        layout.place(body)?;
+        layout.assign_offsets(body)?;
         for round in 0.. {
             if !layout.lengthen(body, round >= ROUNDS)? {
                 break;
             }
-            layout.place(body)?;
+            layout.assign_offsets(body)?;
         }
         Ok(layout)
     }
 
-    fn place(&mut self, body: &Body) -> Result<()> {
+    fn assign_offsets(&mut self, body: &Body) -> Result<()> {
         self.offsets.clear();
         let mut at = 0_usize;
         for (instruction, opcode) in body.instructions.iter().zip(&self.opcodes) {
@@ -158,7 +158,7 @@ impl Body {
     fn write_sections(&self, layout: &Layout, bytes: &mut Vec<u8>) -> Result<()> {
         let mut clauses = Vec::with_capacity(self.clauses.len());
         for (index, clause) in self.clauses.iter().enumerate() {
-            clauses.push(Numbers::of(clause, layout, index as u32)?);
+            clauses.push(Numbers::from_clause(clause, layout, index as u32)?);
         }
         let mut forms = self.sections.clone();
         // Clauses that were added stand behind the others.
@@ -224,7 +224,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn of(clause: &Clause, layout: &Layout, index: u32) -> Result<Self> {
+    fn from_clause(clause: &Clause, layout: &Layout, index: u32) -> Result<Self> {
         let length = |start: Label, end: Label| {
             let (start, end) = (layout.offset(start)?, layout.offset(end)?);
             Ok((start, end.checked_sub(start).ok_or(Error::Clause { index })?))

@@ -467,3 +467,13 @@ fn bytes_that_are_no_body_say_why() {
     assert_eq!(clause([0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Error::Clause { index: 0 });
     assert_eq!(clause([3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Error::Clause { index: 0 });
 }
+
+#[test]
+fn stack_depths_are_those_before_each_instruction() {
+    // 0: ldc.i4.1, 1: dup, 2: brtrue.s 5, 4: nop, 5: pop, 6: ret
+    let body = tiny(&[0x17, 0x25, 0x2d, 0x01, 0x00, 0x26, 0x2a]);
+    assert_eq!(body.stack_depths(|_| Some((0, 0))), Ok(vec![0, 1, 2, 1, 1, 0]));
+    // A call that is not told of can't be followed: 0: call, 5: ret
+    let call = tiny(&[0x28, 1, 0, 0, 6, 0x2a]);
+    assert!(call.stack_depths(|_| None).is_err());
+}

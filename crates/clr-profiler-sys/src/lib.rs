@@ -29,6 +29,9 @@
 )]
 #![allow(clippy::too_many_arguments, reason = "the interface definitions decide how many there are")]
 #![warn(clippy::must_use_candidate, clippy::return_self_not_must_use)]
+// No lint against exhaustive structs: their layout is the runtime's, and callers make them field by
+// field.
+#![warn(clippy::exhaustive_enums)]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("clr-profiler-sys supports Linux on x64 only: build for x86_64-unknown-linux-gnu");

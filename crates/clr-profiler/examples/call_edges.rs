@@ -28,12 +28,12 @@ struct Calls {
     signatures: Mutex<BTreeSet<String>>,
     threads: PerThread<Mutex<Thread>>,
     /// Counts of threads that have ended.
-    ended: Arc<Mutex<Seen>>,
+    ended: Arc<Mutex<CallCounts>>,
 }
 
 /// Calls by caller (0: none) and callee; deepest recursion by function.
 #[derive(Default)]
-struct Seen {
+struct CallCounts {
     edges: HashMap<(usize, usize), u64>,
     depths: HashMap<usize, usize>,
 }
@@ -43,7 +43,7 @@ struct Thread {
     stack: ShadowStack,
     /// Activations of each function that are on the stack.
     live: HashMap<usize, usize>,
-    seen: Seen,
+    seen: CallCounts,
 }
 
 impl Thread {
@@ -70,7 +70,7 @@ fn forget(live: &mut HashMap<usize, usize>, ended: &[Frame]) {
 
 impl Profiler for CallEdges {
     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
-        let ended = Arc::new(Mutex::<Seen>::default());
+        let ended = Arc::new(Mutex::<CallCounts>::default());
         let sum = Arc::clone(&ended);
         let threads = PerThread::new(Mutex::<Thread>::default, move |thread| {
             lock(&sum).add(&lock(thread).seen);
@@ -165,7 +165,7 @@ impl Calls {
     }
 
     fn report(&self) -> String {
-        let mut all = Seen::default();
+        let mut all = CallCounts::default();
         all.add(&lock(&self.ended));
         self.threads.for_each(|thread| all.add(&lock(thread).seen));
         let name = |id: usize| ClientId::new(id).and_then(|id| self.names.get(id)).map_or("[root]", String::as_str);
@@ -196,7 +196,7 @@ impl Calls {
     }
 }
 
-impl Seen {
+impl CallCounts {
     fn add(&mut self, other: &Self) {
         for (edge, count) in &other.edges {
             *self.edges.entry(*edge).or_default() += count;

@@ -40,7 +40,9 @@ macro_rules! reasons {
         }
 
         impl $name {
-            pub(crate) const fn from_raw(value: u32) -> Self {
+            /// The value that the runtime uses this number for.
+            #[must_use]
+            pub const fn from_raw(value: u32) -> Self {
                 match value {
                     $($value => Self::$case,)*
                     other => Self::Unknown(other),

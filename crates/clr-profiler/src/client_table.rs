@@ -38,7 +38,7 @@ impl<T> ClientTable<T> {
     pub fn push(&self, record: T) -> Option<ClientId> {
         let _one_at_a_time = self.grow.lock().unwrap_or_else(PoisonError::into_inner);
         let index = self.len.load(Ordering::Relaxed);
-        let (block, offset) = place(index);
+        let (block, offset) = block_and_offset(index);
         let block = self.blocks.get(block)?.get_or_init(|| (0..block_len(block)).map(|_| OnceLock::new()).collect());
         block.get(offset)?.set(record).ok()?;
         self.len.store(index + 1, Ordering::Release);
@@ -48,7 +48,7 @@ impl<T> ClientTable<T> {
     /// The record of `id`; `None` for a number this table did not give out.
     #[must_use]
     pub fn get(&self, id: ClientId) -> Option<&T> {
-        let (block, offset) = place(id.get() - 1);
+        let (block, offset) = block_and_offset(id.get() - 1);
         self.blocks.get(block)?.get()?.get(offset)?.get()
     }
 
@@ -80,8 +80,9 @@ const fn block_len(block: usize) -> usize {
     if block == 0 { FIRST_BLOCK } else { FIRST_BLOCK << (block - 1) }
 }
 
-/// Block and offset of an entry: block n holds as many entries as all before it together.
-const fn place(index: usize) -> (usize, usize) {
+/// Returns the block and the offset of an entry: block n holds as many entries as all before it
+/// together.
+const fn block_and_offset(index: usize) -> (usize, usize) {
     let block = (usize::BITS - (index / FIRST_BLOCK).leading_zeros()) as usize;
     (block, if block == 0 { index } else { index - block_len(block) })
 }

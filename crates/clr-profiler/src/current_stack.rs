@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-pub use frame_chain::{FrameChain, HiddenReturn, hidden_returns};
+pub use frame_chain::{FrameChain, HiddenReturn, ReturnAddress, hidden_returns};
 
 use crate::{PerThread, os};
 

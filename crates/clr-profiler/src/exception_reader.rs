@@ -21,8 +21,9 @@ pub struct ExceptionContent<'cb> {
     pub inner: Option<ObjectId<'cb>>,
     /// `HResult` of the exception.
     pub code: i32,
-    /// Whether the exception was thrown before: then the object carries a stack trace.
-    pub was_thrown: bool,
+    /// Whether the object carries the stack trace of an earlier throw. The runtime takes that away at
+    /// `throw e;` before it tells of the throw: an object without one may have been thrown, too.
+    pub is_traced: bool,
 }
 
 /// Reads exception objects: their layout is asked once.
@@ -54,8 +55,8 @@ pub struct ExceptionReader {
 struct Recent([AtomicUsize; 32]);
 
 impl Recent {
-    /// Method tables lie at least 64 bytes apart.
-    fn place(&self, class: ClassId) -> &AtomicUsize {
+    /// Returns the slot of a class. Method tables lie at least 64 bytes apart.
+    fn slot_of_class(&self, class: ClassId) -> &AtomicUsize {
         &self.0[(class.0 >> 6) % self.0.len()]
     }
 
@@ -70,7 +71,6 @@ struct Layout {
     inner: usize,
     code: usize,
     stack_trace: usize,
-    remote_stack_trace: Option<usize>,
     string: StringLayout,
 }
 
@@ -96,13 +96,12 @@ impl ExceptionReader {
         // these offsets.
         unsafe {
             let message = reference(exception, layout.message);
-            let remote = layout.remote_stack_trace.and_then(|at| reference(exception, at));
             Some(ExceptionContent {
                 class,
                 message: message.map(|message| text(message, layout.string, most)),
                 inner: reference(exception, layout.inner),
                 code: field::<i32>(exception, layout.code),
-                was_thrown: remote.or(reference(exception, layout.stack_trace)).is_some(),
+                is_traced: reference(exception, layout.stack_trace).is_some(),
             })
         }
     }
@@ -124,7 +123,7 @@ impl ExceptionReader {
         }
         // An object of the class is alive here, so the class can't be unloaded before this is stored.
         if self.first_word(object) == Some(class.0) {
-            self.recent.place(class).store(class.0, Ordering::Relaxed);
+            self.recent.slot_of_class(class).store(class.0, Ordering::Relaxed);
         }
         Some(class)
     }
@@ -133,7 +132,7 @@ impl ExceptionReader {
     /// remembered of which that is known.
     fn seen_before(&self, object: ObjectId<'_>) -> Option<ClassId> {
         let class = ClassId::received(self.first_word(object)?);
-        (self.recent.place(class).load(Ordering::Relaxed) == class.0).then_some(class)
+        (self.recent.slot_of_class(class).load(Ordering::Relaxed) == class.0).then_some(class)
     }
 
     /// `None` before the first exception was read.
@@ -181,7 +180,6 @@ fn layout(info: &ProfilerInfo, class: ClassId) -> Option<Layout> {
         inner: offset("_innerException")?,
         code: offset("_HResult")?,
         stack_trace: offset("_stackTrace")?,
-        remote_stack_trace: offset("_remoteStackTraceString"),
         string: info.string_layout().ok()?,
     })
 }

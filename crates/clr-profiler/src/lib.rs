@@ -95,7 +95,7 @@
 //! | every callback treated alike | [`for_each_callback!`], [`callbacks`] |
 //! | more about a function, class, module | [`ProfilerInfo`], [`metadata`] |
 //! | to attach to a running program | [`Profiler`](Profiler#attaching) |
-//! | tests without .NET | module `fake`, with the feature `testing` |
+//! | tests without .NET | the crate `clr-profiler-fake` |
 //! | what this crate does not wrap | [`sys`], the raw interfaces |
 //!
 //! # Rules of the house
@@ -155,8 +155,9 @@
 //!
 //! # Tests and debugging
 //!
-//! Module `fake` (feature `testing`) is a runtime without .NET for unit tests. Debug builds of this crate refuse questions to
-//! the runtime in places where they may hang or crash the program, with a sentence: run the profiler as a debug build first.
+//! The crate `clr-profiler-fake` is a runtime without .NET for unit tests. Debug builds of this
+//! crate refuse questions to the runtime in places where they may hang or crash the program, with a
+//! sentence: run the profiler as a debug build first.
 //!
 //! `clrscope run --debugger gdb|lldb|wait --profiler ...` starts the program under a debugger. By hand: `gdb --args dotnet
 //! app.dll`, break in `DllGetClassObject`, with `handle SIG34 SIG35 SIG36 SIGUSR1 nostop noprint` since the runtime uses these
@@ -186,8 +187,6 @@ mod current_stack;
 mod error;
 mod events;
 mod exception_reader;
-#[cfg(feature = "testing")]
-pub mod fake;
 mod gate;
 mod guid;
 mod hooks;
@@ -250,7 +249,7 @@ pub use clr_profiler_sys as sys;
 /// These parts are safe to use, and easy to use wrongly: what a word of the stack means is the caller's knowledge.
 pub mod internals {
     pub use crate::current_stack::{
-        CurrentStack, FrameChain, HiddenReturn, NativeFrame, StackWords, hidden_returns, library_of,
+        CurrentStack, FrameChain, HiddenReturn, NativeFrame, ReturnAddress, StackWords, hidden_returns, library_of,
     };
 }
 
@@ -259,6 +258,19 @@ pub mod internals {
 pub mod __export {
     pub use crate::com::get_class_object;
     pub use crate::profiler::Loader;
+}
+
+/// The seams at which the crate `clr-profiler-fake` takes the runtime's place; not for direct use.
+///
+/// They can't be left to the public interface. Entry points of hooks are found by their address
+/// alone, so a process has one set of them, and only this crate can lend it to one fake runtime
+/// after another. A class factory that hands out one profiler, with what the closure of a test has
+/// captured, is of no use to a library that .NET loads.
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing {
+    pub use crate::com::factory;
+    pub use crate::hooks::testing::{keep_hooks, with_hooks};
 }
 
 /// So that the README's example is compiled.

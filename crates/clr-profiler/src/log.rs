@@ -53,16 +53,16 @@ struct Nesting {
 struct Own {
     /// The file exists: further lines are appended.
     begun: bool,
-    kept: Option<Kept>,
+    kept: Option<LogFile>,
 }
 
 /// A file that stays open from line to line, counted.
-struct Kept {
+struct LogFile {
     file: File,
     open: Arc<AtomicUsize>,
 }
 
-impl Drop for Kept {
+impl Drop for LogFile {
     fn drop(&mut self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
@@ -156,7 +156,7 @@ impl Own {
         self.begun = true;
         file.write_all(line)?;
         let claimed = open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < KEPT_OPEN).then_some(n + 1));
-        self.kept = claimed.ok().map(|_| Kept { file, open: Arc::clone(open) });
+        self.kept = claimed.ok().map(|_| LogFile { file, open: Arc::clone(open) });
         Ok(())
     }
 }

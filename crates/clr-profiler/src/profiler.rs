@@ -1,5 +1,6 @@
 //! The trait a profiler implements beside [`Callbacks`]: start-up, attach, and what happens when the set-up is refused.
 
+use crate::boundary::guard;
 use crate::{Callbacks, Error, HResult, ProfilerInfo, Result, Setup};
 
 /// A profiler: [`Callbacks`] with a beginning.
@@ -96,6 +97,9 @@ fn not_attachable() -> Error {
 
 type Make = Box<dyn FnOnce(&ProfilerInfo, Option<&[u8]>) -> Result<Made>>;
 
+/// Frees a profiler that nobody calls any more, which its caller must know. Its drop is behind the panic boundary.
+pub(crate) type Free = Box<dyn FnOnce() + Send>;
+
 /// A profiler before its `initialize`: what the runtime is answered until then, and how the profiler is made.
 pub struct Loader {
     pub(crate) is_content_with_notifications: bool,
@@ -105,19 +109,22 @@ pub struct Loader {
 /// A profiler after its `initialize`.
 pub(crate) struct Made {
     pub(crate) callbacks: &'static dyn Callbacks,
+    /// Frees the profiler.
+    pub(crate) free: Free,
     pub(crate) setup: Setup,
     pub(crate) refused: Box<dyn Fn(&Error)>,
 }
 
 impl Loader {
-    /// Loader of a type that says itself how it begins.
+    /// Creates a loader of a type that says itself how it begins.
     #[must_use]
-    pub fn of<P: Profiler>() -> Self {
+    pub fn new<P: Profiler>() -> Self {
         Self::of_then(|_: &P| ())
     }
 
-    /// As [`of`](Self::of); `then` gets the profiler once there is one.
-    pub(crate) fn of_then<P: Profiler>(then: impl FnOnce(&'static P) + 'static) -> Self {
+    /// Creates a loader as [`new`](Self::new) does; `then` gets the profiler once there is one.
+    #[must_use]
+    pub fn of_then<P: Profiler>(then: impl FnOnce(&'static P) + 'static) -> Self {
         let initialize = |info: &ProfilerInfo, client_data: Option<&[u8]>| match client_data {
             None => P::initialize(info),
             Some(data) => P::initialize_for_attach(info, data),
@@ -138,17 +145,22 @@ impl Loader {
     }
 
     /// As [`with`](Self::with), for attaching too; `then` gets the callbacks once they are made.
-    pub(crate) fn with_then<C: Callbacks + 'static>(
+    pub fn with_then<C: Callbacks + 'static>(
         initialize: impl FnOnce(&ProfilerInfo, Option<&[u8]>) -> Result<(C, Setup)> + 'static,
         refused: fn(&C, &Error),
         then: impl FnOnce(&'static C) + 'static,
     ) -> Self {
         let make: Make = Box::new(move |info, client_data| {
             let (made, setup) = initialize(info, client_data)?;
-            // Hooks and callbacks run on after the runtime's last `Release`.
+            // Whoever calls it holds a reference: it is freed after the last call, and never where hooks may run on.
             let made: &'static C = Box::leak(Box::new(made));
+            let at = std::ptr::from_ref(made).expose_provenance();
             then(made);
-            Ok(Made { callbacks: made, setup, refused: Box::new(move |error| refused(made, error)) })
+            let free = Box::new(move || {
+                // SAFETY: the box that was leaked above; it is freed once, by who knows that nobody calls it any more.
+                guard((), || drop(unsafe { Box::from_raw(std::ptr::with_exposed_provenance_mut::<C>(at)) }));
+            });
+            Ok(Made { callbacks: made, free, setup, refused: Box::new(move |error| refused(made, error)) })
         });
         Self { is_content_with_notifications: false, make }
     }

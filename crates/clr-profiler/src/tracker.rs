@@ -123,7 +123,7 @@ impl<T> ObjectTracker<T> {
         let mut table = self.lock();
         let table = &mut *table;
         for range in collected {
-            take(&mut table.live, range.start, range.bytes, |address, value| {
+            remove_range(&mut table.live, range.start, range.bytes, |address, value| {
                 table.doubtful.insert(address, value);
             });
         }
@@ -138,8 +138,8 @@ impl<T> ObjectTracker<T> {
             let mut arrive = |address: usize, value| {
                 arrived.insert(range.new_start + (address - range.old_start), value);
             };
-            take(&mut table.doubtful, range.old_start, range.bytes, &mut arrive);
-            take(&mut table.live, range.old_start, range.bytes, &mut arrive);
+            remove_range(&mut table.doubtful, range.old_start, range.bytes, &mut arrive);
+            remove_range(&mut table.live, range.old_start, range.bytes, &mut arrive);
         }
     }
 
@@ -148,7 +148,7 @@ impl<T> ObjectTracker<T> {
         let mut table = self.lock();
         let table = &mut *table;
         for (start, bytes) in ranges.iter() {
-            take(&mut table.doubtful, start, bytes, |address, value| {
+            remove_range(&mut table.doubtful, start, bytes, |address, value| {
                 table.arrived.insert(address, value);
             });
         }
@@ -169,8 +169,8 @@ impl<T> ObjectTracker<T> {
     }
 }
 
-/// Takes the entries of a range of addresses out of a table.
-fn take<T>(table: &mut BTreeMap<usize, T>, start: usize, bytes: usize, mut found: impl FnMut(usize, T)) {
+/// Removes the entries of a range of addresses from a table.
+fn remove_range<T>(table: &mut BTreeMap<usize, T>, start: usize, bytes: usize, mut found: impl FnMut(usize, T)) {
     let addresses: Vec<usize> = table.range(start..start.saturating_add(bytes)).map(|(address, _)| *address).collect();
     for address in addresses {
         if let Some(value) = table.remove(&address) {

@@ -7,7 +7,6 @@ mod common;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use clr_diagnostics::{AttachProfiler, Process};
 use clrscope_testkit as testkit;
@@ -129,12 +128,9 @@ fn queries_after_detach_are_refused_and_the_program_runs_on() {
             line
         };
         assert_eq!(next(), "count 10\n");
-        let profiler = AttachProfiler {
-            class: CLASS.parse().expect("a class"),
-            library: library.to_str().expect("a path"),
-            client_data: output.to_str().expect("a path").as_bytes(),
-            timeout: Duration::from_secs(10),
-        };
+        let class = CLASS.parse().expect("a class");
+        let profiler = AttachProfiler::new(class, library.to_str().expect("a path"))
+            .with_client_data(output.to_str().expect("a path").as_bytes());
         let port = Process::open(program.id()).expect("it runs").port().expect("its port");
         let attached = port.attach_profiler(&profiler);
         assert!(attached.is_ok(), "on .NET {}: {attached:?}", runtime.version);

@@ -10,11 +10,11 @@ use testkit::{Expectations, Runtime};
 
 /// Lines of the profiler, by their kind.
 #[derive(Default)]
-struct Seen {
+struct LineCounts {
     lines: BTreeMap<String, u64>,
 }
 
-impl Seen {
+impl LineCounts {
     fn parse(text: &str) -> Self {
         let split = |line: &str| line.rsplit_once(' ').map(|(what, n)| (what.to_owned(), n.parse().expect("a number")));
         Self { lines: text.lines().filter_map(split).collect() }
@@ -26,7 +26,7 @@ impl Seen {
 }
 
 /// Runs a fixture under the profiler; gives what that saw and what the program wrote.
-fn finish(runtime: &Runtime, fixture: &str) -> (Seen, String) {
+fn finish(runtime: &Runtime, fixture: &str) -> (LineCounts, String) {
     let folder = testkit::scratch();
     let output = folder.path().join("edges");
     let mut command = profiled(runtime, fixture, &profiler("call_edges"), "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C03}");
@@ -34,10 +34,10 @@ fn finish(runtime: &Runtime, fixture: &str) -> (Seen, String) {
     let finished = testkit::run(command).expect_success();
     assert_eq!(finished.stderr_text(), "", "{fixture} on {}", runtime.version);
     let seen = std::fs::read_to_string(&output).expect("the profiler writes at the end");
-    (Seen::parse(&seen), finished.stdout_text())
+    (LineCounts::parse(&seen), finished.stdout_text())
 }
 
-fn run(runtime: &Runtime, fixture: &str) -> (Expectations, Seen) {
+fn run(runtime: &Runtime, fixture: &str) -> (Expectations, LineCounts) {
     let (seen, stdout) = finish(runtime, fixture);
     (Expectations::parse(&stdout), seen)
 }

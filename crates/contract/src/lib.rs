@@ -4,17 +4,19 @@
 //! - [`instruments`] declares every instrument with its options, once.
 //! - [`request`] is the grammar in which a user says what is to be recorded.
 //! - [`trust`] says whether others could change a file that launcher and agent rely on.
+//! - [`async_code`] names the framework's methods that run asynchronous code.
 //! - [`command`] reads command lines as the `dotnet` host does.
-//! - [`waking`] is what the launcher says to an agent that sleeps in a program.
+//! - [`control_socket`] is what the launcher says to an agent that sleeps in a program.
 //! - [`words`] guesses what somebody meant who misspelt a word.
 
 /// Name of the agent's file, by which its code is known in the programs that it records.
 pub const AGENT_LIBRARY: &str = "libclrscope_agent.so";
 
+pub mod async_code;
 pub mod command;
+pub mod control_socket;
 pub mod developer_log;
 pub mod instruments;
 pub mod request;
 pub mod trust;
-pub mod waking;
 pub mod words;

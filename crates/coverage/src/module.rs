@@ -1,17 +1,22 @@
 //! An assembly with its PDB, of which plans are made.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clr_il::Body;
 use clr_metadata::{Assembly, Files, Obstacle, Pdb, SequencePoint, Table};
 use clrscope_recording::model::{PlannedBranch, PlannedPoint};
 
+use crate::auto_props::Initializers;
 use crate::branches::{branches, is_unreachable};
 use crate::code::{Code, Machine};
-use crate::counters::{CounterPlan, counters};
+use crate::counters::{CounterPlan, counters, has_values};
 use crate::excluded::{Excluded, is_test_project};
+use crate::libraries::{Libraries, framework_folders};
+use crate::options::PlanOptions;
 use crate::plan::MethodPlan;
+use crate::reach::behind_no_return;
 use crate::source::{Source, source, source_row};
 
 /// Reason why an assembly has no plan.
@@ -47,27 +52,70 @@ pub struct Module {
     assembly: Assembly,
     pdb: Pdb,
     excluded: Excluded,
+    /// Tokens of methods that do not return.
+    no_return: HashSet<u32>,
+    /// Fields of the properties whose initial values are left out.
+    initializers: Initializers,
 }
 
-/// Reads an assembly and its PDB from their files, or from the single-file program that holds them.
-///
-/// # Errors
-/// [`NoPlan`].
-pub fn open(path: &Path, files: &mut Files) -> Result<Module, NoPlan> {
-    let image = files.read(path).ok_or(NoPlan::Unreadable)?;
-    let assembly = Assembly::read(image).map_err(|_| NoPlan::NotManaged)?;
-    let pdb = files.pdb_of(&assembly, path).map_err(NoPlan::NoSymbols)?;
-    Module::new(assembly, pdb)
+/// Opens assemblies, by the same options; what it read of others, to which they refer, it keeps.
+#[derive(Debug, Default)]
+pub struct Opener {
+    options: PlanOptions,
+    files: Files,
+    libraries: Libraries,
+    /// Folders of the frameworks, by the file of the core library.
+    frameworks: HashMap<PathBuf, Vec<PathBuf>>,
+}
+
+impl Opener {
+    /// One for plans with these options.
+    #[must_use]
+    pub fn new(options: PlanOptions) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// Files, for other questions.
+    pub fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    /// Reads an assembly and its PDB from their files, or from the single-file program that holds them. `core` is the file of
+    /// the runtime's core library, which is needed where [`PlanOptions::needs_framework`] says so.
+    ///
+    /// # Errors
+    /// [`NoPlan`].
+    pub fn open(&mut self, path: &Path, core: Option<&Path>) -> Result<Module, NoPlan> {
+        let Self { options, files, libraries, frameworks } = self;
+        let image = files.read(path).ok_or(NoPlan::Unreadable)?;
+        let assembly = Assembly::read(image).map_err(|_| NoPlan::NotManaged)?;
+        let pdb = files.pdb_of(&assembly, path).map_err(NoPlan::NoSymbols)?;
+        let mut folders: Vec<PathBuf> = path.parent().map(Path::to_owned).into_iter().collect();
+        if let Some(core) = core {
+            folders.extend_from_slice(frameworks.entry(core.to_owned()).or_insert_with(|| framework_folders(core)));
+        }
+        let no_return = libraries.no_return(&assembly, options, &folders, files);
+        Module::with(assembly, pdb, options, no_return)
+    }
 }
 
 impl Module {
-    /// An assembly whose PDB was found already.
+    /// An assembly whose PDB was found already, without options.
     ///
     /// # Errors
     /// [`NoPlan::Excluded`].
     pub fn new(assembly: Assembly, pdb: Pdb) -> Result<Self, NoPlan> {
-        let excluded = Excluded::of(&assembly, &pdb);
-        if excluded.everything { Err(NoPlan::Excluded) } else { Ok(Self { assembly, pdb, excluded }) }
+        Self::with(assembly, pdb, &PlanOptions::default(), HashSet::new())
+    }
+
+    fn with(assembly: Assembly, pdb: Pdb, options: &PlanOptions, no_return: HashSet<u32>) -> Result<Self, NoPlan> {
+        let excluded = Excluded::read(&assembly, &pdb, options);
+        if excluded.everything {
+            return Err(NoPlan::Excluded);
+        }
+        let initializers =
+            if options.skips_auto_props { Initializers::in_assembly(&assembly) } else { Initializers::default() };
+        Ok(Self { assembly, pdb, excluded, no_return, initializers })
     }
 
     /// Id of this build of the assembly; zeros where it has none.
@@ -112,6 +160,14 @@ impl Module {
         source(&self.assembly, source_row(&self.assembly, &self.pdb, token & 0x00ff_ffff))
     }
 
+    /// Name of the method that [`source`](Self::source) gives, as patterns for functions have it: `Shop.Cart+Line::Add`.
+    #[must_use]
+    pub fn pattern_name(&self, source: &Source) -> String {
+        let owner = self.assembly.type_of_method(source.token & 0x00ff_ffff);
+        let class = owner.map(|owner| self.assembly.display_type_with(owner, '+')).unwrap_or_default();
+        format!("{class}::{}", source.name)
+    }
+
     /// Lines and branches of the method with a token; `None` where it has no line, is left out, or is damaged.
     #[must_use]
     pub fn plan(&self, token: u32) -> Option<MethodPlan> {
@@ -126,15 +182,23 @@ impl Module {
         let body = self.body(row)?;
         let code = Code::new(&body, &self.assembly, &self.excluded.generated_types);
         points.retain(|point| code.at(point.il_offset).is_some());
+        let behind = behind_no_return(&code, &self.no_return);
+        let initial = self.initializers.within(&code, &self.assembly, row, owner, &points);
+        let stays = |offset: u32| !behind.contains(&offset) && !initial.iter().any(|range| range.contains(&offset));
         let is_generated = self.excluded.is_generated(&self.assembly, owner);
-        let machine = Machine::of(&self.assembly, row, owner, is_generated);
-        Some(plan(token, &code, machine, &points))
+        let machine = Machine::of_method(&self.assembly, row, owner, is_generated);
+        let mut plan = plan(token, &code, machine, &points);
+        plan.points.retain(|point| stays(point.il_offset));
+        plan.branches.retain(|branch| stays(branch.il_offset));
+        (!plan.points.is_empty()).then_some(plan)
     }
 
     /// Counters for a plan that [`plan`](Self::plan) made: where they are, and what they say of its points and branches.
     #[must_use]
     pub fn counters(&self, plan: &MethodPlan) -> CounterPlan {
-        self.body(plan.token & 0x00ff_ffff).map(|body| counters(plan, &body)).unwrap_or_default()
+        let Some(body) = self.body(plan.token & 0x00ff_ffff) else { return CounterPlan::default() };
+        let counters = counters(plan, &body);
+        CounterPlan { has_values: has_values(&counters.places, &body, &self.assembly), ..counters }
     }
 
     fn body(&self, row: u32) -> Option<Body> {

@@ -87,8 +87,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Place of a method's visible points, or of those of the machine that runs it; `None` where it has none.
-    pub(crate) fn of(assembly: &Assembly, pdb: &Pdb, method: u32) -> Option<Self> {
+    /// Returns the place of a method's visible points, or of those of the machine that runs it;
+    /// `None` where it has none.
+    pub(crate) fn of_method(assembly: &Assembly, pdb: &Pdb, method: u32) -> Option<Self> {
         let visible = |row| pdb.sequence_points(row).into_iter().filter(|point| !point.is_hidden());
         let mut points: Vec<_> = visible(method).collect();
         points.extend(machine_of(pdb, method).into_iter().flat_map(visible));

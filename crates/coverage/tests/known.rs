@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use clrscope_coverage::{Files, MethodPlan, Module, open};
+use clrscope_contract::instruments::check;
+use clrscope_contract::request::InstrumentRequest;
+use clrscope_coverage::{CounterPlace, Files, MethodPlan, Module, Opener, PlanOptions};
 
 fn fixture() -> (Module, String) {
-    let module = open(&clrscope_testkit::fixture("Covered"), &mut Files::default()).expect("the fixture has a PDB");
+    let module = Opener::default().open(&clrscope_testkit::fixture("Covered"), None).expect("the fixture has a PDB");
     let source = clrscope_testkit::workspace_root().join("dotnet/fixtures/Covered/Covered.cs");
     (module, std::fs::read_to_string(source).expect("the fixture's source"))
 }
@@ -199,7 +201,7 @@ fn exclude_local_function() {
     let mut compiler = sdk.compiler_to(&library);
     compiler.args(["-debug:portable", "-optimize-"]).arg(&source);
     clrscope_testkit::run(compiler).expect_success();
-    let module = open(&library, &mut Files::default()).expect("it has a PDB");
+    let module = Opener::default().open(&library, None).expect("it has a PDB");
     let plans: Vec<MethodPlan> = module.methods().filter_map(|token| module.plan(token)).collect();
     let counted = |line: u32| plans.iter().flat_map(|plan| &plan.points).any(|point| point.start_line == line);
     for (number, line) in (1..).zip(CLOSURES.lines()) {
@@ -207,4 +209,83 @@ fn exclude_local_function() {
             assert_eq!(counted(number), said == "in", "{number}: {line}");
         }
     }
+}
+
+/// An exception and a number lie on the stack while others are called, and nothing at the beginnings of methods.
+const VALUES: &str = "using System;
+static class Values
+{
+    static void Say(string text) => Console.WriteLine(text);
+    static int Divide(int by)
+    {
+        int all = Environment.TickCount;
+        Say(\"dividing\"); // values
+        return all / by; // values
+    }
+    static void Main()
+    {
+        try
+        {
+            Divide(0);
+        }
+        catch (Exception exception)
+        {
+            Say(exception.Message); // values
+            throw exception; // values
+        }
+    }
+}
+";
+
+#[test]
+fn counters_know_whether_the_method_has_values_on_the_stack() {
+    let Some(sdk) = clrscope_testkit::Sdk::find() else {
+        return clrscope_testkit::not_run("no .NET SDK is at hand");
+    };
+    let place = clrscope_testkit::scratch();
+    let [source, program] = ["Values.cs", "Values.dll"].map(|name| place.path().join(name));
+    std::fs::write(&source, VALUES).expect("a file");
+    let mut compiler = sdk.compiler_to(&program);
+    compiler.args(["-debug:portable", "-optimize+"]).arg(&source);
+    clrscope_testkit::run(compiler).expect_success();
+    let module = Opener::default().open(&program, None).expect("it has a PDB");
+    let mut seen = 0;
+    for plan in module.methods().filter_map(|token| module.plan(token)) {
+        let counters = module.counters(&plan);
+        assert_eq!(counters.places.len(), counters.has_values.len());
+        for (place, has_values) in counters.places.iter().zip(&counters.has_values) {
+            let CounterPlace::Before(offset) = place else { panic!("{place:?}") };
+            let Some(point) = plan.points.iter().find(|point| point.il_offset == *offset) else { continue };
+            let line = VALUES.lines().nth(point.start_line as usize - 1).expect("a line");
+            // A handler begins with the exception.
+            let is_handler = line.contains("catch");
+            assert_eq!(*has_values, line.contains("// values") || is_handler, "{line}");
+            seen += usize::from(line.contains("// values"));
+        }
+    }
+    assert_eq!(seen, 4);
+}
+
+#[test]
+fn damaged_assemblies_are_read_with_all_options() {
+    let request = "coverage:does-not-return=DoesNotReturn,skip-auto-props";
+    let request = check(&InstrumentRequest::parse(request).expect("well formed")).expect("known options");
+    let place = clrscope_testkit::scratch();
+    let source = clrscope_testkit::fixture("Covered");
+    let path = place.path().join("Covered.dll");
+    let image = std::fs::read(&source).expect("the fixture");
+    let (mut seed, mut planned) = (7_u64, 0);
+    for round in 0..60 {
+        let mut bytes = image.clone();
+        // The first one is whole.
+        for _ in 0..round {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let at = (seed >> 33) as usize % bytes.len();
+            bytes[at] = (seed >> 20) as u8;
+        }
+        std::fs::write(&path, &bytes).expect("a file");
+        let opened = Opener::new(PlanOptions::from_request(&request)).open(&path, Some(&path));
+        planned += opened.map(|module| plans_of_all(&module)).unwrap_or_default();
+    }
+    assert!(planned > 20, "{planned}");
 }

@@ -314,7 +314,7 @@ fn write_exceptions(trace: &mut Trace<'_>, recording: &Recording, query: &Query)
         let text = |text: Option<&str>| text.map_or_else(|| "null".to_owned(), |text| quoted(&one_line(text)));
         let arguments = [
             ("message", text(thrown.message.as_deref())),
-            ("thrown_by", text(thrown.place().map(|function| function.label()).as_deref())),
+            ("thrown_by", text(thrown.thrower().map(|function| function.label()).as_deref())),
             ("caught_by", text(thrown.catcher.map(|function| function.label()).as_deref())),
         ];
         trace.event(&Event {

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use clrscope_analysis::{HeapContents, WayPlace, heap_contents};
+use clrscope_analysis::{HeapContents, HeapPathPlace, heap_contents};
 use clrscope_recording::model::Recording;
 
 use crate::json::quoted;
@@ -94,11 +94,11 @@ fn write_edges(heap: &HeapContents<'_>, strings: &mut Strings, out: &mut dyn Wri
     for object in 0..heap.len() {
         for (place, target) in heap.references_of(object) {
             let (kind, name) = match &place {
-                WayPlace::Index(at) => (ELEMENT, *at),
-                WayPlace::Field(name) => (PROPERTY, strings.number(name)),
-                WayPlace::FieldOfElement(_, name) => (PROPERTY, strings.element_field(name)),
-                WayPlace::Dependent => (INTERNAL, strings.number("(value of a weak table)")),
-                WayPlace::Loader => (INTERNAL, strings.number("(load context)")),
+                HeapPathPlace::Index(at) => (ELEMENT, *at),
+                HeapPathPlace::Field(name) => (PROPERTY, strings.number(name)),
+                HeapPathPlace::FieldOfElement(_, name) => (PROPERTY, strings.element_field(name)),
+                HeapPathPlace::Dependent => (INTERNAL, strings.number("(value of a weak table)")),
+                HeapPathPlace::Loader => (INTERNAL, strings.number("(load context)")),
                 _ => (INTERNAL, strings.number("(unknown)")),
             };
             writeln!(out, "{separator}{kind},{name},{}", node(target))?;

@@ -37,7 +37,7 @@ impl Exporter for Hst {
 
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let query = Query { per_thread: true, raw: true, limit: None, ..options.query.clone() };
-        let metric = Metric::of(recording, &query)?;
+        let metric = Metric::for_query(recording, &query)?;
         if !metric.is_of_calls() {
             let why = "its columns are those of the instrument 'calls'";
             return Err(match query.metric {

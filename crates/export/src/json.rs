@@ -1,25 +1,15 @@
 //! Strings of JSON, for formats that are written as they come.
 
-use std::fmt::Write as _;
-
-/// A string in JSON.
+/// Returns a string in JSON. Characters that a terminal obeys, or that end a line of JavaScript,
+/// are written as numbers, which JSON leaves free.
 pub(crate) fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => {
-                let mut units = [0; 2];
-                for unit in c.encode_utf16(&mut units) {
-                    let _ = write!(quoted, "\\u{unit:04x}");
-                }
-            }
-            c => quoted.push(c),
-        }
+    let quoted = serde_json::Value::from(text).to_string();
+    let as_number = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    if !quoted.contains(as_number) {
+        return quoted;
     }
-    quoted.push('"');
-    quoted
+    let one = |c: char| if as_number(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    quoted.chars().map(one).collect()
 }
 
 #[cfg(test)]
@@ -28,6 +18,8 @@ mod tests {
 
     #[test]
     fn strings_are_those_of_json() {
-        assert_eq!(quoted("a\"b\\c\n\u{1}\u{2028}\u{540d}"), "\"a\\\"b\\\\c\\u000a\\u0001\\u2028\u{540d}\"");
+        let text = "a\"b\\c\n\u{1}\u{9b}\u{2028}\u{540d}";
+        assert_eq!(quoted(text), "\"a\\\"b\\\\c\\n\\u0001\\u009b\\u2028\u{540d}\"");
+        assert_eq!(serde_json::from_str::<String>(&quoted(text)).expect("JSON"), text);
     }
 }

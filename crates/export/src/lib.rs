@@ -155,6 +155,8 @@ pub fn check(format: &dyn Exporter, options: &ExportOptions) -> Result<(), Expor
         ("--native-code", "it shows no native code")
     } else if options.query.no_inlined && !format.shows_native_code() {
         ("--no-inlined", "it shows no stacks of samples")
+    } else if options.query.paths.is_some() && !format.shows_native_code() {
+        ("--paths", "it shows no call stacks")
     } else if options.min_share.is_some() && !format.takes_min_share() {
         ("--min-share", TAKE_MIN_SHARE.as_str())
     } else {

@@ -78,9 +78,10 @@ impl Exporter for Otlp {
 /// The metric that is asked for, or else all that were recorded, but numbers of samples, which stand beside their times.
 fn metrics(recording: &Recording, query: &Query) -> Result<Vec<&'static Metric>, ExportError> {
     if query.metric.is_some() {
-        return Ok(vec![Metric::of(recording, query)?]);
+        return Ok(vec![Metric::for_query(recording, query)?]);
     }
-    let of = |metric: &'static Metric| Metric::of(recording, &Query { metric: Some(metric), ..query.clone() }).ok();
+    let of =
+        |metric: &'static Metric| Metric::for_query(recording, &Query { metric: Some(metric), ..query.clone() }).ok();
     let is_beside = |metric: &&'static Metric| metric.is_sampled() && metric.unit == Unit::Count;
     Ok(METRICS.into_iter().filter_map(of).filter(|metric| !is_beside(metric)).collect())
 }

@@ -70,7 +70,7 @@ impl Exporter for Pprof {
         let weight = match metric_of_events(recording, options, self.name())? {
             Some(metric) => {
                 let query = Query { metric: Some(metric), ..options.query.clone() };
-                let paths = Paths::of(recording, &query, &mut tables)?;
+                let paths = Paths::read(recording, &query, &mut tables)?;
                 paths.write(min_share, &mut tables.locations, &mut sample)?;
                 weight_of(metric)
             }
@@ -123,7 +123,7 @@ fn metric_of_events(
     if options.is_of_heap(recording, format)? || options.query.limit.is_some() {
         return Ok(None);
     }
-    let metric = Metric::of(recording, &options.query)?;
+    let metric = Metric::for_query(recording, &options.query)?;
     Ok(Some(metric).filter(|metric| !metric.is_of_calls()))
 }
 
@@ -151,8 +151,8 @@ struct PathNode {
 }
 
 impl Paths {
-    /// Paths of all events that a query wants.
-    fn of(recording: &Recording, query: &Query, tables: &mut Tables) -> Result<Self, ExportError> {
+    /// Reads the paths of all events that a query wants.
+    fn read(recording: &Recording, query: &Query, tables: &mut Tables) -> Result<Self, ExportError> {
         let log = StackLog::open(recording, query, "pprof")?;
         let several = log.processes() > 1;
         let mut paths = Self::default();

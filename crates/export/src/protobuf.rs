@@ -1,5 +1,7 @@
 //! Messages in the encoding of protocol buffers, as far as profiles need them.
 
+use clrscope_recording::varint;
+
 /// A message in the encoding of protocol buffers.
 #[derive(Default)]
 pub(crate) struct Message(Vec<u8>);
@@ -23,12 +25,8 @@ impl Message {
         self.0.clear();
     }
 
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
+    fn varint(&mut self, value: u64) {
+        varint::put(&mut self.0, value);
     }
 
     /// A number that is not below zero; enums and switches are numbers.

@@ -31,7 +31,7 @@ pub(crate) fn refuse_min_share(
 fn given(options: &ExportOptions) -> impl Iterator<Item = &'static str> {
     let ExportOptions { query, min_share, snapshot } = options;
     let Query { pid, process, threads, functions, modules, parts, since_ns, until_ns, limit, sort, .. } = query;
-    let Query { per_thread, raw, just_my_code, no_inlined, native_code, types, metric, .. } = query;
+    let Query { per_thread, raw, just_my_code, no_inlined, paths, native_code, types, metric, .. } = query;
     let all = [
         ("--pid", pid.is_some()),
         ("--process", process.is_some()),
@@ -47,6 +47,7 @@ fn given(options: &ExportOptions) -> impl Iterator<Item = &'static str> {
         ("--raw", *raw),
         ("--just-my-code", *just_my_code),
         ("--no-inlined", *no_inlined),
+        ("--paths", paths.is_some()),
         ("--native-code", native_code.is_some()),
         ("--type", !types.is_empty()),
         ("--metric", metric.is_some()),

@@ -164,7 +164,7 @@ fn unit(metric: &Metric) -> &'static str {
 /// All threads together, then each alone.
 fn write_paths(file: &mut File<'_>, recording: &Recording, options: &ExportOptions) -> Result<(), ExportError> {
     let query = Query { per_thread: false, ..options.query.clone() };
-    let metric = Metric::of(recording, &query)?;
+    let metric = Metric::for_query(recording, &query)?;
     if metric.is_of_calls() {
         write_merged(file, recording, options, &query)?;
         return write_merged(file, recording, options, &Query { per_thread: true, ..query });

@@ -36,7 +36,7 @@ impl ExportOptions {
     /// stacks have no use for are refused.
     pub(crate) fn is_of_heap(&self, recording: &Recording, format: &'static str) -> Result<bool, ExportError> {
         let has_snapshots = recording.processes.iter().any(|process| !process.snapshots.is_empty());
-        let is_alone = || Metric::of(recording, &self.query).is_ok_and(|metric| !metric.is_recorded(recording));
+        let is_alone = || Metric::for_query(recording, &self.query).is_ok_and(|metric| !metric.is_recorded(recording));
         if self.snapshot.is_some() && !has_snapshots {
             return Err(QueryProblem::NotRecorded { view: format, instrument: instrument::HEAP }.into());
         }
@@ -78,7 +78,7 @@ fn of_heap(
     min_share: f64,
     mut visit: impl FnMut(&str, u64) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
-    let tree = dominator_tree(&Heaps::of(recording), &options.heap_query())?;
+    let tree = dominator_tree(&Heaps::new(recording), &options.heap_query())?;
     let several = tree.snapshots.len() > 1;
     let mut text = String::new();
     // Length of the text in front of each frame of the path.

@@ -117,7 +117,7 @@ impl Assembly {
         let address = self.tables.get(&self.data, Table::METHOD_DEF, row, 0).filter(|address| *address != 0)?;
         // Native, runtime and the like are no IL.
         let is_il = self.tables.get(&self.data, Table::METHOD_DEF, row, 1)? & 7 == 0;
-        self.data.get(self.image.place(address).filter(|_| is_il)?..)
+        self.data.get(self.image.file_offset(address).filter(|_| is_il)?..)
     }
 
     /// Row of the type that declares a method.

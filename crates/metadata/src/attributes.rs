@@ -49,6 +49,16 @@ impl Assembly {
         }
     }
 
+    /// Rows of the accessors of all properties.
+    pub fn accessors_of_properties(&self) -> impl Iterator<Item = u32> {
+        let rows = 1..=self.count(Table::METHOD_SEMANTICS);
+        let rows = rows.filter(|row| {
+            let of = self.tables.token(&self.data, Table::METHOD_SEMANTICS, *row, 2);
+            of.is_some_and(|token| row_of(token, Table::PROPERTY).is_some())
+        });
+        rows.filter_map(|row| self.tables.get(&self.data, Table::METHOD_SEMANTICS, row, 1))
+    }
+
     /// Rows of the accessors of a property.
     pub fn accessors(&self, property: u32) -> impl Iterator<Item = u32> {
         let wanted = Some(Table::PROPERTY.token(property));

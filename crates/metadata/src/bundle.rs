@@ -36,7 +36,7 @@ impl Bundles {
     /// The file that would lie at `path` if the program in its folder were not a single file.
     pub(crate) fn read(&mut self, path: &Path) -> Option<Vec<u8>> {
         let name = path.file_name()?.to_str()?;
-        self.of(path.parent()?).iter().find_map(|bundle| bundle.read(name))
+        self.bundles_in(path.parent()?).iter().find_map(|bundle| bundle.read(name))
     }
 
     /// Whether a program in the folder of `path` holds the file.
@@ -44,15 +44,15 @@ impl Bundles {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
             return false;
         };
-        self.of(folder).iter().any(|bundle| bundle.files.contains_key(name))
+        self.bundles_in(folder).iter().any(|bundle| bundle.files.contains_key(name))
     }
 
     /// Paths that files in the single-file programs of a folder would have, in order.
     pub(crate) fn paths_in(&mut self, folder: &Path) -> BTreeSet<PathBuf> {
-        self.of(folder).iter().flat_map(|bundle| bundle.files.keys()).map(|name| folder.join(name)).collect()
+        self.bundles_in(folder).iter().flat_map(|bundle| bundle.files.keys()).map(|name| folder.join(name)).collect()
     }
 
-    fn of(&mut self, folder: &Path) -> &[Bundle] {
+    fn bundles_in(&mut self, folder: &Path) -> &[Bundle] {
         if !self.folders.contains_key(folder) && self.folders.len() < MOST_FOLDERS {
             self.folders.insert(folder.to_owned(), programs(folder).filter_map(|path| Bundle::open(&path)).collect());
         }
@@ -188,34 +188,34 @@ impl List<'_> {
         for _ in 0..count {
             let (offset, size) = (self.u64()?, self.u64()?);
             let packed = if version >= 6 { self.u64()? } else { 0 };
-            self.take(1)?;
+            self.read_bytes(1)?;
             files.insert(self.text()?, Place { offset, size, packed });
         }
         Some(files)
     }
 
-    fn take(&mut self, bytes: usize) -> Option<&[u8]> {
+    fn read_bytes(&mut self, bytes: usize) -> Option<&[u8]> {
         let (taken, rest) = self.0.split_at_checked(bytes)?;
         self.0 = rest;
         Some(taken)
     }
 
     fn u32(&mut self) -> Option<u32> {
-        self.take(4)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+        self.read_bytes(4)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
     }
 
     fn u64(&mut self) -> Option<u64> {
-        self.take(8)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+        self.read_bytes(8)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
     }
 
     /// A text behind its length, of which each byte holds seven bits.
     fn text(&mut self) -> Option<String> {
         let mut length = 0_usize;
         for shift in [0, 7, 14] {
-            let byte = self.take(1)?[0];
+            let byte = self.read_bytes(1)?[0];
             length |= usize::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
-                return String::from_utf8(self.take(length)?.to_vec()).ok();
+                return String::from_utf8(self.read_bytes(length)?.to_vec()).ok();
             }
         }
         None

@@ -56,8 +56,8 @@ impl Image {
         (cli != 0).then_some(Self { sections, cli, debug })
     }
 
-    /// Place in the file of what is loaded at an address.
-    pub(crate) fn place(&self, address: u32) -> Option<usize> {
+    /// Returns the offset in the file of what is loaded at an address.
+    pub(crate) fn file_offset(&self, address: u32) -> Option<usize> {
         self.sections.iter().find_map(|section| {
             let within = address.checked_sub(section.address).filter(|within| *within < section.length)?;
             Some(section.start as usize + within as usize)
@@ -66,18 +66,18 @@ impl Image {
 
     /// Place of the metadata in the file.
     pub(crate) fn metadata(&self, data: &[u8]) -> Option<usize> {
-        self.place(word(data, self.place(self.cli)?.checked_add(8)?)?)
+        self.file_offset(word(data, self.file_offset(self.cli)?.checked_add(8)?)?)
     }
 
     /// Token of the method that a program begins with; 0 of a library.
     pub(crate) fn entry_point(&self, data: &[u8]) -> Option<u32> {
-        word(data, self.place(self.cli)?.checked_add(20)?)
+        word(data, self.file_offset(self.cli)?.checked_add(20)?)
     }
 
     /// Kind and content of the entries of the debug directory.
     pub(crate) fn debug_entries<'d>(&self, data: &'d [u8]) -> impl Iterator<Item = (u32, &'d [u8])> {
         let (address, length) = self.debug;
-        let start = self.place(address).filter(|_| address != 0);
+        let start = self.file_offset(address).filter(|_| address != 0);
         let count = (length as usize / 28).min(MOST_ENTRIES);
         let entry = move |number: usize| {
             let at = start?.checked_add(number * 28)?;

@@ -24,6 +24,7 @@ mod image;
 mod names;
 mod obstacle;
 mod pdb;
+mod references;
 mod schema;
 mod tables;
 
@@ -32,6 +33,7 @@ pub use blob::Blob;
 pub use files::{Files, read_bounded};
 pub use obstacle::Obstacle;
 pub use pdb::{Pdb, SequencePoint};
+pub use references::MethodKey;
 pub use tables::{Table, Tables};
 
 /// Largest assembly and largest PDB that are read, bytes.

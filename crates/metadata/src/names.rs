@@ -25,7 +25,7 @@ const KEYWORDS: &[(u8, &str)] = &[
 ];
 
 /// The next element type that is no custom modifier.
-fn without_modifiers(blob: &mut Blob<'_>) -> Option<u8> {
+pub(crate) fn without_modifiers(blob: &mut Blob<'_>) -> Option<u8> {
     loop {
         match blob.byte()? {
             0x1f | 0x20 => blob.type_token()?,
@@ -94,6 +94,13 @@ impl Assembly {
     /// Name of a type of this assembly as C# writes it: `Shop.Cache<T>.Entry`.
     #[must_use]
     pub fn display_type(&self, type_row: u32) -> String {
+        self.display_type_with(type_row, '.')
+    }
+
+    /// Name of a type of this assembly as C# writes it, but with another character in front of types within others:
+    /// `Shop.Cache<T>+Entry`.
+    #[must_use]
+    pub fn display_type_with(&self, type_row: u32, within: char) -> String {
         let (data, tables) = (&self.data[..], &self.tables);
         let mut parameters = self.generic_parameters(Table::TYPE_DEF.token(type_row)).into_iter();
         let mut rows: Vec<u32> = self.with_enclosing(type_row).collect();
@@ -103,8 +110,10 @@ impl Assembly {
             let namespace = tables.text(data, Table::TYPE_DEF, row, 2).unwrap_or_default();
             let before = if shown.is_empty() { namespace } else { "" };
             let (name, arity) = without_arity(tables.text(data, Table::TYPE_DEF, row, 1).unwrap_or_default());
-            if !shown.is_empty() || !before.is_empty() {
-                shown = format!("{shown}{before}.");
+            match (shown.is_empty(), before.is_empty()) {
+                (true, true) => {}
+                (true, false) => shown = format!("{before}."),
+                (false, _) => shown.push(within),
             }
             shown.push_str(name);
             if arity > 0 {

@@ -24,6 +24,8 @@ impl Table {
     pub const MEMBER_REF: Self = Self(0x0a);
     /// Custom attributes.
     pub const CUSTOM_ATTRIBUTE: Self = Self(0x0c);
+    /// Signatures that stand alone: of local variables, and of calls of addresses.
+    pub const SIGNATURE: Self = Self(0x11);
     /// Properties of types.
     pub const PROPERTY: Self = Self(0x17);
     /// Accessors of properties and events.
@@ -32,6 +34,10 @@ impl Table {
     pub const TYPE_SPEC: Self = Self(0x1b);
     /// The assembly, where the module has its manifest.
     pub const ASSEMBLY: Self = Self(0x20);
+    /// Other assemblies that this one names.
+    pub const ASSEMBLY_REF: Self = Self(0x23);
+    /// Types that another assembly has, and that this one passes on.
+    pub const EXPORTED_TYPE: Self = Self(0x27);
     /// Types within types.
     pub const NESTED_CLASS: Self = Self(0x29);
     /// Generic parameters.
@@ -62,7 +68,7 @@ struct Part {
 }
 
 impl Part {
-    fn of<'d>(&self, data: &'d [u8]) -> &'d [u8] {
+    fn slice<'d>(&self, data: &'d [u8]) -> &'d [u8] {
         data.get(self.start..).and_then(|rest| rest.get(..self.length)).unwrap_or_default()
     }
 }
@@ -141,7 +147,7 @@ impl Tables {
                 _ => {}
             }
         }
-        tables.tables = read_rows(data, rows?, tables.pdb.and_then(|part| referenced_rows(part.of(data))))?;
+        tables.tables = read_rows(data, rows?, tables.pdb.and_then(|part| referenced_rows(part.slice(data))))?;
         Some(tables)
     }
 
@@ -184,7 +190,7 @@ impl Tables {
     #[must_use]
     pub fn text<'d>(&self, data: &'d [u8], table: Table, row: u32, column: usize) -> Option<&'d str> {
         let start = self.get(data, table, row, column)? as usize;
-        let rest = self.strings.of(data).get(start..)?;
+        let rest = self.strings.slice(data).get(start..)?;
         let length = rest.iter().position(|byte| *byte == 0)?;
         Some(std::str::from_utf8(&rest[..length]).unwrap_or_default())
     }
@@ -198,19 +204,19 @@ impl Tables {
     /// The blob at a place of the heap.
     #[must_use]
     pub fn blob_at<'d>(&self, data: &'d [u8], place: u32) -> Option<&'d [u8]> {
-        crate::Blob::new(self.blobs.of(data).get(place as usize..)?).counted()
+        crate::Blob::new(self.blobs.slice(data).get(place as usize..)?).counted()
     }
 
     /// A column's GUID.
     #[must_use]
     pub fn guid(&self, data: &[u8], table: Table, row: u32, column: usize) -> Option<[u8; 16]> {
         let number = (self.get(data, table, row, column)? as usize).checked_sub(1)?;
-        self.guids.of(data).get(number.checked_mul(16)?..)?.first_chunk().copied()
+        self.guids.slice(data).get(number.checked_mul(16)?..)?.first_chunk().copied()
     }
 
     /// The id of a portable PDB.
     pub(crate) fn pdb_id(&self, data: &[u8]) -> Option<[u8; 16]> {
-        self.pdb?.of(data).first_chunk().copied()
+        self.pdb?.slice(data).first_chunk().copied()
     }
 
     /// First of the rows of a sorted table whose column is at least `wanted`.
@@ -240,7 +246,7 @@ fn referenced_rows(pdb: &[u8]) -> Option<[u32; TABLES]> {
 }
 
 fn read_rows(data: &[u8], part: Part, referenced: Option<[u32; TABLES]>) -> Option<Vec<Rows>> {
-    let stream = part.of(data);
+    let stream = part.slice(data);
     let heaps = *stream.get(6)?;
     let present = long(stream, 8)?;
     let mut counts = [0; TABLES];

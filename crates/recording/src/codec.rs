@@ -24,8 +24,8 @@ pub(crate) trait Field: Sized {
     /// Appends the value.
     fn put(&self, payload: &mut PayloadWriter);
 
-    /// Takes the value from the front; `None` where this version has no words for what is there.
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self>;
+    /// Reads the value from the front; `None` where this version has no words for what is there.
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self>;
 
     /// Replaces what a record says by what another says; fields beside the record stay.
     fn replace_record(&mut self, by: Self) {
@@ -35,7 +35,7 @@ pub(crate) trait Field: Sized {
 
 /// The value that a payload consists of.
 pub(crate) fn decode<T: Field>(mut payload: PayloadReader<'_>) -> Option<T> {
-    T::take(&mut payload)
+    T::read(&mut payload)
 }
 
 /// The payload that consists of a value.
@@ -66,10 +66,10 @@ macro_rules! record {
                 $($crate::codec::Field::put(&self.$field, payload);)*
             }
 
-            fn take(payload: &mut $crate::payload::PayloadReader<'_>) -> Option<Self> {
+            fn read(payload: &mut $crate::payload::PayloadReader<'_>) -> Option<Self> {
                 // Evaluated in the order in which they stand here, which is that of the declaration.
                 Some(Self {
-                    $($field: $crate::codec::Field::take(payload)?,)*
+                    $($field: $crate::codec::Field::read(payload)?,)*
                     $($($beside: Default::default(),)*)?
                 })
             }
@@ -89,7 +89,7 @@ macro_rules! numbered {
                 payload.u32(*self as u32);
             }
 
-            fn take(payload: &mut $crate::payload::PayloadReader<'_>) -> Option<Self> {
+            fn read(payload: &mut $crate::payload::PayloadReader<'_>) -> Option<Self> {
                 let number = payload.u32();
                 Some([$(Self::$variant),*].into_iter().find(|found| *found as u32 == number).unwrap_or_default())
             }
@@ -104,7 +104,7 @@ impl Field for u32 {
         payload.u32(*self);
     }
 
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
         Some(payload.u32())
     }
 }
@@ -114,7 +114,7 @@ impl Field for i32 {
         payload.u32(*self as u32);
     }
 
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
         Some(payload.u32() as i32)
     }
 }
@@ -124,7 +124,7 @@ impl Field for u64 {
         payload.u64(*self);
     }
 
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
         Some(payload.u64())
     }
 }
@@ -134,7 +134,7 @@ impl Field for bool {
         payload.u32(u32::from(*self));
     }
 
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
         Some(payload.u32() != 0)
     }
 }
@@ -144,7 +144,7 @@ impl Field for f64 {
         payload.u64(self.to_bits());
     }
 
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
         Some(payload.nanoseconds())
     }
 }
@@ -154,7 +154,7 @@ impl Field for String {
         payload.text(self);
     }
 
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
         Some(payload.text())
     }
 }
@@ -164,7 +164,7 @@ impl Field for Option<u64> {
         payload.u32(u32::from(self.is_some())).u64(self.unwrap_or(0));
     }
 
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
         let (there, value) = (payload.u32() == 1, payload.u64());
         Some(there.then_some(value))
     }
@@ -177,13 +177,13 @@ impl<T: Field> Field for Vec<T> {
         self.iter().for_each(|item| item.put(payload));
     }
 
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
         let mut found = Self::new();
         for _ in 0..payload.u32() {
             if payload.is_at_end() {
                 break;
             }
-            found.push(T::take(payload)?);
+            found.push(T::read(payload)?);
         }
         Some(found)
     }

@@ -19,9 +19,9 @@ enum More {
 }
 
 impl Column {
-    /// The numbers of `all`.
+    /// Creates a column of the numbers of `all`.
     #[must_use]
-    pub fn of(all: impl Iterator<Item = u64> + Clone) -> Self {
+    pub fn from_numbers(all: impl Iterator<Item = u64> + Clone) -> Self {
         let (mut least, mut most) = (u64::MAX, 0);
         all.clone().for_each(|number| (least, most) = (least.min(number), most.max(number)));
         let more = all.map(|number| number - least);
@@ -76,10 +76,10 @@ mod tests {
     fn numbers_come_back_however_far_apart_they_are() {
         for more in [0, 1, 0xff, 0x100, 0xffff, 0x1_0000, 0xffff_ffff, 0x1_0000_0000, u64::MAX - 9] {
             let all = [9, 9 + more / 2, 9 + more];
-            let column = Column::of(all.into_iter());
+            let column = Column::from_numbers(all.into_iter());
             assert_eq!([0, 1, 2].map(|at| column.at(at)), all);
         }
-        let bytes = |numbers: &[u64]| Column::of(numbers.iter().copied()).bytes();
+        let bytes = |numbers: &[u64]| Column::from_numbers(numbers.iter().copied()).bytes();
         let base = 1 << 40;
         let found = [0, 0xff, 0x100, 0xffff, 0x1_0000, 0x1_0000_0000].map(|more| bytes(&[base + more, base]) / 2);
         assert_eq!(found, [0, 1, 2, 2, 4, 8]);

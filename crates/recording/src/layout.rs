@@ -52,8 +52,6 @@ pub const HEADER_BYTES: usize = 4096;
 pub const MAGIC: [u8; 8] = *b"CLRSSEG\0";
 /// Version of the segments.
 pub const VERSION: u32 = 2;
-/// The oldest version that can be read. Version 2 added [`block::MAPPED`], and a free edge in front of a full block.
-pub const OLDEST_VERSION: u32 = 1;
 
 /// Offsets within a segment's header.
 pub mod header {
@@ -668,6 +666,12 @@ pub mod stack {
     pub const NATIVE: u32 = 2;
     /// No frame, and without a caller: there were more frames than were kept.
     pub const CUT: u32 = 3;
+    /// No frame: the stack ends here. The caller's node is an async method that awaits the innermost method of this
+    /// stack that was resumed after an `await`, called by what awaits that, up to a node of kind `AWAITS_END`.
+    pub const AWAITED_BY: u32 = 4;
+    /// No frame, and without a caller: the chain of those who await each other ends here. `SUBJECT` says why, see
+    /// `ChainEnd`.
+    pub const AWAITS_END: u32 = 5;
     /// The bits of `KIND` that are the kind.
     pub const KIND_BITS: u32 = 0xFF;
     /// The lowest of the eight bits of `KIND` that are the tier.

@@ -6,7 +6,6 @@
 //! - [`packed`] is one file instead of a directory, with its specification; [`pack`] makes it.
 //! - [`events`] is the encoding of the instruments `events` and `exceptions`.
 //! - [`heap`] reads the snapshots of the instrument `heap`.
-//! - [`upgrade`] reads what earlier versions recorded otherwise.
 //! - `gains` is what trees gained from one boundary between parts to the next.
 //! - `records` declares the records of both forms, once; `codec` turns their fields into bytes.
 //! - [`refusal`] is what an agent leaves that could not do its work.
@@ -47,8 +46,7 @@ mod records;
 pub mod refusal;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod upgrade;
-mod varint;
+pub mod varint;
 pub mod writer;
 
 #[cfg(feature = "reading")]

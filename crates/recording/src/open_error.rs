@@ -39,9 +39,9 @@ impl fmt::Display for OpenError {
                 write!(f, "nothing of {} can be read: {place} {what}", path.display())
             }
             Self::Version { path, found, newest } => {
-                let which = if found > newest { "a newer" } else { "another" };
+                let (which, reads) = if found > newest { ("a newer", "up to ") } else { ("an older", "") };
                 let path = path.display();
-                write!(f, "{path} was made by {which} clrscope: its format is {found}, this one reads up to {newest}")
+                write!(f, "{path} was made by {which} clrscope: its format is {found}, this one reads {reads}{newest}")
             }
         }
     }

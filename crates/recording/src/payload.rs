@@ -56,7 +56,7 @@ impl<'a> PayloadReader<'a> {
         Self { bytes }
     }
 
-    fn take(&mut self, length: usize) -> &'a [u8] {
+    fn split_front(&mut self, length: usize) -> &'a [u8] {
         let (head, tail) = self.bytes.split_at(length.min(self.bytes.len()));
         self.bytes = tail;
         head
@@ -76,12 +76,12 @@ impl<'a> PayloadReader<'a> {
 
     /// The next number, 0 past the end.
     pub fn u32(&mut self) -> u32 {
-        crate::layout::u32_at(self.take(4), 0)
+        crate::layout::u32_at(self.split_front(4), 0)
     }
 
     /// The next number.
     pub fn u64(&mut self) -> u64 {
-        crate::layout::u64_at(self.take(8), 0)
+        crate::layout::u64_at(self.split_front(8), 0)
     }
 
     /// The next length of time in nanoseconds, as `f64`; what is no such thing is 0.
@@ -92,7 +92,7 @@ impl<'a> PayloadReader<'a> {
     /// The next text; bytes that are not UTF-8 are replaced.
     pub fn text(&mut self) -> String {
         let length = self.u32() as usize;
-        String::from_utf8_lossy(self.take(length)).into_owned()
+        String::from_utf8_lossy(self.split_front(length)).into_owned()
     }
 
     /// The next list of texts. A count beyond what the bytes can hold ends with the bytes.

@@ -11,7 +11,6 @@ use crate::model::{
     SampleSteps, Sampler, Thread,
 };
 use crate::payload::{PayloadReader, PayloadWriter};
-use crate::upgrade::OldSettings;
 
 /// A record of `run.log` or `process.log`.
 pub(crate) trait InLog: Field {
@@ -43,7 +42,7 @@ macro_rules! kinds {
     };
 }
 
-// Numbers are never used again for something else.
+// Numbers are never used again for something else; 9 had another meaning before the first release.
 kinds! {
     // Records of the launcher.
     RunStart { log 11 }
@@ -52,7 +51,6 @@ kinds! {
     Process { log 1 file 2 }
     Instruments { log 2 }
     CallsInfo { log 17 file 3 }
-    OldSettings { log 9 }
     HookCost { log 10 }
     SampleSteps { log 18 }
     PairCost { log 15 }
@@ -201,8 +199,8 @@ impl<T: Field> Field for Indexed<T> {
         self.entry.put(payload);
     }
 
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
-        Some(Self { index: Field::take(payload)?, entry: Field::take(payload)? })
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
+        Some(Self { index: Field::read(payload)?, entry: Field::read(payload)? })
     }
 }
 

@@ -1,13 +1,19 @@
 //! Numbers of variable length: seven bits to a byte, lowest first, the top bit says that more follow. Trees of
-//! packed files and records of events are made of them.
+//! packed files and records of events are made of them, and formats of others use them, too.
 
-/// Appends a number.
-pub(crate) fn put(bytes: &mut Vec<u8>, mut value: u64) {
+/// Hands the bytes of a number to `push`, one by one.
+#[inline]
+pub(crate) fn each_byte(mut value: u64, mut push: impl FnMut(u8)) {
     while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
+        push(value as u8 | 0x80);
         value >>= 7;
     }
-    bytes.push(value as u8);
+    push(value as u8);
+}
+
+/// Appends a number.
+pub fn put(bytes: &mut Vec<u8>, value: u64) {
+    each_byte(value, |byte| bytes.push(byte));
 }
 
 /// Reads numbers one after another, and what stands between them.
@@ -101,9 +107,10 @@ impl<'a> Varints<'a> {
     }
 }
 
-/// A number with a sign as one without, small where it is near zero.
+/// Returns a number with a sign as one without, small where it is near zero.
 #[inline]
-pub(crate) const fn zigzag(number: i64) -> u64 {
+#[must_use]
+pub const fn zigzag(number: i64) -> u64 {
     (number << 1 ^ number >> 63) as u64
 }
 

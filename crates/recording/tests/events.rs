@@ -32,13 +32,13 @@ fn chunks_of_several_threads_are_read_while_they_are_written_and_packed_afterwar
     let (folder, name) = scratch();
     let writer = writer(&name);
     let store = writer.create_events("events", 1 << 20, Keep::First).expect("a store");
-    let [one, two] = [1, 2].map(|_| writer.threads().take().expect("a record").serial());
-    let first = store.take(one, 4096, 10).expect("room");
-    let second = store.take(two, 9000, 20).expect("room");
+    let [one, two] = [1, 2].map(|_| writer.threads().allocate_record().expect("a record").serial());
+    let first = store.allocate_chunk(one, 4096, 10).expect("room");
+    let second = store.allocate_chunk(two, 9000, 20).expect("room");
     assert!(second.append(b"second", 21));
     assert!(first.append(b"fir", 22) && first.append(b"st", 23));
     assert_eq!((first.room(), second.room()), (4096 - 64, 12288 - 64));
-    let third = store.take(0, 4096, 30).expect("room");
+    let third = store.allocate_chunk(0, 4096, 30).expect("room");
     assert!(third.append(b"nobody", 31));
     let recording = read(&name);
     assert_eq!(recording.problems, []);
@@ -57,7 +57,7 @@ fn chunks_of_several_threads_are_read_while_they_are_written_and_packed_afterwar
 fn short_records_follow_another_and_stay_in_their_room() {
     let (_folder, name) = scratch();
     let store = writer(&name).create_events("events", 64 << 10, Keep::First).expect("a store");
-    let chunk = store.take(1, 4096, 0).expect("room");
+    let chunk = store.allocate_chunk(1, 4096, 0).expect("room");
     let short = ShortRecord::new(Kind::EXCEPTION_CATCHER_LEAVE, ShortFields::NONE);
     assert!(!chunk.append_short(short), "a chunk's first record says when it was");
     assert!(chunk.append(&[3, Kind::EXCEPTION_THROWN.0, 0x81, 0x01], 1));
@@ -75,13 +75,13 @@ fn short_records_follow_another_and_stay_in_their_room() {
 fn a_chunk_takes_no_more_than_its_room_and_a_store_no_more_than_its_limit() {
     let (_folder, name) = scratch();
     let store = writer(&name).create_events("events", 64 << 10, Keep::First).expect("a store");
-    let chunk = store.take(1, 4096, 0).expect("room");
+    let chunk = store.allocate_chunk(1, 4096, 0).expect("room");
     assert!(chunk.append(&vec![1; chunk.room()], 1));
     assert!(!chunk.append(b"x", 2));
-    let more = (0..100).map_while(|_| store.take(1, 4096, 0)).count();
+    let more = (0..100).map_while(|_| store.allocate_chunk(1, 4096, 0)).count();
     assert_eq!((more, store.is_full()), (15, true));
     store.finish(chunk);
-    assert_eq!(store.take(1, 4096, 0), None, "the first events are to be kept");
+    assert_eq!(store.allocate_chunk(1, 4096, 0), None, "the first events are to be kept");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_ring_uses_its_oldest_finished_chunk_again() {
     for number in 0..40_u8 {
         let oldest =
             || store.take_oldest(0, 0, |chunk| lost.push((chunk.u64(chunk::SEQUENCE).load(Relaxed), chunk.used())));
-        let chunk = store.take(0, 16 << 10, 0).or_else(oldest).expect("room");
+        let chunk = store.allocate_chunk(0, 16 << 10, 0).or_else(oldest).expect("room");
         assert_eq!(chunk.used(), 0);
         assert!(chunk.append(&[number; 100], 1));
         store.finish(chunk);
@@ -108,19 +108,19 @@ fn a_ring_uses_its_oldest_finished_chunk_again() {
 fn threads_that_outrun_the_disk_get_nothing_until_the_helper_has_been_there() {
     let (_folder, name) = scratch();
     let store = writer(&name).create_events("events", 1 << 30, Keep::First).expect("a store");
-    let took = (0..100_000).map_while(|_| store.take(1, 1 << 20, 0)).count();
+    let took = (0..100_000).map_while(|_| store.allocate_chunk(1, 1 << 20, 0)).count();
     // Backed at the start: two megabytes less the header.
     assert_eq!((took, store.is_full()), (1, false));
     store.keep_ahead().expect("space");
-    assert!(store.take(1, 1 << 20, 0).is_some());
+    assert!(store.allocate_chunk(1, 1 << 20, 0).is_some());
 }
 
 #[test]
 fn a_chunk_that_was_handed_out_but_not_begun_hides_nothing() {
     let (_folder, name) = scratch();
     let store = writer(&name).create_events("events", 1 << 20, Keep::First).expect("a store");
-    let lost = store.take(1, 8192, 0).expect("room");
-    let kept = store.take(1, 4096, 0).expect("room");
+    let lost = store.allocate_chunk(1, 8192, 0).expect("room");
+    let kept = store.allocate_chunk(1, 4096, 0).expect("room");
     assert!(kept.append(b"kept", 1));
     // As a thread leaves it that was killed right after it took the chunk.
     for field in [chunk::FORMAT, chunk::BYTES, chunk::THREAD] {
@@ -136,7 +136,7 @@ fn damaged_heads_end_the_walk_and_are_told() {
     let writer = writer(&name);
     let store = writer.create_events("events", 1 << 20, Keep::First).expect("a store");
     for number in 0..4_u8 {
-        assert!(store.take(1, 4096, 0).expect("room").append(&[number; 9], 1));
+        assert!(store.allocate_chunk(1, 4096, 0).expect("room").append(&[number; 9], 1));
     }
     let path = writer.folder().join("events-events.seg");
     let patch = |at: usize, value: u32| {
@@ -166,12 +166,12 @@ fn threads_store_at_the_same_time_without_losing_anything() {
     store.keep_ahead().expect("space");
     std::thread::scope(|scope| {
         for thread in 1..=4_u8 {
-            let (store, serial) = (&store, writer.threads().take().expect("a record").serial());
+            let (store, serial) = (&store, writer.threads().allocate_record().expect("a record").serial());
             scope.spawn(move || {
-                let mut chunk = store.take(serial, 4096, 0).expect("room");
+                let mut chunk = store.allocate_chunk(serial, 4096, 0).expect("room");
                 for _ in 0..2_000 {
                     if !chunk.append(&[thread; 10], 0) {
-                        chunk = store.take(serial, 4096, 0).expect("room");
+                        chunk = store.allocate_chunk(serial, 4096, 0).expect("room");
                         assert!(chunk.append(&[thread; 10], 0));
                     }
                 }

@@ -60,7 +60,7 @@ fn a_directory_is_packed_while_it_is_written() {
                 let name = format!("Some.Name::Of{index}");
                 writer.function(index, Function { signature: name.clone(), name, ..Function::default() });
                 store.keep_ahead().expect("space");
-                let chunk = store.take(0, 4096, monotonic_ns()).expect("room");
+                let chunk = store.allocate_chunk(0, 4096, monotonic_ns()).expect("room");
                 assert!(chunk.append(&[7; 4000], monotonic_ns()));
                 if over.load(Ordering::Relaxed) || index > 4_000 {
                     return;
@@ -183,7 +183,7 @@ fn a_directory_of_another_version_is_refused_and_says_why() {
         std::fs::write(&path, bytes).expect("a segment");
     }
     let refused = clrscope_recording::open(&name).expect_err("from the future").to_string();
-    assert!(refused.contains("has version 3; this clrscope reads versions 1 to 2"), "{refused}");
+    assert!(refused.contains("made by a newer clrscope: its format is 3, this one reads up to 2"), "{refused}");
 }
 
 #[test]

@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use clrscope_recording::layout::{OLDEST_VERSION, block, function, header, thread};
+use clrscope_recording::OpenError;
+use clrscope_recording::layout::{VERSION, block, function, header, thread};
 use clrscope_recording::model::{
     CallsInfo, Clock, Exit, Function, FunctionKind, LossReason, Module, Recording, ThreadRole,
 };
@@ -37,7 +38,7 @@ fn store_edge(arena: &Arena, at: u32, slot: usize, key: u32, child: u32, count: 
 
 /// root -> 40 (3 calls) -> 41 (2^32 + 7 calls, 500 ns)
 fn store_tree(writer: &ProcessWriter, arena: &Arena, record: ThreadRecord) {
-    let piece = arena.take(0).expect("room");
+    let piece = arena.allocate_piece(0).expect("room");
     let at = |n: u32| piece.next + n * 64;
     store_edge(arena, at(0), 0, block::ROOT_KEY, at(1), 0);
     store_edge(arena, at(1), 0, 40, at(2), 3);
@@ -61,7 +62,7 @@ fn write(folder: &Path) -> (ProcessWriter, Arena) {
         writer.function(index, Function { name, signature, raw_name, module: 1, ..Function::default() });
     }
     let arena = writer.create_arena(1 << 20).expect("an arena");
-    let record = writer.threads().take().expect("a record");
+    let record = writer.threads().allocate_record().expect("a record");
     store_tree(&writer, &arena, record);
     writer.state().lose(LossReason::NameUnknown, 2, monotonic_ns());
     writer.state().alive(monotonic_ns(), 900, 123);
@@ -116,7 +117,7 @@ fn blocks_that_stand_there_to_measure_something_are_passed_over() {
     // As the agent leaves them when the program is killed while it measures the calls of `A.B::Main`.
     let record = writer.threads().record(0).expect("a thread");
     let main = record.u32(thread::ROOT).load(Ordering::Relaxed) + 64;
-    let piece = arena.take(0).expect("room");
+    let piece = arena.allocate_piece(0).expect("room");
     for slot in 0..block::EDGES {
         store_edge(&arena, piece.next, slot, function::PADDING, 0, 0);
     }
@@ -129,17 +130,20 @@ fn blocks_that_stand_there_to_measure_something_are_passed_over() {
 }
 
 #[test]
-fn a_directory_of_the_first_version_is_read() {
+fn a_directory_of_another_version_is_refused_with_both_versions() {
     let folder = tempfile::tempdir().expect("a folder");
     let name = folder.path().join("x.clrs.d");
     let _run = RunWriter::create(&name, &["dotnet".into(), "app.dll".into()], "calls", 42).expect("a run");
     drop(write(&name));
-    for path in clrscope_recording::testing::synthetic::segments(&name).expect("files") {
-        let mut bytes = std::fs::read(&path).expect("a segment");
-        bytes[header::VERSION] = OLDEST_VERSION as u8;
-        std::fs::write(&path, bytes).expect("a segment");
+    for other in [VERSION - 1, VERSION + 1] {
+        for path in clrscope_recording::testing::synthetic::segments(&name).expect("files") {
+            let mut bytes = std::fs::read(&path).expect("a segment");
+            bytes[header::VERSION] = other as u8;
+            std::fs::write(&path, bytes).expect("a segment");
+        }
+        let refused = clrscope_recording::open(&name).expect_err("it is of another version");
+        assert!(matches!(refused, OpenError::Version { found, newest: VERSION, .. } if found == other), "{refused}");
     }
-    check(&clrscope_recording::open(&name).expect("a recording"));
 }
 
 /// As the agent chains the blocks of a caller with many callees: the newest, which may have free edges, stands behind the
@@ -151,7 +155,7 @@ fn blocks_behind_the_mark_for_hooks_are_read_and_free_edges_passed_over() {
     let (writer, arena) = write(&name);
     let record = writer.threads().record(0).expect("a thread");
     let main = record.u32(thread::ROOT).load(Ordering::Relaxed) + 64;
-    let piece = arena.take(0).expect("room");
+    let piece = arena.allocate_piece(0).expect("room");
     let (stop, newest, oldest) = (piece.next, piece.next + 64, piece.next + 128);
     for (at, edges) in [(stop, block::EDGES), (newest, 2), (oldest, block::EDGES)] {
         (0..edges).for_each(|slot| store_edge(&arena, at, slot, function::FIRST, 1, 0));
@@ -191,11 +195,11 @@ fn a_table_of_threads_that_is_behind_says_so_and_catches_up() {
     let folder = tempfile::tempdir().expect("a folder");
     let writer = ProcessWriter::create(&folder.path().join("x.clrs.d"), &process(77)).expect("a process");
     let table = writer.threads();
-    let taken = std::iter::from_fn(|| table.take()).count();
+    let taken = std::iter::from_fn(|| table.allocate_record()).count();
     assert_eq!(taken, table.backed());
-    assert!(table.take().is_none() && table.may_grow(), "behind, not full");
+    assert!(table.allocate_record().is_none() && table.may_grow(), "behind, not full");
     table.keep_ahead();
-    assert!(table.backed() > taken && table.take().is_some());
+    assert!(table.backed() > taken && table.allocate_record().is_some());
 }
 
 #[test]
@@ -217,10 +221,10 @@ fn a_thread_that_claims_its_neighbours_tree_gets_no_more_than_the_arena_holds() 
     let folder = tempfile::tempdir().expect("a folder");
     let name = folder.path().join("x.clrs.d");
     let (writer, arena) = write(&name);
-    let piece = arena.take(0).expect("room");
+    let piece = arena.allocate_piece(0).expect("room");
     // An edge that is its own child would be walked for ever.
     store_edge(&arena, piece.next, 0, 40, piece.next, 1);
-    let record = writer.threads().take().expect("a record");
+    let record = writer.threads().allocate_record().expect("a record");
     record.u32(thread::ROOT).store(piece.next, Ordering::Relaxed);
     record.u32(thread::BLOCKS).store(u32::MAX, Ordering::Relaxed);
     let recording = clrscope_recording::open(&name).expect("a recording");
@@ -251,7 +255,7 @@ fn trees_that_nothing_was_written_into_are_not_begun_where_the_log_is_silent() {
         problem.what.clone()
     };
     assert!(said().starts_with("was not begun"), "{}", said());
-    store_tree(&writer, &arena, writer.threads().take().expect("a place"));
+    store_tree(&writer, &arena, writer.threads().allocate_record().expect("a place"));
     assert!(said().starts_with("does not say how calls were recorded"), "{}", said());
 }
 

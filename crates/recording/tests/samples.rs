@@ -61,7 +61,7 @@ fn samples_are_read_while_the_program_runs_and_from_a_packed_file() {
     let store = writer.create_events(instrument::CPU, 1 << 20, Keep::First).expect("a store");
     let all: Vec<_> = (0..300).map(taken).collect();
     for part in all.chunks(100) {
-        let chunk = store.take(0, 4 << 10, monotonic_ns()).expect("room");
+        let chunk = store.allocate_chunk(0, 4 << 10, monotonic_ns()).expect("room");
         part.iter().for_each(|sample| assert!(chunk.append(&sample.to_bytes(), monotonic_ns())));
     }
     let check = |recording: &Recording| {

@@ -6,11 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clrscope_recording::events::{EntityRef, Kind, Records, Tag, Value};
 use clrscope_recording::layout::{HEADER_BYTES, stack};
-use clrscope_recording::model::{EventArena, Process, Recording, StackFrame, Stacks};
-use clrscope_recording::testing::chunk::HandmadeChunk;
-use clrscope_recording::upgrade::ExceptionStacks;
+use clrscope_recording::model::{Recording, StackFrame, Stacks};
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, StackTable, monotonic_ns};
 
 fn scratch() -> (tempfile::TempDir, PathBuf) {
@@ -175,24 +172,4 @@ fn damaged_nodes_are_told_and_cost_no_other_stack() {
     assert_eq!(frames(&stacks(&name), first), [method(2), StackFrame::Unknown], "a node that is lost");
     patch(1, stack::KIND, 99);
     assert_eq!(frames(&stacks(&name), first), [method(2), StackFrame::Unknown], "a kind of a later version");
-}
-
-#[test]
-fn stacks_in_records_of_an_earlier_version_become_a_table() {
-    let frame = |index| (Tag::FRAME, Value::Entity(EntityRef { id: 0x70, index }));
-    let chunk = HandmadeChunk::new(0, 1, 1_000)
-        .put(Kind::EXCEPTION_STACK, &[(Tag::STACK, 7_u64.into()), frame(4), (Tag::IL_OFFSET, 1_u64.into()), frame(2)])
-        .put(Kind::EXCEPTION_STACK, &[(Tag::STACK, 8_u64.into()), frame(2), (Tag::FRAMES_CUT, 1_u64.into())])
-        .put(Kind::EXCEPTION_THROWN, &[(Tag::STACK, 7_u64.into())])
-        .put(Kind::EXCEPTION_THROWN, &[(Tag::STACK, 8_u64.into())])
-        .put(Kind::EXCEPTION_THROWN, &[(Tag::STACK, 9_u64.into())]);
-    let arena = EventArena { instrument: "exceptions".into(), chunks: vec![chunk.finish()] };
-    let found = ExceptionStacks::read(&Process::default(), &arena);
-    let throws: Vec<_> = Records::new(&arena.chunks[0].bytes.load())
-        .filter(|record| record.kind == Kind::EXCEPTION_THROWN)
-        .map(|record| (frames(found.table(), found.of(&record)), found.table().is_cut(found.of(&record))))
-        .collect();
-    let inner = StackFrame::method(4, Some(1));
-    let outer = StackFrame::method(2, None);
-    assert_eq!(throws, [(vec![inner, outer], false), (vec![outer], true), (Vec::new(), false)]);
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clrscope_recording::model::Recording;
-use clrscope_report::{Format, Request, Served, Wanted};
+use clrscope_report::{DocumentRequest, Format, Request, ServedRecording};
 
 /// Processor time of this process so far, seconds.
 fn cpu_seconds() -> f64 {
@@ -42,7 +42,7 @@ fn page(recording: &Recording) -> usize {
 }
 
 /// Every document; summary, trees and functions with filters, too.
-fn questions(served: &Served<'_>, recording: &Recording) -> Vec<String> {
+fn questions(served: &ServedRecording<'_>, recording: &Recording) -> Vec<String> {
     let whole = recording.run.duration_ns;
     let part = format!("since={}&until={}", whole / 10, whole / 2);
     let narrow = format!("since={}&until={}", whole / 10, whole / 9);
@@ -70,12 +70,12 @@ fn main() {
     let asked: Vec<String> = arguments.collect();
     println!("{} MiB", file.metadata().map_or(0, |found| found.len()) >> 20);
     let recording = timed("open", || clrscope_recording::open(&file).expect("a recording"));
-    let served = Served::new(&recording, Request::default());
+    let served = ServedRecording::new(&recording, Request::default());
     timed("index", || served.index(1, false).len());
     for question in if asked.is_empty() { questions(&served, &recording) } else { asked } {
         let size = timed(&question, || match question.as_str() {
             "page" => page(&recording),
-            _ => served.document(&Wanted::parse(&question).expect("a question")).expect("an answer").len(),
+            _ => served.document(&DocumentRequest::parse(&question).expect("a question")).expect("an answer").len(),
         });
         println!("{:>60} KB", size / 1_000);
     }

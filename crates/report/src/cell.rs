@@ -97,7 +97,7 @@ pub enum Cell<'a> {
     /// Words.
     Text(Cow<'a, str>),
     /// The name of a function.
-    Function(Named<'a>),
+    Function(FunctionCell<'a>),
     /// A thread.
     Thread(&'a Thread),
     /// An object or a list of further values.
@@ -108,7 +108,7 @@ pub enum Cell<'a> {
 
 /// A function as a cell: text shows the signature where rows with several signatures share a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named<'a> {
+pub struct FunctionCell<'a> {
     /// Words before the name in text.
     pub before: String,
     /// `Namespace.Type::Method`.
@@ -130,7 +130,7 @@ impl<'a> Cell<'a> {
     /// A function under its name.
     pub(crate) fn function(function: &FunctionRef<'a>) -> Self {
         let after = code_of(function);
-        Self::Function(Named {
+        Self::Function(FunctionCell {
             before: String::new(),
             name: function.name(),
             signature: function.plain_signature(),

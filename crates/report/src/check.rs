@@ -56,7 +56,7 @@ impl View {
 }
 
 /// Options of a page: filters, which hold for every view that takes them, the metric that is shown first, and the sources of lines.
-const OF_PAGES: [Flag; 13] = [
+const OF_PAGES: &[Flag] = &[
     Flag::Pid,
     Flag::Process,
     Flag::Thread,
@@ -68,6 +68,7 @@ const OF_PAGES: [Flag; 13] = [
     Flag::Raw,
     Flag::JustMyCode,
     Flag::NoInlined,
+    Flag::Paths,
     Flag::Metric,
     Flag::Source,
 ];

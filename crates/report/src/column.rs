@@ -99,8 +99,8 @@ impl<'c, K: RowKind> Sheet<'c, K> {
     }
 
     /// A row of these columns for a renderer.
-    pub(crate) fn entry<'r, 'a>(&'r self, row: &'r K::Row<'a>) -> Typed<'r, 'a, 'c, K> {
-        Typed { row, columns: &self.columns }
+    pub(crate) fn entry<'r, 'a>(&'r self, row: &'r K::Row<'a>) -> TypedRow<'r, 'a, 'c, K> {
+        TypedRow { row, columns: &self.columns }
     }
 
     /// The section `key` of a document: these columns, `text` of them in text. Each of `text` is a key with the order in
@@ -194,12 +194,12 @@ pub(crate) fn shown(all: &[(&'static str, u8, bool)]) -> Vec<(&'static str, u8)>
 }
 
 /// A row with its columns.
-pub(crate) struct Typed<'r, 'a, 'c, K: RowKind> {
+pub(crate) struct TypedRow<'r, 'a, 'c, K: RowKind> {
     row: &'r K::Row<'a>,
     columns: &'r [Column<'c, K>],
 }
 
-impl<K: RowKind> Entry for Typed<'_, '_, '_, K> {
+impl<K: RowKind> Entry for TypedRow<'_, '_, '_, K> {
     fn cell(&self, column: usize) -> Cell<'_> {
         self.columns.get(column).map_or(Cell::Absent, |column| (column.value)(self.row))
     }

@@ -34,7 +34,7 @@ impl Exporter for Csv {
 
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let Some(functions) = view("functions") else { return Err(ExportError::Empty("there is no such view")) };
-        let metric = Some(Metric::of(recording, &options.query)?);
+        let metric = Some(Metric::for_query(recording, &options.query)?);
         let mut request = Request { query: Query { metric, ..options.query.clone() }, ..Request::default() };
         let columns = functions.columns(&request);
         let sampled = SAMPLES.is_recorded(recording);

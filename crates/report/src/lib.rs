@@ -33,16 +33,18 @@ mod view;
 mod views;
 mod write;
 
-pub use cell::{Cell, ColumnInfo, Kind, Named};
+pub use cell::{Cell, ColumnInfo, FunctionCell, Kind};
 pub use check::Refusal;
 pub use clrscope_analysis::one_line;
 pub use comparisons::{COMPARISONS, ChangedFrame, Comparison, changed_stacks, gate_words};
 pub use export::exporters;
-pub use page::{PictureAnswer, PictureWanted, ReportsPage, Room, Served, Wanted, served_page, served_policy};
+pub use page::{
+    DocumentRequest, PictureAnswer, PictureRequest, ReportsPage, Room, ServedRecording, served_page, served_policy,
+};
 pub use render::text::{FollowState, UNLIMITED, first_functions};
 pub use render::{
     About, Entry, Format, Guard, LogEntry, LogGroup, Renderer, Rows, Section, Style, Tail, TextColumn, ThreadKey, Title,
 };
 pub use request::{Flag, Request};
 pub use view::{Report, View};
-pub use views::{VIEWS, first_counted, first_coverage, view};
+pub use views::{STACKS, VIEWS, first_counted, first_coverage, view};

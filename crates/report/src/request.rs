@@ -49,171 +49,73 @@ pub struct Request {
     pub on_terminal: bool,
 }
 
-/// An option of a report: what a view either takes, or refuses with a reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Flag {
-    /// `--pid`
-    Pid,
-    /// `--process`
-    Process,
-    /// `--thread`
-    Thread,
-    /// `--function`
-    Function,
-    /// `--module`
-    Module,
-    /// `--part`
-    Part,
-    /// `--since`
-    Since,
-    /// `--until`
-    Until,
-    /// `--limit`
-    Limit,
-    /// `--sort`
-    Sort,
-    /// `--raw`
-    Raw,
-    /// `--per-thread`
-    PerThread,
-    /// `--columns`
-    Columns,
-    /// `--metric`
-    Metric,
-    /// `--depth`
-    Depth,
-    /// `--follow`
-    Follow,
-    /// `--group`
-    Group,
-    /// `--name`
-    Name,
-    /// `--each`
-    Each,
-    /// `--callers`
-    Callers,
-    /// `--interleave`
-    Interleave,
-    /// `--output`
-    Output,
-    /// `--verbose`
-    Verbose,
-    /// `--just-my-code`
-    JustMyCode,
-    /// `--native-code`
-    NativeCode,
-    /// `--no-inlined`
-    NoInlined,
-    /// `--source`
-    Source,
-    /// `--lines`
-    Lines,
-    /// `--snapshot`
-    Snapshot,
-    /// `--against`
-    Against,
-    /// `--type`
-    Type,
+/// Declares the options of a report, each once: its variant, its name on the command line, whether
+/// a request has it, and why a view that does not take it refuses it (`None` where every view takes
+/// it).
+macro_rules! flags {
+    ($($flag:ident, $name:literal, |$request:ident| $is_in:expr, $why:expr;)*) => {
+        /// An option of a report: what a view either takes, or refuses with a reason.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Flag {
+            $(#[doc = concat!("`", $name, "`")] $flag,)*
+        }
+
+        impl Flag {
+            /// Every option with its name on the command line.
+            pub const ALL: [(&'static str, Self); [$($name),*].len()] = [$(($name, Self::$flag)),*];
+
+            /// The name on the command line.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$flag => $name,)* }
+            }
+
+            /// Whether a request has the option.
+            #[must_use]
+            pub fn is_in(self, request: &Request) -> bool {
+                match self { $(Self::$flag => { let $request = request; $is_in })* }
+            }
+
+            /// Reason why a view refuses the option, if it does not take it; `None` where every
+            /// view takes it.
+            pub(crate) fn why(self) -> Option<&'static str> {
+                match self { $(Self::$flag => $why,)* }
+            }
+        }
+    };
 }
 
-impl Flag {
-    /// Every option with its name on the command line.
-    pub const ALL: [(&'static str, Self); 31] = [
-        ("--pid", Self::Pid),
-        ("--process", Self::Process),
-        ("--thread", Self::Thread),
-        ("--function", Self::Function),
-        ("--module", Self::Module),
-        ("--part", Self::Part),
-        ("--since", Self::Since),
-        ("--until", Self::Until),
-        ("--limit", Self::Limit),
-        ("--sort", Self::Sort),
-        ("--raw", Self::Raw),
-        ("--per-thread", Self::PerThread),
-        ("--columns", Self::Columns),
-        ("--metric", Self::Metric),
-        ("--depth", Self::Depth),
-        ("--follow", Self::Follow),
-        ("--group", Self::Group),
-        ("--name", Self::Name),
-        ("--each", Self::Each),
-        ("--callers", Self::Callers),
-        ("--interleave", Self::Interleave),
-        ("--output", Self::Output),
-        ("--verbose", Self::Verbose),
-        ("--just-my-code", Self::JustMyCode),
-        ("--native-code", Self::NativeCode),
-        ("--no-inlined", Self::NoInlined),
-        ("--source", Self::Source),
-        ("--lines", Self::Lines),
-        ("--snapshot", Self::Snapshot),
-        ("--against", Self::Against),
-        ("--type", Self::Type),
-    ];
-
-    /// The name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, flag)| *flag == self).map_or("", |(name, _)| name)
-    }
-
-    /// Whether a request has the option.
-    #[must_use]
-    pub fn is_in(self, request: &Request) -> bool {
-        let Request {
-            query,
-            columns,
-            max_depth,
-            groups,
-            names,
-            each,
-            callers,
-            interleave,
-            follow,
-            files,
-            verbose,
-            source,
-            source_root: _,
-            lines,
-            snapshot,
-            against,
-            min_share: _,
-            below: _,
-            on_terminal: _,
-        } = request;
-        match self {
-            Self::Pid => query.pid.is_some(),
-            Self::Process => query.process.is_some(),
-            Self::Thread => !query.threads.is_empty(),
-            Self::Function => !query.functions.is_empty(),
-            Self::Module => !query.modules.is_empty(),
-            Self::Part => !query.parts.is_empty(),
-            Self::Since => query.since_ns.is_some(),
-            Self::Until => query.until_ns.is_some(),
-            Self::Limit => query.limit.is_some(),
-            Self::Sort => query.sort.is_some(),
-            Self::Raw => query.raw,
-            Self::PerThread => query.per_thread,
-            Self::Columns => columns.is_some(),
-            Self::Metric => query.metric.is_some(),
-            Self::Depth => max_depth.is_some(),
-            Self::Follow => *follow,
-            Self::Group => !groups.is_empty(),
-            Self::Name => !names.is_empty(),
-            Self::Each => *each,
-            Self::Callers => *callers,
-            Self::Interleave => *interleave,
-            Self::Output => *files,
-            Self::Verbose => *verbose,
-            Self::JustMyCode => query.just_my_code,
-            Self::NativeCode => query.native_code.is_some(),
-            Self::NoInlined => query.no_inlined,
-            Self::Source => *source,
-            Self::Lines => *lines,
-            Self::Snapshot => snapshot.is_some(),
-            Self::Against => against.is_some(),
-            Self::Type => !query.types.is_empty(),
-        }
-    }
+flags! {
+    Pid, "--pid", |request| request.query.pid.is_some(), None;
+    Process, "--process", |request| request.query.process.is_some(), None;
+    Thread, "--thread", |request| !request.query.threads.is_empty(), Some("its numbers are of the whole process");
+    Function, "--function", |request| !request.query.functions.is_empty(), Some("its rows are not chosen by function");
+    Module, "--module", |request| !request.query.modules.is_empty(), Some("its rows are not chosen by module");
+    Part, "--part", |request| !request.query.parts.is_empty(), Some("its numbers are of the whole run, or of one moment");
+    Since, "--since", |request| request.query.since_ns.is_some(), Some("its numbers are of the whole run, or of one moment");
+    Until, "--until", |request| request.query.until_ns.is_some(), Some("its numbers are of the whole run, or of one moment");
+    Limit, "--limit", |request| request.query.limit.is_some(), Some("its rows are few");
+    Sort, "--sort", |request| request.query.sort.is_some(), Some("its rows have an order of their own");
+    Raw, "--raw", |request| request.query.raw, Some("its times are as measured anyway");
+    PerThread, "--per-thread", |request| request.query.per_thread, Some("its rows are of all threads together, or name their thread");
+    Columns, "--columns", |request| request.columns.is_some(), None;
+    Metric, "--metric", |request| request.query.metric.is_some(), Some("its rows are not measured by one");
+    Depth, "--depth", |request| request.max_depth.is_some(), Some("its rows are no calls within calls");
+    Follow, "--follow", |request| request.follow, Some("its rows are not read on while a recording grows");
+    Group, "--group", |request| !request.groups.is_empty(), Some("its rows are no events");
+    Name, "--name", |request| !request.names.is_empty(), Some("its rows are not chosen by name");
+    Each, "--each", |request| request.each, Some("it has sums or single calls, not both");
+    Callers, "--callers", |request| request.callers, Some("its rows are no probed methods");
+    Interleave, "--interleave", |request| request.interleave, Some("it is no log of several threads");
+    Output, "--output", |request| request.files, Some("it is no log of several threads");
+    Verbose, "--verbose", |request| request.verbose, Some("it has no head; the view conditions has everything about the recording");
+    JustMyCode, "--just-my-code", |request| request.query.just_my_code, Some("its rows are not made of paths of functions");
+    NativeCode, "--native-code", |request| request.query.native_code.is_some(), Some("its rows are no native functions");
+    NoInlined, "--no-inlined", |request| request.query.no_inlined, Some("its rows are not made of samples");
+    Paths, "--paths", |request| request.query.paths.is_some(), Some("its rows are not made of call stacks");
+    Source, "--source", |request| request.source, Some("its rows are no lines");
+    Lines, "--lines", |request| request.lines, Some("its rows are no sums of lines");
+    Snapshot, "--snapshot", |request| request.snapshot.is_some(), Some("its rows are not about a snapshot of the heap");
+    Against, "--against", |request| request.against.is_some(), Some("it does not compare snapshots of the heap");
+    Type, "--type", |request| !request.query.types.is_empty(), Some("its rows are not chosen by type of object");
 }

@@ -1,23 +1,23 @@
 //! From places in code, as recordings have them, to what lines are looked up by.
 
 use clrscope_analysis::{CodePlace, FunctionRef};
-use clrscope_symbols::{Lines, Placed, SourceLine, Spot};
+use clrscope_symbols::{Lines, SourceLine, Spot, SpotLine};
 
 /// A line of the source, and the way in which it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Located {
+pub(crate) struct LocatedLine {
     pub(crate) line: SourceLine,
     /// Several lines are in question, and of these one alone calls what was called there.
     pub(crate) by_call: bool,
 }
 
-impl Located {
-    /// The line of a place in a function, where that is known.
-    pub(crate) fn of(lines: &mut Lines, function: &FunctionRef<'_>, place: CodePlace<'_>) -> Option<Self> {
+impl LocatedLine {
+    /// Finds the line of a place in a function; `None` where that is not known.
+    pub(crate) fn find(lines: &mut Lines, function: &FunctionRef<'_>, place: CodePlace<'_>) -> Option<Self> {
         match lines.locate(&function.module.path, function.token(), &spot(place)) {
-            Placed::Line(line) => Some(Self { line, by_call: false }),
-            Placed::ByCall(line) => Some(Self { line, by_call: true }),
-            Placed::Unknown(_) | Placed::NoSource => None,
+            SpotLine::Line(line) => Some(Self { line, by_call: false }),
+            SpotLine::ByCall(line) => Some(Self { line, by_call: true }),
+            SpotLine::Unknown(_) | SpotLine::NoSource => None,
         }
     }
 

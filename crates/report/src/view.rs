@@ -19,8 +19,9 @@ pub struct View {
     pub name: &'static str,
     /// Content of the view, in one line.
     pub about: &'static str,
-    /// Options that make no sense for it, each with the reason.
-    pub(crate) refuses: &'static [(&'static [Flag], &'static str)],
+    /// Options that it takes, besides those of every view and `--sort`, which views with
+    /// [`sorts`](Self::sorts) take.
+    pub(crate) takes: &'static [&'static [Flag]],
     /// Sort keys of its rows; empty where their order is given.
     pub sorts: &'static [Sort],
     /// Rows in text when nobody asks for a number.
@@ -81,7 +82,7 @@ impl View {
     /// Refuses picked columns that rows of this recording don't have.
     fn check_columns_of(&self, recording: &Recording, request: &Request) -> Result<(), QueryProblem> {
         let (Some(picked), None) = (&request.columns, self.why_not(Flag::Metric)) else { return Ok(()) };
-        let metric = Some(Metric::of(recording, &request.query)?);
+        let metric = Some(Metric::for_query(recording, &request.query)?);
         let columns = self.columns(&Request { query: Query { metric, ..request.query.clone() }, ..request.clone() });
         match picked.iter().find(|key| columns.iter().all(|column| column.key != *key)) {
             Some(column) => {
@@ -118,7 +119,11 @@ impl View {
     /// Reason why an option makes no sense for the view; `None` where the view takes it.
     #[must_use]
     pub fn why_not(&self, flag: Flag) -> Option<&'static str> {
-        self.refuses.iter().find(|(flags, _)| flags.contains(&flag)).map(|(_, why)| *why)
+        let takes = match flag {
+            Flag::Sort => !self.sorts.is_empty(),
+            _ => self.takes.iter().any(|flags| flags.contains(&flag)),
+        };
+        flag.why().filter(|_| !takes)
     }
 
     /// [`why_not`](Self::why_not) where single calls or events are shown (`--each`), or not: those have a thread and a time, whatever
@@ -156,7 +161,7 @@ impl View {
     /// # Errors
     /// When nothing of the recording is meant, or what the view shows was not recorded.
     pub fn open<'a>(&'static self, recording: &'a Recording, request: &Request) -> Result<Report<'a>, QueryProblem> {
-        self.open_with(recording, request, &Heaps::of(recording))
+        self.open_with(recording, request, &Heaps::new(recording))
     }
 
     /// As [`open`](Self::open), one of several views: what it reads of snapshots of the heap, the others need not.
@@ -172,7 +177,7 @@ impl View {
         let request = &self.with_metric_of_columns(request);
         self.check_columns_of(recording, request)?;
         let answer = (self.open)(recording, request, heaps)?;
-        let is_default = |asked: &&'static Metric| Metric::of(recording, &Query::default()) == Ok(asked);
+        let is_default = |asked: &&'static Metric| Metric::for_query(recording, &Query::default()) == Ok(asked);
         let metric = request.query.metric.filter(|asked| !is_default(asked));
         Ok(Report { view: self, recording, metric, answer, request: request.clone() })
     }

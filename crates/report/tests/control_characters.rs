@@ -54,17 +54,17 @@ fn events() -> EventArena {
     EventArena { instrument: "events".into(), chunks: vec![chunk.finish()] }
 }
 
-fn exceptions() -> EventArena {
+fn exceptions(stacks: &mut StacksBuilder) -> EventArena {
+    let stack = u64::from(stacks.stack(&[StackFrame::method(1, None)], false));
     let (name, message) = (planted("EXCEPTION-TYPE"), planted("MESSAGE"));
     let class = (Tag::CLASS, thing(0x50, 1));
     let object = (Tag::OBJECT, 0x900_u64.into());
     let function = (Tag::FUNCTION, thing(0x70, 1));
     let chunk = HandmadeChunk::new(0, 1, 2_000)
         .put(Kind::NAME, &[class, (Tag::NAME, name.as_str().into())])
-        .put(Kind::EXCEPTION_STACK, &[(Tag::STACK, 1_u64.into()), (Tag::FRAME, thing(0x70, 1))])
         .put(
             Kind::EXCEPTION_THROWN,
-            &[object, class, (Tag::MESSAGE, message.as_str().into()), (Tag::STACK, 1_u64.into())],
+            &[object, class, (Tag::MESSAGE, message.as_str().into()), (Tag::STACK_NODE, stack.into())],
         )
         .put(Kind::EXCEPTION_SEARCH_FUNCTION_ENTER, &[function])
         .put(Kind::EXCEPTION_SEARCH_FUNCTION_LEAVE, &[])
@@ -206,9 +206,10 @@ fn everything() -> Recording {
     let samples = EventArena { instrument: "cpu".into(), chunks: Vec::new() };
     let allocations = EventArena { instrument: "alloc".into(), chunks: Vec::new() };
     let coverage = coverage(first);
-    first.events = vec![events(), exceptions(), calls, types, samples, collections(), allocations, coverage, probed()];
-    first.events.extend(probe_calls());
     let mut stacks = StacksBuilder::default();
+    first.events =
+        vec![events(), exceptions(&mut stacks), calls, types, samples, collections(), allocations, coverage, probed()];
+    first.events.extend(probe_calls());
     let stack = stacks.stack(&[1, 2].map(|function| StackFrame::method(function, None)), false);
     first.stacks = stacks.finish().into();
     let bytes = ProbeCaller { method: 1, stack, calls: 1, ..ProbeCaller::default() }.to_bytes().to_vec();

@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use clrscope_analysis::{
-    CPU, EXCEPTIONS, METRICS, Metric, NativeCode, Query, QueryProblem, Sort, ThreadSelector, WALL, name_native_code,
+    CPU, EXCEPTIONS, METRICS, Metric, NativeCode, PathKind, Query, QueryProblem, Sort, ThreadSelector, WALL,
+    name_native_code,
 };
 use clrscope_contract::request::{Glob, Pattern};
-use clrscope_recording::events::{EntityRef, Group, Kind, Tag, Value};
+use clrscope_recording::events::{EntityRef, Group, Kind, Records, Tag, Value};
 use clrscope_recording::layout::{flow, probes, value};
 use clrscope_recording::model::{
     Allocation, CoveragePlan, CoverageSource, EventArena, EventChunk, Function, FunctionKind, HeapType, HookCost, Loss,
@@ -199,7 +200,25 @@ fn snapshot(process: &mut Process, lib: u32, orders: u64) {
     let of_small = heap.object(small, 0);
     heap.refer(of_several, 0, of_small);
     heap.root(RootKind::Handle, of_several, 0, 0);
+    operations(&mut heap);
     heap.add_to(process);
+}
+
+/// Two methods that wait for a task each, and one that waits for a time.
+fn operations(heap: &mut HandmadeHeap) {
+    let builder = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder<int>";
+    let boxed = heap.class(
+        &format!("{builder}.AsyncStateMachineBox<Shop.Cart.<Pay>d__0>"),
+        80,
+        &["m_continuationObject", "StateMachine"],
+    );
+    let task = heap.class("System.Threading.Tasks.Task<int>", 64, &["m_continuationObject"]);
+    let delay = heap.class("System.Threading.Tasks.Task.DelayPromise", 72, &["m_continuationObject"]);
+    for awaited in [task, task, delay] {
+        let (awaited, method) = (heap.object(awaited, 0), heap.object(boxed, 0));
+        heap.refer(awaited, 0, method);
+        heap.refer(method, 1, method);
+    }
 }
 
 /// A method of two lines and a condition in each of two modules; the first ran.
@@ -541,6 +560,7 @@ fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> 
         Flag::Verbose => request.verbose = true,
         Flag::JustMyCode => query.just_my_code = true,
         Flag::NoInlined => query.no_inlined = true,
+        Flag::Paths => query.paths = Some(PathKind::Physical),
         Flag::NativeCode => query.native_code = Some(NativeCode::Places),
         Flag::Source => request.source = true,
         Flag::Lines => request.lines = true,
@@ -582,14 +602,14 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
                     // Whether a part of the time can be had depends on the metric, which is one of sums here.
                     // The same goes for own code alone, and for types.
                     (
-                        Flag::Since | Flag::Until | Flag::JustMyCode | Flag::NoInlined | Flag::Type,
+                        Flag::Since | Flag::Until | Flag::JustMyCode | Flag::NoInlined | Flag::Paths | Flag::Type,
                         Err(QueryProblem::NotAvailable { .. }),
                     ) => true,
                     // Files of threads, and following a growing recording, are the command's work: tested elsewhere.
                     (Flag::Output | Flag::Follow, Ok(_)) => true,
-                    // The recording is reduced to its parts, and has lost frames, before a view is
-                    // asked of it.
-                    (Flag::Part | Flag::NoInlined, Ok(_)) => true,
+                    // The recording is reduced to its parts, and its frames are changed, before a
+                    // view is asked of it.
+                    (Flag::Part | Flag::NoInlined | Flag::Paths, Ok(_)) => true,
                     // Only text has a head.
                     (Flag::Verbose, Ok(_)) => {
                         let text = |request: &Request| {
@@ -863,6 +883,63 @@ fn rows_measured_by_exceptions_have_numbers_and_no_times() {
     tree.open(&recording, &request).expect("a tree").write(Format::Text, 100, &mut text).expect("written");
     let text = String::from_utf8(text).expect("UTF-8");
     assert!(text.contains("total") && text.contains("66.7 %") && text.contains("Main"), "{text}");
+}
+
+#[test]
+fn what_was_thrown_again_has_columns_of_its_own() {
+    let mut recording = everything();
+    recording.processes.truncate(1);
+    let written = |recording: &Recording, name: &str| {
+        let of = view(name).expect("a view");
+        let mut request = plain(of);
+        if name != "exceptions" {
+            request.query.metric = Some(&EXCEPTIONS);
+        }
+        let rows: serde_json::Value =
+            serde_json::from_str(&json(of, recording, &request).expect("rows")).expect("JSON");
+        let mut text = Vec::new();
+        of.open(recording, &request).expect("a view").write(Format::Text, 80, &mut text).expect("written");
+        (rows, String::from_utf8(text).expect("UTF-8"))
+    };
+    for name in ["functions", "tree", "exceptions"] {
+        let text = written(&everything(), name).1;
+        assert!(!text.contains("rethrown"), "{name}: {text}");
+    }
+    let of_exceptions = |arena: &&mut EventArena| &*arena.instrument == "exceptions";
+    let arena = recording.processes[0].events.iter_mut().find(of_exceptions).expect("exceptions");
+    // The stack of the throw in `Pay`.
+    let pay = {
+        let bytes = arena.chunks[0].bytes.load();
+        Records::new(&bytes).find_map(|record| record.number(Tag::STACK_NODE)).expect("a stack")
+    };
+    let again = [(Tag::STACK_NODE, pay.into()), (Tag::ANSWER, 1_u64.into())];
+    let chunk = HandmadeChunk::new(0, 9, 20_000_000);
+    arena.chunks.push(chunk.put(Kind::EXCEPTION_THROWN, &again).put(Kind::EXCEPTION_THROWN, &again).finish());
+
+    let (document, text) = written(&recording, "functions");
+    let row = document["rows"].as_array().and_then(|rows| rows.iter().find(|row| row["name"] == "Pay")).expect("Pay");
+    let numbers =
+        ["self_exceptions", "total_exceptions", "self_rethrown", "total_rethrown"].map(|key| row[key].as_u64());
+    assert_eq!(numbers, [Some(1), Some(1), Some(2), Some(2)], "{document:#}");
+    assert!(text.contains("rethrown"), "{text}");
+    let (document, text) = written(&recording, "tree");
+    assert!(document.to_string().contains(r#""self_rethrown":2"#), "{document:#}");
+    assert!(text.contains("rethrown"), "{text}");
+    let (document, text) = written(&recording, "exceptions");
+    let sum =
+        |key: &str| document["rows"].as_array().into_iter().flatten().filter_map(|row| row[key].as_u64()).sum::<u64>();
+    assert_eq!(["exceptions", "rethrown", "count"].map(sum), [3, 2, 5], "{document:#}");
+    assert!(text.contains("An object counts once, at its first throw"), "{text}");
+    for name in ["functions", "tree", "exceptions"] {
+        let (_, text) = written(&recording, name);
+        // Without the colours.
+        let parts = text.split('\u{1b}').enumerate().map(|(at, part)| match part.split_once('m') {
+            Some((_, shown)) if at > 0 => shown,
+            _ => part,
+        });
+        let plain: String = parts.collect();
+        assert!(plain.lines().all(|line| line.chars().count() <= 80), "{name}:\n{plain}");
+    }
 }
 
 /// The request that an option list of a page stands for.

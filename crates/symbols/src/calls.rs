@@ -45,8 +45,8 @@ impl Name {
         )
     }
 
-    /// Of `Namespace.Type::Method`.
-    fn of(function: &str) -> Self {
+    /// Parses `Namespace.Type::Method`.
+    fn parse(function: &str) -> Self {
         let (owner, name) = function.rsplit_once("::").unwrap_or(("", function));
         Self::new(owner, name)
     }
@@ -57,8 +57,8 @@ impl Name {
 pub(crate) struct Calls(Vec<Call>);
 
 impl Calls {
-    /// Of the method in this row.
-    pub(crate) fn of(assembly: &Assembly, row: u32) -> Self {
+    /// Returns the calls of the method in this row.
+    pub(crate) fn of_method(assembly: &Assembly, row: u32) -> Self {
         let mut left = MOST;
         let call = |(offset, token): (u32, u32)| {
             let fact = assembly.method(token)?;
@@ -71,7 +71,7 @@ impl Calls {
 
     /// Offsets of all calls that may lead to a method: its own, those of methods of this module that may be inlined, and delegates.
     pub(crate) fn to(&self, function: &str) -> Vec<u32> {
-        let wanted = Name::of(function);
+        let wanted = Name::parse(function);
         // Whatever a delegate is made of.
         let delegate = Name::new("", "Invoke");
         let leads_to = |call: &&Call| call.name == wanted || call.name == delegate || call.through.contains(&wanted);

@@ -73,7 +73,7 @@ impl Spot<'_> {
 
 /// The line of a spot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Placed {
+pub enum SpotLine {
     /// The line, by the maps of compiler and runtime.
     Line(SourceLine),
     /// The one line among those in question that calls the method which is called there.
@@ -84,7 +84,7 @@ pub enum Placed {
     NoSource,
 }
 
-impl Placed {
+impl SpotLine {
     /// The line, where it is known.
     #[must_use]
     pub fn line(self) -> Option<SourceLine> {
@@ -175,41 +175,42 @@ impl Lines {
         })
     }
 
-    /// The line of an instruction of the method with the metadata token `method`, in the module at the path `module`: where the runtime
-    /// can't say which of several statements it is, or names one that calls something else, by what is called there, if only one line in
-    /// question calls a method of that name.
-    pub fn locate(&mut self, module: impl AsRef<Path>, method: u32, spot: &Spot<'_>) -> Placed {
+    /// The line of an instruction of the method with the metadata token `method`, in the module at
+    /// the path `module`: where the runtime can't say which of several statements it is, or names
+    /// one that calls something else, by what is called there, if only one line in question calls a
+    /// method of that name.
+    pub fn locate(&mut self, module: impl AsRef<Path>, method: u32, spot: &Spot<'_>) -> SpotLine {
         let module = module.as_ref();
-        let Some((symbols, row)) = self.method(module, method) else { return Placed::NoSource };
+        let Some((symbols, row)) = self.method(module, method) else { return SpotLine::NoSource };
         let among = symbols.lines_among(row, spot);
-        let Some(first) = symbols.points(row).first().copied() else { return Placed::NoSource };
+        let Some(first) = symbols.points(row).first().copied() else { return SpotLine::NoSource };
         let line =
             |symbols: &Symbols, (document, line)| Some(SourceLine { file: symbols.pdb.document(document)?, line });
         let only = if let [only] = among[..] { line(symbols, only) } else { None };
-        let Some(file) = symbols.pdb.document(first.document) else { return Placed::NoSource };
+        let Some(file) = symbols.pdb.document(first.document) else { return SpotLine::NoSource };
         if spot.is_unoptimised
             && let Some(only) = only
         {
-            return Placed::Line(only);
+            return SpotLine::Line(only);
         }
         let mut calling = spot.callee.map_or_else(Vec::new, |callee| self.calls(module, method).to(callee));
         let is_called_there = calling.iter().any(|offset| spot.holds(*offset));
         match only {
-            Some(only) if is_called_there || calling.is_empty() => return Placed::Line(only),
+            Some(only) if is_called_there || calling.is_empty() => return SpotLine::Line(only),
             // Blocks were moved behind this line's code, as nothing there calls that.
             Some(_) => {}
             None => calling.retain(|offset| spot.holds(*offset)),
         }
-        let Some((symbols, row)) = self.method(module, method) else { return Placed::NoSource };
+        let Some((symbols, row)) = self.method(module, method) else { return SpotLine::NoSource };
         let found = symbols.one_line(row, &calling).and_then(|found| line(symbols, found));
-        found.map_or(Placed::Unknown(file), Placed::ByCall)
+        found.map_or(SpotLine::Unknown(file), SpotLine::ByCall)
     }
 
     /// Calls in the code of a method.
     fn calls(&mut self, module: &Path, method: u32) -> &Calls {
         let key = (module.to_owned(), method & 0x00FF_FFFF);
         if !self.calls.contains_key(&key) {
-            let found = self.assembly(module).map(|assembly| Calls::of(assembly, key.1)).unwrap_or_default();
+            let found = self.assembly(module).map(|assembly| Calls::of_method(assembly, key.1)).unwrap_or_default();
             self.calls.insert(key.clone(), found);
         }
         &self.calls[&key]
@@ -364,10 +365,10 @@ mod tests {
         let joining = (0..99).find(|at| lines.find(&module, method, *at).is_some_and(|found| found.line == joins));
         let joining = joining.expect("its offset");
         let mut said = |spot: Spot<'_>| match lines.locate(&module, method, &spot) {
-            Placed::Line(SourceLine { line, .. }) => format!("line {line}"),
-            Placed::ByCall(SourceLine { line, .. }) => format!("by call {line}"),
-            Placed::Unknown(file) => format!("unknown, {}", file.rsplit('/').next().unwrap_or_default()),
-            Placed::NoSource => "no source".to_owned(),
+            SpotLine::Line(SourceLine { line, .. }) => format!("line {line}"),
+            SpotLine::ByCall(SourceLine { line, .. }) => format!("by call {line}"),
+            SpotLine::Unknown(file) => format!("unknown, {}", file.rsplit('/').next().unwrap_or_default()),
+            SpotLine::NoSource => "no source".to_owned(),
         };
         let concat = Some("System.String::Concat");
         let all = Spot::default();
@@ -388,8 +389,8 @@ mod tests {
         assert_eq!(said(Spot { callee: concat, ..before }), format!("by call {joins}"), "that line does not join");
         assert_eq!(said(Spot { callee: concat, is_unoptimised: true, ..before }), format!("line {each}"));
         assert_eq!(said(Spot { il_offset: Some(joining), ..all }), format!("line {joins}"));
-        assert_eq!(lines.locate("/nonexistent.dll", method, &all), Placed::NoSource);
-        assert_eq!(lines.locate(&module, 0, &all), Placed::NoSource);
+        assert_eq!(lines.locate("/nonexistent.dll", method, &all), SpotLine::NoSource);
+        assert_eq!(lines.locate(&module, 0, &all), SpotLine::NoSource);
     }
 
     /// A single-file program has its modules behind the host's code, and its PDB there, or beside it.

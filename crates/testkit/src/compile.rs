@@ -8,9 +8,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::Mutex;
-use std::thread;
 
+use crate::at_a_time::at_a_time;
 use crate::sdk::Sdk;
 use crate::workspace::scratch;
 
@@ -24,6 +23,29 @@ const CONFIG: &str = r#"{
   }
 }
 "#;
+
+/// Namespaces that the SDK's templates use without being told.
+const IMPLICIT: [&str; 7] = [
+    "System",
+    "System.Collections.Generic",
+    "System.IO",
+    "System.Linq",
+    "System.Net.Http",
+    "System.Threading",
+    "System.Threading.Tasks",
+];
+/// Those of the template for web programs besides.
+const IMPLICIT_WEB: [&str; 9] = [
+    "System.Net.Http.Json",
+    "Microsoft.AspNetCore.Builder",
+    "Microsoft.AspNetCore.Hosting",
+    "Microsoft.AspNetCore.Http",
+    "Microsoft.AspNetCore.Routing",
+    "Microsoft.Extensions.Configuration",
+    "Microsoft.Extensions.DependencyInjection",
+    "Microsoft.Extensions.Hosting",
+    "Microsoft.Extensions.Logging",
+];
 
 /// The CPU time of a thread, in the folder `dotnet`.
 const CLOCK: &str = "ThreadClock.cs";
@@ -124,21 +146,8 @@ fn demo_job(dotnet: &Path, bin: &Path) -> Option<Job> {
 
 /// Two at a time: the compiler itself uses several threads.
 fn compile_all(sdk: &Sdk, dotnet: &Path, jobs: &[Job]) -> Result<(), String> {
-    let left = Mutex::new(jobs.iter());
-    let failures = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let Some(job) = left.lock().expect("not poisoned").next() else { return };
-                    if let Err(failure) = compile(sdk, dotnet, job) {
-                        failures.lock().expect("not poisoned").push(failure);
-                    }
-                }
-            });
-        }
-    });
-    let failures = failures.into_inner().expect("not poisoned");
+    let failures: Vec<String> =
+        at_a_time(2, jobs, |job| compile(sdk, dotnet, job)).into_iter().filter_map(Result::err).collect();
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
@@ -150,18 +159,81 @@ fn compile_all(sdk: &Sdk, dotnet: &Path, jobs: &[Job]) -> Result<(), String> {
 /// # Panics
 /// When files cannot be written.
 pub fn compile_web(sdk: &Sdk, source: &Path, output: &Path) -> Result<(), String> {
-    let folder = source.parent().expect("a file lies in a folder");
-    let (sources, references) = (vec![source.to_path_buf()], sdk.web_reference_assemblies());
-    let job = Job { name: stem(source).to_owned(), sources, references, library: false, output: output.to_path_buf() };
-    compile(sdk, folder, &job)?;
-    let config = CONFIG.replace("Microsoft.NETCore.App", "Microsoft.AspNetCore.App");
-    fs::write(output.with_extension("runtimeconfig.json"), config).expect("a file can be written");
+    compile_alone(sdk, source, output, true)
+}
+
+/// As [`compile_web`], to a program without ASP.NET.
+///
+/// # Errors
+/// The compiler's messages, when it does not compile.
+///
+/// # Panics
+/// When files cannot be written.
+pub fn compile_program(sdk: &Sdk, source: &Path, output: &Path) -> Result<(), String> {
+    compile_alone(sdk, source, output, false)
+}
+
+/// Compiles the `*.cs` of a folder as a project of the SDK's templates would be: with its implicit
+/// `using`s, unsafe code, ASP.NET where a file `web` asks for it, and no word about warnings. A
+/// `*.c` beside them becomes a library `libNAME.so` beside the program.
+///
+/// # Errors
+/// The compilers' messages, when it does not compile.
+///
+/// # Panics
+/// When files cannot be read or written.
+pub fn compile_folder(sdk: &Sdk, folder: &Path, output: &Path) -> Result<(), String> {
+    let is_web = folder.join("web").exists();
+    let usings = output.with_extension("usings.cs");
+    let namespaces = IMPLICIT.iter().chain(IMPLICIT_WEB.iter().filter(|_| is_web));
+    let text: String = namespaces.map(|namespace| format!("global using global::{namespace};\n")).collect();
+    fs::write(&usings, text).expect("a file can be written");
+    let mut sources = sources_in(folder);
+    sources.push(usings);
+    let job = program(sdk, stem(output), sources, output, is_web);
+    let mut command = compiler(sdk, folder, &job);
+    command.args(["-warn:0", "-langversion:latest"]);
+    check(&job.name, &command.output(), &command)?;
+    for source in files_in(folder).iter().filter(|file| file.extension().is_some_and(|end| end == "c")) {
+        let library = output.with_file_name(format!("lib{}.so", stem(source)));
+        let mut command = Command::new("cc");
+        command.args(["-O1", "-w", "-shared", "-fPIC", "-pthread", "-o"]).arg(library).arg(source);
+        check(stem(source), &command.output(), &command)?;
+    }
+    write_alone_config(output, is_web);
     Ok(())
 }
 
+fn compile_alone(sdk: &Sdk, source: &Path, output: &Path, is_web: bool) -> Result<(), String> {
+    let folder = source.parent().expect("a file lies in a folder");
+    compile(sdk, folder, &program(sdk, stem(source), vec![source.to_path_buf()], output, is_web))?;
+    write_alone_config(output, is_web);
+    Ok(())
+}
+
+/// A program outside of the committed ones, with ASP.NET or without.
+fn program(sdk: &Sdk, name: &str, sources: Vec<PathBuf>, output: &Path, is_web: bool) -> Job {
+    let references = if is_web { sdk.web_reference_assemblies() } else { Vec::new() };
+    Job { name: name.to_owned(), sources, references, library: false, output: output.to_path_buf() }
+}
+
+/// Writes the runtime configuration of such a program beside it.
+fn write_alone_config(output: &Path, is_web: bool) {
+    let framework = if is_web { "Microsoft.AspNetCore.App" } else { "Microsoft.NETCore.App" };
+    let config = CONFIG.replace("Microsoft.NETCore.App", framework);
+    fs::write(output.with_extension("runtimeconfig.json"), config).expect("a file can be written");
+}
+
 fn compile(sdk: &Sdk, dotnet: &Path, job: &Job) -> Result<(), String> {
+    let mut command = compiler(sdk, dotnet, job);
+    command.args(["-warnaserror", "-warn:4", "-langversion:12"]);
+    check(&job.name, &command.output(), &command)
+}
+
+/// The compiler's command without what it is to say about warnings and the language.
+fn compiler(sdk: &Sdk, folder: &Path, job: &Job) -> Command {
     let mut command = sdk.compiler();
-    command.current_dir(dotnet);
+    command.current_dir(folder);
     command.args([
         "-noconfig",
         "-nologo",
@@ -172,16 +244,16 @@ fn compile(sdk: &Sdk, dotnet: &Path, job: &Job) -> Result<(), String> {
         "-unsafe",
         "-nullable",
     ]);
-    command.args(["-warnaserror", "-warn:4", "-langversion:12", "-highentropyva+", "-utf8output"]);
+    command.args(["-highentropyva+", "-utf8output"]);
     command.arg(if job.library { "-target:library" } else { "-target:exe" });
     // No path of the machine that built it may be inside.
-    command.arg(format!("-pathmap:{}=/_", dotnet.display()));
+    command.arg(format!("-pathmap:{}=/_", folder.display()));
     command.arg(format!("-out:{}", job.output.display()));
     for reference in sdk.reference_assemblies().iter().chain(&job.references) {
         command.arg(format!("-reference:{}", reference.display()));
     }
     command.args(&job.sources);
-    check(&job.name, &command.output(), &command)
+    command
 }
 
 /// Compiles the generator and lets it write its library into `bin`.

@@ -70,14 +70,23 @@ pub fn with_small_disk(command: &Command, folder: &Path, size: &str, kept: &Path
 /// The command where the system refuses `process_vm_readv`, as filters of system calls in containers do; the filter is set by
 /// Python. `None`, said aloud, where there is none, or no filter may be set.
 pub fn without_copies(command: &Command) -> Option<Command> {
+    without_system_calls(command, &[310])
+}
+
+/// As [`without_copies`], with the numbers of the system calls that are refused.
+pub fn without_system_calls(command: &Command, numbers: &[u32]) -> Option<Command> {
     const SCRIPT: &str = "import ctypes, os, struct, sys\n\
-        steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 310), (6, 0, 0, 0x00050001), (6, 0, 0, 0x7FFF0000)]\n\
+        refused = [int(number) for number in sys.argv.pop(1).split(',')]\n\
+        steps = [(0x20, 0, 0, 0)]\n\
+        for number in refused: steps += [(0x15, 0, 1, number), (6, 0, 0, 0x00050001)]\n\
+        steps += [(6, 0, 0, 0x7FFF0000)]\n\
         code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *step) for step in steps))\n\
         program = ctypes.create_string_buffer(struct.pack('HP', len(steps), ctypes.addressof(code)))\n\
         prctl = ctypes.CDLL(None).prctl\n\
         assert prctl(38, 1, 0, 0, 0) == 0 and prctl(22, 2, program) == 0\n\
         os.execvp(sys.argv[1], sys.argv[1:])";
-    let words = ["python3", "-c", SCRIPT];
+    let numbers = numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let words = ["python3", "-c", SCRIPT, &numbers];
     if !wrapped(&words, &Command::new("true")).status().is_ok_and(|status| status.success()) {
         not_run("there is no python3 here, or no filter of system calls may be set");
         return None;

@@ -52,7 +52,7 @@ impl Expectations {
         let mut all = Self::default();
         let mut lines = 0;
         for line in stdout.lines().filter_map(|line| line.strip_prefix("EXPECT ")) {
-            all.take(line).unwrap_or_else(|| panic!("cannot read or said twice: EXPECT {line}"));
+            all.parse_line(line).unwrap_or_else(|| panic!("cannot read or said twice: EXPECT {line}"));
             lines += 1;
         }
         assert!(lines > 0, "the fixture expects nothing; it wrote:\n{stdout}");
@@ -74,7 +74,7 @@ impl Expectations {
         self.edges.get(&(parent.to_owned(), child.to_owned())).copied()
     }
 
-    fn take(&mut self, line: &str) -> Option<()> {
+    fn parse_line(&mut self, line: &str) -> Option<()> {
         let (kind, rest) = line.split_once(' ')?;
         let (subject, count) = rest.rsplit_once(' ')?;
         let count: u64 = count.parse().ok()?;

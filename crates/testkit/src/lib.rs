@@ -20,7 +20,10 @@
 //! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers, built once;
 //!   [`hooked_agent`] one with faults, and with stops whose [`RuntimeStops`] this reads.
 //! - [`wait_for`] and its neighbours wait for events, and [`random_pause`] is a pause that can be repeated.
-//! - [`left_over`] says what an agent that was attached has left in a process.
+//! - [`left_over`] says what an agent that was attached has left in a process,
+//!   [`private_kilobytes`] what memory the process has, [`unmanaged_kilobytes`] what of it lies
+//!   outside the managed heap.
+//! - [`at_a_time`] shares work among threads.
 //! - [`single_file`] writes a program that holds its assemblies itself.
 //! - [`not_run`] says what a test can't check on this machine.
 //! - [`confine`] runs programs without powers, on a small disk, with small files.
@@ -30,6 +33,8 @@
 //! Everything here panics with a sentence where a test cannot go on: that is how a test fails.
 
 mod artifacts;
+mod async_shapes;
+mod at_a_time;
 mod attempts;
 mod azmcp;
 mod caller_paths;
@@ -58,6 +63,8 @@ mod web;
 mod workspace;
 
 pub use artifacts::{agent, cli, example, framework_example, hooked_agent, load_profiler, native_library};
+pub use async_shapes::{ASYNC_SHAPES, AsyncShape, RootTallies, RootTally, throws_by_class};
+pub use at_a_time::at_a_time;
 pub use attempts::attempted;
 pub use azmcp::{azmcp, azmcp_command};
 pub use caller_paths::CallerPaths;
@@ -66,7 +73,7 @@ pub use counter::last_count;
 pub use expectations::{Expectations, ThreadCalls};
 pub use hostile::HOSTILE;
 pub use known_paths::{KnownPaths, Moment, Shape, ShapeTally, Tally};
-pub use left_over::left_over;
+pub use left_over::{left_over, private_kilobytes, unmanaged_kilobytes};
 pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
 pub use pypi::from_pypi;
 pub use runtime_stops::{RuntimeStops, STOPS_VARIABLE};

@@ -14,12 +14,16 @@ use crate::workspace::workspace_root;
 
 /// The file's name within `dotnet/`.
 pub const NAME: &str = "sources.sha256";
+/// Folders without sources of committed programs: what builds leave, and programs that are compiled
+/// when they are run.
+const LEFT_OUT: [&str; 2] = ["obj", "findings"];
 
-/// The manifest as it should read for the files that are in `dotnet/` now, built by this compiler.
+/// Returns the manifest as it should read for the files that are in `dotnet/` now, built by this
+/// compiler.
 ///
 /// # Panics
 /// When a file cannot be read.
-pub fn of(dotnet: &Path, compiler: &str) -> String {
+pub fn manifest_text(dotnet: &Path, compiler: &str) -> String {
     let mut files = Vec::new();
     collect(dotnet, &mut files);
     files.sort();
@@ -59,7 +63,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in entries.flatten() {
         let path = entry.path();
         if path.is_dir() {
-            if entry.file_name() != "obj" {
+            if LEFT_OUT.iter().all(|name| entry.file_name() != *name) {
                 collect(&path, files);
             }
         } else if entry.file_name() != NAME && path.extension().is_none_or(|end| end != "md") {

@@ -92,7 +92,7 @@ pub fn each_runtime<T: Send>(test: impl Fn(&Runtime) -> T + Sync) -> Vec<T> {
         let start = |runtime: &'static Runtime| {
             let test = &test;
             let run = move || {
-                let _turn = Turn::take();
+                let _turn = Turn::wait();
                 say(&format!("on .NET {} in {}", runtime.version, runtime.root.display()));
                 test(runtime)
             };
@@ -121,7 +121,7 @@ static TAKEN: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
 
 impl Turn {
     /// Waits for a turn.
-    fn take() -> Self {
+    fn wait() -> Self {
         let most = thread::available_parallelism().map_or(1, NonZero::get);
         let taken = TAKEN.0.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = TAKEN.1.wait_while(taken, |taken| *taken >= most);

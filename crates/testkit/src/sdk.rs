@@ -8,8 +8,8 @@ use std::time::Duration;
 use clrscope_dotnet::Version;
 use clrscope_dotnet::find::{self, versions_in};
 
-use crate::program::{clean_environment, run_within};
-use crate::workspace::{kit, target_folder};
+use crate::program::{clean_environment, run, run_within};
+use crate::workspace::{fixture, kit, target_folder, workspace_root};
 
 /// Longer than it takes to publish a program on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -62,6 +62,21 @@ impl Sdk {
         command.arg("-nologo").arg(format!("-out:{}", assembly.display()));
         command.args(self.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
         command
+    }
+
+    /// Compiles the fixture of this name, of one file, without optimisation into a folder.
+    ///
+    /// # Panics
+    /// When it does not compile.
+    pub fn compile_without_optimisation(&self, name: &str, folder: &Path) -> PathBuf {
+        let program = folder.join(name).with_extension("dll");
+        let mut compiler = self.compiler_to(&program);
+        compiler.args(["-target:exe", "-debug:embedded", "-optimize-", "-nullable:enable"]);
+        compiler.arg(workspace_root().join("dotnet/fixtures").join(name).join(name).with_extension("cs"));
+        run(compiler).expect_success();
+        let config = fixture(name).with_extension("runtimeconfig.json");
+        fs::copy(config, program.with_extension("runtimeconfig.json")).expect("copied");
+        program
     }
 
     /// The command that starts `dotnet`.

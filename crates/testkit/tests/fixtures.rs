@@ -29,7 +29,7 @@ const KNOWN_ANSWERS: [&str; 14] = [
 fn committed_programs_match_their_sources() {
     let dotnet = workspace_root().join("dotnet");
     let committed = manifest::committed();
-    let now = manifest::of(&dotnet, manifest::compiler(&committed));
+    let now = manifest::manifest_text(&dotnet, manifest::compiler(&committed));
     let stale: Vec<&str> = now.lines().filter(|line| !committed.lines().any(|known| known == *line)).collect();
     assert_eq!(now, committed, "run `cargo xtask fixtures`; changed or new: {stale:#?}");
 

@@ -1,14 +1,6 @@
-//! Processors: a module for each, of which the target's is re-exported.
+//! Processors: a module for each.
 //!
-//! Instruments and services keep what only they need of it in folders `arch` of their own. `clr-profiler` refuses, with a
-//! sentence, to be built for processors that have no such modules.
+//! Instruments keep what only they need of it in folders `arch` of their own.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86_64;
-
-#[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{
-    ArgumentRegisters, BEFORE_CALL, Destination, LONGEST_CALL, LONGEST_JUMP, ResultRegisters, StubRegisters,
-    call_starts, called, current_record, ends_in_trap, follows_call, jump, jumps_to, set_current_record, stopped_flag,
-    thread_address, ticks,
-};

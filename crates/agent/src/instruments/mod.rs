@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use clr_profiler::{Events, FunctionId, InfoHooks};
-use clrscope_contract::instruments::{Checked, Spec};
+use clrscope_agent_base::functions::FunctionSelection;
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::threads::FollowThreads;
+use clrscope_contract::instruments::{CheckedInstrument, Spec};
 use clrscope_recording::writer::ThreadRecord;
 
-use crate::hooks::{HookParts, HookSet};
+use crate::hook_sets::{HookParts, HookSet};
 use crate::instrument::{Instrument, InstrumentOptions};
 use crate::services::context::{Beginning, Context};
-use crate::services::functions::Choice;
-use crate::services::helper::Task;
-use crate::services::threads::FollowThreads;
 
 /// Declares the instruments: `NAME: TYPE`, where the name is that of the module.
 macro_rules! instruments {
@@ -32,9 +32,9 @@ macro_rules! instruments {
             ///
             /// # Errors
             /// A sentence for the user, when there is no such instrument in this agent.
-            pub(crate) fn add(&mut self, request: &Checked) -> Result<(), String> {
+            pub(crate) fn add(&mut self, request: &CheckedInstrument) -> Result<(), String> {
                 $(if request.spec().name == <<$name::$type as Instrument>::Options as InstrumentOptions>::SPEC.name {
-                    self.$name = Some(InstrumentOptions::of(request));
+                    self.$name = Some(InstrumentOptions::from_request(request));
                     return Ok(());
                 })*
                 Err(format!("the instrument '{}' is not in this agent", request.spec().name))
@@ -50,7 +50,7 @@ macro_rules! instruments {
             }
 
             /// Chooses the functions that get hooks: none that all instruments can do without.
-            pub(crate) fn choose(&self, choice: &mut Choice) {
+            pub(crate) fn choose(&self, choice: &mut FunctionSelection) {
                 $(if let Some(options) = &self.$name {
                     <$name::$type as Instrument>::choose(options, choice);
                 })*
@@ -134,6 +134,11 @@ impl Instruments {
     /// Hooks that ask the runtime about each call, where an instrument wants such.
     pub(crate) fn slow_hooks(&self) -> Option<Arc<dyn InfoHooks>> {
         self.all().find_map(Instrument::slow_hooks)
+    }
+
+    /// An attached agent leaves: handles of the runtime are given back.
+    pub(crate) fn release_handles(&self) {
+        self.all().for_each(Instrument::release_handles);
     }
 
     /// In a forked child: lets go of everything that is mapped. Async-signal-safe.

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-use crate::os::process;
+use clrscope_agent_base::os::process;
 
 const MARK: &str = "only-one";
 

@@ -4,14 +4,14 @@
 use std::sync::Once;
 use std::sync::atomic::Ordering;
 
-use crate::hooks;
-use crate::services::memory::Published;
-use crate::services::{developer_log, threads};
+use clrscope_agent_base::hooks;
+use clrscope_agent_base::memory::PublishedState;
+use clrscope_agent_base::{developer_log, threads};
 
 /// Action by which a forked child lets go of a recording.
 type Detach = Box<dyn Fn() + Send + Sync>;
 
-static DETACH: Published<Detach> = Published::nothing();
+static DETACH: PublishedState<Detach> = PublishedState::nothing();
 static PREPARED: Once = Once::new();
 
 /// Arranges that children made by `fork` turn their hooks off and then `detach`, which is async-signal-safe. Those made by

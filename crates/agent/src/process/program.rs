@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{self, Path};
 
+use clrscope_agent_base::os::process;
 use clrscope_contract::command::entry_assembly;
 use clrscope_contract::request::Glob;
-
-use crate::os::process;
 
 /// All that a pattern can match.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,10 +14,10 @@ pub(crate) struct ProgramNames(Vec<String>);
 impl ProgramNames {
     /// Names of the process, from what the system knows about it: the runtime has loaded nothing yet.
     pub(crate) fn of_this_process(command_line: &[String]) -> Self {
-        Self::of(&process::executable(), command_line)
+        Self::new(&process::executable(), command_line)
     }
 
-    fn of(executable: &Path, command_line: &[String]) -> Self {
+    fn new(executable: &Path, command_line: &[String]) -> Self {
         let mut names = Self(Vec::new());
         names.add(executable);
         match (executable.file_name().is_some_and(|name| name == "dotnet"), entry_assembly(command_line)) {
@@ -70,7 +69,7 @@ mod tests {
 
     fn names(executable: &str, command_line: &str) -> ProgramNames {
         let words: Vec<String> = command_line.split(' ').map(str::to_owned).collect();
-        ProgramNames::of(Path::new(executable), &words)
+        ProgramNames::new(Path::new(executable), &words)
     }
 
     fn matched(names: &ProgramNames, pattern: &str) -> bool {
@@ -120,9 +119,9 @@ mod tests {
         let (real, link) = (folder.path().join("Real.dll"), folder.path().join("Link.dll"));
         fs::write(&real, "").expect("a file");
         std::os::unix::fs::symlink(&real, &link).expect("a link");
-        let names = ProgramNames::of(Path::new("/no/dotnet"), &["dotnet".to_owned(), link.display().to_string()]);
+        let names = ProgramNames::new(Path::new("/no/dotnet"), &["dotnet".to_owned(), link.display().to_string()]);
         assert!(matched(&names, "*/Real.dll") && matched(&names, "*/Link.dll") && matched(&names, "Link"));
-        let here = ProgramNames::of(Path::new("/no/dotnet"), &["dotnet".to_owned(), "a/b.dll".to_owned()]);
+        let here = ProgramNames::new(Path::new("/no/dotnet"), &["dotnet".to_owned(), "a/b.dll".to_owned()]);
         assert!(matched(&here, "/*/a/b.dll"));
     }
 }

@@ -1,17 +1,20 @@
-//! The agent as it stays in a process: what runs of it, and its sleep where the runtime does not let it go.
+//! The agent as it stays in a process: what runs of it, and its dormancy where the runtime does not
+//! detach it.
 //!
-//! The runtime never lets a profiler go that might have given methods other code. An attached agent of that kind sleeps when its recording
-//! is over, and the next attach wakes it:
+//! The runtime never detaches a profiler that may have given methods other code. An attached agent
+//! of that kind goes dormant when its recording is over, and the next attach wakes it:
 //!
-//! 1. Methods have their own code again ([`Task::undo`]), no event is asked for, and the runtime has refused the detach: the helper
-//!    thread calls [`Resident::fall_asleep`], and ends.
-//! 2. A thread of the agent's listens at a socket ([`door`]), and takes away what a detach would have taken away, once no callback is
-//!    under way. What stays is that thread, which waits, its socket, and the memory to which late calls of probed methods store.
-//! 3. A launcher brings a request. The agent begins as at an attach, on a thread that the runtime knows; the socket goes, and the thread ends.
+//! 1. Methods have their own code again ([`Task::undo`]), no event is asked for, and the runtime has
+//!    refused the detach: the helper thread calls [`Resident::go_dormant`], and ends.
+//! 2. A thread of the agent's listens at a socket ([`control_socket`]), and takes away what a detach
+//!    would have taken away, once no callback is under way. What stays is that thread, which waits,
+//!    its socket, and the memory to which late calls of probed methods store.
+//! 3. A launcher sends a request. The agent begins as at an attach, on a thread that the runtime
+//!    knows; the socket is removed, and the thread ends.
 //!
-//! [`Task::undo`]: crate::services::helper::Task::undo
+//! [`Task::undo`]: clrscope_agent_base::helper::Task::undo
 
-mod door;
+mod control_socket;
 
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
@@ -20,31 +23,32 @@ use std::time::Duration;
 
 use clr_profiler::callbacks::Replaceable;
 use clr_profiler::{Callbacks, Error, HResult, OwnThread, ProfilerInfo};
-use clrscope_contract::waking::Answer;
+use clrscope_agent_base::boundary::guard;
+use clrscope_agent_base::developer_log::{Level, log};
+use clrscope_agent_base::os::signals;
+use clrscope_agent_base::recording_lifetime::{self, keep};
+use clrscope_agent_stacks::inlined::DebugEvents;
+use clrscope_contract::control_socket::Answer;
 use clrscope_recording::writer::monotonic_ns;
 
-use crate::boundary::guard;
-use crate::os::signals;
 use crate::process::fork;
 use crate::services::context::Beginning;
-use crate::services::developer_log::{Level, log};
-use crate::services::inlined::DebugEvents;
 use crate::setup::setup;
 use crate::startup::{self, Running};
 
-use door::Door;
+use control_socket::ControlSocket;
 
-/// Longest wait for callbacks and threads that are under way when the agent falls asleep.
-const LONGEST: Duration = Duration::from_secs(60);
+/// Longest wait for callbacks and threads that are under way when the recording ends.
+const CALLBACK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes of the stack of the thread that waits for a launcher.
 const STACK: usize = 256 << 10;
 
-/// The agent in a process, from its first recording on. Never freed.
+/// The agent in a process, from its first recording on.
 pub(crate) struct Resident {
     info: ProfilerInfo,
-    /// The recording; none while the agent sleeps.
+    /// The recording; none while the agent is dormant.
     pub(crate) running: Replaceable<Running>,
-    is_asleep: Mutex<bool>,
+    is_dormant: Mutex<bool>,
     end: End,
 }
 
@@ -75,14 +79,8 @@ impl Callbacks for End {
 
 impl Resident {
     /// An agent without a recording.
-    pub(crate) fn new(info: &ProfilerInfo) -> &'static Self {
-        let resident = Self {
-            info: info.clone(),
-            running: Replaceable::default(),
-            is_asleep: Mutex::new(false),
-            end: End::default(),
-        };
-        Box::leak(Box::new(resident))
+    pub(crate) fn new(info: &ProfilerInfo) -> Self {
+        Self { info: info.clone(), running: Replaceable::default(), is_dormant: Mutex::new(false), end: End::default() }
     }
 
     /// Begins the recording that `given` asks for, which callbacks reach from now on.
@@ -90,8 +88,8 @@ impl Resident {
     /// # Errors
     /// A sentence for the user; the recording directory has it, too.
     pub(crate) fn begin(&'static self, given: &str, beginning: Beginning) -> Result<&'static Running, String> {
-        let running = startup::start(&self.info, given, beginning, Box::new(|| self.fall_asleep()))?;
-        let running: &'static Running = Box::leak(Box::new(running));
+        let running = startup::start(&self.info, given, beginning, Box::new(|| self.go_dormant()))?;
+        let running: &'static Running = keep(running);
         fork::prepare(|| running.detach_in_child());
         running.instruments.begin(beginning);
         running.debug_events.iter().for_each(DebugEvents::begin);
@@ -110,44 +108,45 @@ impl Resident {
     pub(crate) fn refused(&self, error: &Error) {
         self.note(error);
         let Some(running) = self.running.take_away() else { return };
-        if self.info.wait_for_callbacks(LONGEST) {
+        if self.info.wait_for_callbacks(CALLBACK_TIMEOUT) {
             running.refused();
         }
     }
 
-    fn is_asleep(&self) -> MutexGuard<'_, bool> {
-        self.is_asleep.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_dormant(&self) -> MutexGuard<'_, bool> {
+        self.is_dormant.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The recording is over, and the runtime does not let the agent go; whether the agent sleeps from now on. Not while it is being woken, nor where
-    /// the system has no thread to give: then the agent asks again.
-    fn fall_asleep(&'static self) -> bool {
-        let mut is_asleep = self.is_asleep();
-        if *is_asleep {
+    /// Makes the agent dormant when its recording is over and the runtime does not detach it.
+    /// Returns `false` while the agent is being woken, and where there is no thread: then the helper
+    /// thread asks again.
+    fn go_dormant(&'static self) -> bool {
+        let mut is_dormant = self.is_dormant();
+        if *is_dormant {
             return false;
         }
         let builder = std::thread::Builder::new().name("clrscope-sleeps".into()).stack_size(STACK);
         // Blocked before the thread exists, so that the program's handlers never run on it.
         let mask = signals::block();
-        let spawned = builder.spawn(|| guard(|| self.sleep()));
+        let spawned = builder.spawn(|| guard(|| self.run_dormant()));
         signals::restore(&mask);
-        *is_asleep = spawned.is_ok();
-        *is_asleep
+        *is_dormant = spawned.is_ok();
+        *is_dormant
     }
 
-    /// The thread of the sleep.
-    fn sleep(&'static self) {
+    /// Runs on the thread of the dormant agent.
+    fn run_dormant(&'static self) {
         // Before anything says that the agent has left: who finds that may attach again at once.
-        let door = Door::open();
-        let path = door.as_ref().ok().map(|door| door.path().to_owned());
+        let socket = ControlSocket::open();
+        let path = socket.as_ref().ok().map(|socket| socket.path().to_owned());
         *self.end.socket() = path;
-        if let Err(error) = &door {
+        if let Err(error) = &socket {
             log(Level::Warn, || format!("no later attach can wake the agent: {error}"));
         }
         let is_left = self.leave_recording();
-        let Ok(door) = door else { return };
+        let Ok(socket) = socket else { return };
         if is_left {
-            door.wait_for_waking(|request| self.wake(request), || self.wakes());
+            socket.wait_for_wake_request(|request| self.wake(request), || self.has_woken());
         }
         self.end.remove_socket();
     }
@@ -155,17 +154,17 @@ impl Resident {
     /// Takes away what the recording left; whether that is possible.
     fn leave_recording(&self) -> bool {
         let Some(running) = self.running.take_away() else { return true };
-        let is_over = self.info.wait_for_callbacks(LONGEST) && self.info.stop_own_threads(LONGEST);
+        let is_over = self.info.wait_for_callbacks(CALLBACK_TIMEOUT) && self.info.stop_own_threads(CALLBACK_TIMEOUT);
         if is_over {
-            running.sleeps();
+            running.clean_up_dormant();
         }
         is_over
     }
 
-    /// The agent is awake: nobody listens any more, and the next sleep may come.
-    fn wakes(&self) {
+    /// The agent records again: nobody listens any more, and it may go dormant again.
+    fn has_woken(&self) {
         self.end.remove_socket();
-        *self.is_asleep() = false;
+        *self.is_dormant() = false;
     }
 
     /// Begins what a launcher asks for, on a thread that the runtime knows.
@@ -184,6 +183,7 @@ impl Resident {
     }
 
     fn begin_again(&'static self, given: &str) -> Result<(), String> {
+        recording_lifetime::free_ended();
         let running = self.begin(given, Beginning::Attach)?;
         setup(running, Beginning::Attach).attach_again(&self.info, running).map_err(|error| {
             self.refused(&error);
@@ -192,7 +192,7 @@ impl Resident {
     }
 }
 
-/// The refusal of a setup after a sleep, for the user.
+/// Returns the refusal of a setup by a woken agent, for the user.
 fn in_words(error: &Error) -> String {
     match error.hresult() {
         HResult::CONCURRENT_GC_NOT_PROFILABLE => "the runtime lets a profiler follow collections object by object only from its first attach on, and the agent \

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::ProfilerInfo;
-
-use crate::services::code_owner::{RunAddress, function_at};
-use crate::services::il;
-use crate::services::stacks::code_start;
+use clrscope_agent_base::code_owner::{RunAddress, function_at};
+use clrscope_agent_base::il;
+use clrscope_agent_stacks::stacks::code_start;
 
 /// Blocks that are remembered.
 const MOST: usize = 1 << 12;
@@ -15,18 +14,18 @@ const MOST: usize = 1 << 12;
 /// The catch blocks seen so far, each looked up once.
 #[derive(Default)]
 pub(crate) struct Clauses {
-    known: Mutex<Known>,
+    known: Mutex<KnownClauses>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownClauses {
     has_filter: HashMap<usize, Option<bool>>,
     /// Counts unloads: what was looked up before one is not stored after it.
     unloads: u64,
 }
 
 impl Clauses {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known_clauses(&self) -> MutexGuard<'_, KnownClauses> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -35,14 +34,14 @@ impl Clauses {
     pub(crate) fn has_filter(&self, info: &ProfilerInfo) -> Option<bool> {
         let code = info.exception_clause().ok()?.code;
         let (known, unloads) = {
-            let known = self.known();
+            let known = self.known_clauses();
             (known.has_filter.get(&code).copied(), known.unloads)
         };
         if let Some(known) = known {
             return known;
         }
         let found = look_up(info, code);
-        let mut known = self.known();
+        let mut known = self.known_clauses();
         if known.unloads == unloads {
             if known.has_filter.len() >= MOST {
                 known.has_filter.clear();
@@ -54,7 +53,7 @@ impl Clauses {
 
     /// Code is gone; other code may come to lie at its addresses.
     pub(crate) fn code_unloaded(&self) {
-        let mut known = self.known();
+        let mut known = self.known_clauses();
         known.has_filter.clear();
         known.unloads += 1;
     }

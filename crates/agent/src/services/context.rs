@@ -3,22 +3,21 @@
 use std::sync::{Arc, OnceLock};
 
 use clr_profiler::ProfilerInfo;
+use clrscope_agent_base::event_pipe::{EventPipe, SharedEventPipe};
+use clrscope_agent_base::functions::Functions;
+use clrscope_agent_base::helper::HelperHandle;
+use clrscope_agent_base::patterns::{ProbePatterns, Redaction};
+use clrscope_agent_stacks::code::{CodeFeed, CodeMap, SharedCodeFeed};
+use clrscope_agent_stacks::sampling::{Sampler, SamplerContext, SharedSampler};
+use clrscope_agent_stacks::stacks::table::SharedStackTable;
+use clrscope_agent_values::types::Types;
 use clrscope_contract::request::SourceLine;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{EventStore, Keep, ProcessWriter};
 
-use super::code::{CodeMap, SharedCodeFeed};
 use super::code_authors::CodeAuthors;
-use super::event_pipe::{EventPipe, SharedEventPipe};
-use super::functions::Functions;
-use super::helper::HelperHandle;
-use super::inlined::InlinedMethods;
 use super::object_types::ObjectTypes;
-use super::patterns::{ProbePatterns, Redaction};
-use super::sampling::{Sampler, SamplerContext, SharedSampler};
-use super::stacks::table::SharedStackTable;
-use super::values::types::Types;
-use crate::hooks::HookParts;
+use crate::hook_sets::HookParts;
 
 /// Address space for the dictionary of types: a mapping can't grow.
 const TYPES_BYTES: u64 = 256 << 20;
@@ -92,15 +91,14 @@ impl Context {
         self.sampler.open(SamplerContext { info, writer, helper, stacks, start_ns: *start_ns, code: &code })
     }
 
-    /// A new map of code. Who has one asks the runtime for [`CodeFeed::EVENTS`](super::code::CodeFeed::EVENTS).
+    /// A new map of code. Who has one asks the runtime for [`CodeFeed::EVENTS`].
     pub(crate) fn code_map(&self) -> CodeMap {
         CodeMap::new(&self.info, &self.functions, &self.code, self.code_authors.changes_at_load())
     }
 
-    /// Methods that were put into others, as far as the runtime is asked for [`CodeFeed::EVENTS`](super::code::CodeFeed::EVENTS).
-    pub(crate) fn inlined(&self) -> Arc<InlinedMethods> {
-        let feed = self.code.open(&self.info, &self.functions, self.code_authors.changes_at_load());
-        Arc::clone(feed.inlined())
+    /// Changes of the program's code, as far as the runtime is asked for [`CodeFeed::EVENTS`].
+    pub(crate) fn code_feed(&self) -> Arc<CodeFeed> {
+        self.code.open(&self.info, &self.functions, self.code_authors.changes_at_load())
     }
 
     /// The store of an instrument's samples, `max_bytes` long at most.

@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use clr_profiler::{
     AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, ModuleId, ObjectId, ProfilerInfo,
 };
+use clrscope_agent_base::functions::{Functions, KnownFunction};
 use clrscope_recording::events::{EntityRef, Kind, Tag};
 
 use crate::services::event_log::EventLog;
-use crate::services::functions::{Functions, KnownFunction};
 
 /// Names that are waited for at most.
 const MOST_WAITING: usize = 1 << 16;

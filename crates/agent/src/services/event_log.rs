@@ -9,17 +9,18 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use clr_profiler::PerThread;
+use clrscope_agent_base::helper::{HelperHandle, Task};
+use clrscope_agent_base::hooks;
+use clrscope_agent_base::memory::Patience;
+use clrscope_agent_base::recording_lifetime::keep;
+use clrscope_agent_base::reused::PerThreadPool;
+use clrscope_agent_base::threads;
 use clrscope_recording::events::{Encoder, Field, Kind, ShortFields, ShortRecord, Tag, Value};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Chunk, ChunkCell, EventStore, Keep, ProcessWriter, ThreadRecord, monotonic_ns};
 
-use crate::hooks;
 use crate::services::context::Context;
 use crate::services::field_cache::FieldCache;
-use crate::services::helper::{HelperHandle, Task};
-use crate::services::memory::Patience;
-use crate::services::reused::Reused;
-use crate::services::threads;
 
 /// A thread's first chunk; each further one is twice as large, up to [`LARGEST_CHUNK`].
 const FIRST_CHUNK: u32 = 4 << 10;
@@ -36,7 +37,7 @@ pub(crate) struct EventLog {
     number: u32,
 }
 
-static TRACKS: Reused<Track> = Reused::nothing();
+static TRACKS: PerThreadPool<Track> = PerThreadPool::nothing();
 /// Logs of this process so far.
 static LOGS: AtomicU32 = AtomicU32::new(0);
 
@@ -78,10 +79,9 @@ impl EventLog {
         let store = writer
             .create_events(instrument, limit, Keep::First)
             .map_err(|error| format!("no memory for {instrument}: {error}"))?;
-        let tracks = TRACKS.take().map_err(|error| format!("no thread key for {instrument}: {error}"))?;
+        let tracks = TRACKS.borrow_next().map_err(|error| format!("no thread key for {instrument}: {error}"))?;
         let number = LOGS.fetch_add(1, Ordering::Relaxed) + 1;
-        // Callbacks come even after the end, so it is never freed.
-        Ok(Box::leak(Box::new(Self { writer, store, start_ns, patience: Patience::new(helper), tracks, number })))
+        Ok(keep(Self { writer, store, start_ns, patience: Patience::new(helper), tracks, number }))
     }
 
     /// Writes a record; what finds no room is counted. Empty texts and null things are left out.
@@ -174,7 +174,7 @@ impl EventLog {
     fn next_chunk(&self, track: &Track, now: u64) -> Option<Chunk> {
         let bytes = track.next_bytes.load(Ordering::Relaxed).clamp(FIRST_CHUNK, LARGEST_CHUNK);
         let serial = track.serial.load(Ordering::Relaxed);
-        let take = || self.store.take(serial, bytes as usize, now);
+        let take = || self.store.allocate_chunk(serial, bytes as usize, now);
         track.next_bytes.store(bytes * 2, Ordering::Relaxed);
         take().or_else(|| self.patience.wait(&self.store, bytes as usize, take))
     }

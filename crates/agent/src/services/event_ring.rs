@@ -5,13 +5,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use clrscope_agent_base::helper::{HelperHandle, Task};
+use clrscope_agent_base::hooks;
+use clrscope_agent_base::hooks::stopped_flag;
+use clrscope_agent_base::memory::Patience;
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Chunk, EventStore, ProcessWriter, ThreadRecord, monotonic_ns};
-
-use crate::hooks;
-use crate::hooks::stopped_flag;
-use crate::services::helper::{HelperHandle, Task};
-use crate::services::memory::Patience;
 
 /// Backed ahead of need at least: the helper thread may not run for a while, and a busy thread fills
 /// a few hundred MB in a second.
@@ -157,7 +156,7 @@ impl EventRing {
         let serial = record.serial();
         let chunk = self
             .store
-            .take(serial, self.chunk_bytes, now)
+            .allocate_chunk(serial, self.chunk_bytes, now)
             .or_else(|| self.take_without_waiting(serial, now))
             .or_else(|| self.wait_for_fresh(serial, now))
             .or_else(|| self.take_oldest(serial, now))?;
@@ -190,7 +189,7 @@ impl EventRing {
         }
         let take = || {
             let now = monotonic_ns();
-            let found = self.store.take(serial, self.chunk_bytes, now);
+            let found = self.store.allocate_chunk(serial, self.chunk_bytes, now);
             let found = found.or_else(|| self.take_without_waiting(serial, now));
             if found.is_none() && self.is_suspending.load(Ordering::Relaxed) {
                 self.naps_in_suspensions.fetch_add(1, Ordering::Relaxed);
@@ -265,11 +264,11 @@ impl Keeper {
 
 #[cfg(test)]
 mod tests {
+    use clrscope_agent_base::hooks::own;
     use clrscope_recording::layout::instrument;
     use clrscope_recording::writer::{Keep, ProcessRecord};
 
     use super::*;
-    use crate::hooks::own;
 
     /// A thread that sleeps in a hook can't be stopped, and a collection waits for all threads.
     #[test]
@@ -284,7 +283,7 @@ mod tests {
         let layout = RingLayout { chunk: own::FLOW_CHUNK, room: own::FLOW_ROOM, calls_in: |_| 0 };
         let ring = EventRing::new(layout, Box::leak(Box::new(writer)), store, HelperHandle::new(), Some(limit));
 
-        while let Some(chunk) = ring.store.take(1, CHUNK, 1) {
+        while let Some(chunk) = ring.store.allocate_chunk(1, CHUNK, 1) {
             ring.store.finish(chunk);
         }
         assert!(ring.take_without_waiting(1, 1).is_none(), "a wait would do");

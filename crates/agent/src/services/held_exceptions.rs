@@ -26,10 +26,10 @@ pub(crate) struct HeldExceptions {
 }
 
 /// The pins of a thread, the oldest first.
-type Pins = Vec<Held<ObjectHandle>>;
+type Pins = Vec<Pin<ObjectHandle>>;
 
 /// A pin, with where the thread's stack ended when the runtime told of the exception.
-struct Held<P> {
+struct Pin<P> {
     sp: usize,
     _pin: P,
 }
@@ -54,7 +54,7 @@ impl HeldExceptions {
 
 /// Takes the pins of exceptions that nobody looks for a handler of any more, as the thread throws where its stack ends at `sp`, and makes room for
 /// one pin.
-fn take_done<P>(pins: &mut Vec<Held<P>>, sp: usize) -> Vec<Held<P>> {
+fn take_done<P>(pins: &mut Vec<Pin<P>>, sp: usize) -> Vec<Pin<P>> {
     let under_way = pins.iter().rposition(|held| held.sp > sp).map_or(0, |last| last + 1);
     let mut done = pins.split_off(under_way);
     if pins.len() >= MOST {
@@ -78,7 +78,7 @@ impl Callbacks for HeldExceptions {
         if let Some(threads) = &mut *self.threads() {
             let pins = threads.entry(thread).or_default();
             done = take_done(pins, sp);
-            pins.push(Held { sp, _pin: pin });
+            pins.push(Pin { sp, _pin: pin });
         }
         drop(done);
     }
@@ -99,9 +99,9 @@ impl Callbacks for HeldExceptions {
 mod tests {
     use super::*;
 
-    fn throw(pins: &mut Vec<Held<()>>, sp: usize) -> Vec<usize> {
+    fn throw(pins: &mut Vec<Pin<()>>, sp: usize) -> Vec<usize> {
         let done = take_done(pins, sp);
-        pins.push(Held { sp, _pin: () });
+        pins.push(Pin { sp, _pin: () });
         done.iter().map(|held| held.sp).collect()
     }
 

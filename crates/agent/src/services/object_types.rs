@@ -11,10 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clr_profiler::callback_args::DynamicIl;
 use clr_profiler::{Callbacks, ClassId, FunctionId, ModuleId, ProfilerInfo, Result};
+use clrscope_agent_base::functions::Functions;
 use clrscope_recording::model::{LossReason, ObjectType};
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
-
-use super::functions::Functions;
 
 const CORE: &str = "System.Private.CoreLib";
 /// Arrays of arrays deeper than this have no module.

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use clr_profiler::HResult;
-use clr_profiler::fake::{Event::*, FakeRuntime, Running, on};
+use clr_profiler_fake::{Event::*, FakeRuntime, Running, on};
 use clrscope_recording::events::{Kind, OwnedRecord};
 use clrscope_recording::model::Process;
 use clrscope_recording::writer::{RunWriter, Standing, standing};

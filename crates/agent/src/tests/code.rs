@@ -2,11 +2,11 @@
 
 use std::sync::mpsc::channel;
 
-use clr_profiler::fake::{Event, FakeRuntime, Running, on};
+use clr_profiler_fake::{Event, FakeRuntime, Running, on};
+use clrscope_agent_stacks::code::{CodeMap, Place, SharedCodeFeed};
 
 use super::Session;
 use crate::Agent;
-use crate::services::code::{CodeMap, Place, SharedCodeFeed};
 use crate::services::context::Beginning;
 
 fn asked(program: &Running<Agent>) -> u64 {
@@ -42,7 +42,7 @@ fn the_runtime_is_asked_about_no_gap_before_the_beginning_of_a_method() {
     assert!(matches!(map.place_of_call(start + 7, 1), Place::Nowhere));
     assert_eq!(asked(&program), 1, "a call returns there");
     // What was not asked about as a word of a stack may be where a thread is interrupted.
-    assert!(matches!(map.place(start + 15, 1), Place::Nowhere));
+    assert!(matches!(map.place_at(start + 15, 1), Place::Nowhere));
     assert_eq!(asked(&program), 2);
     program.play(&[on(0, Event::Shutdown())]);
 }

@@ -2,7 +2,7 @@
 
 use clr_profiler::Events;
 use clr_profiler::callback_args::SuspendReason;
-use clr_profiler::fake::{Event, FakeRuntime, Running, on};
+use clr_profiler_fake::{Event, FakeRuntime, Running, on};
 use clrscope_recording::events::{Kind, OwnedRecord, Tag};
 use clrscope_testkit::wait_until;
 

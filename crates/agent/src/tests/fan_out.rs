@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clr_profiler::Events;
-use clr_profiler::fake::{Event, FakeRuntime, on};
+use clr_profiler_fake::{Event, FakeRuntime, on};
 use clrscope_recording::events::{Kind, OwnedRecord};
 
 use super::Session;

@@ -1,8 +1,8 @@
 //! Functions, classes and modules by name and number, and what is answered about inlining.
 
 use clr_profiler::Events;
-use clr_profiler::fake::{Event::*, FakeRuntime, on};
 use clr_profiler::{FunctionId, HResult};
+use clr_profiler_fake::{Event::*, FakeRuntime, on};
 
 use super::Session;
 

@@ -1,12 +1,13 @@
 //! Recording stops and starts again while the process lives: what happens in between is not recorded, the rest is right.
 
-use clr_profiler::fake::{Event::*, FakeRuntime, Running, Step, on};
 use clr_profiler::{Events, FunctionId};
+use clr_profiler_fake::{Event::*, FakeRuntime, Running, Step, on};
+use clrscope_agent_base::hooks;
 use clrscope_recording::events::{Kind, OwnedRecord};
 use clrscope_recording::model::Process;
 
 use super::{Session, calls};
-use crate::{Agent, hooks};
+use crate::Agent;
 
 fn shop() -> (FakeRuntime, FunctionId, FunctionId) {
     let runtime = FakeRuntime::new().module("Shop").class("Shop.Cart").method("Add").method("Sum").class("Shop.Full");

@@ -12,16 +12,21 @@ mod switching;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::fake::{FakeRuntime, Running};
 use clr_profiler::{Events, Result};
+use clr_profiler_fake::{FakeRuntime, Running};
+use clrscope_agent_base::threads;
 use clrscope_recording::model::{Process, Recording};
 
 use crate::Agent;
 use crate::services::context::Beginning;
-use crate::services::threads;
 
 /// Agents share what hooks find without a parameter, so one runs at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// No other agent runs for as long as the answer lives.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A folder for a recording, for as long as no other agent runs.
 pub(super) struct Session {
@@ -31,8 +36,7 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new() -> Self {
-        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        Self { folder: tempfile::tempdir().expect("a folder"), _alone: alone }
+        Self { folder: tempfile::tempdir().expect("a folder"), _alone: alone() }
     }
 
     pub(super) fn out(&self) -> PathBuf {

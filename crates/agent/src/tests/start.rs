@@ -1,7 +1,7 @@
 //! Start-up: what is refused and in which words, what is recorded of a start, and attach.
 
-use clr_profiler::fake::{Event::*, FakeRuntime, on};
 use clr_profiler::{Events, HResult};
+use clr_profiler_fake::{Event::*, FakeRuntime, on};
 use clrscope_contract::instruments::Spec;
 use clrscope_recording::events::{Kind, OwnedRecord};
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clr_profiler::fake::{Event::*, FakeRuntime, Step, on};
 use clr_profiler::{Events, FunctionId};
+use clr_profiler_fake::{Event::*, FakeRuntime, Step, on};
 use clrscope_recording::model::{CallTree, Part, Process};
 use clrscope_recording::writer::{Answer, Command, command};
 

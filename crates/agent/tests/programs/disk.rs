@@ -56,7 +56,7 @@ fn assert_told(process: &Process, why: &str, place: &str) {
 
 /// Every call stands under its name, or was folded and counted.
 fn assert_all_calls_counted(process: &Process, finished: &Finished, place: &str) {
-    let sums = Sums::of(process, "Paths");
+    let sums = Sums::of_process(process, "Paths");
     let of = |name: &str| sums.calls.get(name).copied().unwrap_or(0);
     let expected = Expectations::parse(&finished.stdout_text());
     let names = ["Paths.Program::Left", "Paths.Program::Right"];
@@ -344,7 +344,7 @@ fn two_programs_at_once_record_into_one_folder() {
         assert_eq!(recording.processes.len(), 3, "on {}", runtime.version);
         let truth = Expectations::parse(&finished[0].stdout_text()).calls("Recursion.Program::Fib");
         for process in &recording.processes {
-            let sums = Sums::of(process, "Recursion");
+            let sums = Sums::of_process(process, "Recursion");
             assert_eq!(sums.calls.get("Recursion.Program::Fib").copied(), truth, "on {}", runtime.version);
         }
     });

@@ -98,13 +98,14 @@ fn exceptions_count_along_their_paths() {
             let seen = record(runtime, "Exceptions", request);
             let query = Query { metric: Some(&EXCEPTIONS), ..Query::default() };
             let view = functions(&seen.recording, &query).expect("rows");
-            assert_eq!(view.conditions.total, 40 * 100, "{place}");
+            // Fourteen of the forty throws of a round are of an object that was thrown before.
+            assert_eq!(view.conditions.total, 26 * 100, "{place}");
             let of = |name: &str| {
                 let name = format!("Exceptions.Program{name}");
                 let row = view.rows.iter().find(|row| row.function.name() == name);
                 row.map_or((0, 0), |row| (row.amount.own, row.amount.total))
             };
-            assert_eq!(of("::Main"), (0, 4_000), "{place}");
+            assert_eq!(of("::Main"), (0, 2_600), "{place}");
             assert_eq!(
                 [of("+Simple::Start"), of("+Simple::Through"), of("+Simple::Throw")],
                 [(0, 100), (0, 100), (100, 100)]
@@ -113,22 +114,99 @@ fn exceptions_count_along_their_paths() {
             assert_eq!(paths.get("Program::Main Simple::Start Simple::Through Simple::Throw"), Some(&100), "{paths:?}");
             let filtered = "Program::Main Filters::Start Filters::Middle Filters::Inner Filters::Throw";
             assert_eq!(paths.get(filtered), Some(&100), "{paths:?}");
-            assert_eq!(paths.values().sum::<u64>(), 4_000, "{place}");
+            assert_eq!(paths.values().sum::<u64>(), 2_600, "{place}");
 
             // The metric's own amounts agree with the throwers in the view of exceptions.
-            let mut thrown: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+            let mut thrown: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
             let log = all(&seen.recording);
             for group in &log.groups().0 {
                 let thrower = group.place.expect("a stack");
-                *thrown.entry((thrower.module(), thrower.signature())).or_default() += group.count;
+                let sums = thrown.entry((thrower.module(), thrower.signature())).or_default();
+                *sums = (sums.0 + group.exceptions(), sums.1 + group.rethrown);
             }
-            for row in view.rows.iter().filter(|row| row.amount.own > 0) {
+            for row in &view.rows {
                 let key = (row.function.module(), row.function.signature());
-                assert_eq!(thrown.remove(&key), Some(row.amount.own), "{key:?} {place}");
+                let own = (row.amount.own, row.amount.samples.own);
+                assert_eq!(thrown.remove(&key).unwrap_or_default(), own, "{key:?} {place}");
             }
             assert!(thrown.is_empty(), "{thrown:?} {place}");
         }
     });
+}
+
+/// What the program `Rethrown` says of a scenario: exceptions that it made and threw, and throws of them
+/// after that; and the same as the runtime told the program.
+struct Truth<'a> {
+    name: &'a str,
+    counted: (u64, u64),
+    told: (u64, u64),
+}
+
+impl<'a> Truth<'a> {
+    fn parse(line: &'a str) -> Self {
+        let (counted, told) = line.split_once(" but seen ").map_or((line, None), |(line, told)| (line, Some(told)));
+        let number = |word: &str| word.parse::<u64>().expect("a number");
+        let mut words = counted.split(' ').skip(1);
+        let mut word = || words.next().expect("a word");
+        let (name, counted) = (word(), (number(word()), number(word())));
+        let told = told.and_then(|told| told.split_once(" and "));
+        Self { name, counted, told: told.map_or(counted, |(first, again)| (number(first), number(again))) }
+    }
+}
+
+/// Every throw counted as an exception: those of one object many times, and those of a service that
+/// awaits through five methods six times as many as there were.
+#[test]
+fn an_object_counts_once_and_its_further_throws_apart() {
+    each_runtime(|runtime| {
+        let bare = run(runtime.command(&fixture("Rethrown"))).expect_success();
+        for request in ["exceptions", "exceptions;gc;alloc"] {
+            let place = format!("{request} on {}", runtime.version);
+            let seen = record(runtime, "Rethrown", request);
+            assert_eq!(seen.finished.stdout_text(), bare.stdout_text(), "{place}");
+            let query = Query { metric: Some(&EXCEPTIONS), ..Query::default() };
+            let view = functions(&seen.recording, &query).expect("rows");
+            let told = bare.stdout_text();
+            let all: Vec<Truth<'_>> = told.lines().map(Truth::parse).collect();
+            for truth in &all {
+                let name = format!("Rethrown.{}::Start", truth.name);
+                let row = view.rows.iter().find(|row| row.function.name() == name);
+                let amount = row.map(|row| row.amount).unwrap_or_default();
+                // What runs on another thread or after an await is not below `Start`.
+                if !["Awaiting", "Handed"].contains(&truth.name) {
+                    assert_eq!((amount.total, amount.samples.total), truth.told, "{name}, {place}");
+                }
+                // On .NET 9 and 10 the runtime itself throws again what passed its own code on the way to
+                // reflection.
+                assert!(truth.told == truth.counted || truth.name == "Reflected", "{name}, {place}: {told}");
+            }
+            assert_eq!(all.len(), 13, "{told}");
+            let sum = |of: fn(&(u64, u64)) -> u64| all.iter().map(|truth| of(&truth.told)).sum::<u64>();
+            let (first, again) = (sum(|told| told.0), sum(|told| told.1));
+            let own =
+                |of: fn(&clrscope_analysis::Amount) -> u64| view.rows.iter().map(|row| of(&row.amount)).sum::<u64>();
+            assert_eq!((own(|amount| amount.own), own(|amount| amount.samples.own)), (first, again), "{place}");
+            assert_eq!(view.conditions.total, first, "{place}");
+
+            // Each await throws again, for the method that awaits.
+            let awaits = ["First", "Second", "Third"].map(|name| {
+                let name = format!("Rethrown.Awaiting::{name}");
+                let rows = view.rows.iter().filter(|row| row.function.name() == name);
+                rows.map(|row| row.amount.samples.total).max().unwrap_or(0)
+            });
+            assert!(awaits.iter().all(|&again| again >= 20), "{awaits:?} {place}");
+
+            let log = all_of(&seen.recording);
+            assert_eq!(log, (first, again), "the view `exceptions`, {place}");
+        }
+    });
+}
+
+/// Sums of the view `exceptions`: exceptions, and throws of them after their first.
+fn all_of(recording: &Recording) -> (u64, u64) {
+    let log = all(recording);
+    let (groups, _) = log.groups();
+    groups.iter().fold((0, 0), |sums, group| (sums.0 + group.exceptions(), sums.1 + group.rethrown))
 }
 
 #[test]
@@ -157,7 +235,7 @@ fn inner_ones_rethrown_ones_and_those_the_runtime_catches() {
 
         let own = found.iter().find(|e| e.type_name.ends_with("Own")).expect("an own type");
         assert_eq!(
-            (own.message.as_deref(), own.place().map(|f| f.name())),
+            (own.message.as_deref(), own.thrower().map(|f| f.name())),
             (None, Some("Throws.Program::Generic")),
             "{place}"
         );

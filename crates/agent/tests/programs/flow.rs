@@ -122,7 +122,7 @@ fn calls_that_exceptions_end_are_ended_once_on_every_thread() {
         let place = format!("Stacks on {}", runtime.version);
         assert_eq!(run.finished.code(), 0, "{place}");
         let expected = Expectations::parse(&run.finished.stdout_text());
-        let flow = FlowSums::of(&run.recording, "Stacks");
+        let flow = FlowSums::replay(&run.recording, "Stacks");
         let wrong = compare(&expected, &flow.sums);
         assert!(wrong.is_empty(), "{place}:\n{}", wrong.join("\n"));
         balanced(&flow, "Stacks.", &place);
@@ -140,7 +140,7 @@ fn named_methods_are_never_inlined() {
     each_runtime(|runtime| {
         for request in ["flow:all;include=[Inlining]*", "flow:all,args=types;include=[Inlining]*"] {
             let run = record_with(runtime, "Inlining", request, &[]);
-            let flow = FlowSums::of(&run.recording, "Inlining");
+            let flow = FlowSums::replay(&run.recording, "Inlining");
             let wrong = compare(&Expectations::parse(&run.finished.stdout_text()), &flow.sums);
             assert!(wrong.is_empty(), "{request} on {}:\n{}", runtime.version, wrong.join("\n"));
         }

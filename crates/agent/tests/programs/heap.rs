@@ -16,14 +16,14 @@ use clrscope_recording::writer::{Answer, Command, command};
 use clrscope_testkit::{Runtime, confine, each_runtime, fixture, run, scratch, wait_for, wait_until};
 
 /// A program under the agent that says when it is ready, and goes on until it may end.
-struct Kept {
+struct RunningProgram {
     program: Child,
     out: PathBuf,
     end: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-impl Kept {
+impl RunningProgram {
     fn start(runtime: &Runtime, request: &str, mode: &str, environment: &[(&str, &str)]) -> Self {
         let mut program = runtime.command(&fixture("Holders"));
         program.arg(mode).envs(environment.iter().copied());
@@ -90,7 +90,7 @@ fn signal(child: u32, name: &str) {
 
 /// Facts that a snapshot has of one object.
 #[derive(Debug, Clone, Default)]
-struct Seen {
+struct ObjectFacts {
     type_number: u32,
     bytes: u64,
     generation: HeapGeneration,
@@ -102,7 +102,7 @@ struct Seen {
 /// A whole snapshot in memory.
 struct Heap {
     types: Vec<HeapType>,
-    objects: BTreeMap<u64, Seen>,
+    objects: BTreeMap<u64, ObjectFacts>,
     roots: Vec<HeapRoot>,
     pairs: Vec<(u64, u64)>,
     /// Name and kind of what static fields hold, with the thread's serial number.
@@ -185,7 +185,7 @@ impl Heap {
         &self.types[self.objects[&address].type_number as usize].name
     }
 
-    fn all<'h>(&'h self, name: &'h str) -> impl Iterator<Item = (u64, &'h Seen)> {
+    fn all<'h>(&'h self, name: &'h str) -> impl Iterator<Item = (u64, &'h ObjectFacts)> {
         let found = self.objects.iter().map(|(address, seen)| (*address, seen));
         found.filter(move |(_, seen)| *self.types[seen.type_number as usize].name == *name)
     }
@@ -350,7 +350,7 @@ fn a_snapshot_has_known_objects_with_what_holds_them() {
     each_runtime(|runtime| {
         for collector in ["0", "1"] {
             let place = format!("{}, server's collector {collector}", runtime.version);
-            let kept = Kept::start(runtime, "heap:at=command", "keep", &[("DOTNET_gcServer", collector)]);
+            let kept = RunningProgram::start(runtime, "heap:at=command", "keep", &[("DOTNET_gcServer", collector)]);
             assert_eq!(kept.snapshot("first"), Answer::Done, "{place}");
             // Threads that run at that moment, as long as they spin, hold their variables nobody knows where.
             let last = wait_for("a snapshot of threads that wait", || {
@@ -403,7 +403,7 @@ fn equal_strings_and_boxes_lists_and_arrays_with_nothing_in_them_are_told_as_was
     each_runtime(|runtime| {
         let run = record_with(runtime, "Holders", "heap", &["waste"]);
         assert_eq!(run.finished.stdout_text(), "697\n", "{}", runtime.version);
-        let waste = heap_waste(&Heaps::of(&run.recording), &HeapQuery::default()).expect("a snapshot");
+        let waste = heap_waste(&Heaps::new(&run.recording), &HeapQuery::default()).expect("a snapshot");
         for (kind, name, length, amounts) in expected {
             let is_it = |row: &&WasteRow<'_>| (row.kind, &*row.type_name) == (kind, name) && row.length == length;
             let of: Vec<_> = waste.rows.iter().filter(is_it).collect();
@@ -419,7 +419,7 @@ fn equal_strings_and_boxes_lists_and_arrays_with_nothing_in_them_are_told_as_was
 #[test]
 fn snapshots_are_whole_while_four_threads_allocate() {
     each_runtime(|runtime| {
-        let kept = Kept::start(runtime, "heap:at=100ms", "churn", &[]);
+        let kept = RunningProgram::start(runtime, "heap:at=100ms", "churn", &[]);
         wait_until("several snapshots, of many objects, and the timed one", || {
             assert_eq!(kept.snapshot(""), Answer::Done, "{}", runtime.version);
             let recording = clrscope_recording::open(&kept.out).expect("a recording");
@@ -440,7 +440,7 @@ fn snapshots_are_whole_while_four_threads_allocate() {
 #[test]
 fn snapshots_are_whole_while_contexts_unload() {
     each_runtime(|runtime| {
-        let kept = Kept::start(runtime, "heap:at=command", "contexts", &[]);
+        let kept = RunningProgram::start(runtime, "heap:at=command", "contexts", &[]);
         // Types that could be gone when their names are asked for have none.
         wait_until("several snapshots, and one that names what its context keeps", || {
             assert_eq!(kept.snapshot(""), Answer::Done, "{}", runtime.version);
@@ -473,14 +473,14 @@ fn links(data: &HeapData<'_>) -> usize {
 #[test]
 fn a_snapshot_of_the_heap_as_it_is_has_the_garbage_and_what_is_held() {
     each_runtime(|runtime| {
-        let kept = Kept::start(runtime, "heap:at=command,collect=off", "keep", &[]);
+        let kept = RunningProgram::start(runtime, "heap:at=command,collect=off", "keep", &[]);
         assert_eq!(kept.snapshot(""), Answer::Done, "{}", runtime.version);
         let recording = kept.finish();
         let process = &recording.processes[0];
         assert!(!process.snapshots[0].collected, "{:?}", process.snapshots);
         check(process, 1, &format!("{}, as it is", runtime.version), false);
         // Objects that the collection moves afterwards: roots and references lead to where they were.
-        let kept = Kept::start(runtime, "heap:at=command,collect=off", "churn", &[]);
+        let kept = RunningProgram::start(runtime, "heap:at=command,collect=off", "churn", &[]);
         let most_held = 4 * 20_001;
         wait_until("a snapshot with garbage", || {
             assert_eq!(kept.snapshot(""), Answer::Done, "{}", runtime.version);
@@ -504,7 +504,7 @@ fn states(out: &Path) -> Vec<SnapshotState> {
 #[test]
 fn a_kill_in_the_middle_of_a_snapshot_costs_no_other() {
     each_runtime(|runtime| {
-        let mut kept = Kept::start(runtime, "heap:at=command", "keep", &[]);
+        let mut kept = RunningProgram::start(runtime, "heap:at=command", "keep", &[]);
         assert_eq!(kept.snapshot(""), Answer::Done, "{}", runtime.version);
         let process = kept.process();
         let asked = std::thread::spawn(move || {
@@ -617,7 +617,7 @@ fn a_kill_in_the_middle_of_a_large_snapshot_leaves_what_was_written() {
     each_runtime(|runtime| {
         // One that was complete before it could be killed says nothing: then once more.
         wait_until("a snapshot that was killed", || {
-            let mut kept = Kept::large(runtime, "heap:at=command", LINKS);
+            let mut kept = RunningProgram::large(runtime, "heap:at=command", LINKS);
             let (process, program) = (kept.process(), kept.program.id());
             let asked = std::thread::spawn(move || {
                 command(&process, &Command::Snapshot(String::new()), Duration::from_secs(120), || is_there(program))

@@ -59,7 +59,7 @@ fn a_native_program_that_ends_while_managed_threads_run() {
             assert_eq!((with.status, with.code()), (bare.status, if way == "abort" { 134 } else { 7 }), "{place}");
             let recording = clrscope_recording::open(&out).expect("a recording");
             assert_eq!(recording.problems, [], "{place}");
-            let sums = Sums::of(&recording.processes[0], "Hosted");
+            let sums = Sums::of_process(&recording.processes[0], "Hosted");
             let truth = Expectations::parse(&with.stdout_text()).calls("Hosted.Program::Work");
             assert_eq!(sums.calls.get("Hosted.Program::Work").copied(), truth, "{place}");
             assert!(sums.calls.get("Hosted.Program::Busy").is_some_and(|&calls| calls >= 4000), "{place}");
@@ -133,7 +133,7 @@ fn another_profiler_in_the_environment_does_not_stand_in_our_way() {
         assert_eq!(with.status, bare.status);
         let recording = clrscope_recording::open(&out).expect("a recording");
         let truth = Expectations::parse(&with.stdout_text()).calls("Recursion.Program::Fib");
-        let sums = Sums::of(&recording.processes[0], "Recursion");
+        let sums = Sums::of_process(&recording.processes[0], "Recursion");
         assert_eq!(sums.calls.get("Recursion.Program::Fib").copied(), truth, "on {}", runtime.version);
     });
 }

@@ -88,7 +88,8 @@ fn callers_with_twenty_thousand_callees_on_many_threads_count_exactly() {
             let run = record_with(runtime, "Callees", request, &[callees, threads]);
             let place = format!("{callees} callees with {request} on {}", runtime.version);
             let process = &run.recording.processes[0];
-            let wrong = compare(&Expectations::parse(&run.finished.stdout_text()), &Sums::of(process, "Callees"));
+            let wrong =
+                compare(&Expectations::parse(&run.finished.stdout_text()), &Sums::of_process(process, "Callees"));
             let lost: Vec<_> = process.losses.iter().filter(|loss| !loss.reason.is_benign()).collect();
             assert!(
                 wrong.is_empty() && lost.is_empty(),
@@ -112,7 +113,7 @@ fn unmanaged_calls_stand_in_the_tree_with_their_callbacks() {
     each_runtime(|runtime| {
         let run = record(runtime, "Native", "calls:native=on");
         let process = &run.recording.processes[0];
-        let sums = Sums::of(process, "Native");
+        let sums = Sums::of_process(process, "Native");
         let expected = Expectations::parse(&run.finished.stdout_text());
         let place = format!("Native on {}", runtime.version);
         for (name, truth) in &expected.calls {
@@ -154,7 +155,7 @@ fn the_cost_of_hooks_is_measured_in_the_program_itself() {
             let measured = (0..12).any(|_| {
                 let run = record(runtime, "Shares", request);
                 let process = &run.recording.processes[0];
-                let sums = Sums::of(process, "Shares");
+                let sums = Sums::of_process(process, "Shares");
                 // 200 rounds of 100,000 and of 300 calls, whatever was tried on their hooks meanwhile.
                 assert_eq!(
                     sums.calls.get("Shares.Program::Many"),

@@ -5,6 +5,7 @@ mod support;
 
 mod allocations;
 mod arguments;
+mod awaiters;
 mod coverage;
 mod covered_probes;
 mod disk;

@@ -66,7 +66,7 @@ fn assert_nothing_lost(process: &Process, place: &str) {
 }
 
 fn count(process: &Process, module: &str, name: &str) -> u64 {
-    Sums::of(process, module).calls.get(name).copied().unwrap_or(0)
+    Sums::of_process(process, module).calls.get(name).copied().unwrap_or(0)
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn counted_exactly(name: &str) {
     each_runtime(|runtime| {
         let run = unchanged(runtime, name, &[]);
         let expected = Expectations::parse(&run.finished.stdout_text());
-        let sums = Sums::of(&run.recording.processes[0], name);
+        let sums = Sums::of_process(&run.recording.processes[0], name);
         for (function, truth) in &expected.calls {
             assert_eq!(sums.calls.get(function), Some(truth), "{function} on {}", runtime.version);
         }
@@ -278,7 +278,7 @@ fn a_program_that_closes_every_descriptor_is_recorded_on() {
         let process = &recording.processes[0];
         assert_nothing_lost(process, &place);
         let name = "Processes.Program::Work";
-        let flow = FlowSums::of(&recording, "Processes").sums.calls.get(name).copied();
+        let flow = FlowSums::replay(&recording, "Processes").sums.calls.get(name).copied();
         assert_eq!((count(process, "Processes", name), flow), (300, Some(300)), "{place}");
     });
 }
@@ -288,7 +288,7 @@ fn a_forked_child_never_writes_its_parents_recording() {
     each_runtime(|runtime| {
         let run = unchanged(runtime, "Processes", &["fork"]);
         let expected = Expectations::parse(&run.finished.stdout_text());
-        let sums = Sums::of(&run.recording.processes[0], "Processes");
+        let sums = Sums::of_process(&run.recording.processes[0], "Processes");
         for (name, truth) in &expected.calls {
             assert_eq!(sums.calls.get(name), Some(truth), "{name} on {}", runtime.version);
         }
@@ -328,7 +328,7 @@ fn kill_at_any_moment_loses_nothing() {
                 assert!((said..=said + BATCH).contains(&found), "{found} calls in the tree, {place}");
             }
             if request.contains("flow") {
-                let flow = FlowSums::of(&recording, "Counter");
+                let flow = FlowSums::replay(&recording, "Counter");
                 let found = flow.sums.calls.get("Counter.Program::Step").copied().unwrap_or(0);
                 assert!((said..=said + BATCH).contains(&found), "{found} calls in order, {place}");
             }
@@ -422,7 +422,7 @@ fn a_tree_without_room_folds_and_says_so() {
         let process = &run.recording.processes[0];
         let full = process.losses.iter().find(|loss| loss.reason == LossReason::TreeFull);
         assert!(full.is_some_and(|loss| loss.count > 0), "{:?} on {}", process.losses, runtime.version);
-        let sums = Sums::of(process, "Recursion");
+        let sums = Sums::of_process(process, "Recursion");
         assert!(sums.calls.get("(truncated)").is_some_and(|&calls| calls > 0), "on {}", runtime.version);
     });
 }

@@ -17,7 +17,7 @@ pub(crate) struct Estimate {
 
 /// An amount with its bounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Bounded {
+pub(crate) struct BoundedAmount {
     pub(crate) amount: u64,
     pub(crate) low: u64,
     pub(crate) high: u64,
@@ -52,9 +52,10 @@ impl Estimate {
         self.variance += other.variance;
     }
 
-    /// The amount and its bounds: those of a number of events that come by chance, each of which stands for as much as makes the variance
-    /// what it is (the score interval of a Poisson number).
-    pub(crate) fn bounded(&self) -> Bounded {
+    /// The amount and its bounds: those of a number of events that come by chance, each of which
+    /// stands for as much as makes the variance what it is (the score interval of a Poisson
+    /// number).
+    pub(crate) fn bounded(&self) -> BoundedAmount {
         let amount = self.known + self.sampled;
         let (mut low, mut high) = (amount, amount);
         if self.variance > 0.0 && self.sampled > 0.0 {
@@ -62,7 +63,7 @@ impl Estimate {
             let (least, most) = count_bounds(self.sampled / step);
             (low, high) = (self.known + least * step, self.known + most * step);
         }
-        Bounded { amount: amount.round() as u64, low: low.floor() as u64, high: high.ceil() as u64 }
+        BoundedAmount { amount: amount.round() as u64, low: low.floor() as u64, high: high.ceil() as u64 }
     }
 }
 
@@ -82,7 +83,7 @@ mod tests {
         }
     }
 
-    fn of(records: &[Allocation], estimate: fn(&Allocation) -> Estimate) -> Bounded {
+    fn bounded_sum(records: &[Allocation], estimate: fn(&Allocation) -> Estimate) -> BoundedAmount {
         let mut sum = Estimate::default();
         records.iter().for_each(|record| sum.add(estimate(record)));
         sum.bounded()
@@ -92,25 +93,25 @@ mod tests {
     fn what_was_seen_whole_has_no_doubt() {
         let exact =
             Allocation { objects: 7, bytes: 700, weight: 700, objects_weight: 7 << 10, ..Allocation::default() };
-        assert_eq!(of(&[exact], Estimate::of_bytes), Bounded { amount: 700, low: 700, high: 700 });
-        assert_eq!(of(&[exact, exact], Estimate::of_objects), Bounded { amount: 14, low: 14, high: 14 });
-        assert_eq!(of(&[], Estimate::of_bytes), Bounded::default());
+        assert_eq!(bounded_sum(&[exact], Estimate::of_bytes), BoundedAmount { amount: 700, low: 700, high: 700 });
+        assert_eq!(bounded_sum(&[exact, exact], Estimate::of_objects), BoundedAmount { amount: 14, low: 14, high: 14 });
+        assert_eq!(bounded_sum(&[], Estimate::of_bytes), BoundedAmount::default());
     }
 
     #[test]
     fn bounds_are_those_of_events_that_come_by_chance() {
         // A hundred samples: a fifth to either side.
-        let bounded = of(&[sampled(100, 2_400, 10_240_000)], Estimate::of_bytes);
+        let bounded = bounded_sum(&[sampled(100, 2_400, 10_240_000)], Estimate::of_bytes);
         let parts = |at: u64| at as f64 / 10_240_000.0;
         assert_eq!(bounded.amount, 10_240_000);
         assert!((parts(bounded.low) - 0.822).abs() < 0.01 && (parts(bounded.high) - 1.216).abs() < 0.01, "{bounded:?}");
         // One sample: of next to nothing to nearly six times as much.
-        let bounded = of(&[sampled(1, 24, 102_400)], Estimate::of_bytes);
+        let bounded = bounded_sum(&[sampled(1, 24, 102_400)], Estimate::of_bytes);
         assert!(bounded.low < 20_000 && bounded.high > 500_000, "{bounded:?}");
         // An object that is nearly always sampled leaves little doubt.
-        let bounded = of(&[sampled(1, 1_000_000, 1_000_100)], Estimate::of_bytes);
+        let bounded = bounded_sum(&[sampled(1, 1_000_000, 1_000_100)], Estimate::of_bytes);
         assert!(bounded.high - bounded.low < 100_000, "{bounded:?}");
-        let objects = of(&[sampled(100, 2_400, 10_240_000)], Estimate::of_objects);
+        let objects = bounded_sum(&[sampled(100, 2_400, 10_240_000)], Estimate::of_objects);
         assert!(objects.amount.abs_diff(426_666) < 2 && objects.low < 360_000 && objects.high > 510_000, "{objects:?}");
     }
 
@@ -127,7 +128,7 @@ mod tests {
         for _ in 0..400 {
             let seen = (0..objects).filter(|_| chance() < is_sampled).count() as u64;
             let weight = (seen as f64 * size as f64 / is_sampled) as u64;
-            let bounded = of(&[sampled(seen, seen * size, weight.max(1))], Estimate::of_bytes);
+            let bounded = bounded_sum(&[sampled(seen, seen * size, weight.max(1))], Estimate::of_bytes);
             inside += u32::from((bounded.low..=bounded.high).contains(&(objects * size)));
         }
         assert!((370..=396).contains(&inside), "{inside} of 400");

@@ -14,8 +14,9 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Reads who was gone at the end of the time that a query means. `None` where nothing is followed.
-    pub(crate) fn of(process: &Process, query: &Query) -> Option<Self> {
+    /// Reads which objects were gone at the end of the time that a query means; `None` where none
+    /// are followed.
+    pub(crate) fn read(process: &Process, query: &Query) -> Option<Self> {
         let until_ns = end_ns(process, query);
         let is_before = |record: &Allocation| time_ns(process, record) <= until_ns;
         process.allocation_sampling.as_ref().filter(|sampling| sampling.follows)?;

@@ -15,6 +15,7 @@ pub static BYTES: Metric = Metric {
     unit: Unit::Bytes,
     instrument: instrument::ALLOC,
     exclusive: false,
+    second: None,
     source: Source::Stacks { read: bytes, keys: ["self_bytes", "total_bytes"] },
     others: &[],
 };
@@ -26,6 +27,7 @@ pub static OBJECTS: Metric = Metric {
     unit: Unit::Count,
     instrument: instrument::ALLOC,
     exclusive: false,
+    second: None,
     source: Source::Stacks { read: objects, keys: ["self_objects", "total_objects"] },
     others: &[],
 };

@@ -5,7 +5,7 @@ mod live;
 mod metric;
 mod records;
 
-pub(crate) use bounds::{Bounded, Estimate};
+pub(crate) use bounds::{BoundedAmount, Estimate};
 pub(crate) use live::Live;
 pub use metric::{BYTES, OBJECTS};
 pub(crate) use records::{each_record, is_wanted, time_ns, type_of};

@@ -20,7 +20,7 @@ use clrscope_recording::model::{EventArena, Process, Recording, StackFrame, Thre
 use crate::events::in_turns;
 use crate::function::{FunctionRef, is_own};
 use crate::query::{Query, QueryProblem, Sort};
-use crate::select::{self, Selected};
+use crate::select::{self, SelectedProcess};
 
 pub use facts::{CollectionFacts, Growth, collection_facts};
 pub use reasons::Reason;
@@ -146,7 +146,7 @@ impl<'a> Collection<'a> {
                 _ => (0, None),
             };
             let known = process.functions.get(function as usize).filter(|_| function != 0);
-            (FunctionRef::of(process, known), il_offset)
+            (FunctionRef::new(process, known), il_offset)
         })
     }
 
@@ -165,7 +165,7 @@ impl<'a> Collection<'a> {
 pub fn collections<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<Collection<'a>>, QueryProblem> {
     query.without_metric("gc")?;
     let (mut rows, mut is_recorded) = (Vec::new(), false);
-    for Selected { process, .. } in select::threads(recording, query)? {
+    for SelectedProcess { process, .. } in select::threads(recording, query)? {
         for arena in process.arenas(instrument::GC) {
             is_recorded = true;
             rows.extend(of_arena(process, arena).into_iter().filter(|row| wants(query, row)));
@@ -188,7 +188,7 @@ fn of_arena<'a>(process: &'a Process, arena: &EventArena) -> Vec<Collection<'a>>
         .into_iter()
         .map(|(thread, chunks)| reconstruct::OnThread::new(process, thread, chunks))
         .collect();
-    let mut course = reconstruct::Course::new(process);
+    let mut course = reconstruct::Reconstruction::new(process);
     in_turns(&mut streams, |stream| {
         stream.step(&mut course);
         true

@@ -22,10 +22,10 @@ impl<'a> OnThread<'a> {
     }
 
     /// Takes the next record.
-    pub(super) fn step(&mut self, course: &mut Course<'_>) {
+    pub(super) fn step(&mut self, course: &mut Reconstruction<'_>) {
         let Some(record) = self.cursor.record().map(|record| OwnedRecord::from(&record)) else { return };
         let record = record.record();
-        course.take(self.thread, self.started_ns.saturating_add(record.time_ns), &record);
+        course.apply(self.thread, self.started_ns.saturating_add(record.time_ns), &record);
         self.cursor.advance();
     }
 }
@@ -59,7 +59,7 @@ struct Trigger {
 }
 
 /// Collections of a process, as far as the records have been read. Collections are named by their place in `rows`.
-pub(super) struct Course<'a> {
+pub(super) struct Reconstruction<'a> {
     process: &'a Process,
     rows: Vec<Collection<'a>>,
     suspension: Option<Suspension>,
@@ -80,7 +80,7 @@ pub(super) struct Course<'a> {
     by_event: usize,
 }
 
-impl<'a> Course<'a> {
+impl<'a> Reconstruction<'a> {
     pub(super) fn new(process: &'a Process) -> Self {
         Self {
             process,
@@ -100,8 +100,8 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Takes a record of the thread with this index, of a time since the start of the run.
-    pub(super) fn take(&mut self, thread: u32, time_ns: u64, record: &Record<'_>) {
+    /// Applies a record of the thread with this index, of a time since the start of the run.
+    pub(super) fn apply(&mut self, thread: u32, time_ns: u64, record: &Record<'_>) {
         let number = |tag| record.number(tag).unwrap_or(0);
         let stack = || u32::try_from(number(Tag::STACK_NODE)).unwrap_or(0);
         match record.kind {

@@ -8,7 +8,7 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording};
 
 use crate::query::{Query, QueryProblem, Sort};
-use crate::select::{self, Selected};
+use crate::select::{self, SelectedProcess};
 
 /// Selection of survivors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub fn survivors<'a>(
     query.query.without_metric("survivors")?;
     let mut rows = Vec::new();
     let mut is_recorded = false;
-    for Selected { process, .. } in select::threads(recording, &query.query)? {
+    for SelectedProcess { process, .. } in select::threads(recording, &query.query)? {
         let sums = sums(process, &query.query, &mut is_recorded);
         rows.extend(sums.into_values().filter(|row| wants(query, row)));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::functions::{Verdicts, by_size};
 use super::identity::unnumbered;
-use super::interval::{Change, Measured};
+use super::interval::{Change, IntervalEstimate};
 use super::reading::mean_bytes;
 use super::sides::{ComparisonProblem, Sides};
 use crate::query::{Query, Sort};
@@ -37,20 +37,20 @@ pub struct AllocationChanges {
 /// Bytes and objects of a type in one recording, with what is known of how exact they are.
 #[derive(Debug, Clone, Copy, Default)]
 struct Amounts {
-    bytes: Measured,
-    objects: Measured,
+    bytes: IntervalEstimate,
+    objects: IntervalEstimate,
 }
 
 impl Amounts {
     fn add(&mut self, row: &AllocationRow<'_>) {
-        let measured = |amount: u64, (low, high): (u64, u64)| Measured {
+        let measured = |amount: u64, (low, high): (u64, u64)| IntervalEstimate {
             amount: amount as f64,
             low: low as f64,
             high: high as f64,
         };
-        let add = |sum: &mut Measured, more: Measured| {
+        let add = |sum: &mut IntervalEstimate, more: IntervalEstimate| {
             let (amount, low, high) = (sum.amount + more.amount, sum.low + more.low, sum.high + more.high);
-            *sum = Measured { amount, low, high };
+            *sum = IntervalEstimate { amount, low, high };
         };
         add(&mut self.bytes, measured(row.bytes, row.bytes_bounds));
         add(&mut self.objects, measured(row.objects, row.objects_bounds));
@@ -78,16 +78,16 @@ pub fn allocation_changes(sides: &Sides<'_>, query: &Query) -> Result<Allocation
     let row = |((type_name, module), amounts): ((String, &str), Vec<Option<Amounts>>)| {
         // Of a type that was never sampled there may have been some.
         let none = |mean: f64, each: f64| match mean > 0.0 {
-            true => Measured::sampled(0.0, 0.0, each),
-            false => Measured::default(),
+            true => IntervalEstimate::sampled(0.0, 0.0, each),
+            false => IntervalEstimate::default(),
         };
         let size = amounts.iter().flatten().map(|of| of.bytes.amount / of.objects.amount.max(1.0)).fold(1.0, f64::max);
-        let of = |part: fn(&Amounts) -> Measured, per: f64| {
+        let of = |part: fn(&Amounts) -> IntervalEstimate, per: f64| {
             let one = |(at, of): (usize, &Option<Amounts>)| {
                 of.as_ref().map_or_else(|| none(means[at], means[at] / per), part)
             };
-            let all: Vec<Measured> = amounts.iter().enumerate().map(one).collect();
-            Change::of(&all[..before], &all[before..])
+            let all: Vec<IntervalEstimate> = amounts.iter().enumerate().map(one).collect();
+            Change::between(&all[..before], &all[before..])
         };
         let (bytes, objects) = (of(|amounts| amounts.bytes, 1.0), of(|amounts| amounts.objects, size));
         TypeChange { type_name, module: module.to_owned(), bytes, objects }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::functions::{Verdicts, by_size};
 use super::identity::{Identities, unnumbered};
-use super::interval::{Change, Measured};
+use super::interval::{Change, IntervalEstimate};
 use super::sides::{ComparisonProblem, Sides};
 use crate::exceptions::{ExceptionLog, ExceptionQuery};
 use crate::function::FunctionRef;
@@ -24,7 +24,7 @@ pub struct Thrower {
 }
 
 impl Thrower {
-    fn of(function: &FunctionRef<'_>) -> Self {
+    fn from_function(function: &FunctionRef<'_>) -> Self {
         Self {
             name: function.name().to_owned(),
             signature: function.plain_signature().to_owned(),
@@ -73,9 +73,10 @@ pub fn exception_changes(sides: &Sides<'_>, query: &Query) -> Result<ExceptionCh
     let (mut identities, mut places) = (Identities::default(), Places::new());
     for (at, log) in logs.iter().flatten().enumerate() {
         for group in log.groups().0 {
-            let key = (unnumbered(group.type_name), group.place.as_ref().map(|place| identities.of(place)));
+            let key =
+                (unnumbered(group.type_name), group.place.as_ref().map(|place| identities.number_of_function(place)));
             let known = places.entry(key).or_insert_with(|| (None, vec![(0, 0); recordings]));
-            known.0 = group.place.as_ref().map(Thrower::of);
+            known.0 = group.place.as_ref().map(Thrower::from_function);
             let sum = &mut known.1[at];
             *sum = (sum.0.saturating_add(group.count), sum.1.saturating_add(group.unhandled));
         }
@@ -83,8 +84,8 @@ pub fn exception_changes(sides: &Sides<'_>, query: &Query) -> Result<ExceptionCh
     let before = logs[0].len();
     let row = |type_name: String, place: Option<Thrower>, counts: &[(u64, u64)]| {
         let of = |part: fn(&(u64, u64)) -> u64| {
-            let all: Vec<Measured> = counts.iter().map(|of| Measured::exact(part(of) as f64)).collect();
-            Change::of(&all[..before], &all[before..])
+            let all: Vec<IntervalEstimate> = counts.iter().map(|of| IntervalEstimate::exact(part(of) as f64)).collect();
+            Change::between(&all[..before], &all[before..])
         };
         ExceptionChange { type_name, place, count: of(|of| of.0), unhandled: of(|of| of.1) }
     };

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::identity::Identities;
-use super::interval::{Change, Measured, Verdict};
+use super::interval::{Change, IntervalEstimate, Verdict};
 use super::reading::{Amounts, Reading, Sum, rows, totals};
 use super::sides::{ComparisonProblem, Sides};
 use crate::function::FunctionRef;
@@ -74,7 +74,7 @@ impl Verdicts {
 }
 
 /// Sums of one function in every recording, those before first.
-struct Known<'a> {
+struct RunSums<'a> {
     function: FunctionRef<'a>,
     sums: Vec<Sum>,
 }
@@ -86,16 +86,16 @@ struct Known<'a> {
 pub fn function_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<FunctionChanges<'a>, ComparisonProblem> {
     let query = &sides.resolved(query)?;
     let metric = sides.metric(query)?;
-    let readings = sides.read(|recording| Reading::of(recording, query, metric))?;
+    let readings = sides.read(|recording| Reading::read(recording, query, metric))?;
     let found = sides.read(|recording| rows(recording, query, metric))?;
     let recordings = found.iter().map(Vec::len).sum();
-    let (mut identities, mut known) = (Identities::default(), Vec::<Known<'a>>::new());
+    let (mut identities, mut known) = (Identities::default(), Vec::<RunSums<'a>>::new());
     for (at, (row, sum)) in
         found.iter().flatten().enumerate().flat_map(|(at, rows)| rows.iter().map(move |row| (at, row)))
     {
-        let number = identities.of(&row.function) as usize;
+        let number = identities.number_of_function(&row.function) as usize;
         if number == known.len() {
-            known.push(Known { function: row.function, sums: vec![Sum::default(); recordings] });
+            known.push(RunSums { function: row.function, sums: vec![Sum::default(); recordings] });
         }
         known[number].function = row.function;
         known[number].sums[at].add(sum);
@@ -120,9 +120,9 @@ pub(super) fn change<'a>(
         all.iter().enumerate().map(|(at, reading)| reading.amounts(&sum(from + at))).collect()
     };
     let (old, new) = (amounts(0, before), amounts(before.len(), after));
-    let of = |part: fn(&Amounts) -> Measured| {
+    let of = |part: fn(&Amounts) -> IntervalEstimate| {
         let side = |all: &[Amounts]| all.iter().map(part).collect::<Vec<_>>();
-        Change::of(&side(&old), &side(&new))
+        Change::between(&side(&old), &side(&new))
     };
     PathChange {
         depth,

@@ -29,8 +29,8 @@ pub(super) struct Identities {
 }
 
 impl Identities {
-    /// The number of a function: dense, from 0.
-    pub(super) fn of(&mut self, function: &FunctionRef<'_>) -> u32 {
+    /// Returns the number of a function: dense, from 0.
+    pub(super) fn number_of_function(&mut self, function: &FunctionRef<'_>) -> u32 {
         let place = std::ptr::from_ref(function.function).addr();
         if let Some(number) = self.known.get(&place) {
             return *number;
@@ -82,7 +82,7 @@ mod tests {
 
     fn number(identities: &mut Identities, function: &Function) -> u32 {
         let module = Module { name: "App".to_owned(), ..Module::default() };
-        identities.of(&FunctionRef { pid: 1, function, module: &module })
+        identities.number_of_function(&FunctionRef { pid: 1, function, module: &module })
     }
 
     fn closure(raw: &str, marker: &str) -> Function {

@@ -8,7 +8,7 @@ const STUDENT: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
 
 /// An amount of one recording, and the bounds between which the truth lies in 95 of 100 cases.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Measured {
+pub struct IntervalEstimate {
     /// Amount that was found.
     pub amount: f64,
     /// Amount there was at least.
@@ -17,7 +17,7 @@ pub struct Measured {
     pub high: f64,
 }
 
-impl Measured {
+impl IntervalEstimate {
     /// An amount of which each event was recorded.
     #[must_use]
     pub fn exact(amount: f64) -> Self {
@@ -51,11 +51,12 @@ pub struct Level {
 }
 
 impl Level {
-    /// The level of some recordings. Of one it is what that one measured: how other runs would differ is not known. Of two
-    /// to five it has Student's interval about the mean, of more the interval of the median by order; either is widened
-    /// by what sampling leaves open, so that samples which happen to agree do not look exact.
+    /// Returns the level of some recordings. Of one it is what that one measured: how other runs
+    /// would differ is not known. Of two to five it has Student's interval about the mean, of more
+    /// the interval of the median by order; either is widened by what sampling leaves open, so that
+    /// samples which happen to agree do not look exact.
     #[must_use]
-    pub fn of(runs: &[Measured]) -> Self {
+    pub fn from_runs(runs: &[IntervalEstimate]) -> Self {
         let mut amounts: Vec<f64> = runs.iter().map(|run| run.amount).collect();
         amounts.sort_by(f64::total_cmp);
         let median = match runs {
@@ -66,7 +67,8 @@ impl Level {
         let number = amounts.len() as f64;
         let mean = amounts.iter().sum::<f64>() / number;
         let (low, high) = spread(&amounts, mean);
-        let chance = |of: fn(&Measured) -> f64| runs.iter().map(|run| of(run).powi(2)).sum::<f64>().sqrt() / number;
+        let chance =
+            |of: fn(&IntervalEstimate) -> f64| runs.iter().map(|run| of(run).powi(2)).sum::<f64>().sqrt() / number;
         let (less, more) = (chance(|run| run.amount - run.low), chance(|run| run.high - run.amount));
         Self { median, low: low.min(mean - less).min(median).max(0.0), high: high.max(mean + more).max(median) }
     }
@@ -174,12 +176,12 @@ pub struct Change {
 }
 
 impl Change {
-    /// The change from some recordings to others.
+    /// Returns the change from some recordings to others.
     #[must_use]
-    pub fn of(before: &[Measured], after: &[Measured]) -> Self {
-        let [old, new] = [before, after].map(Level::of);
+    pub fn between(before: &[IntervalEstimate], after: &[IntervalEstimate]) -> Self {
+        let [old, new] = [before, after].map(Level::from_runs);
         let (low, high) = excess(&old, &new, 1.0);
-        let is_in = |runs: &[Measured]| runs.iter().any(|run| run.amount > 0.0);
+        let is_in = |runs: &[IntervalEstimate]| runs.iter().any(|run| run.amount > 0.0);
         let verdict = match (low > 0.0, high < 0.0) {
             (true, _) if !is_in(before) => Verdict::New,
             (true, _) => Verdict::More,
@@ -223,17 +225,17 @@ fn finite_first(high: f64, median: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn exact(amounts: &[f64]) -> Vec<Measured> {
-        amounts.iter().map(|amount| Measured::exact(*amount)).collect()
+    fn exact(amounts: &[f64]) -> Vec<IntervalEstimate> {
+        amounts.iter().map(|amount| IntervalEstimate::exact(*amount)).collect()
     }
 
-    fn sampled(samples: f64) -> Measured {
-        Measured::sampled(samples * 10.0, samples, 10.0)
+    fn sampled(samples: f64) -> IntervalEstimate {
+        IntervalEstimate::sampled(samples * 10.0, samples, 10.0)
     }
 
     #[test]
     fn exact_amounts_need_no_repetition() {
-        let change = |before, after| Change::of(&exact(&[before]), &exact(&[after]));
+        let change = |before, after| Change::between(&exact(&[before]), &exact(&[after]));
         assert_eq!(change(100.0, 101.0).verdict, Verdict::More);
         assert_eq!((change(100.0, 99.0).verdict, change(100.0, 99.0).low), (Verdict::Less, -1.0));
         assert_eq!(change(0.0, 1.0).verdict, Verdict::New);
@@ -244,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_few_samples_more_are_no_change() {
-        let verdict = |before, after| Change::of(&[sampled(before)], &[sampled(after)]).verdict;
+        let verdict = |before, after| Change::between(&[sampled(before)], &[sampled(after)]).verdict;
         assert_eq!(verdict(100.0, 110.0), Verdict::Unclear);
         assert_eq!(verdict(100.0, 150.0), Verdict::More);
         assert_eq!(verdict(0.0, 3.0), Verdict::Unclear, "three samples where there were none");
@@ -264,21 +266,21 @@ mod tests {
 
     #[test]
     fn a_set_has_the_median_and_students_interval() {
-        let level = Level::of(&exact(&[12.0, 10.0, 11.0]));
+        let level = Level::from_runs(&exact(&[12.0, 10.0, 11.0]));
         // Mean 11, deviation 1: 4.303 / sqrt(3).
         assert_eq!(level.median, 11.0);
         assert!((level.low - 8.516).abs() < 0.001 && (level.high - 13.484).abs() < 0.001, "{level:?}");
-        let outlier = Level::of(&exact(&[1.0, 1.0, 100.0]));
+        let outlier = Level::from_runs(&exact(&[1.0, 1.0, 100.0]));
         assert!(outlier.low <= 1.0 && outlier.median == 1.0 && outlier.high > 100.0, "{outlier:?}");
-        assert_eq!(Level::of(&exact(&[5.0, 5.0, 5.0])), Level { median: 5.0, low: 5.0, high: 5.0 });
-        assert_eq!(Level::of(&exact(&[4.0, 6.0])).median, 5.0);
-        assert_eq!(Level::of(&[]), Level::default());
+        assert_eq!(Level::from_runs(&exact(&[5.0, 5.0, 5.0])), Level { median: 5.0, low: 5.0, high: 5.0 });
+        assert_eq!(Level::from_runs(&exact(&[4.0, 6.0])).median, 5.0);
+        assert_eq!(Level::from_runs(&[]), Level::default());
     }
 
     #[test]
     fn six_runs_have_the_interval_of_the_median_by_order() {
         let runs = |number: u32| exact(&(1..=number).map(f64::from).collect::<Vec<_>>());
-        let bounds = |number| (Level::of(&runs(number)).low, Level::of(&runs(number)).high);
+        let bounds = |number| (Level::from_runs(&runs(number)).low, Level::from_runs(&runs(number)).high);
         // From the table of the sign test: the outermost of 6, the second of 9, the sixth of 20 and the 40th of 100.
         assert_eq!(bounds(6), (1.0, 6.0));
         assert_eq!(bounds(9), (2.0, 8.0));
@@ -290,28 +292,28 @@ mod tests {
 
     #[test]
     fn samples_that_agree_are_not_exact() {
-        let level = Level::of(&[sampled(0.0), sampled(0.0), sampled(0.0)]);
+        let level = Level::from_runs(&[sampled(0.0), sampled(0.0), sampled(0.0)]);
         assert!(level.high > 20.0, "{level:?}");
-        let level = Level::of(&[sampled(100.0), sampled(100.0)]);
+        let level = Level::from_runs(&[sampled(100.0), sampled(100.0)]);
         assert!(level.low < 900.0 && level.high > 1_100.0, "{level:?}");
     }
 
     #[test]
     fn runs_that_differ_hide_a_change_that_single_ones_show() {
         let (before, after) = (exact(&[100.0, 140.0, 90.0]), exact(&[120.0, 160.0, 100.0]));
-        assert_eq!(Change::of(&before[..1], &after[..1]).verdict, Verdict::More);
-        assert_eq!(Change::of(&before, &after).verdict, Verdict::Unclear);
+        assert_eq!(Change::between(&before[..1], &after[..1]).verdict, Verdict::More);
+        assert_eq!(Change::between(&before, &after).verdict, Verdict::Unclear);
         let after = exact(&[500.0, 520.0, 510.0]);
-        assert_eq!(Change::of(&before, &after).verdict, Verdict::More);
+        assert_eq!(Change::between(&before, &after).verdict, Verdict::More);
     }
 
     #[test]
     fn what_may_be_more_without_bound_is_never_less() {
-        let open = Measured { amount: 10.0, low: 10.0, high: f64::INFINITY };
-        let change = Change::of(&[open], &[Measured::exact(20.0)]);
+        let open = IntervalEstimate { amount: 10.0, low: 10.0, high: f64::INFINITY };
+        let change = Change::between(&[open], &[IntervalEstimate::exact(20.0)]);
         assert_eq!((change.verdict, change.low), (Verdict::Unclear, f64::NEG_INFINITY));
-        assert_eq!(Change::of(&[Measured::exact(5.0)], &[open]).verdict, Verdict::More);
-        let both = Change::of(&[open], &[open]);
+        assert_eq!(Change::between(&[IntervalEstimate::exact(5.0)], &[open]).verdict, Verdict::More);
+        let both = Change::between(&[open], &[open]);
         assert!(both.low == f64::NEG_INFINITY && both.high == f64::INFINITY, "{both:?}");
     }
 

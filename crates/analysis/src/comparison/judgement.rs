@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use clrscope_recording::model::Recording;
 
 use super::gate::{Gate, Limit};
-use super::interval::{Change, Level, Measured, excess};
+use super::interval::{Change, IntervalEstimate, Level, excess};
 use super::reading::{Amounts, Reading, Sum, plain, rows};
 use super::sides::{ComparisonProblem, Sides};
 use crate::forest::{Forest, TreeNode, TreeOptions};
@@ -56,11 +56,11 @@ pub fn judge(sides: &Sides<'_>, query: &Query, gate: &Gate) -> Result<Judgement,
     let metric = sides.metric(&query)?;
     let is_own = gate.is_own || metric.exclusive;
     let found = sides.read(|recording| {
-        let reading = Reading::of(recording, &query, metric)?;
+        let reading = Reading::read(recording, &query, metric)?;
         let sum = if is_own { own(recording, &query, metric)? } else { outermost(recording, &query, metric)? };
         Ok(reading.amounts(&sum))
     })?;
-    let part = |amounts: &Amounts| -> Measured {
+    let part = |amounts: &Amounts| -> IntervalEstimate {
         match (is_own, gate.is_share) {
             (true, false) => amounts.own,
             (true, true) => amounts.own_share,
@@ -69,7 +69,7 @@ pub fn judge(sides: &Sides<'_>, query: &Query, gate: &Gate) -> Result<Judgement,
         }
     };
     let [before, after] = found.map(|side| side.iter().map(part).collect::<Vec<_>>());
-    let change = Change::of(&before, &after);
+    let change = Change::between(&before, &after);
     let outcome = outcome(&change, gate.limit);
     let is_open = [change.before, change.after].iter().any(|level| level.high.is_infinite());
     if is_open && outcome == Outcome::Unclear {
@@ -114,7 +114,7 @@ fn outermost(recording: &Recording, query: &Query, metric: &'static Metric) -> R
     let forest = Forest::open(recording, &plain(query, metric))?;
     let mut all = Sum::default();
     let add = |node: &TreeNode<'_>| -> Result<(), Infallible> {
-        all.add(&Sum::of(&node.times, node.amount, metric, false));
+        all.add(&Sum::new(&node.times, node.amount, metric, false));
         Ok(())
     };
     match forest.walk(&TreeOptions { min_share: 0.0, max_depth: Some(1) }, add) {
@@ -128,8 +128,8 @@ mod tests {
     use super::*;
 
     fn judged(before: &[f64], after: &[f64], limit: Limit) -> Outcome {
-        let exact = |all: &[f64]| all.iter().map(|amount| Measured::exact(*amount)).collect::<Vec<_>>();
-        outcome(&Change::of(&exact(before), &exact(after)), limit)
+        let exact = |all: &[f64]| all.iter().map(|amount| IntervalEstimate::exact(*amount)).collect::<Vec<_>>();
+        outcome(&Change::between(&exact(before), &exact(after)), limit)
     }
 
     #[test]
@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn a_gate_fails_only_beyond_chance() {
-        let sampled = |samples: f64| [Measured::sampled(samples, samples, 1.0)];
-        let of = |before, after, limit| outcome(&Change::of(&sampled(before), &sampled(after)), limit);
+        let sampled = |samples: f64| [IntervalEstimate::sampled(samples, samples, 1.0)];
+        let of = |before, after, limit| outcome(&Change::between(&sampled(before), &sampled(after)), limit);
         assert_eq!(of(100.0, 110.0, Limit::Growth(0.05)), Outcome::Unclear);
         assert_eq!(of(100.0, 200.0, Limit::Growth(0.05)), Outcome::Failed);
         assert_eq!(of(10_000.0, 9_000.0, Limit::Growth(0.05)), Outcome::Passed);

@@ -1,6 +1,6 @@
 //! Two recordings, or two sets of recordings, side by side: what changed, and what chance may have done.
 //!
-//! Every amount is a [`Measured`]: exact where each event was recorded, between the bounds of sampling elsewhere. A set of
+//! Every amount is a [`IntervalEstimate`]: exact where each event was recorded, between the bounds of sampling elsewhere. A set of
 //! recordings gives a [`Level`]: the median with its interval of 95 %, in which the differences between runs are. A
 //! [`Change`] is called one where the interval of the difference leaves zero out.
 //!
@@ -22,7 +22,7 @@ pub use allocations::{AllocationChanges, TypeChange, allocation_changes};
 pub use exceptions::{ExceptionChange, ExceptionChanges, Thrower, exception_changes};
 pub use functions::{FunctionChanges, PathChange, Verdicts, function_changes};
 pub use gate::{Gate, GateError, Limit};
-pub use interval::{Change, Level, Measured, Verdict};
+pub use interval::{Change, IntervalEstimate, Level, Verdict};
 pub use judgement::{Judgement, Outcome, judge};
 pub use probes::{ProbeChange, ProbeChanges, probe_changes};
 pub use sides::{ComparisonProblem, NamedRecording, Side, SideTotal, Sides};

@@ -6,7 +6,7 @@ use clrscope_contract::request::split_marker;
 
 use super::functions::{Verdicts, by_size};
 use super::identity::unnumbered;
-use super::interval::{Change, Measured};
+use super::interval::{Change, IntervalEstimate};
 use super::sides::{ComparisonProblem, Sides};
 use crate::closures::unnumbered_marker;
 use crate::probes::{Key, ProbeRow, ProbedPlace, probes};
@@ -56,12 +56,13 @@ impl ProbeChange {
         if self.place.is_some() { &self.calls } else { &self.total_ns }
     }
 
-    /// The change of what `runs` counted of one method or line, each in one recording, the first `before` of them on that side.
-    fn of(runs: &[Option<ProbeRow>], before: usize) -> Self {
+    /// Compares what `runs` counted of one method or line, each in one recording, the first
+    /// `before` of them on that side.
+    fn from_runs(runs: &[Option<ProbeRow>], before: usize) -> Self {
         let of = |part: &dyn Fn(&ProbeRow) -> u64| {
-            let amount = |run: &Option<ProbeRow>| Measured::exact(run.as_ref().map_or(0, part) as f64);
-            let all: Vec<Measured> = runs.iter().map(amount).collect();
-            Change::of(&all[..before], &all[before..])
+            let amount = |run: &Option<ProbeRow>| IntervalEstimate::exact(run.as_ref().map_or(0, part) as f64);
+            let all: Vec<IntervalEstimate> = runs.iter().map(amount).collect();
+            Change::between(&all[..before], &all[before..])
         };
         let last = runs.iter().flatten().last().cloned().unwrap_or_default();
         Self {
@@ -105,7 +106,7 @@ pub fn probe_changes(sides: &Sides<'_>, query: &Query) -> Result<ProbeChanges, C
         }
     }
     let before = found[0].len();
-    let mut rows: Vec<ProbeChange> = known.values().map(|runs| ProbeChange::of(runs, before)).collect();
+    let mut rows: Vec<ProbeChange> = known.values().map(|runs| ProbeChange::from_runs(runs, before)).collect();
     let mut verdicts = Verdicts::default();
     rows.iter().for_each(|row| verdicts.count(row.main().verdict));
     // Rows stand in the order of names, and the sort is stable.

@@ -3,7 +3,7 @@
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::Recording;
 
-use super::interval::{Change, Measured};
+use super::interval::{Change, IntervalEstimate};
 use crate::metric::{Amount, Column, Metric, Source, Unit};
 use crate::query::{Query, QueryProblem};
 use crate::sampling::{Steps, bounds, share_bounds};
@@ -23,7 +23,7 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    pub(super) fn of(times: &Times, amount: Amount, metric: &Metric, is_at_least: bool) -> Self {
+    pub(super) fn new(times: &Times, amount: Amount, metric: &Metric, is_at_least: bool) -> Self {
         let own_bounds = match metric.source {
             Source::Calls(Column::Cpu) => times.exclusive_cpu_bounds_ns.unwrap_or_default(),
             Source::Calls(Column::Wall) => times.exclusive_bounds_ns,
@@ -33,7 +33,7 @@ impl Sum {
     }
 
     fn of_row(row: &FunctionRow<'_>, metric: &Metric) -> Self {
-        Self::of(&row.times, row.amount, metric, row.counts_at_least())
+        Self::new(&row.times, row.amount, metric, row.counts_at_least())
     }
 
     pub(super) fn add(&mut self, other: &Self) {
@@ -50,9 +50,9 @@ impl Sum {
 
 /// Exactness of the amounts of a recording.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Doubt {
+enum Exactness {
     /// Each event was recorded.
-    None,
+    Exact,
     /// Samples stand for so much each, where there are none.
     Samples { step: f64 },
     /// Times of `calls`: own ones have bounds of their own, totals those of the clock's step and of the hooks' cost, which is
@@ -64,7 +64,7 @@ enum Doubt {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
     metric: &'static Metric,
-    doubt: Doubt,
+    doubt: Exactness,
     /// The metric over everything that is selected, whatever functions are wanted.
     total: f64,
     /// Samples in all.
@@ -74,21 +74,21 @@ pub(super) struct Reading {
 /// An amount and its part of the whole, own and total.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Amounts {
-    pub(super) own: Measured,
-    pub(super) total: Measured,
-    pub(super) own_share: Measured,
-    pub(super) total_share: Measured,
+    pub(super) own: IntervalEstimate,
+    pub(super) total: IntervalEstimate,
+    pub(super) own_share: IntervalEstimate,
+    pub(super) total_share: IntervalEstimate,
 }
 
 impl Reading {
     /// Reads what is needed to judge amounts of `metric`.
-    pub(super) fn of(recording: &Recording, query: &Query, metric: &'static Metric) -> Result<Self, QueryProblem> {
+    pub(super) fn read(recording: &Recording, query: &Query, metric: &'static Metric) -> Result<Self, QueryProblem> {
         let everything = Query { functions: Vec::new(), modules: Vec::new(), ..query.clone() };
         let Functions { rows, conditions, .. } = functions(recording, &plain(&everything, metric))?;
         let total = conditions.total as f64;
         let mean = mean_bytes(recording);
         let (doubt, samples) = match metric.source {
-            Source::Calls(Column::Calls) => (Doubt::None, 0.0),
+            Source::Calls(Column::Calls) => (Exactness::Exact, 0.0),
             Source::Calls(column) => (doubt_of_times(&conditions, column), 0.0),
             Source::Stacks { .. } if metric.is_sampled() => {
                 let samples = conditions.samples as f64;
@@ -99,14 +99,14 @@ impl Reading {
                     _ if samples > 0.0 => total / samples,
                     _ => reached,
                 };
-                (Doubt::Samples { step }, samples)
+                (Exactness::Samples { step }, samples)
             }
             Source::Stacks { .. } if metric.has_types() && mean > 0.0 => {
                 let seen = rows.iter().fold(0.0, |sum, row| sum + row.amount.samples.own as f64);
                 let step = if seen > 0.0 { total / seen } else { mean };
-                (Doubt::Samples { step }, seen)
+                (Exactness::Samples { step }, seen)
             }
-            Source::Stacks { .. } => (Doubt::None, 0.0),
+            Source::Stacks { .. } => (Exactness::Exact, 0.0),
         };
         Ok(Self { metric, doubt, total, samples })
     }
@@ -115,22 +115,22 @@ impl Reading {
     pub(super) fn amounts(&self, sum: &Sum) -> Amounts {
         let Amount { own, total, samples } = sum.amount;
         let mut found = match self.doubt {
-            Doubt::None => {
-                let [own, total] = [own, total].map(|amount| Measured::exact(amount as f64));
+            Exactness::Exact => {
+                let [own, total] = [own, total].map(|amount| IntervalEstimate::exact(amount as f64));
                 Amounts { own, total, ..Amounts::default() }
             }
-            Doubt::Samples { step } => Amounts {
-                own: Measured::sampled(own as f64, samples.own as f64, step),
-                total: Measured::sampled(total as f64, samples.total as f64, step),
+            Exactness::Samples { step } => Amounts {
+                own: IntervalEstimate::sampled(own as f64, samples.own as f64, step),
+                total: IntervalEstimate::sampled(total as f64, samples.total as f64, step),
                 ..Amounts::default()
             },
-            Doubt::Times { step, taken } => {
+            Exactness::Times { step, taken } => {
                 let bounds = (sum.own_bounds.0 as f64, sum.own_bounds.1 as f64);
-                let own = Measured::between(own as f64, bounds);
+                let own = IntervalEstimate::between(own as f64, bounds);
                 Amounts { own, total: of_time(total as f64, step, taken), ..Amounts::default() }
             }
         };
-        if sum.is_at_least && self.doubt == Doubt::None && self.metric.is_of_calls() {
+        if sum.is_at_least && self.doubt == Exactness::Exact && self.metric.is_of_calls() {
             (found.own.high, found.total.high) = (f64::INFINITY, f64::INFINITY);
         }
         found.own_share = self.share(&found.own);
@@ -139,23 +139,23 @@ impl Reading {
     }
 
     /// Everything as one amount.
-    fn whole(&self) -> Measured {
+    fn whole(&self) -> IntervalEstimate {
         match self.doubt {
-            Doubt::None => Measured::exact(self.total),
-            Doubt::Samples { step } => Measured::sampled(self.total, self.samples, step),
-            Doubt::Times { step, taken } => of_time(self.total, step, taken),
+            Exactness::Exact => IntervalEstimate::exact(self.total),
+            Exactness::Samples { step } => IntervalEstimate::sampled(self.total, self.samples, step),
+            Exactness::Times { step, taken } => of_time(self.total, step, taken),
         }
     }
 
     /// An amount's part of the whole.
-    fn share(&self, amount: &Measured) -> Measured {
+    fn share(&self, amount: &IntervalEstimate) -> IntervalEstimate {
         if self.total <= 0.0 {
-            return Measured::default();
+            return IntervalEstimate::default();
         }
         let share = (amount.amount / self.total).min(1.0);
         match self.doubt {
-            Doubt::Samples { .. } => Measured::between(share, share_bounds(share, self.samples as u64)),
-            _ => Measured::between(share, (amount.low / self.total, (amount.high / self.total).min(1.0))),
+            Exactness::Samples { .. } => IntervalEstimate::between(share, share_bounds(share, self.samples as u64)),
+            _ => IntervalEstimate::between(share, (amount.low / self.total, (amount.high / self.total).min(1.0))),
         }
     }
 }
@@ -163,7 +163,7 @@ impl Reading {
 /// The change of everything together.
 pub(super) fn totals([before, after]: &[Vec<Reading>; 2]) -> Change {
     let whole = |all: &[Reading]| all.iter().map(Reading::whole).collect::<Vec<_>>();
-    Change::of(&whole(before), &whole(after))
+    Change::between(&whole(before), &whole(after))
 }
 
 /// The query for all rows by a metric.
@@ -187,8 +187,8 @@ pub(super) fn mean_bytes(recording: &Recording) -> f64 {
     recorded.flat_map(|process| &process.allocation_sampling).map(|of| of.mean_bytes).max().unwrap_or(0) as f64
 }
 
-fn doubt_of_times(conditions: &Conditions<'_>, column: Column) -> Doubt {
-    let steps = conditions.processes.iter().filter_map(|process| process.calls).map(Steps::of);
+fn doubt_of_times(conditions: &Conditions<'_>, column: Column) -> Exactness {
+    let steps = conditions.processes.iter().filter_map(|process| process.calls).map(Steps::from_info);
     let of_column = |steps: Steps| if column == Column::Cpu { steps.cpu_ns } else { steps.wall_ns };
     let step = steps.map(of_column).fold(0.0, f64::max);
     let totals = &conditions.totals;
@@ -196,12 +196,12 @@ fn doubt_of_times(conditions: &Conditions<'_>, column: Column) -> Doubt {
     let part = |cost: u64| if all > 0 { cost as f64 / all as f64 } else { 0.0 };
     // Raw times have what hooks cost in them.
     let took = if conditions.raw { 0.0 } else { part(totals.profiler_ns) };
-    Doubt::Times { step, taken: [part(totals.profiler_low_ns), took, part(totals.profiler_high_ns)] }
+    Exactness::Times { step, taken: [part(totals.profiler_low_ns), took, part(totals.profiler_high_ns)] }
 }
 
 /// A time of many functions together, which hooks were a part of.
-fn of_time(amount: f64, step: f64, [least, took, most]: [f64; 3]) -> Measured {
+fn of_time(amount: f64, step: f64, [least, took, most]: [f64; 3]) -> IntervalEstimate {
     let cost = |part: f64| (amount * part) as u64;
     let (low, high) = bounds((amount * (1.0 + took)) as u64, step, (cost(least), cost(most)));
-    Measured::between(amount, (low as f64, high as f64))
+    IntervalEstimate::between(amount, (low as f64, high as f64))
 }

@@ -86,7 +86,7 @@ impl<'a> Sides<'a> {
         let mut instruments = Vec::new();
         for (_, one) in self.each() {
             if let Some(metric) = query.metric {
-                let found = Metric::of(one.recording, query);
+                let found = Metric::for_query(one.recording, query);
                 let found =
                     found.map_err(|problem| ComparisonProblem { recording: Some(one.name.clone()), problem })?;
                 if !instruments.contains(&found.instrument) {
@@ -129,7 +129,7 @@ impl<'a> Sides<'a> {
     pub fn total(&self, query: &Query) -> Result<SideTotal, ComparisonProblem> {
         let metric = self.metric(query)?;
         let query = Query { metric: Some(metric), functions: Vec::new(), modules: Vec::new(), ..query.clone() };
-        let readings = self.read(|recording| Reading::of(recording, &query, metric))?;
+        let readings = self.read(|recording| Reading::read(recording, &query, metric))?;
         Ok(SideTotal { metric, change: totals(&readings) })
     }
 

@@ -57,7 +57,7 @@ struct Growing<'a> {
 pub fn tree_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<TreeChanges<'a>, ComparisonProblem> {
     let query = &sides.resolved(query)?;
     let metric = sides.metric(query)?;
-    let readings = sides.read(|recording| Reading::of(recording, query, metric))?;
+    let readings = sides.read(|recording| Reading::read(recording, query, metric))?;
     let forests = sides.read(|recording| Forest::open(recording, &plain(query, metric)))?;
     let mut growing = Growing::default();
     let sums = forests.iter().flatten().map(|forest| growing.add(forest, metric)).collect();
@@ -77,7 +77,7 @@ impl<'a> Growing<'a> {
             if sums.len() <= at as usize {
                 sums.resize(at as usize + 1, Sum::default());
             }
-            sums[at as usize].add(&Sum::of(&node.times, node.amount, metric, false));
+            sums[at as usize].add(&Sum::new(&node.times, node.amount, metric, false));
             Ok(())
         };
         match forest.walk(&TreeOptions::default(), take) {
@@ -88,7 +88,7 @@ impl<'a> Growing<'a> {
 
     fn node(&mut self, parent: u32, function: FunctionRef<'a>) -> u32 {
         let next = self.nodes.len() as u32;
-        let at = *self.known.entry((parent, self.identities.of(&function))).or_insert(next);
+        let at = *self.known.entry((parent, self.identities.number_of_function(&function))).or_insert(next);
         if at == next {
             self.nodes.push(Node { parent, function, children: (0, 0) });
         }

@@ -69,7 +69,7 @@ impl<'a> Cursor<'a> {
         let Some(bytes) = self.chunk() else { return };
         let mut records = Records::resume(bytes, place);
         records.next();
-        self.place = records.place(bytes);
+        self.place = records.read_position(bytes);
     }
 
     /// Gives the bytes of the chunk back until they are asked for again.

@@ -230,7 +230,7 @@ impl<'a> EventLog<'a> {
             self.arenas.iter().flat_map(|survey| survey.streams.iter().map(|of| EventStream::new(survey, of)));
         let mut streams: Vec<_> = streams.filter(is_meant).collect();
         let mut step = |stream: &mut EventStream<'l, 'a>| match stream.step(&self.query) {
-            Some(row) if limit.take() => visit(row),
+            Some(row) if limit.admit_row() => visit(row),
             _ => limit.step(),
         };
         if self.query.interleave {

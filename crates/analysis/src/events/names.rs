@@ -48,7 +48,7 @@ impl<'a> EventNames<'a> {
     /// The function, where the entity is one that is known.
     #[must_use]
     pub fn function(&self, tag: Tag, entity: EntityRef) -> Option<&'a Function> {
-        if !matches!(tag, Tag::FUNCTION | Tag::CALLEE | Tag::FRAME) || entity.index == 0 {
+        if !matches!(tag, Tag::FUNCTION | Tag::CALLEE) || entity.index == 0 {
             return None;
         }
         self.process.functions.get(entity.index as usize).filter(|function| !function.name.is_empty())
@@ -63,7 +63,7 @@ impl<'a> EventNames<'a> {
     /// The name of anything; a function's signature.
     #[must_use]
     pub fn name(&self, tag: Tag, entity: EntityRef) -> Option<&str> {
-        if matches!(tag, Tag::FUNCTION | Tag::CALLEE | Tag::FRAME) {
+        if matches!(tag, Tag::FUNCTION | Tag::CALLEE) {
             let function = self.function(tag, entity)?;
             return Some(if function.signature.is_empty() { &function.name } else { &function.signature });
         }

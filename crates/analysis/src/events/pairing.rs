@@ -47,8 +47,9 @@ impl Default for Pairing {
 }
 
 impl Pairing {
-    /// Takes the event at this place. `alone` is given starts that no end of this thread can belong to any more.
-    pub(super) fn take(&mut self, record: &Record<'_>, at: u64, mut alone: impl FnMut(Open)) -> Part {
+    /// Adds the event at this place. `alone` is given starts that can't belong to an end of this
+    /// thread.
+    pub(super) fn add_event(&mut self, record: &Record<'_>, at: u64, mut alone: impl FnMut(Open)) -> Part {
         match record.phase() {
             Phase::Single => Part::Single,
             Phase::Start => {

@@ -14,7 +14,7 @@ use super::{EventNames, EventQuery, EventRow, wants};
 
 /// A start or an end in the chunk that is walked.
 #[derive(Debug, Clone, Copy)]
-struct Paired {
+struct PairedEvent {
     /// Place among the events of the thread.
     at: u64,
     duration_ns: Option<u64>,
@@ -24,7 +24,7 @@ struct Paired {
 
 /// Columns of a row that depend on other events.
 #[derive(Debug, Clone, Copy, Default)]
-struct Standing {
+struct PairColumns {
     depth: u32,
     duration_ns: Option<u64>,
     remark: Option<&'static str>,
@@ -37,7 +37,7 @@ pub(super) struct EventStream<'l, 'a> {
     cursor: Cursor<'a>,
     /// Number of the chunk that `paired` is about, and 1.
     begun: usize,
-    paired: vec::IntoIter<Paired>,
+    paired: vec::IntoIter<PairedEvent>,
     pairing: Pairing,
     /// Place of the next event.
     at: u64,
@@ -70,7 +70,7 @@ impl<'l, 'a> EventStream<'l, 'a> {
         let mut records = self.cursor.records()?;
         let record = records.next()?;
         let phase = record.phase();
-        let mut standing = Standing { depth: self.depth, ..Standing::default() };
+        let mut standing = PairColumns { depth: self.depth, ..PairColumns::default() };
         if phase != Phase::Single {
             let paired = self.paired.next();
             standing.duration_ns = paired.and_then(|paired| paired.duration_ns);
@@ -120,20 +120,20 @@ impl<'l, 'a> EventStream<'l, 'a> {
         // Places of starts in `paired`, by their place in the chunk.
         let mut starts: Vec<u32> = Vec::new();
         for record in Records::new(bytes).filter(is_named) {
-            match self.pairing.take(&record, at, |_| ()) {
+            match self.pairing.add_event(&record, at, |_| ()) {
                 Part::Single => starts.push(u32::MAX),
                 Part::Start => {
                     starts.push(paired.len() as u32);
-                    paired.push(Paired { at, duration_ns: None, nests: false });
+                    paired.push(PairedEvent { at, duration_ns: None, nests: false });
                 }
                 Part::End { start, .. } => {
                     starts.push(u32::MAX);
                     let duration_ns = start.map(|start| record.time_ns.saturating_sub(start.time_ns));
                     if let Some(place) = start.and_then(|start| starts.get(start.at.checked_sub(first)? as usize)) {
-                        let start: &mut Paired = &mut paired[*place as usize];
+                        let start: &mut PairedEvent = &mut paired[*place as usize];
                         (start.duration_ns, start.nests) = (duration_ns, true);
                     }
-                    paired.push(Paired { at, duration_ns, nests: duration_ns.is_some() });
+                    paired.push(PairedEvent { at, duration_ns, nests: duration_ns.is_some() });
                 }
             }
             at += 1;
@@ -168,9 +168,9 @@ fn row<'l>(
     thread: Option<&'l Thread>,
     time_ns: u64,
     record: &Record<'_>,
-    standing: Standing,
+    standing: PairColumns,
 ) -> EventRow<'l> {
-    let Standing { depth, duration_ns, remark } = standing;
+    let PairColumns { depth, duration_ns, remark } = standing;
     let names: &'l EventNames<'l> = &survey.names;
     EventRow {
         process: survey.process,

@@ -13,7 +13,7 @@ pub(super) const REJECTED: &str = "the precompiled code was rejected";
 
 /// The partner of an event that is in another chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Far {
+pub(super) struct DistantPartner {
     /// Between start and end.
     pub(super) duration_ns: u64,
     /// Whether the partner is on the same thread, so that what is between stands within.
@@ -26,7 +26,7 @@ pub(super) struct StreamSurvey<'a> {
     pub(super) thread: Option<&'a Thread>,
     pub(super) chunks: Vec<&'a EventChunk>,
     /// Partners that lie in another chunk, by the place of the event among those of the thread.
-    pub(super) far: FxHashMap<u64, Far>,
+    pub(super) far: FxHashMap<u64, DistantPartner>,
     /// Searches at the end of a chunk that found no code that fits, unless they have an end.
     pub(super) rejected: FxHashSet<u64>,
 }
@@ -51,7 +51,7 @@ impl<'a> Survey<'a> {
             streams.push(StreamSurvey { thread: process.threads.get(thread as usize), chunks, far, rejected });
         }
         for ((start, a), (end, b), duration_ns) in crossing.pairs() {
-            let far = Far { duration_ns, nests: false };
+            let far = DistantPartner { duration_ns, nests: false };
             streams[start].far.insert(a, far);
             streams[end].far.insert(b, far);
         }
@@ -73,7 +73,7 @@ struct Pass<'s, 'a> {
     stream: usize,
     names: &'s mut EventNames<'a>,
     crossing: &'s mut Crossing,
-    far: &'s mut FxHashMap<u64, Far>,
+    far: &'s mut FxHashMap<u64, DistantPartner>,
     rejected: &'s mut FxHashSet<u64>,
     pairing: Pairing,
     at: u64,
@@ -84,7 +84,7 @@ impl<'s, 'a> Pass<'s, 'a> {
         stream: usize,
         names: &'s mut EventNames<'a>,
         crossing: &'s mut Crossing,
-        far: &'s mut FxHashMap<u64, Far>,
+        far: &'s mut FxHashMap<u64, DistantPartner>,
         rejected: &'s mut FxHashSet<u64>,
     ) -> Self {
         Self { stream, names, crossing, far, rejected, pairing: Pairing::default(), at: 0 }
@@ -118,9 +118,9 @@ impl<'s, 'a> Pass<'s, 'a> {
     /// Takes an event of the chunk whose first event is `first`.
     fn event(&mut self, record: &Record<'_>, first: u64) {
         let (crossing, stream, at) = (&mut *self.crossing, self.stream, self.at);
-        match self.pairing.take(record, at, |open| crossing.start(stream, open)) {
+        match self.pairing.add_event(record, at, |open| crossing.start(stream, open)) {
             Part::End { start: Some(Open { time_ns, at: start, .. }), .. } if start < first => {
-                let far = Far { duration_ns: record.time_ns.saturating_sub(time_ns), nests: true };
+                let far = DistantPartner { duration_ns: record.time_ns.saturating_sub(time_ns), nests: true };
                 self.far.insert(start, far);
             }
             Part::End { of, start: None } => crossing.end(stream, of, record.time_ns, at),

@@ -1,14 +1,14 @@
 //! The metric `exceptions`: how many were thrown, by the stack at the throw.
 //!
-//! A throw counts for the function that threw, as in the view `exceptions`: the runtime's own code that throws for others is
-//! left out of its path. An exception that is thrown again counts again.
+//! A throw counts for the function that threw, as in the view `exceptions`: the runtime's own code that
+//! throws for others is left out of its path. An object counts once, at its first throw: where it is thrown
+//! again, by `throw;` or by an `await` that hands it on, it counts beside that as rethrown.
 
 use clrscope_recording::events::{Kind, Records};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{EventArena, Process, StackFrame, Stacks};
-use clrscope_recording::upgrade::ExceptionStacks;
 
-use super::is_machinery;
+use super::{is_machinery, is_thrown_again, stack_of};
 use crate::metric::{Metric, Source, StackEvent, StackEvents, Unit};
 
 /// Exceptions thrown.
@@ -18,25 +18,29 @@ pub static EXCEPTIONS: Metric = Metric {
     unit: Unit::Count,
     instrument: instrument::EXCEPTIONS,
     exclusive: false,
+    second: Some(["self_rethrown", "total_rethrown"]),
     source: Source::Stacks { read, keys: ["self_exceptions", "total_exceptions"] },
     others: &[],
 };
 
 fn read(process: &Process, arena: &EventArena) -> StackEvents {
-    let stacks = ExceptionStacks::read(process, arena);
     let mut events = Vec::new();
     for chunk in &arena.chunks {
         let bytes = chunk.bytes.load();
         let thrown = Records::new(&bytes).filter(|record| record.kind == Kind::EXCEPTION_THROWN);
-        events.extend(thrown.map(|record| StackEvent {
-            thread: chunk.thread,
-            time_ns: process.started_ns.saturating_add(record.time_ns),
-            stack: thrower(process, stacks.table(), stacks.of(&record)),
-            amount: 1,
-            ..StackEvent::default()
+        events.extend(thrown.map(|record| {
+            let is_again = is_thrown_again(&record);
+            StackEvent {
+                thread: chunk.thread,
+                time_ns: process.started_ns.saturating_add(record.time_ns),
+                stack: thrower(process, &process.stacks, stack_of(&record)),
+                amount: u64::from(!is_again),
+                samples: u64::from(is_again),
+                ..StackEvent::default()
+            }
         }));
     }
-    StackEvents { table: stacks.table().clone(), events }
+    StackEvents { table: process.stacks.clone(), events }
 }
 
 /// The stack of the function that threw: without the runtime's machinery on top, unless there is nothing else.

@@ -1,9 +1,8 @@
 //! The view `exceptions`: each exception in detail, and exceptions added up by type and throwing method.
 //!
 //! What can't be known: the stack is the runtime's own walk, which shows a function whose catch or finally
-//! block runs once, at the place in its `try` block that it was left from. An exception counts as the
-//! rethrow of another where it is the same object at the same address (it carries a stack trace already, or
-//! is thrown in the catch block of the first); one that a collection moved in between counts as new.
+//! block runs once, at the place in its `try` block that it was left from. The agent says whether an
+//! object was thrown before; which throw that was is known where the object still lay at the same address.
 
 mod metric;
 mod reconstruct;
@@ -13,18 +12,18 @@ mod timeline;
 use std::collections::BTreeMap;
 
 use clrscope_contract::request::Glob;
+use clrscope_recording::events::{Record, Tag};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{EventArena, Process, Recording, Thread};
-use clrscope_recording::upgrade::ExceptionStacks;
 
 use crate::code_place::CodePlace;
 use crate::events::{EventNames, in_turns};
-use crate::flow::Captured;
+use crate::flow::CapturedValues;
 use crate::flow::dictionary::Types;
 use crate::function::{FunctionRef, is_own};
 use crate::limit::{LeftOut, Limit};
 use crate::query::{Query, QueryProblem, Sort};
-use crate::select::{self, Selected};
+use crate::select::{self, SelectedProcess};
 use timeline::Timeline;
 
 pub use metric::EXCEPTIONS;
@@ -111,7 +110,10 @@ pub struct Exception<'a> {
     pub caught_by_runtime: bool,
     /// Nobody caught it, and the program ended.
     pub unhandled: bool,
-    /// Number of the throw before of the same object, where there was one.
+    /// The object had been thrown before.
+    pub rethrown: bool,
+    /// Number of the throw before of the same object, where that was seen and the object still lay at
+    /// the same address.
     pub rethrow_of: Option<u32>,
     /// Another exception left a block of this one's second pass and took its place: that one's number.
     pub replaced_by: Option<u32>,
@@ -136,13 +138,13 @@ pub struct ExceptionGroup<'a> {
     pub own_place: Option<FunctionRef<'a>>,
     /// Function that caught the exception; `None` where no function did.
     pub catcher: Option<FunctionRef<'a>>,
-    /// Number of exceptions.
+    /// Number of throws.
     pub count: u64,
     /// Number of them that nobody caught.
     pub unhandled: u64,
     /// Number of them that the runtime caught.
     pub caught_by_runtime: u64,
-    /// Number of them that had been thrown before.
+    /// Number of them whose object had been thrown before.
     pub rethrown: u64,
     /// From throw to catch, all together.
     pub throw_to_catch_ns: u64,
@@ -168,9 +170,19 @@ struct Arena<'a> {
     process: &'a Process,
     arena: &'a EventArena,
     names: EventNames<'a>,
-    stacks: ExceptionStacks,
     /// Entities that arguments refer to.
     types: Types,
+}
+
+/// Returns the number of the stack that a throw names, in the stack table of its process; 0 for
+/// none.
+fn stack_of(record: &Record<'_>) -> u32 {
+    record.number(Tag::STACK_NODE).and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
+}
+
+/// Whether the object of a throw had been thrown before.
+fn is_thrown_again(record: &Record<'_>) -> bool {
+    record.number(Tag::ANSWER) == Some(1)
 }
 
 /// Code of the runtime that throws for others.
@@ -182,9 +194,9 @@ fn is_machinery(name: &str) -> bool {
 }
 
 impl<'a> Exception<'a> {
-    /// Thrower: the innermost function that is not the runtime's own machinery.
+    /// Returns the function that threw: the innermost one that is not the runtime's own machinery.
     #[must_use]
-    pub fn place(&self) -> Option<FunctionRef<'a>> {
+    pub fn thrower(&self) -> Option<FunctionRef<'a>> {
         let functions = || self.stack.functions().chain(self.search.first().copied());
         functions().find(|function| !is_machinery(function.name())).or_else(|| functions().next())
     }
@@ -198,6 +210,14 @@ impl<'a> Exception<'a> {
     }
 }
 
+impl ExceptionGroup<'_> {
+    /// Returns the number of exceptions: of throws of objects that had not been thrown before.
+    #[must_use]
+    pub fn exceptions(&self) -> u64 {
+        self.count.saturating_sub(self.rethrown)
+    }
+}
+
 impl<'a> ExceptionLog<'a> {
     /// Chooses what is meant.
     ///
@@ -206,12 +226,11 @@ impl<'a> ExceptionLog<'a> {
     pub fn open(recording: &'a Recording, query: &ExceptionQuery) -> Result<Self, QueryProblem> {
         query.query.without_metric("exceptions")?;
         let mut arenas = Vec::new();
-        for Selected { process, .. } in select::threads(recording, &query.query)? {
+        for SelectedProcess { process, .. } in select::threads(recording, &query.query)? {
             arenas.extend(process.arenas(instrument::EXCEPTIONS).map(|arena| Arena {
                 process,
                 arena,
                 names: EventNames::read(process, arena),
-                stacks: ExceptionStacks::read(process, arena),
                 types: Types::read(process),
             }));
         }
@@ -228,7 +247,7 @@ impl<'a> ExceptionLog<'a> {
     pub fn walk<'l, E>(&'l self, mut visit: impl FnMut(&Exception<'l>) -> Result<(), E>) -> Result<LeftOut, E> {
         let (mut limit, mut outcome) = (Limit::new(self.query.query.limit), Ok(()));
         self.each(&mut |exception| {
-            if wants(&self.query, &exception) && limit.take() {
+            if wants(&self.query, &exception) && limit.admit_row() {
                 outcome = visit(&exception);
             }
             outcome.is_ok() && limit.step()
@@ -241,7 +260,7 @@ impl<'a> ExceptionLog<'a> {
     pub fn rows(&self) -> (Vec<Exception<'_>>, LeftOut) {
         let (mut rows, mut limit) = (Vec::new(), Limit::new(self.query.query.limit));
         self.each(&mut |exception| {
-            if wants(&self.query, &exception) && limit.take() {
+            if wants(&self.query, &exception) && limit.admit_row() {
                 rows.push(exception);
             }
             limit.step()
@@ -266,9 +285,10 @@ impl<'a> ExceptionLog<'a> {
         (groups, left_out)
     }
 
-    /// Arguments of a frame's call, as they were when the call began; `None` where that was not recorded.
+    /// Arguments of a frame's call, as they were when the call began; `None` where that was not
+    /// recorded.
     #[must_use]
-    pub fn captured<'c>(&'c self, exception: &Exception<'_>, frame: &Frame<'c>) -> Option<Captured<'c>> {
+    pub fn captured<'c>(&'c self, exception: &Exception<'_>, frame: &Frame<'c>) -> Option<CapturedValues<'c>> {
         let Arguments { function, bytes } = frame.arguments?;
         let of_process = |arena: &&Arena<'_>| std::ptr::eq(arena.process, exception.process);
         self.arenas.iter().find(of_process)?.types.at_enter(*function, bytes, &[])
@@ -301,7 +321,7 @@ type Key<'a> = (u32, &'a str, [Option<(&'a str, &'a str)>; 3]);
 
 /// Adds a throw to its group.
 fn add<'a>(places: &mut BTreeMap<Key<'a>, ExceptionGroup<'a>>, exception: &Exception<'a>) {
-    let (place, own_place, catcher) = (exception.place(), exception.own_place(), exception.catcher);
+    let (place, own_place, catcher) = (exception.thrower(), exception.own_place(), exception.catcher);
     let named = |function: Option<FunctionRef<'a>>| function.map(|named| (named.module(), named.signature()));
     let key = (exception.process.pid, exception.type_name, [place, own_place, catcher].map(named));
     let group = places.entry(key).or_insert_with(|| ExceptionGroup {
@@ -324,7 +344,7 @@ fn add<'a>(places: &mut BTreeMap<Key<'a>, ExceptionGroup<'a>>, exception: &Excep
     group.count += 1;
     group.unhandled += u64::from(exception.unhandled);
     group.caught_by_runtime += u64::from(exception.caught_by_runtime);
-    group.rethrown += u64::from(exception.rethrow_of.is_some());
+    group.rethrown += u64::from(exception.rethrown);
     group.throw_to_catch_ns = group.throw_to_catch_ns.saturating_add(took);
     group.longest_ns = group.longest_ns.max(took);
     group.last_ns = exception.time_ns;

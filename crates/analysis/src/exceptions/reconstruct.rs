@@ -10,7 +10,7 @@ use clrscope_recording::events::{EntityRef, Kind, OwnedRecord, Record, Tag};
 use clrscope_recording::model::Thread;
 
 use super::timeline::{Timeline, number};
-use super::{Arena, Arguments, CallStack, Exception, Filter, Inner};
+use super::{Arena, Arguments, CallStack, Exception, Filter, Inner, is_thrown_again, stack_of};
 use crate::events::{Cursor, Stream};
 use crate::function::FunctionRef;
 
@@ -72,7 +72,7 @@ impl Stream for OnThread<'_> {
 
 impl<'a> OnThread<'a> {
     fn function(&self, entity: EntityRef) -> FunctionRef<'a> {
-        FunctionRef::of(self.of.process, self.of.names.function(Tag::FUNCTION, entity))
+        FunctionRef::new(self.of.process, self.of.names.function(Tag::FUNCTION, entity))
     }
 
     fn type_name(&self, tag: Tag, entity: Option<EntityRef>) -> &'a str {
@@ -82,14 +82,14 @@ impl<'a> OnThread<'a> {
     /// Takes the next record; the thread's exceptions are over with its last.
     pub(super) fn step(&mut self, timeline: &mut Timeline<'a>) {
         let Some(record) = self.cursor.record().map(|record| OwnedRecord::from(&record)) else { return };
-        self.take(timeline, &record.record());
+        self.apply(timeline, &record.record());
         self.cursor.advance();
         if self.cursor.record().is_none() {
             self.finish(timeline);
         }
     }
 
-    fn take(&mut self, timeline: &mut Timeline<'a>, record: &Record<'_>) {
+    fn apply(&mut self, timeline: &mut Timeline<'a>, record: &Record<'_>) {
         let function = record.entity(Tag::FUNCTION);
         match (record.kind, function) {
             (Kind::EXCEPTION_THROWN, _) => self.thrown(timeline, record),
@@ -123,7 +123,8 @@ impl<'a> OnThread<'a> {
         let address = record.number(Tag::OBJECT).unwrap_or(0);
         let exception = timeline.next();
         let class = record.entity(Tag::CLASS);
-        let again = self.under_way.iter().rev().find(|outer| outer.address == address);
+        let rethrown = is_thrown_again(record);
+        let again = self.under_way.iter().rev().find(|outer| rethrown && outer.address == address);
         timeline.push(Exception {
             process: self.of.process,
             thread: self.thread,
@@ -131,7 +132,7 @@ impl<'a> OnThread<'a> {
             time_ns: self.of.process.started_ns.saturating_add(record.time_ns),
             type_name: self.type_name(Tag::CLASS, class),
             message: None,
-            stack: CallStack::new(self.of.process, self.of.stacks.table(), 0),
+            stack: CallStack::new(self.of.process, &self.of.process.stacks, 0),
             stack_cut: false,
             search: Vec::new(),
             filters: Vec::new(),
@@ -140,6 +141,7 @@ impl<'a> OnThread<'a> {
             catcher: None,
             caught_by_runtime: false,
             unhandled: false,
+            rethrown,
             rethrow_of: again.filter(|_| address != 0).map(|outer| number(outer.exception)),
             replaced_by: None,
             inner: None,
@@ -159,13 +161,13 @@ impl<'a> OnThread<'a> {
 
     /// Enters message, inner exception and stack.
     fn says(&self, timeline: &mut Timeline<'a>, record: &Record<'_>, at: usize, address: u64) {
-        // An object that carries a stack trace was thrown before, here or on another thread.
-        let before = timeline.at_address(self.process, address).filter(|_| record.number(Tag::ANSWER) == Some(1));
+        // An object that was thrown before, here or on another thread.
+        let before = timeline.at_address(self.process, address).filter(|_| is_thrown_again(record));
         let inner = record.number(Tag::INNER_OBJECT).map(|address| Inner {
             type_name: self.type_name(Tag::CLASS, record.entity(Tag::INNER_CLASS)),
             number: timeline.at_address(self.process, address).map(|throw| throw.number),
         });
-        let stack = CallStack::new(self.of.process, self.of.stacks.table(), self.of.stacks.of(record));
+        let stack = CallStack::new(self.of.process, &self.of.process.stacks, stack_of(record));
         let before = before.filter(|throw| throw.type_name == timeline[at].type_name);
         let exception = &mut timeline[at];
         exception.message = record.text(Tag::MESSAGE).map(Into::into);

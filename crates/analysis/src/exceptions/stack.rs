@@ -21,7 +21,7 @@ pub struct CallStack<'a> {
 
 impl<'a> CallStack<'a> {
     /// The stack with this number in `table`, 0 for none.
-    pub(super) fn new(process: &'a Process, table: &Arc<Stacks>, number: u32) -> Self {
+    pub(crate) fn new(process: &'a Process, table: &Arc<Stacks>, number: u32) -> Self {
         Self { process, table: Arc::clone(table), number, arguments: BTreeMap::new() }
     }
 
@@ -67,9 +67,9 @@ impl<'a> CallStack<'a> {
         let known =
             self.process.functions.get(function as usize).filter(|known| function != 0 && !known.name.is_empty());
         Frame {
-            function: FunctionRef::of(self.process, known),
+            function: FunctionRef::new(self.process, known),
             il_offset,
-            place: CodePlace { il_offset, il_span, is_unoptimised: tier.is_unoptimised(), callee },
+            place: CodePlace { il_offset, il_span, is_unoptimised: tier.has_exact_offset(), callee },
             arguments: None,
         }
     }

@@ -4,7 +4,7 @@ use clrscope_recording::layout::{flow, u32_at, u64_at};
 
 /// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum EventKind {
     /// A function was entered, is about to return, or to be replaced: its index in the recording.
     Enter(u32),
     Leave(u32),
@@ -21,7 +21,7 @@ pub(super) enum What {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Raw<'a> {
     pub(super) ticks: u64,
-    pub(super) what: What,
+    pub(super) what: EventKind,
     /// Lower half of a stack pointer.
     pub(super) sp: u32,
     /// The values that belong to it, in their own encoding; empty for none.
@@ -70,13 +70,13 @@ impl<'a> Iterator for RawEvents<'a> {
             let (ticks, word, sp) = (u64_at(event, flow::TICKS), u32_at(event, flow::WHAT), u32_at(event, flow::SP));
             let function = word & flow::FUNCTION;
             let what = match (word & flow::KIND, word) {
-                (flow::ENTER, _) => What::Enter(function),
-                (flow::LEAVE, _) => What::Leave(function),
-                (flow::TAILCALL, _) => What::TailCall(function),
-                (_, flow::BLOCK) => What::Block,
-                (_, flow::FILTER_ENTER) => What::FilterEnter,
-                (_, flow::FILTER_LEAVE) => What::FilterLeave,
-                (_, flow::RESULT) => What::Result,
+                (flow::ENTER, _) => EventKind::Enter(function),
+                (flow::LEAVE, _) => EventKind::Leave(function),
+                (flow::TAILCALL, _) => EventKind::TailCall(function),
+                (_, flow::BLOCK) => EventKind::Block,
+                (_, flow::FILTER_ENTER) => EventKind::FilterEnter,
+                (_, flow::FILTER_LEAVE) => EventKind::FilterLeave,
+                (_, flow::RESULT) => EventKind::Result,
                 (_, flow::VALUES) => {
                     // Values whose event was not understood.
                     self.values();

@@ -5,7 +5,7 @@ use clrscope_recording::model::Process;
 use clrscope_recording::payload::PayloadReader;
 use rustc_hash::FxHashMap;
 
-use super::values::{Argument, Captured, Field, Passing, Value};
+use super::values::{Argument, CapturedValues, Field, Passing, Value};
 use crate::catalog::Catalog;
 
 /// Values inside values deeper than this are damage.
@@ -57,7 +57,7 @@ impl Types {
             while let Some((head, after)) = rest.split_at_checked(4) {
                 let length = u32_at(head, 0) as usize;
                 let Some(record) = after.get(..length).filter(|record| !record.is_empty()) else { break };
-                types.take(PayloadReader::new(record));
+                types.read_record(PayloadReader::new(record));
                 rest = after.get(length.next_multiple_of(4)..).unwrap_or(&[]);
             }
         }
@@ -69,7 +69,7 @@ impl Types {
         types
     }
 
-    fn take(&mut self, mut p: PayloadReader<'_>) {
+    fn read_record(&mut self, mut p: PayloadReader<'_>) {
         match p.u32() {
             value::CLASS => {
                 let (index, name, _is_value) = (p.u32(), p.text(), p.u32());
@@ -96,19 +96,21 @@ impl Types {
     }
 
     /// The values at the begin of a call of `function`, where it is one whose values are taken.
-    pub(crate) fn at_enter(&self, function: u32, bytes: &[u8], registers: &[u8]) -> Option<Captured<'_>> {
+    pub(crate) fn at_enter(&self, function: u32, bytes: &[u8], registers: &[u8]) -> Option<CapturedValues<'_>> {
         Some(self.entered(self.functions.get(&function)?, bytes, registers))
     }
 
-    /// The values at the begin of a call of the probed method with this number; `None` where none were taken.
-    pub(crate) fn at_begin(&self, number: u32, bytes: &[u8]) -> Option<Captured<'_>> {
+    /// The values at the begin of a call of the probed method with this number; `None` where none
+    /// were taken.
+    pub(crate) fn at_begin(&self, number: u32, bytes: &[u8]) -> Option<CapturedValues<'_>> {
         let types = self.probed.get(&number)?;
         let has_values = types.parameters.iter().any(|(_, _, passing)| *passing != Passing::Out);
         (!has_values || !bytes.is_empty()).then(|| self.entered(types, bytes, &[]))
     }
 
-    /// Values that a call of the probed method with this number left; `None` where that was not taken.
-    pub(crate) fn at_return(&self, number: u32, bytes: &[u8]) -> Option<Captured<'_>> {
+    /// Values that a call of the probed method with this number left; `None` where that was not
+    /// taken.
+    pub(crate) fn at_return(&self, number: u32, bytes: &[u8]) -> Option<CapturedValues<'_>> {
         let types = self.probed.get(&number)?;
         let by_reference = |passing: &Passing| matches!(passing, Passing::Ref | Passing::Out);
         let has_values =
@@ -116,9 +118,9 @@ impl Types {
         (!has_values || !bytes.is_empty()).then(|| self.left(types, bytes, &[], &[]))
     }
 
-    fn entered<'t>(&'t self, types: &'t FunctionTypes, bytes: &[u8], registers: &[u8]) -> Captured<'t> {
+    fn entered<'t>(&'t self, types: &'t FunctionTypes, bytes: &[u8], registers: &[u8]) -> CapturedValues<'t> {
         let mut reader = Reader { bytes, types: self };
-        let mut found = Captured::default();
+        let mut found = CapturedValues::default();
         for (at, (name, type_name, passing)) in types.parameters.iter().enumerate() {
             let value = match types.codes.get(at) {
                 Some(code) if !registers.is_empty() => Some(in_register(*code, registers, general_bytes(&types.codes))),
@@ -141,13 +143,19 @@ impl Types {
         bytes: &[u8],
         registers: &[u8],
         result: &[u8],
-    ) -> Option<Captured<'_>> {
+    ) -> Option<CapturedValues<'_>> {
         Some(self.left(self.functions.get(&function)?, bytes, registers, result))
     }
 
-    fn left<'t>(&'t self, types: &'t FunctionTypes, bytes: &[u8], registers: &[u8], result: &[u8]) -> Captured<'t> {
+    fn left<'t>(
+        &'t self,
+        types: &'t FunctionTypes,
+        bytes: &[u8],
+        registers: &[u8],
+        result: &[u8],
+    ) -> CapturedValues<'t> {
         let mut reader = Reader { bytes, types: self };
-        let mut found = Captured::default();
+        let mut found = CapturedValues::default();
         let again = types.parameters.iter().filter(|p| matches!(p.2, Passing::Ref | Passing::Out));
         for (name, type_name, passing) in again {
             let value = Some(reader.value(DEPTH));
@@ -220,7 +228,7 @@ struct Reader<'b, 't> {
 }
 
 impl<'t> Reader<'_, 't> {
-    fn take<const N: usize>(&mut self) -> [u8; N] {
+    fn read_array<const N: usize>(&mut self) -> [u8; N] {
         let (head, rest) = self.bytes.split_at(N.min(self.bytes.len()));
         self.bytes = rest;
         let mut found = [0; N];
@@ -229,15 +237,15 @@ impl<'t> Reader<'_, 't> {
     }
 
     fn u16(&mut self) -> u16 {
-        u16::from_le_bytes(self.take())
+        u16::from_le_bytes(self.read_array())
     }
 
     fn u32(&mut self) -> u32 {
-        u32_at(&self.take::<4>(), 0)
+        u32_at(&self.read_array::<4>(), 0)
     }
 
     fn u64(&mut self) -> u64 {
-        u64_at(&self.take::<8>(), 0)
+        u64_at(&self.read_array::<8>(), 0)
     }
 
     fn class(&mut self) -> Option<&'t ClassTypes> {
@@ -247,11 +255,11 @@ impl<'t> Reader<'_, 't> {
 
     fn value(&mut self, depth: u32) -> Value<'t> {
         let Some(depth) = depth.checked_sub(1).filter(|_| !self.bytes.is_empty()) else { return Value::Unknown };
-        match self.take::<1>()[0] {
+        match self.read_array::<1>()[0] {
             value::NULL => Value::Null,
             value::HIDDEN => Value::Hidden,
             value::REDACTED => Value::Redacted,
-            value::BOOL => Value::Bool(self.take::<1>()[0] != 0),
+            value::BOOL => Value::Bool(self.read_array::<1>()[0] != 0),
             value::CHAR => Value::Char(self.u16()),
             value::INT => Value::Int(self.u64() as i64),
             value::UINT => Value::UInt(self.u64()),
@@ -298,7 +306,7 @@ impl<'t> Reader<'_, 't> {
             }
             value::MATRIX => {
                 let (class, _address, length) = (self.class(), self.u64(), self.u32());
-                let rank = self.take::<1>()[0].min(MOST_DIMENSIONS);
+                let rank = self.read_array::<1>()[0].min(MOST_DIMENSIONS);
                 let dimensions = (0..rank).map(|_| self.u32()).collect();
                 self.array(class, length, dimensions, depth)
             }

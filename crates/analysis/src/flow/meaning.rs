@@ -92,7 +92,7 @@ impl<'v, 'a> Fields<'v, 'a> {
         }
     }
 
-    fn of(self, name: &str) -> Option<Fields<'v, 'a>> {
+    fn struct_fields(self, name: &str) -> Option<Fields<'v, 'a>> {
         match self.get(name)? {
             Value::Struct { fields, .. } => Some(Fields(fields)),
             _ => None,
@@ -186,7 +186,7 @@ fn date_and_time(ticks: u64) -> Option<String> {
 }
 
 fn date_time_offset(fields: Fields<'_, '_>) -> Option<String> {
-    let utc = fields.of("_dateTime")?.unsigned("_dateData")? & (u64::MAX >> 2);
+    let utc = fields.struct_fields("_dateTime")?.unsigned("_dateData")? & (u64::MAX >> 2);
     let minutes = fields.signed("_offsetMinutes")?;
     let there = i64::try_from(utc).ok()?.checked_add(minutes.checked_mul(60 * TICKS_PER_SECOND as i64)?)?;
     let (sign, away) = (if minutes < 0 { '-' } else { '+' }, minutes.unsigned_abs());

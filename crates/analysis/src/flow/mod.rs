@@ -16,12 +16,12 @@ use crate::catalog::Catalog;
 use crate::function::FunctionRef;
 use crate::limit::{LeftOut, Limit};
 use crate::query::{Query, QueryProblem};
-use crate::select::{self, Selected};
+use crate::select::{self, SelectedProcess};
 
-use decode::{Raw, RawEvents, What};
+use decode::{EventKind, Raw, RawEvents};
 pub use meaning::Elements;
 use replay::{End, Replay, Step};
-pub use values::{Argument, Captured, Field, Passing, Value};
+pub use values::{Argument, CapturedValues, Field, Passing, Value};
 
 /// Kind of a row of `flow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,12 +71,12 @@ pub struct FlowRow<'a> {
     /// Depth in calls, from 0; where older events were overwritten, from the outermost call known.
     pub depth: u32,
     /// Arguments or results as they were recorded, and what they refer to.
-    taken: Taken<'a>,
+    taken: RawValues<'a>,
 }
 
 /// The values of a row, not yet decoded.
 #[derive(Debug, Clone, Copy)]
-struct Taken<'a> {
+struct RawValues<'a> {
     types: &'a dictionary::Types,
     function: u32,
     bytes: &'a [u8],
@@ -89,8 +89,8 @@ impl<'a> FlowRow<'a> {
     /// Values of the call: arguments where it begins, results where it ends in order; `None` for
     /// functions whose values were not wanted.
     #[must_use]
-    pub fn captured(&self) -> Option<Captured<'a>> {
-        let Taken { types, function, bytes, registers, result } = self.taken;
+    pub fn captured(&self) -> Option<CapturedValues<'a>> {
+        let RawValues { types, function, bytes, registers, result } = self.taken;
         match self.kind {
             FlowKind::Enter => types.at_enter(function, bytes, registers),
             FlowKind::Leave if !self.unwound => types.at_leave(function, bytes, registers, result),
@@ -112,7 +112,7 @@ pub struct FlowFunction<'a> {
 
 /// The events of the processes and threads that a query selects.
 pub struct FlowLog<'a> {
-    selected: Vec<Selected<'a>>,
+    selected: Vec<SelectedProcess<'a>>,
     query: Query,
     max_depth: Option<u32>,
     reads_on: bool,
@@ -187,23 +187,23 @@ const LOOK_AHEAD: u64 = 1_000_000;
 /// Takes a row; whether it wants more.
 type Visit<'v> = dyn FnMut(&FlowRow<'_>) -> bool + 'v;
 
-/// The code of an `async` method may hand over its result by the call that replaces it. That is how it ends, then,
-/// and no tail call to anybody who reads the program's source.
+/// Calls of `async` methods whose code hands over its result by the call that replaces it. That is
+/// how the method ends, and no tail call in the source of the program.
 #[derive(Default)]
-struct Replaced(Option<Raw<'static>>);
+struct ReplacedCalls(Option<Raw<'static>>);
 
-impl Replaced {
+impl ReplacedCalls {
     /// Hands an event on; a tail call only once the next event is known.
-    fn take(&mut self, event: &Raw<'_>, next: &mut impl FnMut(&Raw<'_>) -> bool) -> bool {
+    fn forward(&mut self, event: &Raw<'_>, next: &mut impl FnMut(&Raw<'_>) -> bool) -> bool {
         match (self.0.take(), event.what) {
-            (Some(Raw { what: What::TailCall(function), ticks, sp, .. }), What::Result) if sp == event.sp => {
-                let left = Raw { ticks, what: What::Leave(function), sp, values: &[], registers: &[] };
+            (Some(Raw { what: EventKind::TailCall(function), ticks, sp, .. }), EventKind::Result) if sp == event.sp => {
+                let left = Raw { ticks, what: EventKind::Leave(function), sp, values: &[], registers: &[] };
                 return next(event) && next(&left);
             }
             (Some(before), _) if !next(&before) => return false,
             _ => {}
         }
-        if let What::TailCall(_) = event.what {
+        if let EventKind::TailCall(_) = event.what {
             self.0 = Some(Raw { values: &[], registers: &[], ..*event });
             return true;
         }
@@ -258,7 +258,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         let stops = self.log.query.limit.is_some() && !self.log.reads_on;
         let mut left = if stops { LOOK_AHEAD } else { u64::MAX };
         self.events(thread, |event| {
-            replay.take(event, &mut |_, _| ());
+            replay.apply(event, &mut |_, _| ());
             left -= 1;
             left > 0
         });
@@ -268,7 +268,9 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
     /// Whether the function of an event is in the dictionary; others are damage.
     fn is_known(&self, event: &Raw<'_>) -> bool {
         match event.what {
-            What::Enter(f) | What::Leave(f) | What::TailCall(f) => (f as usize) < self.process.functions.len(),
+            EventKind::Enter(f) | EventKind::Leave(f) | EventKind::TailCall(f) => {
+                (f as usize) < self.process.functions.len()
+            }
             _ => true,
         }
     }
@@ -279,11 +281,11 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         let mut goes_on = true;
         let mut take = |event: &Raw<'_>| {
             let time_ns = self.process.started_ns.saturating_add(self.process.ticks.ns_since_start(event.ticks));
-            replay.take(event, &mut |step, result| {
+            replay.apply(event, &mut |step, result| {
                 let row = self.row(thread, step, (event.ticks, time_ns), event, result);
                 if goes_on && self.shows(&row) {
                     calls[row.id as usize] += u64::from(row.kind == FlowKind::Enter);
-                    if limit.take() {
+                    if limit.admit_row() {
                         goes_on = visit(&row);
                     }
                 }
@@ -291,10 +293,10 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
             goes_on = goes_on && limit.step();
             goes_on
         };
-        let mut replaced = Replaced::default();
+        let mut replaced = ReplacedCalls::default();
         let mut wants_more = true;
         self.events(thread, |event| {
-            wants_more = replaced.take(event, &mut take);
+            wants_more = replaced.forward(event, &mut take);
             wants_more
         });
         wants_more && replaced.end(&mut take)
@@ -319,7 +321,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         let duration_ns = since.map(|since| clock.ns_since_start(ticks).saturating_sub(clock.ns_since_start(since)));
         let id = self.catalog.slot(function);
         let (bytes, registers) = (event.values, event.registers);
-        let taken = Taken { types: &self.types, function, bytes, registers, result };
+        let taken = RawValues { types: &self.types, function, bytes, registers, result };
         let function = self.catalog.function(id);
         FlowRow { kind, unwound, function, id, call_count, thread, time_ns, ticks, duration_ns, depth, taken }
     }
@@ -345,16 +347,16 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
 mod tests {
     use super::*;
 
-    fn replayed(events: &[(What, u32, &'static [u8])]) -> Vec<(Step, Vec<u8>)> {
+    fn replayed(events: &[(EventKind, u32, &'static [u8])]) -> Vec<(Step, Vec<u8>)> {
         let mut replay = Replay::new(0);
         let mut found = Vec::new();
         let mut take = |event: &Raw<'_>| {
-            replay.take(event, &mut |step, result| found.push((step, result.to_vec())));
+            replay.apply(event, &mut |step, result| found.push((step, result.to_vec())));
             true
         };
-        let mut replaced = Replaced::default();
+        let mut replaced = ReplacedCalls::default();
         for &(what, sp, values) in events {
-            assert!(replaced.take(&Raw { ticks: 0, what, sp, values, registers: &[] }, &mut take));
+            assert!(replaced.forward(&Raw { ticks: 0, what, sp, values, registers: &[] }, &mut take));
         }
         assert!(replaced.end(&mut take));
         found
@@ -363,13 +365,13 @@ mod tests {
     #[test]
     fn results_belong_to_the_code_that_set_them() {
         let found = replayed(&[
-            (What::Enter(1), 900, &[]),
-            (What::Enter(2), 800, &[]),
-            (What::Result, 800, &[7]),
-            (What::Enter(3), 700, &[]),
-            (What::Leave(3), 700, &[]),
-            (What::Leave(2), 800, &[]),
-            (What::Leave(1), 900, &[]),
+            (EventKind::Enter(1), 900, &[]),
+            (EventKind::Enter(2), 800, &[]),
+            (EventKind::Result, 800, &[7]),
+            (EventKind::Enter(3), 700, &[]),
+            (EventKind::Leave(3), 700, &[]),
+            (EventKind::Leave(2), 800, &[]),
+            (EventKind::Leave(1), 900, &[]),
         ]);
         let ends: Vec<_> = found.iter().filter(|(step, _)| matches!(step, Step::End { .. })).collect();
         let results: Vec<&[u8]> = ends.iter().map(|(_, result)| result.as_slice()).collect();
@@ -379,13 +381,13 @@ mod tests {
     #[test]
     fn code_that_is_replaced_by_the_call_that_sets_its_result_has_ended_in_order() {
         let found = replayed(&[
-            (What::Enter(1), 900, &[]),
-            (What::TailCall(1), 900, &[]),
-            (What::Result, 900, &[7]),
-            (What::Enter(2), 900, &[]),
-            (What::TailCall(2), 900, &[]),
-            (What::Enter(3), 900, &[]),
-            (What::TailCall(3), 900, &[]),
+            (EventKind::Enter(1), 900, &[]),
+            (EventKind::TailCall(1), 900, &[]),
+            (EventKind::Result, 900, &[7]),
+            (EventKind::Enter(2), 900, &[]),
+            (EventKind::TailCall(2), 900, &[]),
+            (EventKind::Enter(3), 900, &[]),
+            (EventKind::TailCall(3), 900, &[]),
         ]);
         let ends: Vec<_> = found
             .iter()

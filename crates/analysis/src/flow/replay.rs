@@ -4,7 +4,7 @@
 //! that of a later call is over, whatever happened to it; what a finally, catch or filter block calls
 //! stands under the function that the block belongs to.
 
-use super::decode::{Raw, What};
+use super::decode::{EventKind, Raw};
 
 /// An activation.
 #[derive(Debug, Clone, Copy)]
@@ -71,27 +71,28 @@ impl Replay {
         self.unmatched
     }
 
-    /// Takes one event; hands its steps to `emit`, at the end of an `async` method's code with the result that it set.
-    pub(super) fn take(&mut self, event: &Raw<'_>, emit: &mut impl FnMut(Step, &[u8])) {
+    /// Applies one event; hands its steps to `emit`, at the end of an `async` method's code with
+    /// the result that it set.
+    pub(super) fn apply(&mut self, event: &Raw<'_>, emit: &mut impl FnMut(Step, &[u8])) {
         match event.what {
-            What::Enter(function) => {
+            EventKind::Enter(function) => {
                 self.drop_at_or_below(event.sp, emit);
                 self.begin(function, event, emit);
             }
-            What::Leave(function) => self.end(function, event.sp, End::Leave, emit),
-            What::TailCall(function) => self.end(function, event.sp, End::TailCall, emit),
-            What::Block => {
+            EventKind::Leave(function) => self.end(function, event.sp, End::Leave, emit),
+            EventKind::TailCall(function) => self.end(function, event.sp, End::TailCall, emit),
+            EventKind::Block => {
                 self.drop_at_or_below(event.sp, emit);
                 let left = self.frames.len();
                 self.filters.retain(|&below| below < left);
             }
-            What::FilterEnter => self.begin_filter(event.sp),
-            What::FilterLeave => {
+            EventKind::FilterEnter => self.begin_filter(event.sp),
+            EventKind::FilterLeave => {
                 if let Some(below) = self.filters.pop() {
                     self.drop_to(below, emit);
                 }
             }
-            What::Result => {
+            EventKind::Result => {
                 let of = self.frames.iter().rposition(|frame| frame.sp == event.sp && !frame.is_filter);
                 if let Some(of) = of {
                     self.forget_results(of);

@@ -154,7 +154,7 @@ pub struct Argument<'a> {
 
 /// Values taken of a call at its begin or its end.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Captured<'a> {
+pub struct CapturedValues<'a> {
     /// The object, at the begin of an instance method.
     pub this: Option<Argument<'a>>,
     /// At the begin all arguments, at the end those passed by `ref` and `out`.

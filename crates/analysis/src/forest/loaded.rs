@@ -52,14 +52,14 @@ struct Checkpoint {
 }
 
 /// A tree in depth-first preorder.
-pub(super) enum Loaded {
+pub(super) enum LoadedTree {
     /// A tree that was recorded.
-    Calls(Decoded),
+    Calls(DecodedTree),
     /// A tree made of stacks.
     Stacks(Arc<StackTree>),
 }
 
-impl Loaded {
+impl LoadedTree {
     /// Number of nodes, the root included.
     pub(super) fn len(&self) -> u32 {
         match self {
@@ -134,14 +134,14 @@ fn values(sum: StackSum) -> NodeValues {
 }
 
 /// A recorded tree.
-pub(super) struct Decoded {
+pub(super) struct DecodedTree {
     tree: CallTree,
     /// One past the last node of each subtree.
     ends: Vec<u32>,
     checkpoints: Vec<Checkpoint>,
 }
 
-impl Decoded {
+impl DecodedTree {
     /// Prepares a tree that is in depth-first preorder.
     pub(super) fn new(tree: CallTree) -> Self {
         let mut ends: Vec<u32> = (1..=tree.len() as u32).collect();
@@ -163,7 +163,7 @@ impl Decoded {
                 self.checkpoints.push(at);
             }
             self.add_values_of(&mut at, node);
-            let place = catalog.place(function);
+            let place = catalog.slot_role(function);
             if place.role == Role::Managed && node != ROOT {
                 let enter_ns = costs.enter_ns[self.slot(parent, catalog) as usize];
                 at.before.cost_ns += calls as f64 * (costs.leave_ns[place.slot as usize] + enter_ns);

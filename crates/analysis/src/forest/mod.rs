@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use clrscope_recording::model::{Process, Recording, Thread};
 
-use crate::beside::{self, Allocated, AllocationPaths, Beside};
+use crate::allocations_by_call::{self, AllocationPaths, AllocationTree, CallAllocations};
 use crate::catalog::{Catalog, Slot};
 use crate::columns::Columns;
 use crate::function::FunctionRef;
@@ -24,7 +24,7 @@ use crate::stack_trees::StackTree;
 use crate::times::Times;
 use crate::views::conditions::{Conditions, conditions_of};
 use crate::views::process::totals;
-use walk::{Decoded, NameOrder, Walk, load};
+use walk::{NameOrder, ThreadTrees, Walk, load};
 
 pub use over_time::NodePiece;
 
@@ -45,7 +45,7 @@ pub struct TreeNode<'a> {
     /// Amount of the metric: the path's own, and the total of the whole subtree.
     pub amount: Amount,
     /// Objects that the path allocated, where allocations were recorded beside calls; apart, since most nodes have none.
-    pub allocated: Option<Box<Allocated>>,
+    pub allocated: Option<Box<CallAllocations>>,
     /// Every path merged here was first entered by a tail call: the function that made the call has
     /// ended and is a sibling.
     pub by_tail_call: bool,
@@ -74,14 +74,14 @@ pub struct TreeOptions {
 
 /// Paths that were left out of a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PrunedPaths {
     /// Subtrees left out (not the nodes within them).
     pub subtrees: u64,
     /// Totals of these subtrees in the metric that sizes paths: [`Metric::sizes`].
     pub total: u64,
 }
 
-impl Pruned {
+impl PrunedPaths {
     fn add(&mut self, other: Self) {
         self.subtrees = self.subtrees.saturating_add(other.subtrees);
         self.total = self.total.saturating_add(other.total);
@@ -94,7 +94,7 @@ pub struct Tree<'a> {
     /// The nodes in preorder.
     pub nodes: Vec<TreeNode<'a>>,
     /// Paths that the options left out.
-    pub pruned: Pruned,
+    pub pruned: PrunedPaths,
     /// Conditions of the selected part, with its sums.
     pub conditions: Conditions<'a>,
 }
@@ -108,14 +108,14 @@ pub struct Forest<'a> {
     sort: Sort,
     conditions: Conditions<'a>,
     /// Trees that [`walk_again`](Self::walk_again) keeps, process by process.
-    kept: OnceLock<Vec<Kept<'a>>>,
+    kept: OnceLock<Vec<DecodedTrees<'a>>>,
 }
 
 /// Trees of one process that stay decoded.
-struct Kept<'a> {
+struct DecodedTrees<'a> {
     names: NameOrder<'a>,
     columns: Columns,
-    sets: Vec<(Decoded, Option<&'a Thread>)>,
+    sets: Vec<(ThreadTrees, Option<&'a Thread>)>,
 }
 
 /// Trees of a process, as pictures are made of them.
@@ -173,7 +173,7 @@ impl<'a> Forest<'a> {
             return Err(QueryProblem::NotAvailable { option: "this --sort", view: "tree", why });
         }
         let paths = paths::select(recording, query, metric)?;
-        let allocations = beside::select(recording, query, metric)?;
+        let allocations = allocations_by_call::select(recording, query, metric)?;
         let plain = Query { per_thread: false, ..query.clone() };
         let totals: Vec<_> = paths.iter().map(|p| (p.process, totals(p, &plain))).collect();
         let conditions = conditions_of(recording, query, metric, &totals);
@@ -201,8 +201,8 @@ impl<'a> Forest<'a> {
         &self,
         options: &TreeOptions,
         mut visit: impl FnMut(&TreeNode<'a>) -> Result<(), E>,
-    ) -> Result<Pruned, E> {
-        let mut pruned = Pruned::default();
+    ) -> Result<PrunedPaths, E> {
+        let mut pruned = PrunedPaths::default();
         for (at, paths) in self.paths.iter().enumerate() {
             let names = NameOrder::new(paths, &self.query);
             let columns = Columns::new(paths, &names.catalog, &self.query);
@@ -227,8 +227,8 @@ impl<'a> Forest<'a> {
         below: Option<&TreePlace>,
         options: &TreeOptions,
         mut visit: impl FnMut(&TreeNode<'a>) -> Result<(), E>,
-    ) -> Result<Pruned, E> {
-        let mut pruned = Pruned::default();
+    ) -> Result<PrunedPaths, E> {
+        let mut pruned = PrunedPaths::default();
         for (paths, kept) in self.paths.iter().zip(self.kept()) {
             if below.is_some_and(|place| place.pid != paths.process.pid) {
                 continue;
@@ -263,17 +263,17 @@ impl<'a> Forest<'a> {
         self.kept();
     }
 
-    fn kept(&self) -> &[Kept<'a>] {
+    fn kept(&self) -> &[DecodedTrees<'a>] {
         self.kept.get_or_init(|| (0..self.paths.len()).map(|at| self.keep(at)).collect())
     }
 
-    fn keep(&self, at: usize) -> Kept<'a> {
+    fn keep(&self, at: usize) -> DecodedTrees<'a> {
         let paths = &self.paths[at];
         let names = NameOrder::new(paths, &self.query);
         let columns = Columns::new(paths, &names.catalog, &self.query);
         let sets = self.sets(paths).into_iter();
         let sets = sets.map(|set| (self.load(at, set, &names, &columns), set.1)).collect();
-        Kept { names, columns, sets }
+        DecodedTrees { names, columns, sets }
     }
 
     /// Decodes the trees of some threads of the process at a place, with what they allocated.
@@ -283,8 +283,8 @@ impl<'a> Forest<'a> {
         (threads, shown): (&[ThreadPaths<'a>], Option<&'a Thread>),
         names: &NameOrder<'a>,
         columns: &Columns,
-    ) -> Decoded {
-        let beside = self.allocations.get(at).map(|of| Beside::new(of, shown, &names.catalog));
+    ) -> ThreadTrees {
+        let beside = self.allocations.get(at).map(|of| AllocationTree::new(of, shown, &names.catalog));
         load(threads, &names.catalog, columns).with_allocations(beside)
     }
 

@@ -9,8 +9,8 @@ use super::walk::{NameOrder, Walk, load};
 use super::{Forest, TreeNode, TreeOptions};
 use crate::catalog::Slot;
 use crate::columns::Columns;
-use crate::measured::{Block, Event};
 use crate::metric::StackEvent;
+use crate::metric_events::{Block, Event};
 use crate::paths::{Paths, StackPaths, UNKNOWN};
 use crate::pieces::share_out;
 use crate::stack_trees::wanted_part;
@@ -29,7 +29,7 @@ pub struct NodePiece {
 
 /// Paths of the nodes of one process, each once for all threads: stacks are many, and each may be on all of them.
 #[derive(Default)]
-struct Known {
+struct SharedPaths {
     /// Number of a path by that of its callers, [`OUTSIDE`] for the outermost functions.
     paths: FxHashMap<(u32, Slot), u32>,
     /// Callers of each path.
@@ -53,7 +53,9 @@ impl<'a> Forest<'a> {
         let mut sums: FxHashMap<(u32, u32), u64> = FxHashMap::default();
         let mut shown = 0_u32;
         for paths in &self.paths {
-            let Some(stacks) = StackPaths::of(recording, paths.process, &self.query, paths.metric) else { continue };
+            let Some(stacks) = StackPaths::for_metric(recording, paths.process, &self.query, paths.metric) else {
+                continue;
+            };
             let names = NameOrder::new(paths, &self.query);
             let known = self.nodes(paths, &names, options, &mut shown);
             let mut nodes: FxHashMap<(*const Thread, u32), Option<u32>> = FxHashMap::default();
@@ -87,8 +89,8 @@ impl<'a> Forest<'a> {
     }
 
     /// The nodes of a process that are shown, numbered on from `shown`.
-    fn nodes(&self, paths: &Paths<'a>, names: &NameOrder<'a>, options: &TreeOptions, shown: &mut u32) -> Known {
-        let (mut known, mut above) = (Known::default(), Vec::new());
+    fn nodes(&self, paths: &Paths<'a>, names: &NameOrder<'a>, options: &TreeOptions, shown: &mut u32) -> SharedPaths {
+        let (mut known, mut above) = (SharedPaths::default(), Vec::new());
         let columns = Columns::new(paths, &names.catalog, &self.query);
         for (threads, thread) in self.sets(paths) {
             let decoded = load(threads, &names.catalog, &columns);
@@ -118,7 +120,7 @@ fn key(thread: Option<&Thread>) -> *const Thread {
     thread.map_or(std::ptr::null(), std::ptr::from_ref)
 }
 
-impl Known {
+impl SharedPaths {
     /// The path that leads from another to a function.
     fn add(&mut self, callers: u32, slot: Slot) -> u32 {
         let number = self.callers.len() as u32;

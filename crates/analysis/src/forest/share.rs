@@ -6,7 +6,7 @@
 
 /// Result of sharing out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Shared {
+pub(super) struct TimeShares {
     pub(super) exclusive_ns: u64,
     pub(super) suspended_ns: u64,
     pub(super) callee_ns: u64,
@@ -21,7 +21,7 @@ pub(super) struct Claim {
 }
 
 /// Shares out `available` among a node's own claim and its children's.
-pub(super) fn share_out(available: u64, own: u64, children: &mut [Claim]) -> Shared {
+pub(super) fn share_out(available: u64, own: u64, children: &mut [Claim]) -> TimeShares {
     let suspended = sum(children, true);
     scale(children, true, available, suspended);
     let left = u128::from(available) - sum(children, true);
@@ -35,7 +35,7 @@ pub(super) fn share_out(available: u64, own: u64, children: &mut [Claim]) -> Sha
     }
     // Nothing below is more than what is available.
     let callee_ns = sum(children, false) as u64;
-    Shared { exclusive_ns: left as u64 - callee_ns, suspended_ns: available - left as u64, callee_ns }
+    TimeShares { exclusive_ns: left as u64 - callee_ns, suspended_ns: available - left as u64, callee_ns }
 }
 
 /// Sum of what the children of one sort claim; odd recordings claim more than fits into 64 bits.
@@ -66,7 +66,7 @@ mod tests {
     fn what_fits_is_given() {
         let mut children = claims(&[(30, false), (5, true), (20, false)]);
         let shared = share_out(100, 45, &mut children);
-        assert_eq!(shared, Shared { exclusive_ns: 45, suspended_ns: 5, callee_ns: 50 });
+        assert_eq!(shared, TimeShares { exclusive_ns: 45, suspended_ns: 5, callee_ns: 50 });
         assert_eq!(children, claims(&[(30, false), (5, true), (20, false)]));
     }
 
@@ -74,7 +74,7 @@ mod tests {
     fn too_large_claims_shrink_in_proportion() {
         let mut children = claims(&[(40, false), (10, true), (40, false)]);
         let shared = share_out(70, 40, &mut children);
-        assert_eq!(shared, Shared { exclusive_ns: 20, suspended_ns: 10, callee_ns: 40 });
+        assert_eq!(shared, TimeShares { exclusive_ns: 20, suspended_ns: 10, callee_ns: 40 });
     }
 
     #[test]

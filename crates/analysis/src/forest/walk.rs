@@ -8,10 +8,10 @@ use std::sync::Arc;
 use clrscope_recording::model::{NodeValues, ROOT, Thread};
 use clrscope_recording::parallel::fold;
 
-use super::loaded::{self, FittedCosts, Loaded, RangeSums, add_values};
+use super::loaded::{self, FittedCosts, LoadedTree, RangeSums, add_values};
 use super::share::{Claim, share_out};
-use super::{Forest, Pruned, TreeNode, TreeOptions};
-use crate::beside::Beside;
+use super::{Forest, PrunedPaths, TreeNode, TreeOptions};
+use crate::allocations_by_call::AllocationTree;
 use crate::catalog::{Catalog, Role, Slot};
 use crate::columns::Columns;
 use crate::cost::Hooks;
@@ -85,23 +85,23 @@ impl<'a> NameOrder<'a> {
 }
 
 /// Decoded trees of some threads, with the cost of hooks fitted to the time of each function.
-pub(super) struct Decoded {
-    trees: Vec<Loaded>,
+pub(super) struct ThreadTrees {
+    trees: Vec<LoadedTree>,
     costs: FittedCosts,
     /// Allocations of the threads, where they were recorded beside calls.
-    beside: Option<Beside>,
+    beside: Option<AllocationTree>,
 }
 
-impl Decoded {
+impl ThreadTrees {
     /// The trees that are made of stacks.
     pub(super) fn stack_trees(&self) -> impl Iterator<Item = &Arc<StackTree>> {
         self.trees.iter().filter_map(|tree| match tree {
-            Loaded::Stacks(tree) => Some(tree),
-            Loaded::Calls(_) => None,
+            LoadedTree::Stacks(tree) => Some(tree),
+            LoadedTree::Calls(_) => None,
         })
     }
 
-    pub(super) fn with_allocations(self, beside: Option<Beside>) -> Self {
+    pub(super) fn with_allocations(self, beside: Option<AllocationTree>) -> Self {
         Self { beside, ..self }
     }
 }
@@ -119,8 +119,8 @@ pub(super) struct Walk<'f, 'a> {
     names: &'f NameOrder<'a>,
     columns: Columns,
     costs: &'f FittedCosts,
-    beside: Option<&'f Beside>,
-    trees: &'f [Loaded],
+    beside: Option<&'f AllocationTree>,
+    trees: &'f [LoadedTree],
     members: Vec<Member>,
     groups: Vec<Group>,
     /// Paths of allocations, each with the place of the one before it that ends in the same group. Few recordings have any, and
@@ -128,7 +128,7 @@ pub(super) struct Walk<'f, 'a> {
     allocating: Vec<(u32, Option<NonZeroU32>)>,
     path: Vec<Level>,
     scratch: Vec<(Slot, u32, u32)>,
-    pub(super) pruned: Pruned,
+    pub(super) pruned: PrunedPaths,
 }
 
 impl<'f, 'a> Walk<'f, 'a> {
@@ -136,7 +136,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         forest: &'f Forest<'a>,
         names: &'f NameOrder<'a>,
         columns: Columns,
-        decoded: &'f Decoded,
+        decoded: &'f ThreadTrees,
         thread: Option<&'a Thread>,
         options: &TreeOptions,
     ) -> Self {
@@ -158,7 +158,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             allocating: Vec::new(),
             path: Vec::new(),
             scratch: Vec::new(),
-            pruned: Pruned::default(),
+            pruned: PrunedPaths::default(),
         }
     }
 
@@ -244,7 +244,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         self.members = live.map(|tree| (tree, ROOT)).collect();
         let members = 0..self.members.len();
         let mut root = self.group(self.names.catalog.root(), members);
-        link(&mut self.allocating, &mut root, Beside::ROOT);
+        link(&mut self.allocating, &mut root, AllocationTree::ROOT);
         self.groups.push(root);
         self.expand(0);
     }
@@ -469,16 +469,16 @@ fn size_of_all(forest: &Forest<'_>) -> u64 {
 }
 
 /// Decodes the trees of some threads and fits the cost of hooks to the time of each function.
-pub(super) fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: &Columns) -> Decoded {
+pub(super) fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: &Columns) -> ThreadTrees {
     let slots = catalog.len() + 1;
     let of_stacks = threads.iter().map(|paths| match &paths.tree {
-        PathTree::Stacks(tree) => Some(Loaded::Stacks(Arc::clone(tree))),
-        PathTree::Merged(merged) => Some(Loaded::Stacks(Arc::clone(merged.tree()))),
+        PathTree::Stacks(tree) => Some(LoadedTree::Stacks(Arc::clone(tree))),
+        PathTree::Merged(merged) => Some(LoadedTree::Stacks(Arc::clone(merged.tree()))),
         PathTree::Calls(_) => None,
     });
     if let Some(trees) = of_stacks.collect() {
         let costs = FittedCosts { leave_ns: vec![0.0; slots], enter_ns: vec![0.0; slots] };
-        return Decoded { trees, costs, beside: None };
+        return ThreadTrees { trees, costs, beside: None };
     }
     let new = || (Summer::default(), Vec::new(), vec![(Hooks::default(), 0u64); slots]);
     let parts = fold(threads.len(), new, |(summer, trees, fits), at| {
@@ -491,7 +491,7 @@ pub(super) fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: 
             hooks.add_enters(sums.hooks.enters);
             *taken = taken.saturating_add(columns.cost.share(slot, sums.hooks, sums.own.metric).likely);
         }
-        trees.push((at, loaded::Decoded::new(tree)));
+        trees.push((at, loaded::DecodedTree::new(tree)));
     });
     let mut trees = Vec::new();
     let mut fits = vec![(Hooks::default(), 0u64); slots];
@@ -509,11 +509,11 @@ pub(super) fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: 
         leave_ns: (0..).zip(&fits).map(|(slot, f)| fit(slot, f) * columns.cost.leave_ns(slot)).collect(),
         enter_ns: (0..).zip(&fits).map(|(slot, f)| fit(slot, f) * columns.cost.enter_ns(slot)).collect(),
     };
-    let with_costs = |(_, mut tree): (usize, loaded::Decoded)| {
+    let with_costs = |(_, mut tree): (usize, loaded::DecodedTree)| {
         tree.set_costs(catalog, &costs);
-        Loaded::Calls(tree)
+        LoadedTree::Calls(tree)
     };
-    Decoded { trees: trees.into_iter().map(with_costs).collect(), costs, beside: None }
+    ThreadTrees { trees: trees.into_iter().map(with_costs).collect(), costs, beside: None }
 }
 
 /// The place of each slot in the order of names.

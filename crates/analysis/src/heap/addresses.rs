@@ -44,8 +44,8 @@ struct Piece {
 impl Piece {
     const BYTES: usize = size_of::<Self>();
 
-    /// Number of the piece in its block, and of the bit in the piece.
-    fn place(address: u64) -> (usize, u32) {
+    /// Returns the number of the piece in its block, and of the bit in the piece.
+    fn piece_and_bit(address: u64) -> (usize, u32) {
         ((address >> PIECE_BITS) as usize % PIECES, (address >> ALIGNED_BITS) as u32 % u64::BITS)
     }
 }
@@ -70,7 +70,7 @@ impl Marks {
             marks.blocks.insert(block(of_block[0]), begin as u32);
             marks.pieces.resize(begin + PIECES, Piece::default());
             for &address in of_block {
-                let (piece, bit) = Piece::place(address);
+                let (piece, bit) = Piece::piece_and_bit(address);
                 marks.pieces[begin + piece].begins |= 1 << bit;
             }
             for piece in &mut marks.pieces[begin..] {
@@ -83,7 +83,7 @@ impl Marks {
 
     /// Place of an address among all.
     fn find(&self, address: u64) -> Option<usize> {
-        let (piece, bit) = Piece::place(address);
+        let (piece, bit) = Piece::piece_and_bit(address);
         let Piece { begins, before } = self.pieces[*self.blocks.get(&(address >> BLOCK_BITS))? as usize + piece];
         let is_there = begins >> bit & 1 == 1 && address.trailing_zeros() >= ALIGNED_BITS;
         is_there.then(|| before as usize + (begins & ((1 << bit) - 1)).count_ones() as usize)

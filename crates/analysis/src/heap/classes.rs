@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clrscope_recording::model::{HeapType, Process};
 use rustc_hash::FxHashMap;
 
-use super::ways::Member;
+use super::root_paths::Member;
 
 /// The name of a class that is not known.
 const UNKNOWN: &str = "(unknown)";

@@ -8,10 +8,10 @@ use clrscope_recording::model::{HeapSnapshot, Process};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::heaps::{Heaps, OpenHeap};
-use super::holders::{HeapWay, ways_to};
+use super::holders::{HeapPath, paths_to};
 use super::rows::types;
 use super::snapshots::{HeapQuery, SnapshotRef};
-use crate::comparison::{Change, Measured, Verdict};
+use crate::comparison::{Change, IntervalEstimate, Verdict};
 use crate::query::{QueryProblem, Sort};
 
 /// Types that grew of which is looked up who holds what came: the first ones.
@@ -39,15 +39,15 @@ pub struct HeapChange {
     /// Bytes that the objects retain together.
     pub retained_bytes: Change,
     /// The way in which most of the bytes are held that came in between; `None` where none came, and of types far down.
-    pub held_by: Option<GrownWay>,
+    pub held_by: Option<GrownPath>,
 }
 
 /// A way in which more objects of a type are held than before, in the mean of the recordings of each side.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GrownWay {
+pub struct GrownPath {
     /// The root in words: `static field Shop.Cache.items`.
     pub root: String,
-    /// Name of the static field that the root is, see [`WayRoot::static_field`](crate::WayRoot::static_field).
+    /// Name of the static field that the root is, see [`HeapPathRoot::static_field`](crate::HeapPathRoot::static_field).
     pub static_field: Option<Arc<str>>,
     /// Each object on the way with what leads on, as it stands behind the root.
     pub steps: String,
@@ -57,9 +57,9 @@ pub struct GrownWay {
     pub bytes: i64,
 }
 
-impl GrownWay {
-    /// Nothing that is held yet, in the way of these objects.
-    fn of(way: &HeapWay<'_>) -> Self {
+impl GrownPath {
+    /// Creates a path of these objects with nothing held yet.
+    fn new(way: &HeapPath<'_>) -> Self {
         let static_field = way.static_field().map(Arc::from);
         Self { root: way.root_label(), static_field, steps: way.steps_label(), objects: 0, bytes: 0 }
     }
@@ -91,11 +91,13 @@ impl HeapChange {
         [&self.objects, &self.bytes, &self.retained_bytes].map(|change| change.difference as i64)
     }
 
-    /// The row of a type with amounts of each recording, `before` of which are of the first side.
-    fn of((type_name, module): (Arc<str>, String), amounts: &[Amounts], before: usize) -> Self {
+    /// Creates the row of a type with amounts of each recording, `before` of which are of the first
+    /// side.
+    fn from_amounts((type_name, module): (Arc<str>, String), amounts: &[Amounts], before: usize) -> Self {
         let change = |part: fn(&Amounts) -> u64| {
-            let all: Vec<Measured> = amounts.iter().map(|one| Measured::exact(part(one) as f64)).collect();
-            Change::of(&all[..before], &all[before..])
+            let all: Vec<IntervalEstimate> =
+                amounts.iter().map(|one| IntervalEstimate::exact(part(one) as f64)).collect();
+            Change::between(&all[..before], &all[before..])
         };
         let (objects, bytes) = (change(|one| one.objects), change(|one| one.bytes));
         Self { type_name, module, objects, bytes, retained_bytes: change(|one| one.retained_bytes), held_by: None }
@@ -122,7 +124,7 @@ pub fn heap_changes<'a>(
     for (side, number) in [0, 1].into_iter().flat_map(|side| (0..recordings[side]).map(move |number| (side, number))) {
         let at = side * recordings[0] + number;
         sides[side].each_of(number, |heap| {
-            snapshots[side].push(SnapshotRef::of(&heap.loaded));
+            snapshots[side].push(SnapshotRef::new(&heap.loaded));
             let query = sides[side].query;
             for row in types(heap).into_iter().filter(|row| query.wants(&row.type_name, row.module)) {
                 let of_type = amounts.entry((row.type_name, row.module.to_owned()));
@@ -133,7 +135,7 @@ pub fn heap_changes<'a>(
             }
         });
     }
-    let all = amounts.into_iter().map(|(key, amounts)| HeapChange::of(key, &amounts, recordings[0]));
+    let all = amounts.into_iter().map(|(key, amounts)| HeapChange::from_amounts(key, &amounts, recordings[0]));
     let mut rows: Vec<HeapChange> = all.filter(|row| !row.is_as_before()).collect();
     let query = &after.1.query;
     order(&mut rows, query.sort.unwrap_or(Sort::Total));
@@ -187,13 +189,13 @@ impl<'s, 'a> Side<'s, 'a> {
     }
 
     /// Objects and bytes by type and way, however the elements are numbered that it comes by.
-    fn sums(&self, wanted: &FxHashSet<Arc<str>>) -> FxHashMap<(String, String), (Held, GrownWay)> {
+    fn sums(&self, wanted: &FxHashSet<Arc<str>>) -> FxHashMap<(String, String), (HeldObjects, GrownPath)> {
         let mut sums = FxHashMap::default();
         self.each(|heap| {
-            for way in ways_to(heap, |class| wanted.contains(&heap.loaded.classes().name(class))) {
+            for way in paths_to(heap, |class| wanted.contains(&heap.loaded.classes().name(class))) {
                 let key = (way.type_name().to_owned(), way.shape());
-                let (sum, _): &mut (Held, GrownWay) =
-                    sums.entry(key).or_insert_with(|| (Held::default(), GrownWay::of(&way)));
+                let (sum, _): &mut (HeldObjects, GrownPath) =
+                    sums.entry(key).or_insert_with(|| (HeldObjects::default(), GrownPath::new(&way)));
                 sum.objects = sum.objects.saturating_add(way.objects);
                 sum.bytes = sum.bytes.saturating_add(way.bytes);
             }
@@ -202,9 +204,9 @@ impl<'s, 'a> Side<'s, 'a> {
     }
 }
 
-/// Objects that are held in one way, in all snapshots of a side.
+/// Objects that are held by one path, in all snapshots of a side.
 #[derive(Debug, Clone, Copy, Default)]
-struct Held {
+struct HeldObjects {
     objects: u64,
     bytes: u64,
 }
@@ -218,7 +220,7 @@ fn find_holders(rows: &mut [HeapChange], [before, after]: &[Side<'_, '_>; 2]) {
     }
     let wanted: FxHashSet<Arc<str>> = grown.iter().map(|row| row.type_name.clone()).collect();
     let (now, then) = (after.sums(&wanted), before.sums(&wanted));
-    let mut best: FxHashMap<String, GrownWay> = FxHashMap::default();
+    let mut best: FxHashMap<String, GrownPath> = FxHashMap::default();
     for (key, (sum, way)) in now {
         let known = then.get(&key).map(|(sum, _)| *sum).unwrap_or_default();
         // Of each recording in the mean.
@@ -227,8 +229,8 @@ fn find_holders(rows: &mut [HeapChange], [before, after]: &[Side<'_, '_>; 2]) {
             now.wrapping_sub(then) as i64
         };
         let (objects, bytes) = (more(sum.objects, known.objects), more(sum.bytes, known.bytes));
-        let way = GrownWay { objects, bytes, ..way };
-        let is_more = |other: &GrownWay| (way.bytes, other.label()) > (other.bytes, way.label());
+        let way = GrownPath { objects, bytes, ..way };
+        let is_more = |other: &GrownPath| (way.bytes, other.label()) > (other.bytes, way.label());
         if way.bytes > 0 && best.get(&key.0).is_none_or(is_more) {
             best.insert(key.0, way);
         }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use clrscope_recording::model::Recording;
 
-use super::holders::{WayPlace, place};
-use super::load::{Loaded, WayRoot};
+use super::holders::{HeapPathPlace, place_of_step};
+use super::load::{HeapPathRoot, LoadedSnapshot};
+use super::root_paths::PathContext;
 use super::snapshots::{HeapQuery, SnapshotRef};
-use super::ways::Shapes;
 use crate::query::QueryProblem;
 
 /// One snapshot with all its objects, which are numbers from 0 on.
 #[derive(Debug)]
-pub struct HeapContents<'a>(Loaded<'a>);
+pub struct HeapContents<'a>(LoadedSnapshot<'a>);
 
 /// The objects of the snapshot that a query means.
 ///
@@ -29,14 +29,14 @@ pub fn heap_contents<'a>(
         return Err(QueryProblem::NotAvailable { option: "more than one process", view: format, why });
     }
     let first = chosen.into_iter().next();
-    Ok(first.and_then(|(process, snapshot)| Loaded::new(process, snapshot)).map(HeapContents))
+    Ok(first.and_then(|(process, snapshot)| LoadedSnapshot::new(process, snapshot)).map(HeapContents))
 }
 
 impl<'a> HeapContents<'a> {
     /// The snapshot.
     #[must_use]
     pub fn snapshot(&self) -> SnapshotRef<'a> {
-        SnapshotRef::of(&self.0)
+        SnapshotRef::new(&self.0)
     }
 
     /// Number of objects.
@@ -82,15 +82,15 @@ impl<'a> HeapContents<'a> {
     }
 
     /// References of an object: where each lies in it, and the object that it leads to.
-    pub fn references_of(&self, object: u32) -> impl Iterator<Item = (WayPlace, u32)> {
+    pub fn references_of(&self, object: u32) -> impl Iterator<Item = (HeapPathPlace, u32)> {
         self.0.graph.references_of(object).map(move |(target, slot)| {
             let (member, element) = self.0.step(object, slot);
-            (place(&self.0, member, element), target)
+            (place_of_step(&self.0, member, element), target)
         })
     }
 
     /// Objects that roots hold: the root, and the object. Weak handles hold nothing.
-    pub fn roots(&self) -> impl Iterator<Item = (&WayRoot<'a>, u32)> {
+    pub fn roots(&self) -> impl Iterator<Item = (&HeapPathRoot<'a>, u32)> {
         self.0.holds.iter().map(|hold| (&self.0.roots[hold.root as usize], hold.object))
     }
 }

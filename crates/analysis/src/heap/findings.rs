@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use clrscope_recording::model::RootKind;
 
-use super::holders::{HeapWay, WayPlace};
-use super::load::WayRoot;
+use super::holders::{HeapPath, HeapPathPlace};
+use super::load::HeapPathRoot;
 use crate::numbers::{bytes, number, percent};
 use crate::views::summary::Finding;
 
@@ -22,11 +22,11 @@ const PUT_DOWN_TO: u64 = 10;
 #[derive(Debug, Clone)]
 pub(super) struct RootHold<'a> {
     /// The root.
-    pub(super) root: WayRoot<'a>,
+    pub(super) root: HeapPathRoot<'a>,
     /// Bytes that would be free without it.
     pub(super) retained_bytes: u64,
     /// Type that most of these bytes are of: number of its objects, their bytes, and the way to them.
-    pub(super) most: Option<HeapWay<'a>>,
+    pub(super) most: Option<HeapPath<'a>>,
 }
 
 /// A type in each of a process's snapshots.
@@ -59,7 +59,7 @@ pub(super) fn most_grown(history: &[TypeHistory]) -> Option<&TypeHistory> {
 }
 
 /// Sentence about a type that grows.
-pub(super) fn growth(grown: &TypeHistory, way: Option<&HeapWay<'_>>) -> Finding {
+pub(super) fn growth(grown: &TypeHistory, way: Option<&HeapPath<'_>>) -> Finding {
     let (first, last) = (grown.amounts[0], grown.amounts[grown.amounts.len() - 1]);
     let counts: Vec<String> = grown.amounts.iter().map(|(objects, _)| number(*objects)).collect();
     let more = last.1.saturating_sub(first.1);
@@ -88,7 +88,7 @@ pub(super) fn hold(hold: &RootHold<'_>, all: u64) -> Finding {
 }
 
 /// A root in words: `static field Shop.Cache.items`.
-fn root_label(root: &WayRoot<'_>) -> String {
+fn root_label(root: &HeapPathRoot<'_>) -> String {
     let thread = root.thread.map_or_else(String::new, |thread| match thread.name.as_str() {
         "" => format!(" on thread {}", thread.id),
         name => format!(" on thread {name}"),
@@ -103,7 +103,7 @@ fn root_label(root: &WayRoot<'_>) -> String {
     format!("{what} {}{thread}", root.name)
 }
 
-impl WayRoot<'_> {
+impl HeapPathRoot<'_> {
     /// Name of the static field that the root is, one per thread included, as C# writes it: `Shop.Cache<string>.items`.
     #[must_use]
     pub fn static_field(&self) -> Option<&str> {
@@ -118,7 +118,7 @@ impl WayRoot<'_> {
     }
 }
 
-impl HeapWay<'_> {
+impl HeapPath<'_> {
     /// Name of the type of the objects that are held.
     #[must_use]
     pub fn type_name(&self) -> &str {
@@ -140,10 +140,10 @@ impl HeapWay<'_> {
     /// The way behind the root in [`label`](Self::label).
     #[must_use]
     pub fn steps_label(&self) -> String {
-        self.steps_with(WayPlace::label)
+        self.steps_with(HeapPathPlace::label)
     }
 
-    /// Name of the static field that the way begins at, see [`WayRoot::static_field`].
+    /// Name of the static field that the way begins at, see [`HeapPathRoot::static_field`].
     #[must_use]
     pub fn static_field(&self) -> Option<&str> {
         self.root.as_ref()?.static_field()
@@ -153,14 +153,14 @@ impl HeapWay<'_> {
     #[must_use]
     pub fn shape(&self) -> String {
         let steps = self.steps_with(|place| match place {
-            WayPlace::Index(_) => "[]".to_owned(),
-            WayPlace::FieldOfElement(_, name) => format!("[].{name}"),
+            HeapPathPlace::Index(_) => "[]".to_owned(),
+            HeapPathPlace::FieldOfElement(_, name) => format!("[].{name}"),
             other => other.label(),
         });
         self.root_label() + &steps
     }
 
-    fn steps_with(&self, of: impl Fn(&WayPlace) -> String) -> String {
+    fn steps_with(&self, of: impl Fn(&HeapPathPlace) -> String) -> String {
         let mut text = String::new();
         for pair in self.steps.windows(2) {
             let again = if pair[1].repeats { " (again and again)" } else { "" };
@@ -170,7 +170,7 @@ impl HeapWay<'_> {
     }
 }
 
-impl WayPlace {
+impl HeapPathPlace {
     /// The place as it is written behind the object before: `.items`, `[3].Value`.
     #[must_use]
     pub fn label(&self) -> String {

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clrscope_recording::model::{HeapSnapshot, Process, Recording};
 
-use super::load::Loaded;
-use super::retained::Retained;
+use super::load::LoadedSnapshot;
+use super::retained::RetainedBytes;
 use super::shortest::Shortest;
 
 /// The heaps of a recording. What one view has read and computed of a snapshot the next one finds here, until this is dropped:
@@ -19,15 +19,15 @@ pub struct Heaps<'a> {
 /// A snapshot in memory, with what was computed of it.
 #[derive(Debug)]
 pub(super) struct OpenHeap<'a> {
-    pub(super) loaded: Loaded<'a>,
-    retained: OnceLock<Retained>,
+    pub(super) loaded: LoadedSnapshot<'a>,
+    retained: OnceLock<RetainedBytes>,
     search: OnceLock<Shortest>,
 }
 
 impl<'a> Heaps<'a> {
-    /// The heaps of a recording, none of which is read yet.
+    /// Creates the heaps of a recording, none of which is read yet.
     #[must_use]
-    pub fn of(recording: &'a Recording) -> Self {
+    pub fn new(recording: &'a Recording) -> Self {
         Self { recording, open: Mutex::default() }
     }
 
@@ -52,7 +52,7 @@ impl<'a> Heaps<'a> {
 
 impl<'a> OpenHeap<'a> {
     fn read(process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Self> {
-        let loaded = Loaded::new(process, snapshot)?;
+        let loaded = LoadedSnapshot::new(process, snapshot)?;
         Some(Self { loaded, retained: OnceLock::new(), search: OnceLock::new() })
     }
 
@@ -61,10 +61,10 @@ impl<'a> OpenHeap<'a> {
     }
 
     /// The tree of dominators.
-    pub(super) fn retained(&self) -> &Retained {
+    pub(super) fn retained(&self) -> &RetainedBytes {
         self.retained.get_or_init(|| {
             let roots: Vec<u32> = self.loaded.held().collect();
-            Retained::new(&self.loaded.graph, &roots, &self.loaded.sizes)
+            RetainedBytes::new(&self.loaded.graph, &roots, &self.loaded.sizes)
         })
     }
 

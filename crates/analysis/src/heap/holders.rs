@@ -7,14 +7,14 @@ use clrscope_recording::model::Process;
 use rustc_hash::FxHashMap;
 
 use super::heaps::{Heaps, OpenHeap};
-use super::load::{Loaded, WayRoot};
+use super::load::{HeapPathRoot, LoadedSnapshot};
+use super::root_paths::{Member, PathContext, RootPaths};
 use super::snapshots::{HeapQuery, SnapshotRef};
-use super::ways::{Member, Shapes, Ways};
 use crate::query::{QueryProblem, Sort};
 
 /// Step from one object of a way to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WayPlace {
+pub enum HeapPathPlace {
     /// The root.
     Root,
     /// A field.
@@ -33,18 +33,18 @@ pub enum WayPlace {
 
 /// A step of a way: an object, and what leads to it from the one before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WayStep {
+pub struct HeapPathStep {
     /// Type of the object.
     pub type_name: Arc<str>,
     /// Place in the object before.
-    pub place: WayPlace,
-    /// Whether ways come by here several times: elements of a linked list, for instance.
+    pub place: HeapPathPlace,
+    /// Whether paths come by here several times: elements of a linked list, for instance.
     pub repeats: bool,
 }
 
 /// Objects that are held in one way: the shortest from any root.
 #[derive(Debug, Clone)]
-pub struct HeapWay<'a> {
+pub struct HeapPath<'a> {
     /// The process.
     pub process: &'a Process,
     /// Number of objects.
@@ -52,59 +52,59 @@ pub struct HeapWay<'a> {
     /// Bytes of the objects alone.
     pub bytes: u64,
     /// The root; `None` where no root leads to the objects.
-    pub root: Option<WayRoot<'a>>,
+    pub root: Option<HeapPathRoot<'a>>,
     /// Objects from the root on. The last one is of the type; where nothing holds it, it stands alone.
-    pub steps: Vec<WayStep>,
+    pub steps: Vec<HeapPathStep>,
 }
 
 /// The view `roots`.
 #[derive(Debug)]
-pub struct HeapWays<'a> {
+pub struct HeapPaths<'a> {
     /// Rows: what holds most bytes first.
-    pub rows: Vec<HeapWay<'a>>,
+    pub rows: Vec<HeapPath<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
     /// The snapshots.
     pub snapshots: Vec<SnapshotRef<'a>>,
 }
 
-/// Ways from roots to the objects of the types that a query means.
+/// Returns the paths from roots to the objects of the types that a query means.
 ///
 /// # Errors
 /// When no process or snapshot is meant, or no type of that name is there.
-pub fn heap_ways<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapWays<'a>, QueryProblem> {
+pub fn heap_paths<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapPaths<'a>, QueryProblem> {
     let (mut rows, mut snapshots) = (Vec::new(), Vec::new());
     for (process, snapshot) in query.select(heaps.recording, "roots")? {
         let Some(heap) = heaps.open(process, snapshot) else { continue };
-        snapshots.push(SnapshotRef::of(&heap.loaded));
+        snapshots.push(SnapshotRef::new(&heap.loaded));
         let classes = heap.loaded.classes();
-        rows.extend(ways_to(&heap, |class| query.wants(&classes.name(class), classes.module(class))));
+        rows.extend(paths_to(&heap, |class| query.wants(&classes.name(class), classes.module(class))));
     }
     match query.query.sort {
         Some(Sort::Calls) => rows.sort_by_key(|row| Reverse(row.objects)),
         Some(Sort::Name) => {
-            rows.sort_by_cached_key(|row: &HeapWay<'_>| row.steps.last().map(|step| step.type_name.clone()))
+            rows.sort_by_cached_key(|row: &HeapPath<'_>| row.steps.last().map(|step| step.type_name.clone()))
         }
         _ => rows.sort_by_key(|row| Reverse(row.bytes)),
     }
     let left_out = query.query.cut(&mut rows);
-    Ok(HeapWays { rows, left_out, snapshots })
+    Ok(HeapPaths { rows, left_out, snapshots })
 }
 
-/// Ways to the objects of classes that are wanted, a row for each shape.
-pub(super) fn ways_to<'a>(heap: &OpenHeap<'a>, is_wanted: impl Fn(u32) -> bool) -> Vec<HeapWay<'a>> {
+/// Returns the paths to the objects of classes that are wanted, a row for each shape.
+pub(super) fn paths_to<'a>(heap: &OpenHeap<'a>, is_wanted: impl Fn(u32) -> bool) -> Vec<HeapPath<'a>> {
     let loaded = &heap.loaded;
     let wanted: Vec<bool> = (0..loaded.classes().len() as u32).map(is_wanted).collect();
-    ways_to_objects(heap, |object| wanted[loaded.class[object as usize] as usize])
+    paths_to_objects(heap, |object| wanted[loaded.class[object as usize] as usize])
 }
 
-/// Ways to the objects that are wanted, a row for each shape.
-pub(super) fn ways_to_objects<'a>(heap: &OpenHeap<'a>, is_wanted: impl Fn(u32) -> bool) -> Vec<HeapWay<'a>> {
+/// Returns the paths to the objects that are wanted, a row for each shape.
+pub(super) fn paths_to_objects<'a>(heap: &OpenHeap<'a>, is_wanted: impl Fn(u32) -> bool) -> Vec<HeapPath<'a>> {
     let loaded = &heap.loaded;
-    let ways = Ways::new(heap.search(), loaded, &is_wanted);
+    let paths = RootPaths::new(heap.search(), loaded, &is_wanted);
     let mut sums: FxHashMap<(Option<u32>, u32), (u64, u64)> = FxHashMap::default();
     for object in (0..loaded.len() as u32).filter(|&object| is_wanted(object)) {
-        let last = ways.last(object);
+        let last = paths.last(object);
         // What nothing holds is told apart by its type alone; what comes by a step again by its own.
         let (objects, bytes) = sums.entry((last, loaded.kind(object))).or_default();
         (*objects, *bytes) = (*objects + 1, bytes.saturating_add(loaded.sizes[object as usize]));
@@ -113,37 +113,37 @@ pub(super) fn ways_to_objects<'a>(heap: &OpenHeap<'a>, is_wanted: impl Fn(u32) -
     // What nothing holds comes last among equals.
     sums.sort_unstable_by_key(|&((last, kind), _)| (last.is_none(), last, kind));
     let row = |((last, kind), (objects, bytes)): ((Option<u32>, u32), (u64, u64))| {
-        let steps = last.map(|last| ways.to(last)).unwrap_or_default();
+        let steps = last.map(|last| paths.to(last)).unwrap_or_default();
         let root = steps.first().map(|step| loaded.roots[step.root as usize].clone());
-        let mut shown: Vec<WayStep> = Vec::with_capacity(steps.len());
+        let mut shown: Vec<HeapPathStep> = Vec::with_capacity(steps.len());
         for step in &steps {
-            let place = place(loaded, step.member, step.element);
-            shown.push(WayStep { type_name: loaded.classes().name(step.class), place, repeats: step.repeats });
+            let place = place_of_step(loaded, step.member, step.element);
+            shown.push(HeapPathStep { type_name: loaded.classes().name(step.class), place, repeats: step.repeats });
         }
         if steps.is_empty() {
             let type_name = loaded.classes().name(kind);
-            shown.push(WayStep { type_name, place: WayPlace::Unknown, repeats: false });
+            shown.push(HeapPathStep { type_name, place: HeapPathPlace::Unknown, repeats: false });
         }
-        HeapWay { process: loaded.process, objects, bytes, root, steps: shown }
+        HeapPath { process: loaded.process, objects, bytes, root, steps: shown }
     };
     sums.into_iter().map(row).collect()
 }
 
-/// Place of a step in the object before.
-pub(super) fn place(loaded: &Loaded<'_>, member: Member, element: Option<u64>) -> WayPlace {
+/// Returns the place of a step in the object before.
+pub(super) fn place_of_step(loaded: &LoadedSnapshot<'_>, member: Member, element: Option<u64>) -> HeapPathPlace {
     let field = |number: u32| loaded.classes().field(number);
     match (member, element) {
-        (Member::Root, _) => WayPlace::Root,
-        (Member::Dependent, _) => WayPlace::Dependent,
-        (Member::Loader, _) => WayPlace::Loader,
-        (Member::Field(number), None) => WayPlace::Field(field(number)),
-        (Member::Field(number), Some(element)) => WayPlace::FieldOfElement(element, field(number)),
-        (Member::Element | Member::Unknown, Some(element)) => WayPlace::Index(element),
-        (Member::Element | Member::Unknown, None) => WayPlace::Unknown,
+        (Member::Root, _) => HeapPathPlace::Root,
+        (Member::Dependent, _) => HeapPathPlace::Dependent,
+        (Member::Loader, _) => HeapPathPlace::Loader,
+        (Member::Field(number), None) => HeapPathPlace::Field(field(number)),
+        (Member::Field(number), Some(element)) => HeapPathPlace::FieldOfElement(element, field(number)),
+        (Member::Element | Member::Unknown, Some(element)) => HeapPathPlace::Index(element),
+        (Member::Element | Member::Unknown, None) => HeapPathPlace::Unknown,
     }
 }
 
-impl Shapes for Loaded<'_> {
+impl PathContext for LoadedSnapshot<'_> {
     fn class(&self, object: u32) -> u32 {
         self.kind(object)
     }

@@ -31,7 +31,7 @@ const KINDS: [RootKind; 10] = [
 
 /// A root of a snapshot.
 #[derive(Debug, Clone)]
-pub struct WayRoot<'a> {
+pub struct HeapPathRoot<'a> {
     /// Kind of root.
     pub kind: RootKind,
     /// Name of the static field, or of the method whose variable it is; empty where there is none.
@@ -45,7 +45,7 @@ pub struct WayRoot<'a> {
 pub(crate) struct Hold {
     /// The object.
     pub(crate) object: u32,
-    /// Index into [`Loaded::roots`].
+    /// Index into [`LoadedSnapshot::roots`].
     pub(crate) root: u32,
 }
 
@@ -64,7 +64,7 @@ pub struct Missing {
 
 /// A snapshot in memory.
 #[derive(Debug)]
-pub(crate) struct Loaded<'a> {
+pub(crate) struct LoadedSnapshot<'a> {
     pub(crate) process: &'a Process,
     pub(crate) snapshot: &'a HeapSnapshot,
     pub(crate) source: Source<'a>,
@@ -76,18 +76,18 @@ pub(crate) struct Loaded<'a> {
     /// Generation of each object.
     pub(crate) generation: Vec<HeapGeneration>,
     /// Different roots, each once.
-    pub(crate) roots: Vec<WayRoot<'a>>,
+    pub(crate) roots: Vec<HeapPathRoot<'a>>,
     /// Objects that roots hold: the roots that say most come first.
     pub(crate) holds: Vec<Hold>,
     pub(crate) missing: Missing,
 }
 
-impl<'a> Loaded<'a> {
+impl<'a> LoadedSnapshot<'a> {
     /// Reads a snapshot, or what there is of one that is not complete; `None` where that is nothing.
     pub(crate) fn new(process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Self> {
         let source = Source::open(process, snapshot.number)?;
         let mut pieces = Pieces::read(&source);
-        let Objects { class, sizes, generation, addresses } = Objects::of(&mut pieces);
+        let Objects { class, sizes, generation, addresses } = Objects::from_pieces(&mut pieces);
         let addresses = Addresses::new(addresses);
         let mut missing = Missing { chunks: source.missing_chunks(), objects: pieces.beyond, ..Missing::default() };
         missing.references = pieces.resolve(&addresses);
@@ -135,8 +135,8 @@ struct Objects {
 }
 
 impl Objects {
-    /// Takes what is known of objects, but for their references, out of pieces.
-    fn of(pieces: &mut Pieces) -> Self {
+    /// Moves what is known of objects, but for their references, out of pieces.
+    fn from_pieces(pieces: &mut Pieces) -> Self {
         let count = pieces.iter().map(Piece::len).sum();
         let mut objects = Self {
             class: Vec::with_capacity(count),
@@ -208,7 +208,7 @@ impl References<'_, '_> {
 /// Roots in the making: each kind, name and thread once.
 struct Roots<'a> {
     process: &'a Process,
-    all: Vec<WayRoot<'a>>,
+    all: Vec<HeapPathRoot<'a>>,
     known: FxHashMap<(RootKind, Arc<str>, u32), u32>,
     holds: Vec<Hold>,
 }
@@ -219,7 +219,7 @@ impl<'a> Roots<'a> {
         let name: Arc<str> = name.into();
         *self.known.entry((kind, name.clone(), thread)).or_insert_with(|| {
             let thread = threads.iter().find(|known| known.id == thread && thread != 0);
-            self.all.push(WayRoot { kind, name, thread });
+            self.all.push(HeapPathRoot { kind, name, thread });
             self.all.len() as u32 - 1
         })
     }

@@ -4,8 +4,8 @@
 //! - **retained bytes**: what would be free if these objects were not there: their own sizes and those of all objects that
 //!   every way from a root comes by them to (that they *dominate*). What objects of one type retain together counts once, also
 //!   where one of them is held by another.
-//! - **ways**: for each object the shortest way from a root; static fields come before stacks, and stacks before handles where
-//!   several are equally short. References are strong ones: a weak handle holds nothing, and the value of a conditional weak
+//! - **paths**: for each object the shortest path from a root; static fields come before stacks, and
+//!   stacks before handles where several are equally short. References are strong ones: a weak handle holds nothing, and the value of a conditional weak
 //!   table (a dependent handle) is held by its key.
 //! - What no root leads to is there as well: garbage where nothing was collected before the snapshot, or held by something that the
 //!   runtime does not tell. Such objects hold nothing that a root holds.
@@ -27,9 +27,11 @@ mod graph;
 mod heaps;
 mod holders;
 mod load;
+mod pending;
 mod pieces;
 mod preorder;
 mod retained;
+mod root_paths;
 mod rows;
 mod shortest;
 mod snapshots;
@@ -37,13 +39,13 @@ mod source;
 mod summary;
 mod tree;
 mod waste;
-mod ways;
 
-pub use comparison::{GrownWay, HeapChange, HeapChanges, heap_changes};
+pub use comparison::{GrownPath, HeapChange, HeapChanges, heap_changes};
 pub use contents::{HeapContents, heap_contents};
 pub use heaps::Heaps;
-pub use holders::{HeapWay, HeapWays, WayPlace, WayStep, heap_ways};
-pub use load::{Missing, WayRoot};
+pub use holders::{HeapPath, HeapPathPlace, HeapPathStep, HeapPaths, heap_paths};
+pub use load::{HeapPathRoot, Missing};
+pub use pending::{PendingFrame, PendingOperation, PendingOperations, pending_operations};
 pub use rows::{Generation, HeapRow, HeapView, heap};
 pub use snapshots::{CutSnapshot, HeapQuery, SnapshotRef, complete_snapshots, cut_snapshots};
 pub use summary::{HeapSummary, Retainer, heap_summary};

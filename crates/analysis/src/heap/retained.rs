@@ -8,7 +8,7 @@ use super::preorder::{Preorder, TOP};
 
 /// Every object below its immediate dominator, by number of the search; [`TOP`] is above all.
 #[derive(Debug)]
-pub(crate) struct Retained {
+pub(crate) struct RetainedBytes {
     /// The search that gave objects their numbers.
     pub(crate) order: Preorder,
     /// Bytes that each number retains, its own included.
@@ -18,7 +18,7 @@ pub(crate) struct Retained {
     children: Vec<u32>,
 }
 
-impl Retained {
+impl RetainedBytes {
     /// The tree of a graph with these roots, and objects of these sizes.
     pub(crate) fn new(graph: &Graph, roots: &[u32], sizes: &[u64]) -> Self {
         let order = Preorder::new(graph, roots.iter().copied());
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::heap::graph::testing::graph;
 
-    impl Retained {
+    impl RetainedBytes {
         fn of_object(&self, object: u32) -> u64 {
             self.bytes(self.order.number[object as usize])
         }
@@ -106,7 +106,7 @@ mod tests {
     fn a_list_retains_its_nodes_once() {
         // A list (class 0) of three nodes (class 1) with a string (class 2) each, of which the last is shared by a root.
         let graph = graph(7, &[(0, 1), (1, 2), (2, 3), (1, 4), (2, 5), (3, 6)]);
-        let retained = Retained::new(&graph, &[0, 6], &[10, 1, 1, 1, 100, 100, 100]);
+        let retained = RetainedBytes::new(&graph, &[0, 6], &[10, 1, 1, 1, 100, 100, 100]);
         assert_eq!([0, 1, 2, 3, 6].map(|object| retained.of_object(object)), [213, 203, 102, 1, 100]);
         assert_eq!(retained.by_class(3, |object| [0, 1, 1, 1, 2, 2, 2][object as usize]), [213, 203, 300]);
         assert_eq!(retained.bytes(TOP), 313);
@@ -119,7 +119,7 @@ mod tests {
             builder.refer(at, 0);
             builder.end_object();
         }
-        let retained = Retained::new(&builder.finish(1_000_000), &[0], &vec![8; 1_000_000]);
+        let retained = RetainedBytes::new(&builder.finish(1_000_000), &[0], &vec![8; 1_000_000]);
         assert_eq!(retained.by_class(1, |_| 0), [8_000_000]);
     }
 
@@ -138,7 +138,7 @@ mod tests {
         ) {
             let graph = graph(objects, &references);
             let sizes: Vec<u64> = (0..objects as u64).map(|object| 1 << object).collect();
-            let retained = Retained::new(&graph, &roots, &sizes);
+            let retained = RetainedBytes::new(&graph, &roots, &sizes);
             let reach = |without: Option<u32>| {
                 let mut seen = vec![false; objects];
                 let mut open: Vec<u32> = roots.iter().copied().filter(|root| Some(*root) != without).collect();

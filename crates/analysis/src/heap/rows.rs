@@ -59,7 +59,7 @@ pub fn heap<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapView<'a>, Qu
     let (mut rows, mut snapshots) = (Vec::new(), Vec::new());
     for (process, snapshot) in query.select(heaps.recording, "heap")? {
         let Some(heap) = heaps.open(process, snapshot) else { continue };
-        snapshots.push(SnapshotRef::of(&heap.loaded));
+        snapshots.push(SnapshotRef::new(&heap.loaded));
         rows.extend(types(&heap).into_iter().filter(|row| query.wants(&row.type_name, row.module)));
     }
     order(&mut rows, query.query.sort.unwrap_or(Sort::Total));

@@ -5,7 +5,7 @@ use clrscope_recording::heap::{HeapChunk, HeapData};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{HeapSnapshot, Process, Recording, SnapshotState};
 
-use super::load::{Loaded, Missing};
+use super::load::{LoadedSnapshot, Missing};
 use crate::query::{Query, QueryProblem};
 use crate::select::processes;
 
@@ -113,7 +113,7 @@ pub(super) fn why_cut(snapshot: &HeapSnapshot) -> String {
 }
 
 impl<'a> SnapshotRef<'a> {
-    pub(super) fn of(loaded: &Loaded<'a>) -> Self {
+    pub(super) fn new(loaded: &LoadedSnapshot<'a>) -> Self {
         Self {
             process: loaded.process,
             snapshot: loaded.snapshot,

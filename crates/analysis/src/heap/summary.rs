@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::findings::{self, RootHold, TypeHistory};
 use super::heaps::{Heaps, OpenHeap};
-use super::holders::{HeapWay, ways_to};
+use super::holders::{HeapPath, paths_to};
 use super::preorder::TOP;
 use super::rows::{HeapRow, types};
 use super::snapshots::{HeapQuery, SnapshotRef};
@@ -25,7 +25,7 @@ pub struct Retainer<'a> {
     /// The type.
     pub row: HeapRow<'a>,
     /// The way in which most bytes of the type are held.
-    pub way: Option<HeapWay<'a>>,
+    pub way: Option<HeapPath<'a>>,
 }
 
 /// The heap in a summary.
@@ -55,7 +55,7 @@ pub fn heap_summary<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapSumm
     for (process, snapshot) in chosen {
         let Some(heap) = heaps.open(process, snapshot) else { continue };
         let loaded = &heap.loaded;
-        summary.snapshots.push(SnapshotRef::of(loaded));
+        summary.snapshots.push(SnapshotRef::new(loaded));
         let mut rows = types(&heap);
         rows.sort_by_key(|row| Reverse((row.retained_bytes, row.bytes)));
         summary.all_types += rows.len();
@@ -65,7 +65,7 @@ pub fn heap_summary<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapSumm
         let holds = most_held(&heap);
         let names = rows.iter().map(|row| &row.type_name).chain(grown.map(|grown| &grown.type_name));
         let names: Vec<Arc<str>> = names.cloned().collect();
-        let ways = ways_to(&heap, |class| names.contains(&loaded.classes().name(class)));
+        let ways = paths_to(&heap, |class| names.contains(&loaded.classes().name(class)));
         let way = |name: &str| ways.iter().filter(|way| way.type_name() == name).max_by_key(|way| way.bytes).cloned();
         summary.findings.extend(grown.map(|grown| findings::growth(grown, way(&grown.type_name).as_ref())));
         summary.findings.extend(holds.iter().map(|hold| findings::hold(hold, loaded.bytes())));
@@ -117,7 +117,7 @@ fn hold_of<'a>(heap: &OpenHeap<'a>, root: u32, bytes: u64, numbers: Vec<u32>) ->
         open.extend_from_slice(retained.children(number));
     }
     let (class, _) = by_class.into_iter().max_by_key(|(class, bytes)| (*bytes, Reverse(*class)))?;
-    let ways = super::holders::ways_to_objects(heap, |object| below[object as usize] && loaded.kind(object) == class);
+    let ways = super::holders::paths_to_objects(heap, |object| below[object as usize] && loaded.kind(object) == class);
     let most = ways.into_iter().max_by_key(|way| way.bytes);
     Some(RootHold { root: loaded.roots[root as usize].clone(), retained_bytes: bytes, most })
 }

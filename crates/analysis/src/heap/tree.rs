@@ -8,9 +8,9 @@ use clrscope_recording::model::Process;
 use rustc_hash::FxHashMap;
 
 use super::heaps::{Heaps, OpenHeap};
-use super::load::Loaded;
+use super::load::LoadedSnapshot;
 use super::preorder::TOP;
-use super::retained::Retained;
+use super::retained::RetainedBytes;
 use super::snapshots::{HeapQuery, SnapshotRef};
 use crate::query::QueryProblem;
 
@@ -64,7 +64,7 @@ pub struct DominatorTree<'a> {
 pub fn dominator_tree<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<DominatorTree<'a>, QueryProblem> {
     let chosen = query.select(heaps.recording, "dominators")?.into_iter();
     let heaps: Vec<_> = chosen.filter_map(|(process, snapshot)| heaps.open(process, snapshot)).collect();
-    let snapshots = heaps.iter().map(|heap| SnapshotRef::of(&heap.loaded)).collect();
+    let snapshots = heaps.iter().map(|heap| SnapshotRef::new(&heap.loaded)).collect();
     Ok(DominatorTree { heaps, query: query.clone(), snapshots })
 }
 
@@ -101,8 +101,8 @@ struct Group {
 }
 
 struct Walk<'w, 'a> {
-    loaded: &'w Loaded<'a>,
-    retained: &'w Retained,
+    loaded: &'w LoadedSnapshot<'a>,
+    retained: &'w RetainedBytes,
     query: &'w HeapQuery,
     least: u64,
 }

@@ -8,11 +8,11 @@ use clrscope_recording::model::{HeapType, Process};
 use rustc_hash::FxHashMap;
 
 use super::heaps::{Heaps, OpenHeap};
-use super::holders::{WayPlace, place};
-use super::load::Loaded;
+use super::holders::{HeapPathPlace, place_of_step};
+use super::load::LoadedSnapshot;
+use super::root_paths::PathContext;
 use super::shortest::NO_OBJECT;
 use super::snapshots::{HeapQuery, SnapshotRef};
-use super::ways::Shapes;
 use crate::query::{QueryProblem, Sort};
 
 /// Kind of waste.
@@ -74,7 +74,7 @@ pub struct WasteRow<'a> {
     /// Number of characters of equal strings.
     pub length: Option<u64>,
     /// Object that holds the first of the objects, by the shortest way: its type, and the place in it.
-    pub held_by: Option<(Arc<str>, WayPlace)>,
+    pub held_by: Option<(Arc<str>, HeapPathPlace)>,
     /// Number of objects.
     pub objects: u64,
     /// Bytes of the objects; of collections those of their arrays.
@@ -104,7 +104,7 @@ pub fn heap_waste<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapWaste<
     let (mut rows, mut snapshots) = (Vec::new(), Vec::new());
     for (process, snapshot) in query.select(heaps.recording, "waste")? {
         let Some(heap) = heaps.open(process, snapshot) else { continue };
-        snapshots.push(SnapshotRef::of(&heap.loaded));
+        snapshots.push(SnapshotRef::new(&heap.loaded));
         rows.extend(rows_of(&heap, found(&heap.loaded), query));
     }
     rows.sort_by(|a: &WasteRow<'_>, b| {
@@ -126,9 +126,9 @@ pub fn heap_waste<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapWaste<
     Ok(HeapWaste { rows, left_out, sums, snapshots })
 }
 
-/// Key of a row, which its objects have in common.
+/// The key of a row, which its objects have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Of {
+struct WasteKey {
     kind: WasteKind,
     /// Row of the type.
     class: u32,
@@ -153,7 +153,7 @@ struct Array {
 }
 
 /// All that is wasteful. Objects are looked at in the order of their numbers.
-fn found(loaded: &Loaded<'_>) -> FxHashMap<Of, Sum> {
+fn found(loaded: &LoadedSnapshot<'_>) -> FxHashMap<WasteKey, Sum> {
     let mut sums = FxHashMap::default();
     let arrays = equals_and_arrays(loaded, &mut sums);
     // Equal objects of which there is one are no waste, and of several the first is none.
@@ -171,12 +171,12 @@ fn found(loaded: &Loaded<'_>) -> FxHashMap<Of, Sum> {
             None if array.used * 2 <= array.length => (WasteKind::SparseArrays, array.object, free),
             _ => continue,
         };
-        add(&mut sums, Of { kind, class: loaded.kind(owner), value: (0, 0) }, owner, bytes, wasted);
+        add(&mut sums, WasteKey { kind, class: loaded.kind(owner), value: (0, 0) }, owner, bytes, wasted);
     }
     sums
 }
 
-fn add(sums: &mut FxHashMap<Of, Sum>, of: Of, object: u32, bytes: u64, wasted: u64) {
+fn add(sums: &mut FxHashMap<WasteKey, Sum>, of: WasteKey, object: u32, bytes: u64, wasted: u64) {
     let sum = sums.entry(of).or_insert(Sum { first: object, objects: 0, bytes: 0, wasted: 0 });
     sum.objects += 1;
     sum.bytes = sum.bytes.saturating_add(bytes);
@@ -184,7 +184,7 @@ fn add(sums: &mut FxHashMap<Of, Sum>, of: Of, object: u32, bytes: u64, wasted: u
 }
 
 /// Adds objects by their content, and finds arrays of references.
-fn equals_and_arrays(loaded: &Loaded<'_>, sums: &mut FxHashMap<Of, Sum>) -> Vec<Array> {
+fn equals_and_arrays(loaded: &LoadedSnapshot<'_>, sums: &mut FxHashMap<WasteKey, Sum>) -> Vec<Array> {
     let mut arrays: Vec<Array> = Vec::new();
     let mut next = 0;
     loaded.source.objects(|found| {
@@ -206,7 +206,7 @@ fn equals_and_arrays(loaded: &Loaded<'_>, sums: &mut FxHashMap<Of, Sum>) -> Vec<
             _ => None,
         };
         if let (Some(kind), Some(content)) = (kind, found.content) {
-            let of = Of { kind, class: loaded.kind(object), value: (content, found.length.unwrap_or(0)) };
+            let of = WasteKey { kind, class: loaded.kind(object), value: (content, found.length.unwrap_or(0)) };
             add(sums, of, object, found.bytes, 0);
         } else if let Some(length) = found.length.filter(|_| !of_type.element_fields.is_empty()) {
             arrays.push(Array { object, length, used: used(of_type, found) });
@@ -227,8 +227,9 @@ fn used(of_type: &HeapType, object: &HeapObject<'_>) -> u64 {
     count
 }
 
-/// Arrays that a collection keeps its elements in: the collection, and the most elements that one of its arrays has in use.
-fn collections(loaded: &Loaded<'_>, arrays: &[Array]) -> FxHashMap<u32, (u32, u64)> {
+/// Arrays that a collection keeps its elements in: the collection, and the most elements that one
+/// of its arrays has in use.
+fn collections(loaded: &LoadedSnapshot<'_>, arrays: &[Array]) -> FxHashMap<u32, (u32, u64)> {
     let used: FxHashMap<u32, u64> = arrays.iter().map(|array| (array.object, array.used)).collect();
     let is_collection: Vec<bool> =
         (0..loaded.classes().len() as u32).map(|class| is_collection(&loaded.classes().name(class))).collect();
@@ -249,18 +250,18 @@ fn is_collection(name: &str) -> bool {
 }
 
 /// Rows of what was found.
-fn rows_of<'a>(heap: &OpenHeap<'a>, found: FxHashMap<Of, Sum>, query: &HeapQuery) -> Vec<WasteRow<'a>> {
+fn rows_of<'a>(heap: &OpenHeap<'a>, found: FxHashMap<WasteKey, Sum>, query: &HeapQuery) -> Vec<WasteRow<'a>> {
     let (loaded, search) = (&heap.loaded, heap.search());
     let classes = loaded.classes();
     let holder = |object: u32| {
         let from = search.from[object as usize];
         let (member, element) = (from != NO_OBJECT).then(|| loaded.step(from, search.place[object as usize]))?;
-        Some((classes.name(loaded.kind(from)), place(loaded, member, element)))
+        Some((classes.name(loaded.kind(from)), place_of_step(loaded, member, element)))
     };
-    let mut all: Vec<(Of, Sum)> = found.into_iter().collect();
+    let mut all: Vec<(WasteKey, Sum)> = found.into_iter().collect();
     all.sort_by_key(|(of, _)| *of);
     all.retain(|(of, _)| query.wants(&classes.name(of.class), classes.module(of.class)));
-    let row = |(of, sum): (Of, Sum)| WasteRow {
+    let row = |(of, sum): (WasteKey, Sum)| WasteRow {
         process: loaded.process,
         kind: of.kind,
         type_name: classes.name(of.class),

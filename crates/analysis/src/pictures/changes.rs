@@ -49,7 +49,7 @@ impl State {
 
 /// Outcome for functions that call one another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Passed {
+pub(super) enum CycleOutcome {
     /// Some of them go on to the next rule.
     Part(Range<usize>),
     /// All that were kept go on.
@@ -81,7 +81,7 @@ const INSIDE: u32 = u32::MAX;
 const ELSEWHERE: u32 = u32::MAX - 1;
 
 impl Rule {
-    pub(super) fn of(change: &PictureChange, functions: &PictureFunctions<'_>) -> Self {
+    pub(super) fn from_change(change: &PictureChange, functions: &PictureFunctions<'_>) -> Self {
         let list = functions.list();
         let marked = |is: &dyn Fn(u32) -> bool| (0..list.len() as u32).map(is).collect::<Vec<bool>>();
         let same = |function: u32| marked(&|one| one == function || list[one as usize].library == Some(function));
@@ -116,7 +116,13 @@ impl Rule {
 
     /// Outcome for functions of a path of which the rule knows `state`; `kept` takes those that are kept of them. Not of recursions,
     /// which put one part of a path below another.
-    pub(super) fn pass(&self, state: &mut State, functions: &[u32], libraries: &[u32], kept: &mut Vec<u32>) -> Passed {
+    pub(super) fn pass(
+        &self,
+        state: &mut State,
+        functions: &[u32],
+        libraries: &[u32],
+        kept: &mut Vec<u32>,
+    ) -> CycleOutcome {
         let (all, none) = (0..functions.len(), 0..0);
         let first = |marked: &[bool]| functions.iter().position(|function| is_in(marked, *function));
         match self {
@@ -140,34 +146,36 @@ impl Rule {
                 |function| is_in(marked, function),
                 |last, function| (last == NONE || !is_in(marked, last)).then_some(function),
             ),
-            Self::Focus(_) | Self::FocusPath(_) if state.known == INSIDE => Passed::Part(all),
-            Self::Focus(marked) => Passed::Part(first(marked).map_or(none, |begin| {
+            Self::Focus(_) | Self::FocusPath(_) if state.known == INSIDE => CycleOutcome::Part(all),
+            Self::Focus(marked) => CycleOutcome::Part(first(marked).map_or(none, |begin| {
                 state.known = INSIDE;
                 begin..all.end
             })),
-            Self::FocusPath(path) => Passed::Part(followed(state, path, functions).map_or(none, |end| end..all.end)),
+            Self::FocusPath(path) => {
+                CycleOutcome::Part(followed(state, path, functions).map_or(none, |end| end..all.end))
+            }
             Self::Merge(marked) => {
-                let Some(begin) = first(marked) else { return Passed::Part(all) };
+                let Some(begin) = first(marked) else { return CycleOutcome::Part(all) };
                 kept.extend_from_slice(&functions[..begin]);
                 kept.extend(functions[begin..].iter().filter(|function| !is_in(marked, **function)));
-                Passed::Kept
+                CycleOutcome::Kept
             }
             Self::MergePath(path) => {
-                let Some(end) = followed(state, path, functions) else { return Passed::Part(all) };
+                let Some(end) = followed(state, path, functions) else { return CycleOutcome::Part(all) };
                 kept.extend(functions[..end].iter().chain(&functions[end + 1..]));
-                Passed::Kept
+                CycleOutcome::Kept
             }
-            Self::Drop(_) if state.known == INSIDE => Passed::Gone,
+            Self::Drop(_) if state.known == INSIDE => CycleOutcome::Gone,
             Self::Drop(marked) if first(marked).is_some() => {
                 state.known = INSIDE;
-                Passed::Gone
+                CycleOutcome::Gone
             }
-            Self::Collapse(_) if state.known == INSIDE => Passed::Part(none),
-            Self::Collapse(marked) => Passed::Part(first(marked).map_or(all, |end| {
+            Self::Collapse(_) if state.known == INSIDE => CycleOutcome::Part(none),
+            Self::Collapse(marked) => CycleOutcome::Part(first(marked).map_or(all, |end| {
                 state.known = INSIDE;
                 0..end + 1
             })),
-            Self::Drop(_) | Self::Recursion(_) => Passed::Part(all),
+            Self::Drop(_) | Self::Recursion(_) => CycleOutcome::Part(all),
         }
     }
 }
@@ -184,10 +192,10 @@ fn kept_behind(
     kept: &mut Vec<u32>,
     is_meant: impl Fn(u32) -> bool,
     shown: impl Fn(u32, u32) -> Option<u32>,
-) -> Passed {
+) -> CycleOutcome {
     let Some(begin) = functions.iter().position(|function| is_meant(*function)) else {
         state.last = functions.last().copied().unwrap_or(state.last);
-        return Passed::Part(0..functions.len());
+        return CycleOutcome::Part(0..functions.len());
     };
     kept.extend_from_slice(&functions[..begin]);
     let mut last = kept.last().copied().unwrap_or(state.last);
@@ -199,7 +207,7 @@ fn kept_behind(
         }
     }
     state.last = last;
-    Passed::Kept
+    CycleOutcome::Kept
 }
 
 /// Follows a path, of which so many functions are known to be there; the place of the one that ends it.

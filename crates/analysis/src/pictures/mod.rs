@@ -109,7 +109,7 @@ impl Nodes {
     /// Adds the functions of a run to a list.
     #[inline]
     fn functions(&self, run: u32, all: &mut Vec<u32>) {
-        let functions = self.runs().of(run);
+        let functions = self.runs().functions_of_run(run);
         match self {
             Self::Stacks { numbers, .. } => {
                 all.extend(functions.iter().map(|index| numbers.get(*index as usize).copied().unwrap_or_default()));
@@ -128,9 +128,9 @@ pub struct Pictures<'a> {
 }
 
 impl<'a> Pictures<'a> {
-    /// The trees of a forest whose threads are merged, by a measure.
+    /// Creates the trees of a forest whose threads are merged, by a measure.
     #[must_use]
-    pub fn of(forest: &Forest<'a>, measure: PictureMeasure) -> Self {
+    pub fn new(forest: &Forest<'a>, measure: PictureMeasure) -> Self {
         let mut functions = PictureFunctions::default();
         let parts = forest.picture_trees();
         let mut trees = Vec::new();
@@ -243,9 +243,9 @@ impl ChangedTree<'_> {
         self.parents.len() as u32
     }
 
-    /// Functions of the nodes of a run, the outermost first.
+    /// Returns the functions of the nodes of a run, the outermost first.
     #[inline]
-    fn of(&self, run: u32) -> &[u32] {
+    fn functions_of_run(&self, run: u32) -> &[u32] {
         &self.func[self.starts[run as usize] as usize..self.starts[run as usize + 1] as usize]
     }
 

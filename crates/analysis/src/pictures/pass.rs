@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::changes::{NONE, Passed, PictureChange, Rule, State};
+use super::changes::{CycleOutcome, NONE, PictureChange, Rule, State};
 use super::{ChangedTree, Nodes, Pictures};
 use crate::runs::Runs;
 
@@ -17,14 +17,14 @@ pub(super) fn pass<'a>(pictures: &Pictures<'a>, changes: &[PictureChange], folds
     let mut rules = Vec::new();
     rules.extend(pictures.roots.clone().map(Rule::Focus));
     rules.extend((folds && libraries.iter().any(|library| *library != NONE)).then_some(Rule::Fold));
-    rules.extend(changes.iter().map(|change| Rule::of(change, functions)));
-    let mut making = Making::new(&rules, &libraries);
-    pictures.trees.iter().for_each(|nodes| making.take(nodes));
+    rules.extend(changes.iter().map(|change| Rule::from_change(change, functions)));
+    let mut making = TreeBuilder::new(&rules, &libraries);
+    pictures.trees.iter().for_each(|nodes| making.add_nodes(nodes));
     making.finish(Arc::clone(functions))
 }
 
 /// A run of the tree that is looked at, on the path to the one that comes next.
-struct Above {
+struct PathRun {
     /// One past the last run below it.
     end: u32,
     /// Place of what it calls, in the new tree.
@@ -34,14 +34,14 @@ struct Above {
 }
 
 /// A tree in the making: runs of nodes become other runs, or nothing.
-struct Making<'r> {
+struct TreeBuilder<'r> {
     rules: &'r [Rule],
     libraries: &'r [u32],
     functions: Vec<u32>,
     starts: Vec<u32>,
     parents: Vec<u32>,
     own: Vec<u64>,
-    path: Vec<Above>,
+    path: Vec<PathRun>,
     /// States of the rules behind each run of the path.
     states: Vec<State>,
     /// Place and states of the rules here.
@@ -54,7 +54,7 @@ struct Making<'r> {
     buffers: Vec<Vec<u32>>,
 }
 
-impl<'r> Making<'r> {
+impl<'r> TreeBuilder<'r> {
     fn new(rules: &'r [Rule], libraries: &'r [u32]) -> Self {
         Self {
             rules,
@@ -73,7 +73,7 @@ impl<'r> Making<'r> {
         }
     }
 
-    fn take(&mut self, nodes: &Nodes) {
+    fn add_nodes(&mut self, nodes: &Nodes) {
         let runs = nodes.runs();
         let mut amounts = nodes.amounts();
         self.begin(runs, amounts.next(0).unwrap_or(0));
@@ -95,7 +95,7 @@ impl<'r> Making<'r> {
             self.place = self.inner(self.place, &self.now);
             self.charge(own);
             if end > run + 1 {
-                self.path.push(Above { end, place: self.place, outermost: self.outermost.len() });
+                self.path.push(PathRun { end, place: self.place, outermost: self.outermost.len() });
                 self.states.extend_from_slice(&self.now);
             }
             run += 1;
@@ -113,7 +113,7 @@ impl<'r> Making<'r> {
             self.own.reserve_exact(runs.len() as usize);
         }
         self.now = vec![State::BEGIN; self.rules.len()];
-        self.path = vec![Above { end: runs.len(), place: self.place, outermost: 0 }];
+        self.path = vec![PathRun { end: runs.len(), place: self.place, outermost: 0 }];
         self.states = self.now.clone();
         self.cut_outermost(0);
         self.charge(own);
@@ -162,9 +162,9 @@ impl<'r> Making<'r> {
         let mut kept = std::mem::take(&mut self.buffers[at]);
         kept.clear();
         let is_there = match rule.pass(&mut self.now[at], functions, self.libraries, &mut kept) {
-            Passed::Part(part) => self.through(at + 1, &functions[part]),
-            Passed::Kept => self.through(at + 1, &kept),
-            Passed::Gone => {
+            CycleOutcome::Part(part) => self.through(at + 1, &functions[part]),
+            CycleOutcome::Kept => self.through(at + 1, &kept),
+            CycleOutcome::Gone => {
                 self.place = GONE;
                 // What comes again may be something else.
                 rules[..at].iter().any(|rule| matches!(rule, Rule::Recursion(_)))
@@ -216,8 +216,8 @@ impl<'r> Making<'r> {
         let is_in_order = !self.rules.iter().any(|rule| matches!(rule, Rule::Recursion(_)));
         let Self { functions: func, mut starts, parents, own, .. } = self;
         starts.push(func.len() as u32);
-        let made = Made { func, starts, parents, own };
-        let Made { mut func, mut starts, mut parents, own } = if is_in_order { made } else { made.in_order() };
+        let made = BuiltRuns { func, starts, parents, own };
+        let BuiltRuns { mut func, mut starts, mut parents, own } = if is_in_order { made } else { made.in_order() };
         func.shrink_to_fit();
         [&mut starts, &mut parents].into_iter().for_each(Vec::shrink_to_fit);
         let mut sum = 0_u64;
@@ -233,7 +233,7 @@ impl<'r> Making<'r> {
 }
 
 /// Runs with their own amounts, in any order in which callers come first.
-struct Made {
+struct BuiltRuns {
     func: Vec<u32>,
     /// First node of each run, and the number of nodes.
     starts: Vec<u32>,
@@ -241,7 +241,7 @@ struct Made {
     own: Vec<u64>,
 }
 
-impl Made {
+impl BuiltRuns {
     /// Numbers runs in preorder, with their siblings in the order that they have: what is called below a recursion stands behind what was
     /// called within it.
     fn in_order(self) -> Self {

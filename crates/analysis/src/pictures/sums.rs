@@ -66,7 +66,7 @@ impl ChangedTree<'_> {
     #[must_use]
     pub fn by_function(&self) -> Vec<FunctionAmounts> {
         let (runs, ends) = (self.runs() as usize, self.ends());
-        let new = || Open::of(self.functions.list().len());
+        let new = || Open::new(self.functions.list().len());
         let parts = fold(runs.div_ceil(TOGETHER), new, |open, piece| {
             let from = piece * TOGETHER;
             open.begin(self, from as u32);
@@ -94,7 +94,7 @@ impl ChangedTree<'_> {
         for run in 1..self.runs() {
             let above = self.parents[run as usize];
             let mut caller = if above == 0 { THREADS } else { self.func[self.last(above) as usize] };
-            let functions = self.of(run);
+            let functions = self.functions_of_run(run);
             if caller != wanted && !functions.contains(&wanted) {
                 continue;
             }
@@ -133,7 +133,7 @@ impl ChangedTree<'_> {
         let ends = self.ends();
         let (mut sum, mut run) = (0_u64, 1);
         while run < self.runs() {
-            if self.of(run).iter().any(|function| marked.get(*function as usize) == Some(&true)) {
+            if self.functions_of_run(run).iter().any(|function| marked.get(*function as usize) == Some(&true)) {
                 sum = sum.saturating_add(self.sum(run));
                 run = ends[run as usize];
             } else {
@@ -153,7 +153,7 @@ struct Open {
 }
 
 impl Open {
-    fn of(functions: usize) -> Self {
+    fn new(functions: usize) -> Self {
         Self { sums: vec![FunctionAmounts::default(); functions], open: vec![0; functions], path: Vec::new() }
     }
 
@@ -164,20 +164,20 @@ impl Open {
         self.path = successors(above(run), |run| above(*run)).map(|run| (tree.ends()[run as usize], run)).collect();
         self.path.reverse();
         for (_, run) in &self.path {
-            tree.of(*run).iter().for_each(|function| self.open[*function as usize] += 1);
+            tree.functions_of_run(*run).iter().for_each(|function| self.open[*function as usize] += 1);
         }
     }
 
     /// Leaves the runs of the path that `run` is not below.
     fn leave(&mut self, tree: &ChangedTree<'_>, run: u32) {
         while let Some((_, left)) = self.path.pop_if(|(end, _)| *end <= run) {
-            tree.of(left).iter().for_each(|function| self.open[*function as usize] -= 1);
+            tree.functions_of_run(left).iter().for_each(|function| self.open[*function as usize] -= 1);
         }
     }
 
     fn enter(&mut self, tree: &ChangedTree<'_>, run: u32, end: u32) {
         self.leave(tree, run);
-        let (functions, total) = (tree.of(run), tree.sum(run));
+        let (functions, total) = (tree.functions_of_run(run), tree.sum(run));
         for function in functions {
             let open = &mut self.open[*function as usize];
             if *open == 0 {

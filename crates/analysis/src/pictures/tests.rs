@@ -52,7 +52,7 @@ fn recording(paths: &[(Vec<usize>, u64)]) -> Recording {
 fn with<T>(recording: &Recording, visit: impl FnOnce(&Pictures<'_>) -> T) -> T {
     let query = Query { metric: Some(&SAMPLED_CPU), native_code: Some(NativeCode::Places), ..Query::default() };
     let forest = Forest::open(recording, &query).expect("a forest");
-    visit(&Pictures::of(&forest, PictureMeasure::Metric))
+    visit(&Pictures::new(&forest, PictureMeasure::Metric))
 }
 
 fn label(tree: &ChangedTree<'_>, function: u32) -> String {

@@ -14,7 +14,7 @@ use crate::metric::Metric;
 use crate::query::{NativeCode, Query};
 
 /// Functions of a process that are folded into their callers.
-pub(crate) struct Folded {
+pub(crate) struct FoldedFunctions {
     left_out: Option<LeftOut>,
     nameless: Option<Arc<Nameless>>,
 }
@@ -28,8 +28,9 @@ struct LeftOut {
 }
 
 impl LeftOut {
-    /// The functions that a query, or the filters of the recording, leave out; `None` where those are none.
-    fn of(recording: &Recording, process: &Process, query: &Query) -> Option<Self> {
+    /// Returns the functions that a query, or the filters of the recording, leave out; `None` where
+    /// those are none.
+    fn for_query(recording: &Recording, process: &Process, query: &Query) -> Option<Self> {
         let asked = recording.run.filled.request();
         let just_my_code = query.just_my_code || asked.just_my_code;
         let filter = &asked.filter;
@@ -37,7 +38,7 @@ impl LeftOut {
             return None;
         }
         let is_left_out = process.functions.iter().map(|function| {
-            let named = FunctionRef::of(process, Some(function));
+            let named = FunctionRef::new(process, Some(function));
             let passes = filter.passes(named.module(), &function.name, &function.signature);
             !passes || (just_my_code && !is_own(&named))
         });
@@ -49,12 +50,13 @@ impl LeftOut {
 /// Caller of the outermost frames.
 pub(crate) const NO_CALLER: u32 = 0;
 
-impl Folded {
-    /// The functions that a query, or the filters of the recording, fold; `None` where those are none.
-    pub(crate) fn of(recording: &Recording, process: &Process, query: &Query, metric: &Metric) -> Option<Self> {
+impl FoldedFunctions {
+    /// Returns the functions that a query, or the filters of the recording, fold; `None` where
+    /// those are none.
+    pub(crate) fn for_query(recording: &Recording, process: &Process, query: &Query, metric: &Metric) -> Option<Self> {
         // What filters leave out was no part of what else was recorded.
-        let left_out = metric.is_sampled().then(|| LeftOut::of(recording, process, query)).flatten();
-        let nameless = (query.native_code() == NativeCode::Libraries).then(|| Nameless::of(process)).flatten();
+        let left_out = metric.is_sampled().then(|| LeftOut::for_query(recording, process, query)).flatten();
+        let nameless = (query.native_code() == NativeCode::Libraries).then(|| Nameless::for_process(process)).flatten();
         (left_out.is_some() || nameless.is_some()).then_some(Self { left_out, nameless })
     }
 

@@ -7,7 +7,7 @@ use clrscope_recording::model::{
 };
 
 use crate::function::{FunctionRef, is_own};
-use crate::measured::{Event, Measured};
+use crate::metric_events::{Event, MetricEvents};
 use crate::titled::titled;
 use crate::waits::wait_kind;
 
@@ -67,10 +67,11 @@ impl<'a> Kinds<'a> {
         Self { process, by_stack: process.derived.get("kinds of stacks", || of_stacks(process)) }
     }
 
-    /// Kind of the work that a sample fell into: what the runtime says of itself first, then what the stack says.
-    pub(crate) fn of(&self, sample: &Sample) -> SampleKind {
+    /// Returns the kind of the work that a sample fell into: what the runtime says of itself first,
+    /// then what the stack says.
+    pub(crate) fn kind_of_sample(&self, sample: &Sample) -> SampleKind {
         let thread = sample.thread.checked_sub(1).and_then(|index| self.process.threads.get(index as usize));
-        of_sample(sample, thread, || self.of_place(self.process.stacks.place(sample.stack)))
+        of_sample(sample, thread, || self.of_place(self.process.stacks.node_position(sample.stack)))
     }
 
     fn of_place(&self, place: Option<usize>) -> SampleKind {
@@ -86,15 +87,15 @@ pub(crate) struct EventKinds<'a> {
 }
 
 impl<'a> EventKinds<'a> {
-    pub(crate) fn new(process: &'a Process, measured: &Measured) -> Self {
+    pub(crate) fn new(process: &'a Process, measured: &MetricEvents) -> Self {
         let kinds = Kinds::new(process);
-        let by_stack = (0..measured.stacks() as u32).map(|stack| kinds.of_place(measured.place(stack)));
+        let by_stack = (0..measured.stacks() as u32).map(|stack| kinds.of_place(measured.position_of_stack(stack)));
         Self { process, by_stack: by_stack.collect() }
     }
 
-    /// Kind of the work that a sample fell into.
+    /// Returns the kind of the work that a sample fell into.
     #[inline]
-    pub(crate) fn of(&self, event: &Event) -> SampleKind {
+    pub(crate) fn kind_of_event(&self, event: &Event) -> SampleKind {
         let thread = self.process.threads.get(event.thread as usize);
         of_sample(&Sample::flagged(event.flags), thread, || self.by_stack[event.stack as usize])
     }
@@ -135,7 +136,7 @@ pub fn kind_of_code(function: &FunctionRef<'_>) -> &'static str {
 /// Kinds of all stacks of a process: that of the innermost frame, but what compiler, collector and exception handling call
 /// belongs to them as far as the innermost method.
 fn of_stacks(process: &Process) -> Vec<SampleKind> {
-    let functions = process.functions.iter().map(|function| of_function(&FunctionRef::of(process, Some(function))));
+    let functions = process.functions.iter().map(|function| of_function(&FunctionRef::new(process, Some(function))));
     let functions: Vec<SampleKind> = functions.collect();
     let goes_on = |kind| matches!(kind, SampleKind::Jit | SampleKind::Gc | SampleKind::Exceptions);
     let mut all: Vec<SampleKind> = Vec::with_capacity(process.stacks.len());

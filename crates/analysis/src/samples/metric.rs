@@ -14,6 +14,7 @@ pub static SAMPLED_CPU: Metric = Metric {
     unit: Unit::Nanoseconds,
     instrument: instrument::CPU,
     exclusive: false,
+    second: None,
     source: Source::Stacks { read: times, keys: ["self_cpu_ns", "total_cpu_ns"] },
     others: &[],
 };
@@ -25,6 +26,7 @@ pub static SAMPLED_WALL: Metric = Metric {
     unit: Unit::Nanoseconds,
     instrument: instrument::WALL,
     exclusive: false,
+    second: None,
     source: Source::Stacks { read: times, keys: ["self_wall_ns", "total_wall_ns"] },
     others: &[],
 };
@@ -36,6 +38,7 @@ pub static SAMPLES: Metric = Metric {
     unit: Unit::Count,
     instrument: instrument::CPU,
     exclusive: false,
+    second: None,
     source: Source::Stacks { read: counts, keys: KEYS },
     others: &[instrument::WALL],
 };
@@ -47,6 +50,7 @@ pub(crate) static WALL_SAMPLES: Metric = Metric {
     unit: Unit::Count,
     instrument: instrument::WALL,
     exclusive: false,
+    second: None,
     source: Source::Stacks { read: counts, keys: KEYS },
     others: &[],
 };

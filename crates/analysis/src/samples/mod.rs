@@ -6,10 +6,10 @@ mod metric;
 mod nameless;
 mod taken;
 
-pub(crate) use folding::{Folded, NO_CALLER};
+pub(crate) use folding::{FoldedFunctions, NO_CALLER};
 pub(crate) use kinds::{EventKinds, Kinds};
 pub use kinds::{SampleKind, kind_of_code};
 pub use metric::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES};
 pub(crate) use metric::{WALL_SAMPLES, lasted_ns};
-pub use taken::{InliningKnown, SamplingConditions};
+pub use taken::{InliningKnowledge, SamplingConditions};
 pub(crate) use taken::{each_sample, sampling_conditions};

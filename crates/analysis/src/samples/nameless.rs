@@ -15,15 +15,15 @@ pub(crate) struct Nameless {
 }
 
 impl Nameless {
-    /// The nameless code of a process; `None` where there is none.
-    pub(crate) fn of(process: &Process) -> Option<Arc<Self>> {
+    /// Returns the nameless code of a process; `None` where there is none.
+    pub(crate) fn for_process(process: &Process) -> Option<Arc<Self>> {
         let found = process.derived.get("nameless code", || Self::find(process));
         (!found.libraries.is_empty()).then_some(found)
     }
 
     fn find(process: &Process) -> Self {
         let functions = || (0..).zip(&process.functions).skip(1);
-        let named = |function| FunctionRef::of(process, Some(function));
+        let named = |function| FunctionRef::new(process, Some(function));
         let standing = functions().filter(|(_, function)| named(function).is_library());
         let by_module: FxHashMap<u32, u32> = standing.map(|(index, function)| (function.module, index)).collect();
         if by_module.is_empty() {

@@ -6,8 +6,9 @@ use clrscope_recording::model::{
 use clrscope_recording::parallel::fold;
 
 use super::metric::{SAMPLED_CPU, SAMPLED_WALL};
-use crate::measured::{Event, Measured};
+use crate::logical::stacks_without_awaiter;
 use crate::metric::Metric;
+use crate::metric_events::{Event, MetricEvents};
 
 /// Conditions under which an instrument took its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +32,16 @@ pub struct SamplingConditions<'a> {
     /// Nanoseconds between two samples of a thread, as reached in the mean; 0 where nobody knows.
     pub reached_ns: u64,
     /// Knowledge of inlined methods.
-    pub inlining: InliningKnown,
+    pub inlining: InliningKnowledge,
+    /// Samples below a method that went on after an `await` and whose awaiter is not known; 0 where
+    /// paths are physical.
+    pub unknown_awaiter: u64,
 }
 
 /// Samples by what is known of the methods that the compiler put into those of the program, as far
 /// as something is said of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct InliningKnown {
+pub struct InliningKnowledge {
     /// Samples with stacks where none is.
     pub none: u64,
     /// Samples with stacks where those that are there have frames.
@@ -48,7 +52,7 @@ pub struct InliningKnown {
     pub older_methods: u64,
 }
 
-impl InliningKnown {
+impl InliningKnowledge {
     /// Number of samples.
     #[must_use]
     pub fn samples(&self) -> u64 {
@@ -77,10 +81,11 @@ fn of_instrument<'a>(processes: &[&'a Process], metric: &'static Metric) -> Opti
     let samplers = processes.iter().flat_map(|process| &process.samplers);
     let sampler = samplers.filter(|sampler| sampler.instrument == instrument).max_by_key(|sampler| sampler.reached_ns);
     let mut sums = SampleSums::default();
-    processes.iter().for_each(|process| sums.add(&SampleSums::of(process, metric)));
-    let SampleSums { samples, complete, guessed, profiler, total_ns, idle_ns, not_inlined, named, unknown } = sums;
+    processes.iter().for_each(|process| sums.add(&SampleSums::for_metric(process, metric)));
+    let SampleSums { samples, complete, guessed, profiler, total_ns, idle_ns, not_inlined, named, .. } = sums;
+    let SampleSums { unknown, unknown_awaiter, .. } = sums;
     let older = processes.iter().map(|process| older_methods(process, metric));
-    let inlining = InliningKnown { none: not_inlined, named, unknown, older_methods: older.sum() };
+    let inlining = InliningKnowledge { none: not_inlined, named, unknown, older_methods: older.sum() };
     let mut reached_ns = sampler.map_or(0, |sampler| sampler.reached_ns);
     if reached_ns == 0 {
         reached_ns = total_ns.checked_div(samples).unwrap_or(0);
@@ -96,18 +101,19 @@ fn of_instrument<'a>(processes: &[&'a Process], metric: &'static Metric) -> Opti
         idle_ns,
         reached_ns,
         inlining,
+        unknown_awaiter,
     })
 }
 
 /// Number of methods of the program on stacks of the samples of which some code was compiled before
 /// the recording began.
 fn older_methods(process: &Process, metric: &'static Metric) -> u64 {
-    let Some(measured) = Measured::of(process, metric) else { return 0 };
+    let Some(measured) = MetricEvents::for_metric(process, metric) else { return 0 };
     *process.derived.get(&format!("older methods of {}", metric.instrument), || {
         let (table, mut older) = (&measured.table, vec![false; process.functions.len()]);
         let mut met = vec![false; table.len()];
         for stack in 0..measured.stacks() as u32 {
-            let mut next = measured.place(stack);
+            let mut next = measured.position_of_stack(stack);
             while let Some(place) = next.filter(|place| !std::mem::replace(&mut met[*place], true)) {
                 if let Some(StackFrame::Method { function, tier: Tier::Unknown, .. }) = table.frame_at(place)
                     && let Some(older) = older.get_mut(function as usize)
@@ -137,23 +143,27 @@ struct SampleSums {
     not_inlined: u64,
     named: u64,
     unknown: u64,
+    unknown_awaiter: u64,
 }
 
 impl SampleSums {
-    /// Sums over a process, which are found once.
-    fn of(process: &Process, metric: &'static Metric) -> Self {
-        let Some(measured) = Measured::of(process, metric) else { return Self::default() };
+    /// Returns the sums over a process, which are found once.
+    fn for_metric(process: &Process, metric: &'static Metric) -> Self {
+        let Some(measured) = MetricEvents::for_metric(process, metric) else { return Self::default() };
         *process.derived.get(&format!("samples of {}", metric.instrument), || {
             let mut all = Self::default();
+            let without_awaiter = stacks_without_awaiter(process, &measured);
+            let is_without = |stack: u32| without_awaiter.get(stack as usize).copied().unwrap_or(false);
             let parts = fold(measured.blocks.len(), Self::default, |sums, at| {
-                measured.blocks[at].events().for_each(|event| sums.add(&Self::of_event(&event)));
+                let events = measured.blocks[at].events();
+                events.for_each(|event| sums.add(&Self::of_event(&event, is_without(event.stack))));
             });
             parts.iter().for_each(|part| all.add(part));
             all
         })
     }
 
-    fn of_event(event: &Event) -> Self {
+    fn of_event(event: &Event, is_without_awaiter: bool) -> Self {
         let (flags, count) = (Sample::flagged(event.flags), u64::from(event.samples));
         let when = |is: bool, amount: u64| if is { amount } else { 0 };
         Self {
@@ -166,6 +176,7 @@ impl SampleSums {
             not_inlined: when(flags.inlining == Inlining::None, count),
             named: when(flags.inlining == Inlining::Named, count),
             unknown: when(flags.inlining == Inlining::Unknown, count),
+            unknown_awaiter: when(is_without_awaiter, count),
         }
     }
 
@@ -174,8 +185,19 @@ impl SampleSums {
         mine.into_iter().zip({ *other }.each()).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
     }
 
-    fn each(&mut self) -> [&mut u64; 9] {
-        let Self { samples, complete, guessed, profiler, total_ns, idle_ns, not_inlined, named, unknown } = self;
-        [samples, complete, guessed, profiler, total_ns, idle_ns, not_inlined, named, unknown]
+    fn each(&mut self) -> [&mut u64; 10] {
+        let Self {
+            samples,
+            complete,
+            guessed,
+            profiler,
+            total_ns,
+            idle_ns,
+            not_inlined,
+            named,
+            unknown,
+            unknown_awaiter,
+        } = self;
+        [samples, complete, guessed, profiler, total_ns, idle_ns, not_inlined, named, unknown, unknown_awaiter]
     }
 }

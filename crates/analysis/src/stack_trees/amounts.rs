@@ -8,10 +8,10 @@ use clrscope_recording::parallel::{each_mut, fold};
 
 use super::shape::Shape;
 use crate::allocations::is_wanted;
-use crate::measured::{Block, Event, Measured, name_of};
 use crate::metric::{Metric, StackEvent};
+use crate::metric_events::{Block, Event, MetricEvents, name_of};
 use crate::query::Query;
-use crate::samples::Folded;
+use crate::samples::FoldedFunctions;
 
 /// Amounts and samples that are added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,8 +31,8 @@ impl StackSum {
     }
 }
 
-/// Part of the events that a question is about.
-pub(crate) struct Wanted<'q> {
+/// The part of the events that a question is about.
+pub(crate) struct EventFilter<'q> {
     process: &'q Process,
     query: &'q Query,
     /// By index of the thread; the last for threads that are not known.
@@ -40,7 +40,7 @@ pub(crate) struct Wanted<'q> {
     all_threads: bool,
 }
 
-impl<'q> Wanted<'q> {
+impl<'q> EventFilter<'q> {
     pub(crate) fn new(process: &'q Process, query: &'q Query) -> Self {
         let known = process.threads.iter().map(|thread| query.wants_thread(thread));
         let threads: Vec<bool> = known.chain([query.wants_thread_if_known(None)]).collect();
@@ -119,19 +119,24 @@ struct Cell {
 
 /// Stacks of the events of a metric in a process, with the sums of those that a question wants.
 pub(crate) struct SummedStacks {
-    pub(crate) measured: Arc<Measured>,
+    pub(crate) measured: Arc<MetricEvents>,
     /// Functions that are folded into their callers.
-    pub(crate) folded: Option<Folded>,
+    pub(crate) folded: Option<FoldedFunctions>,
     /// By number of the stack among those of the events.
     cells: Arc<Vec<Cell>>,
 }
 
 impl SummedStacks {
-    /// The stacks of a process; `None` where the metric is not made of events.
-    pub(crate) fn of(recording: &Recording, process: &Process, query: &Query, metric: &'static Metric) -> Option<Self> {
-        let measured = Measured::of(process, metric)?;
-        let folded = Folded::of(recording, process, query, metric);
-        let wanted = Wanted::new(process, query);
+    /// Reads the stacks of a process; `None` where the metric is not made of events.
+    pub(crate) fn for_metric(
+        recording: &Recording,
+        process: &Process,
+        query: &Query,
+        metric: &'static Metric,
+    ) -> Option<Self> {
+        let measured = MetricEvents::for_metric(process, metric)?;
+        let folded = FoldedFunctions::for_query(recording, process, query, metric);
+        let wanted = EventFilter::new(process, query);
         let sum = || cells(&measured, &wanted);
         let cells = match wanted.is_everything() {
             true => process.derived.get(&format!("{}, sums of stacks", name_of(metric)), sum),
@@ -166,7 +171,7 @@ impl SummedStacks {
     }
 }
 
-fn cells(measured: &Measured, wanted: &Wanted<'_>) -> Vec<Cell> {
+fn cells(measured: &MetricEvents, wanted: &EventFilter<'_>) -> Vec<Cell> {
     let parts = fold(
         measured.blocks.len(),
         || vec![Cell::default(); measured.stacks()],
@@ -223,7 +228,7 @@ impl Amounts {
         };
         let is_whole = shape.stacks.iter().all(|&stack| of_stack(stack).is_some());
         let places = (0..).zip(&shape.stacks);
-        let mut found = Self::of(places.filter_map(|(place, &stack)| Some((place, of_stack(stack)?))));
+        let mut found = Self::from_sums(places.filter_map(|(place, &stack)| Some((place, of_stack(stack)?))));
         if is_whole {
             found.there = None;
         }
@@ -231,7 +236,7 @@ impl Amounts {
     }
 
     /// Sums of the wanted events of each thread; the last is of threads that are not known.
-    pub(crate) fn by_thread(measured: &Measured, shape: &Shape, wanted: &Wanted<'_>) -> Vec<Self> {
+    pub(crate) fn by_thread(measured: &MetricEvents, shape: &Shape, wanted: &EventFilter<'_>) -> Vec<Self> {
         let mut places = vec![0_u32; measured.stacks()];
         for (place, &stack) in (0..).zip(&shape.stacks) {
             places[stack as usize] = place;
@@ -252,10 +257,10 @@ impl Amounts {
                 is_same
             });
         });
-        of_threads.into_iter().map(|events| Self::of(events.into_iter())).collect()
+        of_threads.into_iter().map(|events| Self::from_sums(events.into_iter())).collect()
     }
 
-    fn of(sums: impl Iterator<Item = (u32, StackSum)>) -> Self {
+    fn from_sums(sums: impl Iterator<Item = (u32, StackSum)>) -> Self {
         let most = sums.size_hint().1.unwrap_or(0);
         let (mut there, mut before) = (Vec::with_capacity(most), Vec::with_capacity(most + 1));
         let mut all = StackSum::default();

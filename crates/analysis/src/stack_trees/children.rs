@@ -4,7 +4,7 @@ use std::iter::successors;
 
 use clrscope_recording::parallel::fold;
 
-use crate::measured::{Measured, Met};
+use crate::metric_events::{MetricEvents, NodeSet};
 
 /// Frames that a worker looks at together.
 const TOGETHER: usize = 1 << 18;
@@ -18,7 +18,7 @@ pub(super) struct Children {
     /// Number of frames.
     frames: usize,
     /// Places of the last frames of runs.
-    ends: Met,
+    ends: NodeSet,
     /// Place of the first frame of each run, and the number of frames. The entry in front of them is of the threads.
     starts: Vec<u32>,
     /// The first run that each run called, in the order of the table; 0 for none.
@@ -28,12 +28,13 @@ pub(super) struct Children {
 }
 
 impl Children {
-    pub(super) fn of(measured: &Measured) -> Self {
+    pub(super) fn new(measured: &MetricEvents) -> Self {
         Self::with(measured, |_, _, _| {})
     }
 
-    /// As [`of`](Self::of). `visit` is told of each run, its stack of events and its caller, runs before their callers.
-    pub(super) fn with(measured: &Measured, mut visit: impl FnMut(u32, Option<u32>, u32)) -> Self {
+    /// Creates them as [`new`](Self::new) does. `visit` is told of each run, its stack of events and
+    /// its caller, runs before their callers.
+    pub(super) fn with(measured: &MetricEvents, mut visit: impl FnMut(u32, Option<u32>, u32)) -> Self {
         let (frames, ends) = (measured.table.len(), ends_of_runs(measured));
         let mut starts = vec![0, 0];
         starts.extend(ends.iter().map(|end| end + 1));
@@ -90,7 +91,7 @@ impl Children {
     }
 
     /// The stacks of events, so that those below a frame follow one another; one that is not known comes first.
-    pub(super) fn stacks_in_depth(&self, measured: &Measured) -> Vec<u32> {
+    pub(super) fn stacks_in_depth(&self, measured: &MetricEvents) -> Vec<u32> {
         let mut stacks = vec![0];
         let mut ahead: Vec<usize> = self.of_run(0).collect();
         while let Some(run) = ahead.pop() {
@@ -102,9 +103,9 @@ impl Children {
 }
 
 /// Places of the frames that did not call the next one of the table alone, or at which a stack of events ends.
-fn ends_of_runs(measured: &Measured) -> Met {
+fn ends_of_runs(measured: &MetricEvents) -> NodeSet {
     let (table, frames) = (&measured.table, measured.table.len());
-    let new = || Met::of(frames);
+    let new = || NodeSet::for_places(frames);
     let parts = fold(frames.div_ceil(TOGETHER), new, |met, piece| {
         let from = piece * TOGETHER;
         for place in from..frames.min(from + TOGETHER) {
@@ -114,7 +115,7 @@ fn ends_of_runs(measured: &Measured) -> Met {
             }
         }
     });
-    let mut ends = measured.places_met().clone();
+    let mut ends = measured.used_places().clone();
     parts.iter().for_each(|part| ends.join(part));
     if let Some(last) = frames.checked_sub(1) {
         ends.add(last as u32);

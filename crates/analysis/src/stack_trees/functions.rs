@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use clrscope_recording::model::Thread;
 use clrscope_recording::parallel::fold;
 
-use super::along::{Along, Frame};
-use super::amounts::{StackSum, SummedStacks, Wanted};
+use super::amounts::{EventFilter, StackSum, SummedStacks};
+use super::stack_visitor::{Frame, StackVisitor};
 use crate::catalog::Catalog;
-use crate::measured::Measured;
+use crate::metric_events::MetricEvents;
 
 /// Threads that are told apart in one walk.
 const THREADS: usize = 512;
@@ -45,12 +45,12 @@ pub(crate) struct FunctionSums {
 
 impl FunctionSums {
     /// The sums, and what else is found on the same walk.
-    pub(crate) fn new<A: Along>(
+    pub(crate) fn new<A: StackVisitor>(
         stacks: &SummedStacks,
-        wanted: &Wanted<'_>,
+        wanted: &EventFilter<'_>,
         catalog: &Catalog<'_>,
         more: A,
-    ) -> (Self, A::Found) {
+    ) -> (Self, A::Acc) {
         let measured = &*stacks.measured;
         let met = threads_met(measured, wanted);
         // One thread is on all stacks.
@@ -60,7 +60,7 @@ impl FunctionSums {
         let first = ThreadsOf::new(measured, wanted, groups.next().unwrap_or_default(), catalog.len());
         let depths = Depths { catalog, depths };
         let what = (by_function, ((first, depths), more));
-        let (mut functions, ((found, ()), more_found)) = stacks.along(catalog, &what);
+        let (mut functions, ((found, ()), more_found)) = stacks.visit_stacks(catalog, &what);
         let ((first, depths), _) = what.1;
         if met.len() > 1 {
             first.count(&found, &mut functions);
@@ -69,7 +69,7 @@ impl FunctionSums {
         }
         for group in groups {
             let threads = ThreadsOf::new(measured, wanted, group, catalog.len());
-            threads.count(&stacks.along(catalog, &threads), &mut functions);
+            threads.count(&stacks.visit_stacks(catalog, &threads), &mut functions);
         }
         (Self { functions, threads: thread_sums(measured, wanted, &depths.depths) }, more_found)
     }
@@ -90,28 +90,28 @@ struct ByFunction {
     slots: usize,
 }
 
-impl Along for ByFunction {
-    type Found = Vec<FunctionSum>;
-    type Here = ();
+impl StackVisitor for ByFunction {
+    type Acc = Vec<FunctionSum>;
+    type Inherited = ();
 
-    fn begin(&self) -> Self::Found {
+    fn begin(&self) -> Self::Acc {
         vec![FunctionSum::default(); self.slots]
     }
 
     fn outside(&self) {}
 
     #[inline]
-    fn enter(&self, sums: &mut Self::Found, (): (), frame: &Frame) {
+    fn enter(&self, sums: &mut Self::Acc, (): (), frame: &Frame) {
         sums[frame.slot as usize].open += 1;
     }
 
     #[inline]
-    fn stack(&self, sums: &mut Self::Found, (): (), frame: &Frame, _: u32, sum: StackSum) {
+    fn stack(&self, sums: &mut Self::Acc, (): (), frame: &Frame, _: u32, sum: StackSum) {
         sums[frame.slot as usize].own.add(sum);
     }
 
     #[inline]
-    fn leave(&self, sums: &mut Self::Found, (): (), frame: &Frame, sum: StackSum) {
+    fn leave(&self, sums: &mut Self::Acc, (): (), frame: &Frame, sum: StackSum) {
         let function = &mut sums[frame.slot as usize];
         if sum != StackSum::default() {
             function.max_recursion = function.max_recursion.max(function.open);
@@ -122,7 +122,7 @@ impl Along for ByFunction {
         }
     }
 
-    fn join(&self, all: &mut Self::Found, part: Self::Found) {
+    fn join(&self, all: &mut Self::Acc, part: Self::Acc) {
         for (sum, more) in all.iter_mut().zip(part) {
             sum.own.add(more.own);
             sum.total.add(more.total);
@@ -138,9 +138,9 @@ struct Depths<'c> {
     depths: Vec<AtomicU32>,
 }
 
-impl Along for Depths<'_> {
-    type Found = ();
-    type Here = u32;
+impl StackVisitor for Depths<'_> {
+    type Acc = ();
+    type Inherited = u32;
 
     fn begin(&self) {}
 
@@ -163,7 +163,7 @@ impl Along for Depths<'_> {
 }
 
 /// Threads that some wanted event is of, by their indices.
-fn threads_met(measured: &Measured, wanted: &Wanted<'_>) -> Vec<usize> {
+fn threads_met(measured: &MetricEvents, wanted: &EventFilter<'_>) -> Vec<usize> {
     let new = || vec![false; wanted.threads.len()];
     let parts = fold(measured.blocks.len(), new, |met, at| {
         wanted.each(&measured.blocks[at], |event, _| met[event.thread as usize] = true);
@@ -171,7 +171,7 @@ fn threads_met(measured: &Measured, wanted: &Wanted<'_>) -> Vec<usize> {
     (0..wanted.threads.len()).filter(|&thread| parts.iter().any(|met| met[thread])).collect()
 }
 
-fn thread_sums(measured: &Measured, wanted: &Wanted<'_>, depths: &[AtomicU32]) -> Vec<ThreadSum> {
+fn thread_sums(measured: &MetricEvents, wanted: &EventFilter<'_>, depths: &[AtomicU32]) -> Vec<ThreadSum> {
     let new = || vec![ThreadSum::default(); wanted.threads.len()];
     let parts = fold(measured.blocks.len(), new, |sums, at| {
         wanted.each(&measured.blocks[at], |event, part| {
@@ -205,7 +205,7 @@ struct ThreadsOf {
 const NO_SET: u32 = u32::MAX;
 
 /// Sets of threads that were met, by slot, and of the frames on the path.
-struct ThreadsMet {
+struct ThreadSets {
     functions: Vec<u64>,
     /// For each frame the place of its set among `sets`: most frames have but one below them, whose set they take over.
     path: Vec<u32>,
@@ -213,7 +213,7 @@ struct ThreadsMet {
 }
 
 impl ThreadsOf {
-    fn new(measured: &Measured, wanted: &Wanted<'_>, group: &[usize], slots: usize) -> Self {
+    fn new(measured: &MetricEvents, wanted: &EventFilter<'_>, group: &[usize], slots: usize) -> Self {
         let words = group.len().div_ceil(64);
         let mut bit_of = vec![None; wanted.threads.len()];
         for (bit, &thread) in group.iter().enumerate() {
@@ -224,32 +224,32 @@ impl ThreadsOf {
     }
 
     /// Adds to each function the threads that were met.
-    fn count(&self, found: &ThreadsMet, functions: &mut [FunctionSum]) {
+    fn count(&self, found: &ThreadSets, functions: &mut [FunctionSum]) {
         for (sum, set) in functions.iter_mut().zip(found.functions.chunks(self.words.max(1))) {
             sum.threads += set.iter().map(|word| word.count_ones()).sum::<u32>();
         }
     }
 }
 
-impl Along for ThreadsOf {
-    type Found = ThreadsMet;
-    type Here = ();
+impl StackVisitor for ThreadsOf {
+    type Acc = ThreadSets;
+    type Inherited = ();
 
-    fn begin(&self) -> ThreadsMet {
-        ThreadsMet { functions: vec![0; self.slots * self.words], path: Vec::new(), sets: Vec::new() }
+    fn begin(&self) -> ThreadSets {
+        ThreadSets { functions: vec![0; self.slots * self.words], path: Vec::new(), sets: Vec::new() }
     }
 
     fn outside(&self) {}
 
     #[inline]
-    fn enter(&self, found: &mut ThreadsMet, (): (), _: &Frame) {
+    fn enter(&self, found: &mut ThreadSets, (): (), _: &Frame) {
         if self.words > 0 {
             found.path.push(NO_SET);
         }
     }
 
     #[inline]
-    fn stack(&self, found: &mut ThreadsMet, (): (), _: &Frame, stack: u32, _: StackSum) {
+    fn stack(&self, found: &mut ThreadSets, (): (), _: &Frame, stack: u32, _: StackSum) {
         let Some(top) = found.path.last_mut() else { return };
         let set = self.of_stacks[stack as usize * self.words..][..self.words].iter();
         let set = set.map(|word| word.load(Ordering::Relaxed));
@@ -263,7 +263,7 @@ impl Along for ThreadsOf {
     }
 
     #[inline]
-    fn leave(&self, found: &mut ThreadsMet, (): (), frame: &Frame, _: StackSum) {
+    fn leave(&self, found: &mut ThreadSets, (): (), frame: &Frame, _: StackSum) {
         let Some(mine) = found.path.pop().filter(|mine| *mine != NO_SET) else { return };
         let (others, set) = found.sets.split_at_mut(mine as usize * self.words);
         add_set(&mut found.functions[frame.slot as usize * self.words..], &set[..self.words]);
@@ -277,7 +277,7 @@ impl Along for ThreadsOf {
         }
     }
 
-    fn join(&self, all: &mut ThreadsMet, part: ThreadsMet) {
+    fn join(&self, all: &mut ThreadSets, part: ThreadSets) {
         add_set(&mut all.functions, &part.functions);
     }
 }
@@ -290,8 +290,8 @@ fn add_set(all: &mut [u64], more: &[u64]) {
 
 /// Sets of the threads that each stack of the events is of.
 fn threads_of_stacks(
-    measured: &Measured,
-    wanted: &Wanted<'_>,
+    measured: &MetricEvents,
+    wanted: &EventFilter<'_>,
     bit_of: &[Option<usize>],
     words: usize,
 ) -> Vec<AtomicU64> {

@@ -1,20 +1,20 @@
 //! Trees of metrics that are made of events with stacks, as large as they may be.
 //!
 //! What doesn't depend on a question is found once for a process and kept beside it: the events in a compact form
-//! ([`Measured`](crate::measured::Measured)), and the paths of all their stacks as one tree in preorder ([`Shape`]), in which a
+//! ([`MetricEvents`](crate::metric_events::MetricEvents)), and the paths of all their stacks as one tree in preorder ([`Shape`]), in which a
 //! subtree is a range of stacks, and nodes that don't branch are one run ([`Runs`](crate::runs::Runs)). A question about threads or a part of the time then takes one pass over the events, which gives
 //! each stack its sum ([`SummedStacks`]). Whatever is summed by function or by another property of frames is found on one walk
-//! along the stacks ([`Along`]), without the tree. In the tree ([`Amounts`]) the amount of any subtree is the difference of two
+//! along the stacks ([`StackVisitor`]), without the tree. In the tree ([`Amounts`]) the amount of any subtree is the difference of two
 //! running sums, so that showing it costs what is shown.
 
-mod along;
 mod amounts;
 mod children;
 mod functions;
-mod joined;
-mod making;
-mod peaks;
+mod large_paths;
 mod shape;
+mod shape_builder;
+mod splice;
+mod stack_visitor;
 #[cfg(test)]
 mod tests;
 
@@ -22,11 +22,11 @@ use std::sync::Arc;
 
 use clrscope_recording::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues};
 
-pub(crate) use along::{Along, Frame};
-pub(crate) use amounts::{Amounts, InOrder, StackSum, SummedStacks, Wanted, wanted_part};
+pub(crate) use amounts::{Amounts, EventFilter, InOrder, StackSum, SummedStacks, wanted_part};
 pub(crate) use functions::{FunctionSum, FunctionSums, ThreadSum};
-pub(crate) use peaks::peaks;
+pub(crate) use large_paths::large_paths;
 pub(crate) use shape::Shape;
+pub(crate) use stack_visitor::{Frame, StackVisitor};
 
 /// The paths of a process with what a question found along them.
 pub(crate) struct StackTree {

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use crate::measured::Met;
+use crate::metric_events::NodeSet;
 use crate::runs::Runs;
 
 /// Paths in the making, or pieces of them.
 #[derive(Default)]
-pub(super) struct Grown {
+pub(super) struct GrownPaths {
     pub(super) runs: Runs,
     /// Place of the first stack that ends at each run or behind it; one more entry than runs.
     pub(super) first: Vec<u32>,
@@ -23,12 +23,12 @@ pub(crate) struct Shape {
     first: Vec<u32>,
     pub(super) stacks: Vec<u32>,
     /// Nodes with which runs begin.
-    begins: Met,
+    begins: NodeSet,
 }
 
 impl Shape {
-    pub(super) fn new(Grown { runs, first, stacks }: Grown) -> Self {
-        let mut begins = Met::of(runs.functions.len());
+    pub(super) fn new(GrownPaths { runs, first, stacks }: GrownPaths) -> Self {
+        let mut begins = NodeSet::for_places(runs.functions.len());
         runs.starts.iter().take(runs.len() as usize).for_each(|node| begins.add(*node));
         begins.count();
         Self { runs, first, stacks, begins }

@@ -14,13 +14,13 @@ use super::*;
 use crate::catalog::Catalog;
 use crate::columns::Columns;
 use crate::edges::edges;
-use crate::forest::{Forest, Pruned, TreeNode, TreeOptions};
-use crate::measured::{Block, Event};
+use crate::forest::{Forest, PrunedPaths, TreeNode, TreeOptions};
 use crate::metric::Amount;
+use crate::metric_events::{Block, Event};
 use crate::owners::{OwnerSums, Owners};
 use crate::paths::{self, PathTree, Paths, StackPaths, ThreadPaths};
 use crate::query::{NativeCode, Query, ThreadSelector};
-use crate::samples::{Folded, NO_CALLER, SAMPLED_CPU};
+use crate::samples::{FoldedFunctions, NO_CALLER, SAMPLED_CPU};
 use crate::tiers::TierSums;
 
 /// Functions of which every third is of the framework. The last but one and the one before are native code without names, and the
@@ -93,7 +93,7 @@ type ByPath = BTreeMap<(u32, Vec<u32>), StackSum>;
 
 fn sums_of_events(recording: &Recording, query: &Query) -> ByPath {
     let process = &recording.processes[0];
-    let paths = StackPaths::of(recording, process, query, &SAMPLED_CPU).expect("samples");
+    let paths = StackPaths::for_metric(recording, process, query, &SAMPLED_CPU).expect("samples");
     let mut all = ByPath::new();
     let mut path = Vec::new();
     for event in paths.measured.blocks.iter().flat_map(Block::events).map(Event::unpacked) {
@@ -144,10 +144,10 @@ fn trees_of_stacks_have_what_each_event_says_of_its_path() {
         let recording = recording(seed);
         let process = &recording.processes[0];
         let expected = sums_of_events(&recording, &query);
-        let stacks = SummedStacks::of(&recording, process, &query, &SAMPLED_CPU).expect("samples");
+        let stacks = SummedStacks::for_metric(&recording, process, &query, &SAMPLED_CPU).expect("samples");
         let SummedStacks { measured, folded, .. } = &stacks;
-        let shape = Shape::of(process, &SAMPLED_CPU, measured, folded.as_ref(), Folded::name(&query));
-        let wanted = Wanted::new(process, &query);
+        let shape = Shape::build(process, &SAMPLED_CPU, measured, folded.as_ref(), FoldedFunctions::name(&query));
+        let wanted = EventFilter::new(process, &query);
         let tree = StackTree { amounts: Amounts::new(&stacks, &shape), shape: Arc::clone(&shape) };
         let mut merged: BTreeMap<Vec<u32>, StackSum> = BTreeMap::new();
         expected.iter().for_each(|((_, path), sum)| merged.entry(path.clone()).or_default().add(*sum));
@@ -167,7 +167,7 @@ fn trees_of_stacks_have_what_each_event_says_of_its_path() {
 }
 
 /// Nodes of a walk that leaves out what is small, each with what it shows, and what was left out.
-fn shown(forest: &Forest<'_>, min_share: f64) -> (Vec<(u32, u32, u32, Amount)>, Pruned) {
+fn shown(forest: &Forest<'_>, min_share: f64) -> (Vec<(u32, u32, u32, Amount)>, PrunedPaths) {
     let mut nodes = Vec::new();
     let options = TreeOptions { min_share, ..TreeOptions::default() };
     let visit = |node: &TreeNode<'_>| -> Result<(), std::convert::Infallible> {
@@ -239,22 +239,22 @@ fn compare_functions(expected: &ByPath, found: &FunctionSums, process: &Process)
 /// Counts the frames that are entered, and the sums of stacks.
 struct Counted;
 
-impl Along for Counted {
-    type Found = (usize, StackSum);
-    type Here = ();
+impl StackVisitor for Counted {
+    type Acc = (usize, StackSum);
+    type Inherited = ();
 
-    fn begin(&self) -> Self::Found {
+    fn begin(&self) -> Self::Acc {
         (0, StackSum::default())
     }
     fn outside(&self) {}
-    fn enter(&self, found: &mut Self::Found, (): (), _: &Frame) {
+    fn enter(&self, found: &mut Self::Acc, (): (), _: &Frame) {
         found.0 += 1;
     }
-    fn stack(&self, found: &mut Self::Found, (): (), _: &Frame, _: u32, sum: StackSum) {
+    fn stack(&self, found: &mut Self::Acc, (): (), _: &Frame, _: u32, sum: StackSum) {
         found.1.add(sum);
     }
-    fn leave(&self, _: &mut Self::Found, (): (), _: &Frame, _: StackSum) {}
-    fn join(&self, all: &mut Self::Found, part: Self::Found) {
+    fn leave(&self, _: &mut Self::Acc, (): (), _: &Frame, _: StackSum) {}
+    fn join(&self, all: &mut Self::Acc, part: Self::Acc) {
         all.0 += part.0;
         all.1.add(part.1);
     }
@@ -284,8 +284,8 @@ fn deep_stacks_in_turns_are_walked_along_in_a_time_that_grows_with_their_frames(
     let process = Process { functions: vec![Function::default(); 6], ..Process::default() };
     let recording = of_stacks(process, table, &stacks);
     let (process, query) = (&recording.processes[0], Query::default());
-    let summed = SummedStacks::of(&recording, process, &query, &SAMPLED_CPU).expect("samples");
-    let (entered, sum) = summed.along(&Catalog::new(process), &Counted);
+    let summed = SummedStacks::for_metric(&recording, process, &query, &SAMPLED_CPU).expect("samples");
+    let (entered, sum) = summed.visit_stacks(&Catalog::new(process), &Counted);
     assert_eq!(sum, StackSum { amount: 2 * DEEP as u64, samples: 2 * DEEP as u64 });
     assert_eq!(entered, 2 * DEEP, "each frame once, in the better order");
 }
@@ -303,10 +303,10 @@ fn a_frame_with_many_callees_and_a_path_of_as_many_frames_are_entered_once() {
     let process = Process { functions: vec![Function::default(); MANY as usize + 1], ..Process::default() };
     let recording = of_stacks(process, table, &stacks);
     let (process, query) = (&recording.processes[0], Query::default());
-    let summed = SummedStacks::of(&recording, process, &query, &SAMPLED_CPU).expect("samples");
-    let (entered, _) = summed.along(&Catalog::new(process), &Counted);
+    let summed = SummedStacks::for_metric(&recording, process, &query, &SAMPLED_CPU).expect("samples");
+    let (entered, _) = summed.visit_stacks(&Catalog::new(process), &Counted);
     assert!(entered <= process.stacks.len() + 2, "{entered} of {}", process.stacks.len());
-    let shape = Shape::of(process, &SAMPLED_CPU, &summed.measured, None, "");
+    let shape = Shape::build(process, &SAMPLED_CPU, &summed.measured, None, "");
     assert!(shape.len() as usize <= process.stacks.len() + 1, "{}", shape.len());
 }
 
@@ -316,8 +316,14 @@ fn nodes_that_do_not_branch_are_one_run_whichever_worker_makes_them() {
     for query in queries() {
         let recording = Many { samples: 20_000, stacks: 3_000, threads: 3 }.recording();
         let process = &recording.processes[0];
-        let stacks = SummedStacks::of(&recording, process, &query, &SAMPLED_CPU).expect("samples");
-        let shape = Shape::of(process, &SAMPLED_CPU, &stacks.measured, stacks.folded.as_ref(), Folded::name(&query));
+        let stacks = SummedStacks::for_metric(&recording, process, &query, &SAMPLED_CPU).expect("samples");
+        let shape = Shape::build(
+            process,
+            &SAMPLED_CPU,
+            &stacks.measured,
+            stacks.folded.as_ref(),
+            FoldedFunctions::name(&query),
+        );
         let runs = shape.runs();
         let calls = |node: u32| std::iter::successors(Some(node + 1), |child| Some(shape.end(*child)));
         for run in 1..runs.len() {
@@ -336,7 +342,7 @@ fn nodes_that_do_not_branch_are_one_run_whichever_worker_makes_them() {
 /// Samples of methods by tier, as each event says on its own.
 fn tiers_of_events(recording: &Recording, query: &Query) -> BTreeMap<(u32, Tier), (u64, u64)> {
     let process = &recording.processes[0];
-    let stacks = SummedStacks::of(recording, process, query, &SAMPLED_CPU).expect("samples");
+    let stacks = SummedStacks::for_metric(recording, process, query, &SAMPLED_CPU).expect("samples");
     let mut all: BTreeMap<(u32, Tier), (u64, u64)> = BTreeMap::new();
     for (number, sum) in stacks.by_number() {
         let frames = process.stacks.frames(number).map(|frame| match frame {
@@ -369,9 +375,9 @@ fn tiers_that_are_found_along_stacks_are_those_that_each_stack_has() {
     for (seed, query) in (0..20).flat_map(|seed| queries().into_iter().map(move |query| (seed, query))) {
         let recording = recording(seed);
         let process = &recording.processes[0];
-        let stacks = SummedStacks::of(&recording, process, &query, &SAMPLED_CPU).expect("samples");
+        let stacks = SummedStacks::for_metric(&recording, process, &query, &SAMPLED_CPU).expect("samples");
         let sums = TierSums::new(process);
-        let found = sums.of_functions(&stacks.along(&Catalog::new(process), &sums));
+        let found = sums.of_functions(&stacks.visit_stacks(&Catalog::new(process), &sums));
         let found: BTreeMap<_, _> =
             found.iter().map(|(function, tier, samples)| ((*function, *tier), (samples.own, samples.total))).collect();
         assert_eq!(found, tiers_of_events(&recording, &query), "{seed} {query:?}");
@@ -388,8 +394,8 @@ fn owners_and_edges_that_are_found_along_stacks_are_those_of_trees() {
         let one = ThreadPaths { thread: None, tree: PathTree::Stacks(Arc::clone(tree)) };
         let apart = Paths { process: merged.process, threads: vec![one], metric: merged.metric };
         let catalog = Catalog::new(merged.process);
-        let along = merged.merged().expect("stacks").stacks.along(&catalog, &OwnerSums::new(&merged, &catalog));
-        let of_tree = Owners::of(&apart, &catalog);
+        let along = merged.merged().expect("stacks").stacks.visit_stacks(&catalog, &OwnerSums::new(&merged, &catalog));
+        let of_tree = Owners::from_paths(&apart, &catalog);
         let work = |owners: &Owners| owners.work_by_owner(|_, _| 1.0).into_iter().collect::<BTreeMap<_, _>>();
         assert_eq!(work(&along), work(&of_tree), "{seed} {query:?}");
         let columns = Columns::new(&merged, &catalog, &query);
@@ -404,7 +410,7 @@ fn trees_that_many_make_are_the_one_that_a_single_worker_makes() {
         let recording = recording(seed);
         let process = &recording.processes[0];
         let query = Query { just_my_code: seed % 2 == 1, ..Query::default() };
-        let stacks = SummedStacks::of(&recording, process, &query, &SAMPLED_CPU).expect("samples");
+        let stacks = SummedStacks::for_metric(&recording, process, &query, &SAMPLED_CPU).expect("samples");
         let made = |branchings| Shape::made(&stacks.measured, stacks.folded.as_ref(), branchings);
         let whole = made(usize::MAX);
         for branchings in 0..5 {

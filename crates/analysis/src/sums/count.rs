@@ -34,7 +34,7 @@ impl Counter {
         let (parents, functions) = (tree.parents(), tree.functions());
         let nodes = parents.iter().zip(functions).zip(tree.calls_in_order()).skip(1);
         for ((&parent, &function), calls) in nodes {
-            let place = catalog.place(function);
+            let place = catalog.slot_role(function);
             let counts = &mut self.counts[place.slot as usize];
             counts.calls = counts.calls.saturating_add(calls);
             if place.role == Role::Managed {

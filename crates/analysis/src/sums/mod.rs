@@ -102,7 +102,7 @@ pub(crate) struct Summer {
 }
 
 /// Result of summing a tree.
-pub(crate) struct Summed<'s, K> {
+pub(crate) struct TreeSums<'s, K> {
     summer: &'s Summer,
     catalog: &'s Catalog<'s>,
     keys: &'s K,
@@ -110,7 +110,7 @@ pub(crate) struct Summed<'s, K> {
     pub(crate) max_depth: u32,
 }
 
-impl<K: Keys> Summed<'_, K> {
+impl<K: Keys> TreeSums<'_, K> {
     /// The keys that occur, in ascending order, with their sums.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (u32, Sums)> {
         self.summer.touched.iter().map(|&key| (key, self.sums(key)))
@@ -146,7 +146,7 @@ impl Summer {
         catalog: &'s Catalog<'_>,
         cost: &Cost,
         keys: &'s mut K,
-    ) -> Summed<'s, K> {
+    ) -> TreeSums<'s, K> {
         self.counter.count(tree, catalog);
         self.fit(tree, catalog, cost);
         self.forget();
@@ -158,7 +158,7 @@ impl Summer {
         }
         let max_depth = max_depth.unwrap_or(0);
         self.touched.sort_unstable();
-        Summed { summer: self, catalog, keys, max_depth }
+        TreeSums { summer: self, catalog, keys, max_depth }
     }
 
     /// Clears what the tree before has left: a thread of ten nodes must not pay for a hundred

@@ -64,7 +64,7 @@ impl Ahead {
     const EMPTY: Self = Self { start: 0, end: 0, nodes: [HookedFunction { leave_ns: 0.0, place: NO_FUNCTION }; AHEAD] };
 
     #[inline]
-    fn of(&self, node: u32) -> HookedFunction {
+    fn function_of_node(&self, node: u32) -> HookedFunction {
         self.nodes[(node - self.start) as usize % AHEAD]
     }
 }
@@ -90,7 +90,7 @@ impl Summer {
             if node >= ahead.end {
                 self.look_ahead::<K>(&mut ahead, node, tree);
             }
-            let HookedFunction { leave_ns, place } = ahead.of(node);
+            let HookedFunction { leave_ns, place } = ahead.function_of_node(node);
             self.climb(parent, &now);
             let values = values_of(node);
             let caller = self.path.last_mut().filter(|caller| caller.node == parent)?;

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::conditions::{Conditions, conditions_of, share};
 use super::process;
-use crate::allocations::{BYTES, Bounded, Estimate, Live, each_record, is_wanted, time_ns, type_of};
+use crate::allocations::{BYTES, BoundedAmount, Estimate, Live, each_record, is_wanted, time_ns, type_of};
 use crate::code_place::CodePlace;
 use crate::function::{FunctionRef, is_own};
 use crate::paths;
@@ -104,7 +104,7 @@ struct Sums<'a> {
     objects: Estimate,
     bytes: Estimate,
     seen: u64,
-    live: Option<Followed>,
+    live: Option<LiveObjects>,
     /// Bytes by the method that allocated them.
     places: BytesByMethod<'a>,
     /// Bytes that are alive and no collection saw, likewise, and those that outlived one.
@@ -114,7 +114,7 @@ struct Sums<'a> {
 
 /// Objects that are alive, and those among them that outlived a collection.
 #[derive(Default)]
-struct Followed {
+struct LiveObjects {
     objects: Estimate,
     bytes: Estimate,
     survived_objects: Estimate,
@@ -200,7 +200,7 @@ pub fn allocations<'a>(recording: &'a Recording, query: &Query) -> Result<Alloca
 }
 
 fn add_process<'a>(sums: &mut BTreeMap<(&'a str, &'a str), Sums<'a>>, process: &'a Process, query: &Query) {
-    let live = Live::of(process, query);
+    let live = Live::read(process, query);
     let mut places = Places { process, query, known: FxHashMap::default() };
     let wanted = |thread: u32, record: &Allocation| {
         query.wants_time(process, time_ns(process, record))
@@ -212,7 +212,7 @@ fn add_process<'a>(sums: &mut BTreeMap<(&'a str, &'a str), Sums<'a>>, process: &
         (of.name.as_str(), process.modules.get(of.module as usize).map_or("", |module| module.name.as_str()))
     };
     each_record(process, AllocationKind::Allocated, |thread, record| {
-        let (place, is_on_path) = places.of(record.stack);
+        let (place, is_on_path) = places.allocating_place(record.stack);
         if !wanted(thread, record) || !is_on_path || record.objects == 0 {
             return;
         }
@@ -229,7 +229,7 @@ fn add_process<'a>(sums: &mut BTreeMap<(&'a str, &'a str), Sums<'a>>, process: &
     });
     let Some(live) = live else { return };
     each_record(process, AllocationKind::Followed, |thread, record| {
-        let (place, is_on_path) = places.of(record.stack);
+        let (place, is_on_path) = places.allocating_place(record.stack);
         if !wanted(thread, record) || !is_on_path || !live.is_alive(record) {
             return;
         }
@@ -252,7 +252,7 @@ fn add_process<'a>(sums: &mut BTreeMap<(&'a str, &'a str), Sums<'a>>, process: &
 impl<'a> Sums<'a> {
     fn row(self, (type_name, module): (&'a str, &'a str), all_bytes: u64) -> AllocationRow<'a> {
         let (objects, bytes) = (self.objects.bounded(), self.bytes.bounded());
-        let bounds = |of: Bounded| (of.low, of.high);
+        let bounds = |of: BoundedAmount| (of.low, of.high);
         let live = self.live.map(|of| LiveSum {
             objects: of.objects.bounded().amount,
             bytes: of.bytes.bounded().amount,
@@ -284,18 +284,19 @@ struct Places<'a, 'q> {
 }
 
 impl<'a> Places<'a, '_> {
-    /// The method that allocates on a stack, and where in it, and whether a function that the query wants is on the stack.
-    fn of(&mut self, stack: u32) -> (Option<Place<'a>>, bool) {
+    /// Returns the method that allocates on a stack, where in it, and whether a function that the
+    /// query wants is on the stack.
+    fn allocating_place(&mut self, stack: u32) -> (Option<Place<'a>>, bool) {
         let Self { process, query, known } = self;
         let process: &'a Process = process;
         *known.entry(stack).or_insert_with(|| {
             let mut callee = None;
             let methods = process.stacks.frames(stack).filter_map(|frame| {
                 let StackFrame::Method { function, il_offset, il_span, tier } = frame else { return None };
-                let function = FunctionRef::of(process, process.functions.get(function as usize));
+                let function = FunctionRef::new(process, process.functions.get(function as usize));
                 let name = Some(function.function.raw_name.as_str()).filter(|name| !name.is_empty());
                 let callee = std::mem::replace(&mut callee, name);
-                Some((function, CodePlace { il_offset, il_span, is_unoptimised: tier.is_unoptimised(), callee }))
+                Some((function, CodePlace { il_offset, il_span, is_unoptimised: tier.has_exact_offset(), callee }))
             });
             let functions: Vec<Place<'a>> = methods.collect();
             let is_on_path = !query.filters_functions()

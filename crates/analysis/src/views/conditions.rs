@@ -27,6 +27,8 @@ pub struct Conditions<'a> {
     pub metric: &'static Metric,
     /// Samples in all of them, before any limit or filter of functions; 0 where none were taken.
     pub samples: u64,
+    /// What rows count beside the amount ([`Metric::second`]), in all; 0 where they count nothing.
+    pub second: u64,
     /// Conditions under which samples were taken, an entry for each instrument that took some.
     pub sampling: Vec<SamplingConditions<'a>>,
     /// The metric over all of them, before any limit or filter of functions: what shares are shares of.
@@ -146,6 +148,7 @@ pub(crate) fn conditions_of<'a>(
         metric,
         sampling: sampling_conditions(sums.iter().map(|(process, _)| *process)),
         samples: if metric.is_sampled() { all.cpu_ns.unwrap_or(0) } else { 0 },
-        total: all.of(metric),
+        second: all.cpu_ns.filter(|_| metric.second.is_some()).unwrap_or(0),
+        total: all.total_of_metric(metric),
     }
 }

@@ -5,7 +5,7 @@ use clrscope_recording::model::Recording;
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
 use super::rows::FunctionRow;
-use crate::beside;
+use crate::allocations_by_call;
 use crate::metric::Metric;
 use crate::paths::{self, Paths};
 use crate::query::{Query, QueryProblem, Sort};
@@ -41,7 +41,7 @@ pub(crate) fn functions_by<'a>(
     let mut out = Functions::default();
     let mut totals = Vec::new();
     let mut beside = samples_beside(recording, query, metric)?.into_iter();
-    let mut allocations = beside::select(recording, query, metric)?.into_iter();
+    let mut allocations = allocations_by_call::select(recording, query, metric)?.into_iter();
     let mut samples = 0_u64;
     for paths in paths::select(recording, query, metric)? {
         let mut sums = ProcessSums::with_tiers(recording, &paths, query);

@@ -231,9 +231,9 @@ impl<'a> Places<'a, '_, '_, '_> {
                 callee = 0;
                 continue;
             };
-            let named = FunctionRef::of(self.process, self.process.functions.get(function as usize));
+            let named = FunctionRef::new(self.process, self.process.functions.get(function as usize));
             let called = std::mem::replace(&mut callee, function);
-            let found = self.place((function, il_offset, il_span, tier.is_unoptimised(), called), &named);
+            let found = self.locate((function, il_offset, il_span, tier.has_exact_offset(), called), &named);
             let (place, is_by_call) = match found {
                 FoundPlace::Line { file, line, by_call } => ((file, Some(line), 0), by_call),
                 FoundPlace::Unknown { file } => ((file, None, function), false),
@@ -261,7 +261,7 @@ impl<'a> Places<'a, '_, '_, '_> {
         met.is_empty().then_some(own)
     }
 
-    fn place(&mut self, key: PlaceKey, named: &FunctionRef<'_>) -> FoundPlace {
+    fn locate(&mut self, key: PlaceKey, named: &FunctionRef<'_>) -> FoundPlace {
         let Self { process, find, known, .. } = self;
         let (_, il_offset, il_span, is_unoptimised, callee) = key;
         let look = || {

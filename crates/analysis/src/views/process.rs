@@ -8,29 +8,29 @@ use clrscope_recording::parallel::fold;
 use rustc_hash::FxHashMap;
 
 use super::rows::{FunctionRow, ThreadOwn, ThreadRow, thread_row};
-use crate::beside::{Allocated, AllocationPaths, Beside};
+use crate::allocations_by_call::{AllocationPaths, AllocationTree, CallAllocations};
 use crate::catalog::{Catalog, Role, Slot};
 use crate::columns::Columns;
-use crate::measured::name_of;
 use crate::metric::{Amount, Metric, SampleCount};
+use crate::metric_events::name_of;
 use crate::owners::{OwnerSums, Owners};
 use crate::paths::{self, Paths, ThreadPaths, UNKNOWN};
 use crate::query::Query;
-use crate::samples::Folded;
-use crate::stack_trees::{Along, FunctionSum, FunctionSums, StackSum, ThreadSum, Wanted};
-use crate::sums::{ByFunction, Summed, Summer};
+use crate::samples::FoldedFunctions;
+use crate::stack_trees::{EventFilter, FunctionSum, FunctionSums, StackSum, StackVisitor, ThreadSum};
+use crate::sums::{ByFunction, Summer, TreeSums};
 use crate::tiers::{OfTier, TierSums, Tiers, tiers_of_functions};
 use crate::times::{Times, Totals};
 
 /// A row in the making.
 #[derive(Debug, Clone, Copy, Default)]
-struct Merged {
+struct MergedRow {
     times: Times,
     max_recursion: u32,
     threads: u32,
 }
 
-impl Merged {
+impl MergedRow {
     fn add(&mut self, other: &Self) {
         self.times.add(&other.times);
         self.max_recursion = self.max_recursion.max(other.max_recursion);
@@ -38,24 +38,26 @@ impl Merged {
     }
 }
 
-/// Finds of one walk along the stacks of a metric, for the views that start from sums of a process.
-struct Walked {
+/// The result of one walk along the stacks of a metric, for the views that start from sums of a
+/// process.
+struct StackWalkResult {
     functions: FunctionSums,
     /// Samples by tier, of the metrics whose stacks know tiers.
     tiers: Vec<OfTier>,
 }
 
-impl Walked {
-    /// The finds, with those of `more` where this walked for them. Questions about the whole run share one walk, which is kept
-    /// beside the process: whoever asks after another finds what that one found, and nothing of `more`.
-    fn of<A: Along>(
+impl StackWalkResult {
+    /// Returns the finds, with those of `more` where this walked for them. Questions about the
+    /// whole run share one walk, which is kept beside the process: a later question gets what an
+    /// earlier one found, and nothing of `more`.
+    fn walk<A: StackVisitor>(
         paths: &Paths<'_>,
-        merged: &paths::Merged<'_>,
+        merged: &paths::MergedStacks<'_>,
         query: &Query,
         catalog: &Catalog<'_>,
         more: A,
-    ) -> (Arc<Self>, Option<A::Found>) {
-        let wanted = Wanted::new(paths.process, query);
+    ) -> (Arc<Self>, Option<A::Acc>) {
+        let wanted = EventFilter::new(paths.process, query);
         let mut found = None;
         let walk = || {
             let what = (tier_sums(paths), more);
@@ -72,7 +74,7 @@ impl Walked {
 }
 
 fn name_of_walk(metric: &'static Metric, query: &Query) -> String {
-    format!("{}{}, sums by function", name_of(metric), Folded::name(query))
+    format!("{}{}, sums by function", name_of(metric), FoldedFunctions::name(query))
 }
 
 /// The sums of one process.
@@ -81,8 +83,8 @@ pub(crate) struct ProcessSums<'a> {
     pub(crate) totals: Totals,
     pub(crate) threads: Vec<ThreadRow<'a>>,
     metric: &'static Metric,
-    merged: Vec<Merged>,
-    per_thread: Vec<(u32, &'a Thread, Merged)>,
+    merged: Vec<MergedRow>,
+    per_thread: Vec<(u32, &'a Thread, MergedRow)>,
     /// Calls of `async` methods, by the slots of their code.
     starts: FxHashMap<Slot, u64>,
     /// Samples that were taken beside calls, by slot.
@@ -90,7 +92,7 @@ pub(crate) struct ProcessSums<'a> {
     /// Samples by tier, by slot.
     tiers: FxHashMap<Slot, Tiers>,
     /// Allocations beside calls, by slot.
-    allocated: Option<FxHashMap<Slot, Allocated>>,
+    allocated: Option<FxHashMap<Slot, CallAllocations>>,
 }
 
 impl<'a> ProcessSums<'a> {
@@ -99,7 +101,7 @@ impl<'a> ProcessSums<'a> {
         let catalog = Catalog::new(paths.process);
         match paths.merged() {
             Some(merged) => {
-                let (walked, _) = Walked::of(paths, merged, query, &catalog, ());
+                let (walked, _) = StackWalkResult::walk(paths, merged, query, &catalog, ());
                 Self::of_stacks(paths, query, catalog, &walked.functions)
             }
             None => Self::of_trees(paths, query, catalog),
@@ -110,14 +112,14 @@ impl<'a> ProcessSums<'a> {
     pub(crate) fn with_owners(recording: &Recording, paths: &Paths<'a>, query: &Query) -> (Self, Owners) {
         let catalog = Catalog::new(paths.process);
         let Some(merged) = paths.merged() else {
-            let owners = Owners::of(paths, &catalog);
+            let owners = Owners::from_paths(paths, &catalog);
             let mut sums = Self::of_trees(paths, query, catalog);
             sums.put_tiers(recording, paths.process, query);
             return (sums, owners);
         };
         let owners = OwnerSums::new(paths, &catalog);
-        let (walked, found) = Walked::of(paths, merged, query, &catalog, &owners);
-        let owners = found.unwrap_or_else(|| merged.stacks.along(&catalog, &owners));
+        let (walked, found) = StackWalkResult::walk(paths, merged, query, &catalog, &owners);
+        let owners = found.unwrap_or_else(|| merged.stacks.visit_stacks(&catalog, &owners));
         let mut sums = Self::of_stacks(paths, query, catalog, &walked.functions);
         sums.add_tiers(&walked.tiers);
         (sums, owners)
@@ -131,7 +133,7 @@ impl<'a> ProcessSums<'a> {
             sums.put_tiers(recording, paths.process, query);
             return sums;
         };
-        let (walked, _) = Walked::of(paths, merged, query, &catalog, ());
+        let (walked, _) = StackWalkResult::walk(paths, merged, query, &catalog, ());
         let mut sums = Self::of_stacks(paths, query, catalog, &walked.functions);
         sums.add_tiers(&walked.tiers);
         sums
@@ -145,7 +147,7 @@ impl<'a> ProcessSums<'a> {
             let mut keys = ByFunction { root: catalog.root() };
             let summed = summer.sum(&mut tree, &catalog, &columns.cost, &mut keys);
             let thread = paths.threads[at].thread.unwrap_or(&UNKNOWN);
-            part.take(paths.process.pid, thread, &catalog, &columns, &summed);
+            part.add_thread(paths.process.pid, thread, &catalog, &columns, &summed);
         });
         let mut all = Part::default();
         for (_, part) in parts {
@@ -177,10 +179,10 @@ impl<'a> ProcessSums<'a> {
     /// Rows of what was summed over the stacks of all threads together.
     fn of_stacks(paths: &Paths<'a>, query: &Query, catalog: Catalog<'a>, sums: &FunctionSums) -> Self {
         let (process, metric) = (paths.process, paths.metric);
-        let samples = |sum: StackSum| metric.is_sampled().then_some(sum.samples);
+        let samples = |sum: StackSum| metric.counts_beside().then_some(sum.samples);
         let merged = |sum: &FunctionSum| match sum.total == StackSum::default() {
-            true => Merged::default(),
-            false => Merged {
+            true => MergedRow::default(),
+            false => MergedRow {
                 times: Times {
                     inclusive_ns: sum.total.amount,
                     exclusive_ns: sum.own.amount,
@@ -212,9 +214,9 @@ impl<'a> ProcessSums<'a> {
 
     /// Puts the samples of `samples`, which are sums of the same process, beside the calls.
     pub(crate) fn put_beside(&mut self, samples: &Self) {
-        let count = |merged: &Merged| merged.times.by(samples.metric).1.samples;
+        let count = |merged: &MergedRow| merged.times.by(samples.metric).1.samples;
         self.beside = samples.merged.iter().map(count).collect();
-        self.merged.resize(self.merged.len().max(self.beside.len()), Merged::default());
+        self.merged.resize(self.merged.len().max(self.beside.len()), MergedRow::default());
         // What was never called took no CPU time either, where that was measured.
         let none = self.totals.cpu_ns.map(|_| 0);
         for merged in self.merged.iter_mut().filter(|merged| merged.threads == 0) {
@@ -225,7 +227,7 @@ impl<'a> ProcessSums<'a> {
 
     /// Puts what was allocated beside the calls, of the same process.
     pub(crate) fn put_allocations(&mut self, allocations: &AllocationPaths<'_>) {
-        let beside = Beside::new(allocations, None, &self.catalog);
+        let beside = AllocationTree::new(allocations, None, &self.catalog);
         let is_called = |slot: Slot| self.merged.get(slot as usize).is_some_and(|merged| merged.threads > 0);
         self.allocated = Some(beside.by_function(is_called));
     }
@@ -248,7 +250,7 @@ impl<'a> ProcessSums<'a> {
 
     /// One row per wanted function that was called or has time.
     pub(crate) fn rows(&self, wanted: &[bool]) -> impl Iterator<Item = FunctionRow<'a>> {
-        let is_there = |slot: usize, merged: &Merged| merged.threads > 0 || self.samples_beside(slot).total > 0;
+        let is_there = |slot: usize, merged: &MergedRow| merged.threads > 0 || self.samples_beside(slot).total > 0;
         let all = self.merged.iter().enumerate();
         let seen = all.filter(move |(slot, merged)| is_there(*slot, merged) && wanted.get(*slot) == Some(&true));
         seen.map(|(slot, merged)| self.row(slot as u32, merged, None))
@@ -266,7 +268,7 @@ impl<'a> ProcessSums<'a> {
         seen.map(|(slot, thread, merged)| self.row(*slot, merged, Some(*thread)))
     }
 
-    fn row(&self, slot: u32, merged: &Merged, thread: Option<&'a Thread>) -> FunctionRow<'a> {
+    fn row(&self, slot: u32, merged: &MergedRow, thread: Option<&'a Thread>) -> FunctionRow<'a> {
         let (times, mut amount) = merged.times.by(self.metric);
         if self.metric.is_of_calls() && thread.is_none() {
             amount.samples = self.samples_beside(slot as usize);
@@ -305,7 +307,7 @@ pub(crate) fn totals(paths: &Paths<'_>, query: &Query) -> Totals {
 }
 
 fn totals_of(sum: StackSum, metric: &Metric) -> Totals {
-    let cpu_ns = metric.is_sampled().then_some(sum.samples);
+    let cpu_ns = metric.counts_beside().then_some(sum.samples);
     Totals { functions_ns: sum.amount, cpu_ns, ..Totals::default() }
 }
 
@@ -313,8 +315,9 @@ fn totals_of(sum: StackSum, metric: &Metric) -> Totals {
 /// say).
 type AsyncKey<'a> = (&'a str, &'a str, &'a str, Option<&'a str>);
 
-/// Calls of `async` methods, by the slots of their code. Methods that were inlined are left out: they were called more often.
-fn starts(catalog: &Catalog<'_>, merged: &[Merged]) -> FxHashMap<Slot, u64> {
+/// Calls of `async` methods, by the slots of their code. Methods that were inlined are left out:
+/// they were called more often.
+fn starts(catalog: &Catalog<'_>, merged: &[MergedRow]) -> FxHashMap<Slot, u64> {
     let mut code: FxHashMap<AsyncKey<'_>, Slot> = FxHashMap::default();
     let slots = || (0..catalog.len() as Slot).map(|slot| (slot, catalog.function(slot)));
     for (slot, function) in slots().filter(|(_, function)| function.function.source == SourceKind::Async) {
@@ -339,24 +342,24 @@ fn starts(catalog: &Catalog<'_>, merged: &[Merged]) -> FxHashMap<Slot, u64> {
 struct Part<'a> {
     /// Whether rows per thread are wanted.
     keeps_rows: bool,
-    merged: Vec<Merged>,
-    per_thread: Vec<(u32, &'a Thread, Merged)>,
+    merged: Vec<MergedRow>,
+    per_thread: Vec<(u32, &'a Thread, MergedRow)>,
     threads: Vec<ThreadRow<'a>>,
     totals: Totals,
 }
 
 impl<'a> Part<'a> {
-    fn take(
+    fn add_thread(
         &mut self,
         pid: u32,
         thread: &'a Thread,
         catalog: &Catalog<'_>,
         columns: &Columns,
-        summed: &Summed<'_, ByFunction>,
+        summed: &TreeSums<'_, ByFunction>,
     ) {
         let mut totals = Totals { cpu_ns: columns.cpu.then_some(0), ..Totals::default() };
         let mut own = ThreadOwn::default();
-        self.merged.resize(self.merged.len().max(catalog.len()), Merged::default());
+        self.merged.resize(self.merged.len().max(catalog.len()), MergedRow::default());
         for (slot, sums) in summed.entries() {
             let times = columns.times(slot, &sums);
             count(&mut totals, catalog, slot, &times, columns.raw);
@@ -371,7 +374,7 @@ impl<'a> Part<'a> {
             if !called && sums.inclusive == Default::default() {
                 continue;
             }
-            let row = Merged { times, max_recursion: sums.max_recursion, threads: 1 };
+            let row = MergedRow { times, max_recursion: sums.max_recursion, threads: 1 };
             self.merged[slot as usize].add(&row);
             if self.keeps_rows {
                 self.per_thread.push((slot, thread, row));
@@ -383,7 +386,7 @@ impl<'a> Part<'a> {
     }
 
     fn join(&mut self, other: Self) {
-        self.merged.resize(self.merged.len().max(other.merged.len()), Merged::default());
+        self.merged.resize(self.merged.len().max(other.merged.len()), MergedRow::default());
         for (mine, theirs) in self.merged.iter_mut().zip(&other.merged) {
             mine.add(theirs);
         }

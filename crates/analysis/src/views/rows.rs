@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use clrscope_recording::model::Thread;
 
-use crate::beside::Allocated;
+use crate::allocations_by_call::CallAllocations;
 use crate::function::FunctionRef;
 use crate::metric::Amount;
 use crate::query::Sort;
@@ -35,7 +35,7 @@ pub struct FunctionRow<'a> {
     /// await that waited; nothing for other rows, in per-thread reports, and where the calls were not recorded.
     pub starts: Option<u64>,
     /// Objects that the function allocated, where allocations were recorded beside calls; nothing in per-thread reports.
-    pub allocated: Option<Allocated>,
+    pub allocated: Option<CallAllocations>,
     /// Samples of the function by the tier of its code, where samples were taken; none in per-thread reports.
     pub tiers: Tiers,
 }

@@ -47,7 +47,7 @@ pub fn spans<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<Span<'a>
         let first = found.len();
         for sample in &samples {
             let is_state = metric.instrument == SAMPLED_WALL.instrument;
-            let kind = if is_state { sample.state.name() } else { kinds.of(sample).name() };
+            let kind = if is_state { sample.state.name() } else { kinds.kind_of_sample(sample).name() };
             let Some(thread) = index_of(sample).and_then(|index| process.threads.get(index)) else { continue };
             add(&mut found, first, Span { kind, ..span_of(process, thread, sample) }, sample.weight_ns);
         }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::conditions::{Conditions, conditions_of};
 use super::process::totals;
-use crate::measured::{Event, Measured};
+use crate::metric_events::{Event, MetricEvents};
 use crate::paths;
 use crate::pieces::share_out;
 use crate::query::{Query, QueryProblem};
@@ -82,7 +82,7 @@ pub fn timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timeline<
     let mut found: Vec<(&'a Process, &'a Thread, Pieces)> = Vec::new();
     for selected in select::threads(recording, query)? {
         let process = selected.process;
-        let Some(measured) = Measured::of(process, metric) else { continue };
+        let Some(measured) = MetricEvents::for_metric(process, metric) else { continue };
         let kinds = EventKinds::new(process, &measured);
         let parts = fold(measured.blocks.len(), Amounts::default, |amounts, at| {
             for event in measured.blocks[at].events() {
@@ -91,7 +91,7 @@ pub fn timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timeline<
                 let last_ns = event.time_ns.saturating_add(event.lasted_ns);
                 if wanted && query.wanted_ns(process, event.time_ns, last_ns).is_some() {
                     let kind = if metric.instrument == SAMPLED_CPU.instrument {
-                        kinds.of(&event).name()
+                        kinds.kind_of_event(&event).name()
                     } else {
                         Sample::flagged(event.flags).state.name()
                     };

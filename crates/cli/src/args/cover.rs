@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use clrscope_contract::instruments::coverage::{DOES_NOT_RETURN, SKIP_AUTO_PROPS, SPEC};
+use clrscope_contract::instruments::is_type_name;
 
 use super::recording::{ProbeArgs, ResultArgs, of_coverage};
-use crate::commands::cover::{CoverOptions, Measured};
+use crate::commands::cover::{CoverOptions, CoverageSubject};
 use crate::errors::Failure;
 
 const EXAMPLES: &str = "\
@@ -14,13 +16,17 @@ Examples:
   clrscope cover -- dotnet test
   clrscope cover --cobertura coverage.xml --fail-under 80 -- dotnet test
   clrscope cover --include '[Shop]*' -- dotnet run
+  clrscope cover --does-not-return-attribute DoesNotReturn --skip-auto-props -- dotnet test
   clrscope cover --probe 'Shop.Cart::*' -- dotnet test
   clrscope cover --merge unit.clrs web.clrs --cobertura coverage.xml
   clrscope report app.clrs --view coverage --lines
 
 Covered are assemblies with symbols (PDB) whose sources are on this machine; test projects, and what has
 [ExcludeFromCodeCoverage] or [GeneratedCode], are left out. The exit code is the program's; 1 where it is 0
-and less than --fail-under was run; 125 when clrscope itself failed.";
+and less than --fail-under was run; 125 when clrscope itself failed.
+
+Stack traces that the program writes keep their lines. In optimised code, methods may show up
+in them that the compiler had put into others.";
 
 /// Run a program and show which lines and branches were run
 #[derive(Debug, Args)]
@@ -33,9 +39,17 @@ pub(super) struct Cover {
     #[arg(long, value_name = "PATTERN", conflicts_with = "merge")]
     include: Vec<String>,
 
-    /// Leave out functions that match; wins over --include; can be repeated
+    /// Leave out functions that match, and with a type the types within it; wins over --include; can be repeated
     #[arg(long, value_name = "PATTERN", conflicts_with = "merge")]
     exclude: Vec<String>,
+
+    /// Leave out code behind calls of methods with this attribute, such as DoesNotReturn: they never return; can be repeated
+    #[arg(long, value_name = "NAME", value_parser = attribute, conflicts_with = "merge")]
+    does_not_return_attribute: Vec<String>,
+
+    /// Leave out properties that the compiler implements, such as { get; set; }, and their initial values
+    #[arg(long, conflicts_with = "merge")]
+    skip_auto_props: bool,
 
     #[command(flatten)]
     probes: ProbeArgs,
@@ -65,18 +79,31 @@ fn percent(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "it takes a number from 0 to 100".to_owned())
 }
 
+fn attribute(text: &str) -> Result<String, String> {
+    let name = Some(text).filter(|text| is_type_name(text)).map(str::to_owned);
+    name.ok_or_else(|| "it takes the name of an attribute, such as DoesNotReturn".to_owned())
+}
+
 impl Cover {
     pub(super) fn into_options(self) -> Result<CoverOptions, Failure> {
         let ResultArgs { output, force, quiet } = self.result;
         let measured = match self.merge.is_empty() {
-            false => Measured::Recordings(self.merge),
+            false => CoverageSubject::Recordings(self.merge),
             true => {
-                let recording = of_coverage(self.include, self.exclude, self.probes);
+                let instrument = instrument(&self.does_not_return_attribute, self.skip_auto_props);
+                let recording = of_coverage(instrument, self.include, self.exclude, self.probes);
                 let given = recording.instruments_given();
                 let request = Box::new(recording.into_request()?);
-                Measured::Program { request, given, command: self.command, output, quiet }
+                CoverageSubject::Program { request, given, command: self.command, output, quiet }
             }
         };
         Ok(CoverOptions { measured, cobertura: self.cobertura, fail_under: self.fail_under, force })
     }
+}
+
+/// The instrument `coverage` with its options, as `-i` takes it.
+fn instrument(does_not_return: &[String], skips_auto_props: bool) -> String {
+    let names = (!does_not_return.is_empty()).then(|| format!("{DOES_NOT_RETURN}={}", does_not_return.join("+")));
+    let options: Vec<String> = names.into_iter().chain(skips_auto_props.then(|| SKIP_AUTO_PROPS.to_owned())).collect();
+    if options.is_empty() { SPEC.name.to_owned() } else { format!("{}:{}", SPEC.name, options.join(",")) }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args, Command};
-use clrscope_analysis::{METRICS, Metric, NativeCode, Query, Sort, ThreadSelector};
+use clrscope_analysis::{METRICS, Metric, NativeCode, PathKind, Query, Sort, ThreadSelector};
 use clrscope_contract::instruments::calls;
 use clrscope_contract::request::{Glob, PATTERN_HELP, Pattern, RequestError, parse_duration};
 use clrscope_report::{Flag, VIEWS, View};
@@ -65,12 +65,15 @@ pub(super) struct Filters {
     #[arg(long)]
     just_my_code: bool,
 
-    #[arg(long, value_name = "AS", value_parser = native_code(), hide_possible_values = true, help = native_code_help())]
+    #[arg(long, value_name = "AS", value_parser = one_of(&NativeCode::ALL), hide_possible_values = true, help = native_code_help())]
     native_code: Option<NativeCode>,
 
     /// Samples: no frames of methods that the compiler inlined; what they took is their callers'
     #[arg(long)]
     no_inlined: bool,
+
+    #[arg(long, value_name = "KIND", value_parser = one_of(&PathKind::ALL), hide_possible_values = true, help = paths_help())]
+    paths: Option<PathKind>,
 
     /// Times as measured, without subtracting the profiler's own overhead
     #[arg(long)]
@@ -111,6 +114,7 @@ impl Filters {
             raw: self.raw,
             just_my_code: self.just_my_code,
             no_inlined: self.no_inlined,
+            paths: self.paths,
             native_code: self.native_code,
             types: self.types.iter().map(|text| Glob::new(text)).collect(),
             metric: None,
@@ -118,15 +122,28 @@ impl Filters {
     }
 }
 
-/// Choices of how native code without names is shown.
-fn native_code() -> impl TypedValueParser<Value = NativeCode> {
-    let names = NativeCode::ALL.map(|(name, about, _)| PossibleValue::new(name).help(about));
-    PossibleValuesParser::new(names).try_map(|name| NativeCode::parse(&name).ok_or("there is no such choice"))
+/// Choices of an option: each with its name, what it is in a few words, and its value.
+type Choices<T> = &'static [(&'static str, &'static str, T)];
+
+/// Returns the parser of a choice by its name.
+fn one_of<T: Copy + Send + Sync + 'static>(choices: Choices<T>) -> impl TypedValueParser<Value = T> {
+    let names = choices.iter().map(|(name, about, _)| PossibleValue::new(*name).help(*about));
+    let choice = move |name: String| choices.iter().find(|(known, ..)| *known == name).map(|(.., choice)| *choice);
+    PossibleValuesParser::new(names).try_map(move |name| choice(name).ok_or("there is no such choice"))
+}
+
+/// Returns choices in words: `libraries (...), or places (...)`.
+fn in_words<T>(choices: Choices<T>) -> String {
+    let each: Vec<String> = choices.iter().map(|(name, about, _)| format!("{name} ({about})")).collect();
+    each.join(", or ")
 }
 
 fn native_code_help() -> String {
-    let choices = NativeCode::ALL.map(|(name, about, _)| format!("{name} ({about})")).join(", or ");
-    format!("Samples: native functions without names as {choices} [default: libraries]")
+    format!("Samples: native functions without names as {} [default: libraries]", in_words(&NativeCode::ALL))
+}
+
+fn paths_help() -> String {
+    format!("Call paths: {} [default: logical]", in_words(&PathKind::ALL))
 }
 
 /// A metric by its name.

@@ -19,6 +19,7 @@ mod record;
 mod recording;
 mod report;
 mod run;
+mod stacks;
 mod usage;
 mod view;
 
@@ -56,6 +57,7 @@ enum Command {
     Record(record::Record),
     Attach(Box<attach::Attach>),
     Heap(heap::Heap),
+    Stacks(stacks::Stacks),
     Probe(probe::Probe),
     Ps(ps::Ps),
     Report(Box<report::Report>),
@@ -73,7 +75,7 @@ enum Command {
 
 /// Outcome of parsing a command line.
 #[derive(Debug)]
-pub(crate) enum Parsed {
+pub(crate) enum ParseOutcome {
     /// Do this.
     Task(Task),
     /// Print this, which was asked for (`--help`, `--version`), and succeed.
@@ -95,8 +97,9 @@ fn unless_stdout(output: Option<PathBuf>) -> Option<PathBuf> {
 /// Reads a command line, the program's own name included.
 ///
 /// # Errors
-/// In the three lines of every failure, with the exit code of usage errors: 125 under `run` and `cover`, else 2.
-pub(crate) fn parse(arguments: &[OsString]) -> Result<Parsed, Failure> {
+/// In the three lines of every failure, with the exit code of usage errors: 125 under `run` and
+/// `cover`, else 2.
+pub(crate) fn parse(arguments: &[OsString]) -> Result<ParseOutcome, Failure> {
     let under_run = arguments.get(1).is_some_and(|word| word == "run" || word == "cover");
     if under_run {
         crate::memory::under_run();
@@ -104,8 +107,8 @@ pub(crate) fn parse(arguments: &[OsString]) -> Result<Parsed, Failure> {
     let is_diff = arguments.get(1).is_some_and(|word| word == "diff");
     let marked = is_diff.then(|| diff::with_marked_sides(arguments));
     let result = match CommandLine::try_parse_from(marked.as_deref().unwrap_or(arguments)) {
-        Ok(line) => line.command.into_task().map(Parsed::Task),
-        Err(error) => usage::explain(&error, known_command(arguments.get(1))).map(Parsed::Text),
+        Ok(line) => line.command.into_task().map(ParseOutcome::Task),
+        Err(error) => usage::explain(&error, known_command(arguments.get(1))).map(ParseOutcome::Text),
     };
     result.map_err(|failure| if under_run { failure.under_run() } else { failure })
 }
@@ -129,6 +132,7 @@ impl Command {
             Self::Record(args) => Task::Record(args.into_options()?),
             Self::Attach(args) => Task::Attach(Box::new(args.into_options()?)),
             Self::Heap(args) => Task::Heap(args.into_options()),
+            Self::Stacks(args) => Task::Stacks(args.into_options()),
             Self::Probe(args) => Task::Probe(args.into_options()?),
             Self::Ps(args) => Task::Ps(args.into_options()),
             Self::Report(args) => args.into_task()?,
@@ -187,5 +191,59 @@ mod tests {
         for spec in ALL {
             assert!(spec.views.iter().all(|view| views.iter().any(|known| known == view)), "{}", spec.name);
         }
+    }
+
+    /// Words of a line of a shell script, without its comment.
+    fn words(line: &str) -> Vec<OsString> {
+        let (mut words, mut word, mut is_quoted) = (Vec::new(), None::<String>, false);
+        for c in line.chars() {
+            match c {
+                '\'' => {
+                    is_quoted = !is_quoted;
+                    word.get_or_insert_default();
+                }
+                '#' if !is_quoted && word.is_none() => break,
+                ';' if !is_quoted => break,
+                ' ' if !is_quoted => words.extend(word.take()),
+                '>' | '|' | '&' if !is_quoted => return words.into_iter().map(Into::into).collect(),
+                c => word.get_or_insert_default().push(c),
+            }
+        }
+        words.extend(word);
+        words.into_iter().map(Into::into).collect()
+    }
+
+    /// The commands in a document's code for shells; lines that end in a backslash go on in the next one.
+    fn commands(document: &str) -> Vec<String> {
+        let code = document.split("```").skip(1).step_by(2).filter_map(|code| code.strip_prefix("sh\n"));
+        let lines = code.map(|code| code.replace("\\\n", " "));
+        lines
+            .flat_map(|code| code.lines().map(str::to_owned).collect::<Vec<_>>())
+            .filter(|line| line.contains("clrscope "))
+            .collect()
+    }
+
+    #[test]
+    fn the_commands_of_documents_are_commands() {
+        let documents = [
+            include_str!("../../../../README.md"),
+            include_str!("../../../../docs/commands.md"),
+            include_str!("../../../../docs/comparing.md"),
+            include_str!("../../../../docs/coverage.md"),
+            include_str!("../../../../docs/parquet.md"),
+            include_str!("../../../../docs/probes.md"),
+        ];
+        let commands: Vec<String> = documents.into_iter().flat_map(commands).collect();
+        assert!(commands.len() > 80, "{}", commands.len());
+        let wrong: Vec<String> =
+            commands.iter().filter_map(|line| Some(format!("{line}: {:?}", refusal(line)?))).collect();
+        assert_eq!(wrong, [""; 0]);
+    }
+
+    /// Refusal of the command in a line: variables and other commands may stand before it.
+    fn refusal(line: &str) -> Option<Failure> {
+        let command = &line[line.find("clrscope ")?..];
+        let command = command.replace("PID", "4711").replace("{...}", "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C01}");
+        parse(&words(&command)).err()
     }
 }

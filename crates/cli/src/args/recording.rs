@@ -64,7 +64,7 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
 
-    /// Leave out functions that match; wins over --include; can be repeated
+    /// Leave out functions that match, and with a type the types within it; wins over --include; can be repeated
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
 
@@ -205,10 +205,16 @@ impl RecordingArgs {
     }
 }
 
-/// Coverage as `clrscope cover` records it: of the functions that patterns choose, and with the probes that are asked for.
-pub(super) fn of_coverage(include: Vec<String>, exclude: Vec<String>, probes: ProbeArgs) -> RecordingArgs {
+/// Coverage as `clrscope cover` records it: with the options of `instrument`, of the functions that patterns choose, and with the
+/// probes that are asked for.
+pub(super) fn of_coverage(
+    instrument: String,
+    include: Vec<String>,
+    exclude: Vec<String>,
+    probes: ProbeArgs,
+) -> RecordingArgs {
     RecordingArgs {
-        instruments: InstrumentArgs { instruments: vec!["coverage".to_owned()] },
+        instruments: InstrumentArgs { instruments: vec![instrument] },
         include,
         exclude,
         probes,

@@ -2,10 +2,10 @@
 //!
 //! 1. [`target`] looks whether the process can be attached to, before anything is made.
 //! 2. [`place`] puts the agent's file and the recording directory where the process can see them, with its rights.
-//! 3. [`recording`] has the runtime load the agent, or wakes one that [sleeps](asleep) there, waits for the end, and sees to it that the agent leaves.
+//! 3. [`recording`] has the runtime load the agent, or wakes one that [sleeps](dormant) there, waits for the end, and sees to it that the agent leaves.
 //! 4. [`refusal`] says what a runtime's refusal means.
 
-pub(crate) mod asleep;
+pub(crate) mod dormant;
 mod place;
 mod recording;
 mod refusal;

@@ -14,7 +14,7 @@ use clrscope_contract::request::{AGENT_CLSID, Request};
 use clrscope_recording::model::Exit;
 use clrscope_recording::writer::{Answer, Command, ControlError, RunWriter, Standing, command, standing};
 
-use super::asleep;
+use super::dormant;
 use super::place::ForeignPlace;
 use super::refusal::{Present, refused};
 use super::target::{Target, unless_ended};
@@ -66,7 +66,7 @@ pub(crate) struct AttachPlan<'a> {
 }
 
 /// A finished recording of a process that was attached to.
-pub(crate) struct Attached {
+pub(crate) struct AttachedRecording {
     /// The packed file, or the directory when packing failed.
     pub(crate) path: PathBuf,
     /// Reason why there is no whole snapshot, where one was wanted.
@@ -75,7 +75,7 @@ pub(crate) struct Attached {
     signals: Option<Signals>,
 }
 
-impl Attached {
+impl AttachedRecording {
     /// Keeps the page, where one is served, until somebody interrupts.
     pub(crate) fn keep_page(&self) {
         if let Some(signals) = &self.signals {
@@ -91,13 +91,20 @@ pub(crate) enum Until {
     End,
     /// End when a snapshot of the heap was taken.
     Snapshot,
+    /// End when threads were looked at for so long, and a snapshot of the heap was taken if that is wanted.
+    Moment {
+        /// Time in which threads are looked at.
+        look_for: Duration,
+        /// Take a snapshot of the heap.
+        reads_heap: bool,
+    },
 }
 
 /// Attaches, waits for the end of the recording, and packs it.
 ///
 /// # Errors
 /// When the runtime did not take the agent; nothing is left behind then.
-pub(crate) fn record(plan: AttachPlan<'_>) -> Result<Attached, Failure> {
+pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure> {
     let process = &plan.target.process;
     let is_interrupted = Arc::new(AtomicBool::new(false));
     let (flag, waiting) = (Arc::clone(&is_interrupted), thread::current());
@@ -126,13 +133,17 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<Attached, Failure> {
             None
         }
         Until::Snapshot => session.snapshot(process, &is_interrupted).err(),
+        Until::Moment { look_for, reads_heap } => {
+            session.look(process, &is_interrupted, look_for);
+            reads_heap.then(|| session.snapshot(process, &is_interrupted).err()).flatten()
+        }
     };
     let kept = session.place.clone();
     signals.on_interruption(move || crate::pack::abandon(&kept.folder, &kept.file, crate::errors::EXIT_FAILED));
     session.leave(process);
     session.note_end(process);
     let path = session.pack(plan.force, plan.progress);
-    Ok(Attached { path, no_snapshot, signals: plan.view.then_some(signals) })
+    Ok(AttachedRecording { path, no_snapshot, signals: plan.view.then_some(signals) })
 }
 
 /// The recording and its place.
@@ -202,16 +213,13 @@ impl Session {
         // The process has an environment of its own.
         request.log = std::env::var(VARIABLE).ok().filter(|level| !level.is_empty());
         let request = request.to_string();
-        let profiler = AttachProfiler {
-            class: AGENT_CLSID.parse().expect("our own class id"),
-            library: &self.agent,
-            client_data: request.as_bytes(),
-            timeout: FOR_COLLECTIONS,
-        };
+        let class = AGENT_CLSID.parse().expect("our own class id");
+        let profiler =
+            AttachProfiler::new(class, &self.agent).with_client_data(request.as_bytes()).with_timeout(FOR_COLLECTIONS);
         let began = Instant::now();
         let process = &plan.target.process;
         loop {
-            if asleep::wake(process, &request, PATIENCE)? {
+            if dormant::wake(process, &request, PATIENCE)? {
                 return Ok(());
             }
             let Err(error) = plan.target.port.with_limit(PATIENCE).attach_profiler(&profiler) else { return Ok(()) };
@@ -243,6 +251,17 @@ impl Session {
             thread::park_timeout(LOOK_EVERY);
         }
         line.end();
+    }
+
+    /// Waits while threads are looked at, from the moment on at which the agent has begun to record.
+    fn look(&self, process: &Process, is_interrupted: &AtomicBool, look_for: Duration) {
+        let began = Instant::now();
+        let mut since = None;
+        let goes_on = || process.is_alive() && !is_interrupted.load(Ordering::Acquire) && began.elapsed() < PATIENCE;
+        while goes_on() && since.is_none_or(|since: Instant| since.elapsed() < look_for) {
+            since = since.or_else(|| self.process_folder().map(|_| Instant::now()));
+            thread::park_timeout(LOOK_EVERY);
+        }
     }
 
     /// Has the agent take a snapshot of the heap, and waits for it.
@@ -330,5 +349,5 @@ impl Session {
 
 /// Whether what keeps the runtime from taking the agent may be an agent that is about to leave.
 fn is_in_the_way(process: &Process, error: &Error) -> bool {
-    error.code() == Some(ResultCode::PROFILER_ALREADY_ACTIVE) && Present::of(process) == Present::None
+    error.code() == Some(ResultCode::PROFILER_ALREADY_ACTIVE) && Present::in_process(process) == Present::None
 }

@@ -23,7 +23,7 @@ pub(super) enum Present {
 }
 
 impl Present {
-    pub(super) fn of(process: &Process) -> Self {
+    pub(super) fn in_process(process: &Process) -> Self {
         let variable = |name| process.variable(name).ok().flatten().filter(|value| !value.is_empty());
         if variable("CORECLR_ENABLE_PROFILING").as_deref() != Some("1") {
             return Self::None;
@@ -47,7 +47,7 @@ pub(super) fn refused(process: &Process, error: &Error, folder: &Path) -> Failur
         return cannot(why, "see 'clrscope attach --help' for what can be attached");
     }
     match error.code() {
-        Some(ResultCode::PROFILER_ALREADY_ACTIVE) => match Present::of(process) {
+        Some(ResultCode::PROFILER_ALREADY_ACTIVE) => match Present::in_process(process) {
             Present::Ours => {
                 let why = "it was started under clrscope, which records it from its start";
                 cannot(why.to_owned(), &instead(process.pid()))

@@ -45,7 +45,7 @@ pub(crate) fn perform(options: AttachOptions) -> Result<(), Failure> {
         until: Until::End,
         view: options.view,
     })?;
-    summary::of(&attached.path, false, options.quiet);
+    summary::print_summary(&attached.path, false, options.quiet);
     attached.keep_page();
     Ok(())
 }

@@ -13,8 +13,8 @@ use super::print;
 use super::run::warn_of_obstacles;
 use crate::errors::{Failure, reason, shell_word, shown};
 use crate::launch::{Stdout, resolve};
-use crate::recording_file::{Opened, open, open_together, query_failure};
-use crate::session::{Plan, Recorded, record};
+use crate::recording_file::{OpenRecording, open, open_together, query_failure};
+use crate::session::{FinishedRecording, Plan, record};
 use crate::terminal::{message_width, messages_on_terminal, say};
 use crate::{programs, result_file, runtime, summary};
 
@@ -27,7 +27,7 @@ const WIDTH: usize = 120;
 #[derive(Debug)]
 pub(crate) struct CoverOptions {
     /// Program or recordings.
-    pub(crate) measured: Measured,
+    pub(crate) measured: CoverageSubject,
     /// File for the coverage as Cobertura's XML.
     pub(crate) cobertura: Option<PathBuf>,
     /// Least share of the lines, in percent.
@@ -38,7 +38,7 @@ pub(crate) struct CoverOptions {
 
 /// Subject of the coverage.
 #[derive(Debug)]
-pub(crate) enum Measured {
+pub(crate) enum CoverageSubject {
     /// A program that is run.
     Program {
         /// Request, without a place.
@@ -67,12 +67,12 @@ pub(crate) fn perform(options: CoverOptions) -> Result<u8, Failure> {
         result_file::check(file, Path::new(""), force)?;
     }
     match measured {
-        Measured::Recordings(files) => {
+        CoverageSubject::Recordings(files) => {
             let recording = open_together(&files)?;
             print(&table(&recording, WIDTH)?)?;
             judge(&recording, cobertura.as_deref(), fail_under, force)
         }
-        Measured::Program { request, given, command, output, quiet } => {
+        CoverageSubject::Program { request, given, command, output, quiet } => {
             let has_probes = !request.probes.is_empty() || !request.probe_lines.is_empty();
             let recorded = run(*request, &given, &command, output, force, quiet)?;
             let Some(recording) = recorded_coverage(&recorded, quiet)? else {
@@ -95,7 +95,7 @@ fn run(
     output: Option<PathBuf>,
     force: bool,
     quiet: bool,
-) -> Result<Recorded, Failure> {
+) -> Result<FinishedRecording, Failure> {
     let program = resolve(command, runtime::host)?;
     programs::check(&request.programs, request.trust_writable)?;
     if !quiet {
@@ -118,7 +118,7 @@ fn run(
 }
 
 /// The recording, if a process of it has coverage; otherwise says why there is none.
-fn recorded_coverage(recorded: &Recorded, quiet: bool) -> Result<Option<Opened>, Failure> {
+fn recorded_coverage(recorded: &FinishedRecording, quiet: bool) -> Result<Option<OpenRecording>, Failure> {
     let Some(path) = &recorded.path else {
         summary::after_run(recorded, quiet);
         return Ok(None);

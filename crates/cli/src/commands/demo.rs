@@ -13,7 +13,7 @@ use crate::errors::{Failure, reason};
 use crate::launch::{Program, Stdout};
 use crate::recording_file::{open, query_failure};
 use crate::result_file;
-use crate::session::{Plan, Recorded, record};
+use crate::session::{FinishedRecording, Plan, record};
 use crate::summary;
 use crate::terminal::{messages_on_terminal, say};
 
@@ -96,7 +96,7 @@ fn run(
     output: PathBuf,
     force: bool,
     (request, instruments_given): (Request, &str),
-) -> Result<Recorded, Failure> {
+) -> Result<FinishedRecording, Failure> {
     record(Plan {
         program: &Program {
             executable: install.host().into_os_string(),

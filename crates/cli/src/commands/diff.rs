@@ -11,7 +11,7 @@ use clrscope_report::{
 
 use super::report::print;
 use crate::errors::{EXIT_GATE, Failure, quoted, reason, shown};
-use crate::recording_file::{Opened, open, open_for, query_failure, resolved};
+use crate::recording_file::{OpenRecording, open, open_for, query_failure, resolved};
 use crate::result_file;
 use crate::terminal::say;
 
@@ -65,7 +65,7 @@ impl Drawn {
 }
 
 /// A recording with the name that it was found under.
-type Named = (String, Opened);
+type Named = (String, OpenRecording);
 
 /// Shows what changed; the exit code says whether a gate failed.
 ///

@@ -74,12 +74,9 @@ fn into_recording(options: &HeapOptions) -> Result<bool, Failure> {
 fn into_own(options: &HeapOptions) -> Result<(), Failure> {
     let HeapOptions { pid, collects, output, force, quiet } = options.clone();
     let target = Target::find(pid)?;
-    let mut options = vec![(AT.to_owned(), Some(BY_COMMAND.to_owned()))];
-    options.extend((!collects).then(|| (COLLECT.to_owned(), Some("off".to_owned()))));
-    let instrument = InstrumentRequest { options, ..InstrumentRequest::named(SPEC.name) };
     let attached = record(AttachPlan {
         target: &target,
-        request: Request { instruments: vec![instrument], ..Request::default() },
+        request: Request { instruments: vec![by_command(collects)], ..Request::default() },
         instruments_given: SPEC.name,
         output,
         force,
@@ -88,11 +85,18 @@ fn into_own(options: &HeapOptions) -> Result<(), Failure> {
         until: Until::Snapshot,
         view: false,
     })?;
-    summary::of(&attached.path, false, quiet);
+    summary::print_summary(&attached.path, false, quiet);
     match attached.no_snapshot {
         None => Ok(()),
         Some(why) => Err(no_snapshot(pid, why, &attached.path)),
     }
+}
+
+/// Returns the request for snapshots that are taken by command alone.
+pub(super) fn by_command(collects: bool) -> InstrumentRequest {
+    let mut options = vec![(AT.to_owned(), Some(BY_COMMAND.to_owned()))];
+    options.extend((!collects).then(|| (COLLECT.to_owned(), Some("off".to_owned()))));
+    InstrumentRequest { options, ..InstrumentRequest::named(SPEC.name) }
 }
 
 fn no_snapshot(pid: u32, why: &str, recording: &Path) -> Failure {

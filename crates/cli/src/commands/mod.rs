@@ -19,6 +19,7 @@ pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod run_profiler;
+pub(crate) mod stacks;
 mod thread_files;
 pub(crate) mod view;
 
@@ -35,6 +36,8 @@ pub(crate) enum Task {
     Attach(Box<attach::AttachOptions>),
     /// `clrscope heap`
     Heap(heap::HeapOptions),
+    /// `clrscope stacks`
+    Stacks(stacks::StacksOptions),
     /// `clrscope probe`
     Probe(probe::ProbeOptions),
     /// `clrscope ps`
@@ -79,6 +82,7 @@ impl Task {
             Self::Cover(options) => cover::perform(*options).map_err(Failure::under_run),
             Self::Attach(options) => attach::perform(*options).map(done),
             Self::Heap(options) => heap::perform(options).map(done),
+            Self::Stacks(options) => stacks::perform(&options).map(done),
             Self::Probe(options) => probe::perform(&options).map(done),
             Self::Ps(options) => ps::perform(&options).map(done),
             Self::RunProfiler(options) => run_profiler::perform(&options).map_err(Failure::under_run),

@@ -7,7 +7,8 @@ use clr_diagnostics::{Error, Process, ProcessInfo, processes};
 use serde_json::{Value, json};
 
 use crate::agent_file::LIBRARY;
-use crate::attach::asleep;
+use crate::aligned::{Side, aligned};
+use crate::attach::dormant;
 use crate::errors::{Failure, one_line};
 use crate::terminal::width;
 
@@ -28,7 +29,7 @@ struct Row {
     /// Whether our agent's library is mapped; `None` where nobody may look.
     has_agent: Option<bool>,
     /// Whether an agent sleeps in it, since it had probes: the next attach wakes it.
-    is_asleep: bool,
+    is_dormant: bool,
 }
 
 /// Prints the processes.
@@ -36,20 +37,20 @@ struct Row {
 /// # Errors
 /// When the result can't be written.
 pub(crate) fn perform(options: &PsOptions) -> Result<(), Failure> {
-    let rows: Vec<Row> = processes().into_iter().map(Row::of).collect();
+    let rows: Vec<Row> = processes().into_iter().map(Row::for_process).collect();
     super::print(&if options.json { format!("{:#}\n", as_json(&rows)) } else { as_text(&rows, width()) })
 }
 
 impl Row {
-    fn of(process: Process) -> Self {
+    fn for_process(process: Process) -> Self {
         let asked = match process.is_stopped() {
             true => process.port().and(Err(Error::TimedOut { command: "process info", after: Duration::ZERO })),
             false => process.port().and_then(|port| port.with_limit(PATIENCE).info()),
         };
         let is_agent = |files: Vec<std::path::PathBuf>| files.iter().any(|file| file.ends_with(LIBRARY));
         let has_agent = process.mapped_files().map(is_agent).ok();
-        let is_asleep = has_agent == Some(true) && asleep::sleeps(&process);
-        Self { process, asked, has_agent, is_asleep }
+        let is_dormant = has_agent == Some(true) && dormant::is_dormant(&process);
+        Self { process, asked, has_agent, is_dormant }
     }
 
     fn runtime(&self) -> Option<&str> {
@@ -75,7 +76,7 @@ impl Row {
 
     fn agent(&self) -> &'static str {
         match self.has_agent {
-            Some(true) if self.is_asleep => "sleeps",
+            Some(true) if self.is_dormant => "sleeps",
             Some(true) => "yes",
             Some(false) => "no",
             None => "?",
@@ -102,7 +103,7 @@ fn as_json(rows: &[Row]) -> Value {
             "entry_assembly": row.entry_assembly(),
             "command": row.process.command_line(),
             "agent": row.has_agent,
-            "agent_sleeps": row.has_agent.map(|_| row.is_asleep),
+            "agent_sleeps": row.has_agent.map(|_| row.is_dormant),
             "obstacle": row.obstacle(),
         })
     };
@@ -126,17 +127,8 @@ fn as_text(rows: &[Row], width: usize) -> String {
             one_line(format!("{note}{command}")),
         ]
     }));
-    let widest = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths = [0, 1, 2, 3, 4].map(widest);
-    let mut text = String::new();
-    for line in &lines {
-        let [pid, runtime, uptime, agent, program, command] = line;
-        let [a, b, c, d, e] = widths;
-        let row = format!("{pid:>a$}  {runtime:<b$}  {uptime:>c$}  {agent:<d$}  {program:<e$}  {command}");
-        text.extend(row.trim_end().chars().take(width));
-        text.push('\n');
-    }
-    text
+    let sides = [Side::Right, Side::Left, Side::Right, Side::Left, Side::Left, Side::Left];
+    aligned(&lines, sides, width)
 }
 
 /// Two units at most: people compare ages, and don't add them up.

@@ -49,7 +49,7 @@ impl<'f> ThreadFiles<'f> {
     fn entry(&mut self, row: &dyn LogEntry) -> io::Result<()> {
         if self.open.as_ref().is_none_or(|(group, _)| *group != row.group()) {
             self.close()?;
-            let ((pid, thread), _) = row.place();
+            let ((pid, thread), _) = row.order_key();
             self.path = self.folder.join(match self.processes {
                 true => format!("process-{pid}-thread-{thread}.log"),
                 false => format!("thread-{thread}.log"),

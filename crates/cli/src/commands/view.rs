@@ -82,7 +82,7 @@ fn speedscope_profile(path: &Path, request: &Request) -> Result<Vec<u8>, Failure
     let format = exporter(FORMAT).map_err(|error| {
         Failure::usage("cannot write the profile", error.to_string(), "see 'clrscope export --help'")
     })?;
-    let mut profile = Bounded { bytes: Vec::new(), most: MOST_OF_SPEEDSCOPE };
+    let mut profile = BoundedMemory { bytes: Vec::new(), most: MOST_OF_SPEEDSCOPE };
     match format.write(&recording, &options, &mut profile) {
         Ok(()) => Ok(profile.bytes),
         Err(ExportError::Io(_)) => {
@@ -95,12 +95,12 @@ fn speedscope_profile(path: &Path, request: &Request) -> Result<Vec<u8>, Failure
 }
 
 /// Memory that takes so many bytes and fails beyond.
-struct Bounded {
+struct BoundedMemory {
     bytes: Vec<u8>,
     most: usize,
 }
 
-impl Write for Bounded {
+impl Write for BoundedMemory {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.bytes.len() + bytes.len() > self.most {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn memory_for_a_profile_has_an_end() {
-        let mut memory = Bounded { bytes: Vec::new(), most: 5 };
+        let mut memory = BoundedMemory { bytes: Vec::new(), most: 5 };
         assert!(memory.write_all(b"four").is_ok());
         assert!(memory.write_all(b"!").is_ok());
         assert_eq!(memory.write_all(b"!").map_err(|error| error.kind()), Err(io::ErrorKind::FileTooLarge));

@@ -73,12 +73,12 @@ pub(super) fn record_hello(install: &Install, version: &Version, agent: &Path) -
 }
 
 /// End of hello world, other than well.
-enum Ended {
+enum BadEnd {
     Badly { status: ExitStatus, said: String },
     Never,
 }
 
-impl Ended {
+impl BadEnd {
     fn in_words(&self) -> String {
         match self {
             Self::Badly { status, said } => {
@@ -91,7 +91,7 @@ impl Ended {
 }
 
 /// A program that ends badly without us, too, is cured elsewhere.
-fn whose_fault(recorded: Ended, bare: Option<Ended>) -> Trouble {
+fn whose_fault(recorded: BadEnd, bare: Option<BadEnd>) -> Trouble {
     match bare {
         Some(bare) => {
             let cure = cure_of(&bare).unwrap_or("reinstall this runtime: it fails without clrscope, too");
@@ -105,11 +105,11 @@ fn whose_fault(recorded: Ended, bare: Option<Ended>) -> Trouble {
 }
 
 /// Cure of an end that the runtime does not explain, or explains in words for its makers.
-fn cure_of(ended: &Ended) -> Option<&'static str> {
+fn cure_of(ended: &BadEnd) -> Option<&'static str> {
     const SIGXFSZ: i32 = 25;
     let (signal, said) = match ended {
-        Ended::Badly { status, said } => (status.signal(), said.as_str()),
-        Ended::Never => (None, ""),
+        BadEnd::Badly { status, said } => (status.signal(), said.as_str()),
+        BadEnd::Never => (None, ""),
     };
     let limited = |resource, least: u64| getrlimit(resource).current.is_some_and(|limit| limit < least);
     if said.contains("libicu") {
@@ -124,7 +124,7 @@ fn cure_of(ended: &Ended) -> Option<&'static str> {
 }
 
 /// Runs it; `None` when it ended well.
-fn run_within(mut command: Command) -> Result<Option<Ended>, Trouble> {
+fn run_within(mut command: Command) -> Result<Option<BadEnd>, Trouble> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| {
         let found = format!("'dotnet' can't be started: {}", reason(&e));
@@ -139,12 +139,12 @@ fn run_within(mut command: Command) -> Result<Option<Ended>, Trouble> {
     });
     match wait(&mut child) {
         Some(status) if status.success() => Ok(None),
-        Some(status) => Ok(Some(Ended::Badly { status, said: reader.join().unwrap_or_default() })),
+        Some(status) => Ok(Some(BadEnd::Badly { status, said: reader.join().unwrap_or_default() })),
         None => {
             // The process may have ended in this moment.
             let _ = child.kill();
             let _ = child.wait();
-            Ok(Some(Ended::Never))
+            Ok(Some(BadEnd::Never))
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Running {
 
 /// End of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended(Exit);
+pub(crate) struct ProgramEnd(Exit);
 
 /// Starts the program with our terminal, our folder and our environment plus `variables`, under a debugger if there is
 /// one.
@@ -87,7 +87,7 @@ impl Running {
     ///
     /// # Errors
     /// When the operating system lost the child, for instance to a parent that reaps everything.
-    pub(crate) fn wait(mut self) -> io::Result<Ended> {
+    pub(crate) fn wait(mut self) -> io::Result<ProgramEnd> {
         // First only look: while the child is not reaped its id can't become somebody else's, to
         // whom we would hand on a signal.
         if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
@@ -96,11 +96,11 @@ impl Running {
             {}
         }
         self.signals.program_ended();
-        self.child.wait().map(Ended::from)
+        self.child.wait().map(ProgramEnd::from)
     }
 }
 
-impl From<ExitStatus> for Ended {
+impl From<ExitStatus> for ProgramEnd {
     fn from(status: ExitStatus) -> Self {
         Self(match status.signal() {
             Some(signal) => Exit::Signal(signal),
@@ -109,7 +109,7 @@ impl From<ExitStatus> for Ended {
     }
 }
 
-impl Ended {
+impl ProgramEnd {
     /// As the recording keeps it.
     pub(crate) fn exit(self) -> Exit {
         self.0
@@ -131,9 +131,9 @@ mod tests {
     #[test]
     fn exit_codes_are_the_programs() {
         for code in [0, 1, 125, 255] {
-            assert_eq!(Ended::from(ExitStatus::from_raw(code << 8)).code(), code as u8);
+            assert_eq!(ProgramEnd::from(ExitStatus::from_raw(code << 8)).code(), code as u8);
         }
-        assert_eq!(Ended::from(ExitStatus::from_raw(9)).code(), 137);
-        assert_eq!(Ended::from(ExitStatus::from_raw(15)).exit(), Exit::Signal(15));
+        assert_eq!(ProgramEnd::from(ExitStatus::from_raw(9)).code(), 137);
+        assert_eq!(ProgramEnd::from(ExitStatus::from_raw(15)).exit(), Exit::Signal(15));
     }
 }

@@ -8,7 +8,7 @@ mod program;
 mod signals;
 mod watch;
 
-pub(crate) use child::{Ended, Stdout, start};
+pub(crate) use child::{ProgramEnd, Stdout, start};
 pub(crate) use debugger::Debugger;
 pub(crate) use environment::{Obstacle, agent_variables, disabled_by, obstacles, profiler_names, profiler_variables};
 pub(crate) use library::{LOAD_LOG_VARIABLE, LoadLogEntry, check as check_library, parse_class_id, read_load_log};

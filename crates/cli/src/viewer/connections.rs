@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::door::Door;
-use super::http::{self, Answer, Status, Timed};
+use super::http::{self, Answer, Status, TimedConnection};
 use super::{Room, spawn};
 
 /// Connections at one time of those that have shown the token, and as many of those that have not; browsers open six.
@@ -26,7 +26,7 @@ pub(super) struct Connections {
     strangers: Strangers,
     /// Connections that have shown the token and are being answered.
     guests: AtomicUsize,
-    was_entered: Entered,
+    was_entered: EntrySignal,
 }
 
 impl Connections {
@@ -36,7 +36,7 @@ impl Connections {
     /// When no thread can be started.
     pub(super) fn accept(listener: TcpListener, door: Door, room: Room) -> io::Result<Arc<Self>> {
         let guests = AtomicUsize::new(0);
-        let was_entered = Entered::default();
+        let was_entered = EntrySignal::default();
         let connections = Arc::new(Self { door, room, strangers: Strangers::default(), guests, was_entered });
         let accepting = Arc::clone(&connections);
         spawn("connections", move || listener.incoming().flatten().for_each(|stream| accepting.begin(stream)))?;
@@ -65,7 +65,7 @@ impl Connections {
     /// Answers the one request of a connection.
     fn converse(&self, mut stream: TcpStream, stranger: u64) -> io::Result<()> {
         http::set_limits(&stream)?;
-        let mut timed = Timed::from_now(&mut stream);
+        let mut timed = TimedConnection::from_now(&mut stream);
         let asked = http::read(&mut timed);
         let is_head = asked.as_ref().is_ok_and(|asked| asked.method == "HEAD");
         let judged = asked.as_ref().map_err(|status| *status).and_then(|asked| self.door.judge(asked));
@@ -84,7 +84,7 @@ impl Connections {
         let written = write(timed.stream(), &answer, is_head);
         self.guests.fetch_sub(1, Ordering::Relaxed);
         written?;
-        Timed::from_now(timed.stream()).linger();
+        TimedConnection::from_now(timed.stream()).linger();
         Ok(())
     }
 }
@@ -96,12 +96,12 @@ fn write(stream: &mut TcpStream, answer: &Answer, is_head: bool) -> io::Result<(
 
 /// Whether a request with the token has come, for those who wait for it.
 #[derive(Debug, Default)]
-struct Entered {
+struct EntrySignal {
     is_so: Mutex<bool>,
     changed: Condvar,
 }
 
-impl Entered {
+impl EntrySignal {
     fn tell(&self) {
         *self.is_so.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn whoever_waits_for_the_first_request_is_woken_by_it_and_not_before() {
         const LONG: Duration = Duration::from_secs(600);
-        let entered = Arc::new(Entered::default());
+        let entered = Arc::new(EntrySignal::default());
         assert!(!entered.wait(Duration::from_millis(1)), "nobody has come");
         let (began, waiting) = (Instant::now(), Arc::clone(&entered));
         let waiter = std::thread::spawn(move || waiting.wait(LONG));

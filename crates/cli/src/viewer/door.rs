@@ -7,10 +7,10 @@
 use std::fmt::Write as _;
 use std::io;
 
-use clrscope_report::Wanted;
+use clrscope_report::DocumentRequest;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::http::{Asked, Status};
+use super::http::{RequestHead, Status};
 
 /// Bytes of a token.
 const TOKEN_BYTES: usize = 16;
@@ -27,17 +27,17 @@ pub(super) enum Wish {
     /// Whether there is anything new.
     Standing,
     /// A document.
-    Document(Wanted),
+    Document(DocumentRequest),
 }
 
 impl Wish {
-    /// The thing that a path behind the token, and a query, ask for.
-    pub(super) fn of(Inside { path, query }: Inside<'_>) -> Result<Self, Status> {
+    /// Returns what a path behind the token, and a query, ask for.
+    pub(super) fn parse(Inside { path, query }: Inside<'_>) -> Result<Self, Status> {
         match path {
             "" => Ok(Self::Page),
             "index" => Ok(Self::Index),
             "standing" => Ok(Self::Standing),
-            "document" => Wanted::parse(query).map(Self::Document).ok_or(Status::BadRequest),
+            "document" => DocumentRequest::parse(query).map(Self::Document).ok_or(Status::BadRequest),
             _ => Err(Status::NotFound),
         }
     }
@@ -80,8 +80,8 @@ impl Door {
         format!("http://{}:{}/{}/", NAMES[0], self.port, self.token)
     }
 
-    /// Judges a request: its target, if whoever asks may come in.
-    pub(super) fn judge<'a>(&self, asked: &'a Asked) -> Result<Inside<'a>, Status> {
+    /// Judges a request. Returns its target, if the request is allowed.
+    pub(super) fn judge<'a>(&self, asked: &'a RequestHead) -> Result<Inside<'a>, Status> {
         let is_ours = |host: &str| NAMES.iter().any(|name| host == format!("{name}:{}", self.port));
         if !asked.host.as_deref().is_some_and(is_ours) {
             return Err(Status::Forbidden);
@@ -120,14 +120,14 @@ mod tests {
         Door { port: 4000, token: "0123456789abcdef".to_owned() }
     }
 
-    fn asked(target: &str) -> Asked {
+    fn asked(target: &str) -> RequestHead {
         let host = Some("127.0.0.1:4000".to_owned());
-        Asked { method: "GET".to_owned(), target: target.to_owned(), host, ..Asked::default() }
+        RequestHead { method: "GET".to_owned(), target: target.to_owned(), host, ..RequestHead::default() }
     }
 
     /// The thing that a request gets.
-    fn judged(asked: &Asked) -> Result<Wish, Status> {
-        door().judge(asked).and_then(Wish::of)
+    fn judged(asked: &RequestHead) -> Result<Wish, Status> {
+        door().judge(asked).and_then(Wish::parse)
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
         let wish = |target: &str| judged(&asked(target));
         assert_eq!(wish("/0123456789abcdef/"), Ok(Wish::Page));
         assert_eq!(wish("/0123456789abcdef/index"), Ok(Wish::Index));
-        let wanted = Wanted { key: "summary".to_owned(), ..Wanted::default() };
+        let wanted = DocumentRequest { key: "summary".to_owned(), ..DocumentRequest::default() };
         assert_eq!(wish("/0123456789abcdef/document?key=summary"), Ok(Wish::Document(wanted)));
         assert_eq!(wish("/0123456789abcdef/document?key"), Err(Status::BadRequest));
     }
@@ -156,26 +156,26 @@ mod tests {
     #[test]
     fn names_of_others_foreign_pages_and_other_methods_are_refused() {
         let page = asked("/0123456789abcdef/");
-        let with = |change: fn(&mut Asked)| {
+        let with = |change: fn(&mut RequestHead)| {
             let mut asked = page.clone();
             change(&mut asked);
             judged(&asked)
         };
         assert_eq!(with(|asked| asked.host = Some("localhost:4000".to_owned())), Ok(Wish::Page));
         for host in ["evil.example:4000", "127.0.0.1", "127.0.0.1:4001", "localhost.evil.example:4000", ""] {
-            let asked = Asked { host: Some(host.to_owned()), ..page.clone() };
+            let asked = RequestHead { host: Some(host.to_owned()), ..page.clone() };
             assert_eq!(judged(&asked), Err(Status::Forbidden), "{host}");
         }
         assert_eq!(with(|asked| asked.host = None), Err(Status::Forbidden));
         assert_eq!(with(|asked| asked.origin = Some("http://127.0.0.1:4000".to_owned())), Ok(Wish::Page));
         for origin in ["http://evil.example", "https://127.0.0.1:4000", "null", "http://127.0.0.1:4001"] {
-            let asked = Asked { origin: Some(origin.to_owned()), ..page.clone() };
+            let asked = RequestHead { origin: Some(origin.to_owned()), ..page.clone() };
             assert_eq!(judged(&asked), Err(Status::Forbidden), "{origin}");
         }
         assert_eq!(with(|asked| asked.site = Some("cross-site".to_owned())), Err(Status::Forbidden));
         let from_file = |target: &str, destination: &str| {
             let (site, destination) = (Some("cross-site".to_owned()), Some(destination.to_owned()));
-            judged(&Asked { site, destination, ..asked(target) })
+            judged(&RequestHead { site, destination, ..asked(target) })
         };
         assert_eq!(from_file("/0123456789abcdef/", "document"), Ok(Wish::Page));
         assert_eq!(from_file("/0123456789abcdef/", "iframe"), Err(Status::Forbidden));

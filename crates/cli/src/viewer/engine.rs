@@ -9,12 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clrscope_analysis::check_selection;
-use clrscope_report::{Request, Served, Wanted};
+use clrscope_report::{DocumentRequest, Request, ServedRecording};
 use serde_json::json;
 
 use crate::errors::Failure;
 use crate::growing::{Growing, are_over};
-use crate::recording_file::{Opened, open_for, query_failure, resolved};
+use crate::recording_file::{OpenRecording, open_for, query_failure, resolved};
 
 /// Between two looks at a recording that grows, at least; a look that takes longer is followed by a pause as long as itself.
 const PAUSE: Duration = Duration::from_millis(900);
@@ -37,7 +37,7 @@ pub(super) enum Question {
     /// Reading of the recording that answers now.
     Standing,
     /// A document.
-    Document(Wanted),
+    Document(DocumentRequest),
 }
 
 /// A question, and who waits for the answer.
@@ -60,7 +60,7 @@ pub(super) fn run(source: &Source, asked: &Request, asks: &Receiver<Ask>, tell: 
             Ok((recording, asked)) => {
                 let growing = matches!(source, Source::Growing(growing) if !growing.is_packed());
                 let over = recording.run.exit.is_some() || are_over(&recording.processes);
-                let served = Served::new(recording, asked.clone());
+                let served = ServedRecording::new(recording, asked.clone());
                 let reading = Reading { source, served, revision, is_final: !growing, is_over: !growing || over };
                 reading.answer(asks, pending.take(), began)
             }
@@ -75,7 +75,7 @@ pub(super) fn run(source: &Source, asked: &Request, asks: &Receiver<Ask>, tell: 
 
 impl Source {
     /// Opens the recording with the names that filters mean.
-    fn open(&self, asked: &Request) -> Result<(Opened, Request), Failure> {
+    fn open(&self, asked: &Request) -> Result<(OpenRecording, Request), Failure> {
         let opened = match self {
             Self::Still(path) => open_for(path, &asked.query)?,
             Self::Growing(growing) => growing.open()?.with_frames_for(&asked.query),
@@ -91,7 +91,7 @@ impl Source {
 /// One reading of the recording.
 struct Reading<'a> {
     source: &'a Source,
-    served: Served<'a>,
+    served: ServedRecording<'a>,
     revision: u64,
     /// The recording will not change any more.
     is_final: bool,
@@ -106,7 +106,7 @@ impl Reading<'_> {
     fn answer(&self, asks: &Receiver<Ask>, mut pending: Option<Ask>, began: Instant) -> Option<Ask> {
         let pause = PAUSE.max(began.elapsed());
         let read = Instant::now();
-        let (kept, is_over) = (&Mutex::new(Kept::default()), &AtomicBool::new(false));
+        let (kept, is_over) = (&Mutex::new(AnswerCache::default()), &AtomicBool::new(false));
         thread::scope(|scope| {
             if self.is_final {
                 let served = self.served.beside();
@@ -140,7 +140,7 @@ impl Reading<'_> {
         }
     }
 
-    fn one(&self, ask: Ask, kept: &Mutex<Kept>) {
+    fn one(&self, ask: Ask, kept: &Mutex<AnswerCache>) {
         let answer = match ask.question {
             Question::Index => self.served.index(self.revision, !self.is_final).into(),
             Question::Standing => {
@@ -153,22 +153,22 @@ impl Reading<'_> {
     }
 }
 
-/// Makes all documents of a recording that have not been asked for, one after another. Behind the first, which is looked at, comes
-/// what clicks there ask for.
-fn make_ahead(served: &Served<'_>, kept: &Mutex<Kept>, is_over: &AtomicBool) {
+/// Makes all documents of a recording that have not been asked for, one after another. Behind the
+/// first, which is looked at, comes what clicks there ask for.
+fn make_ahead(served: &ServedRecording<'_>, kept: &Mutex<AnswerCache>, is_over: &AtomicBool) {
     for (at, key) in served.keys().into_iter().enumerate() {
         if is_over.load(Ordering::Relaxed) {
             return;
         }
-        document(served, Wanted { key, ..Wanted::default() }, kept);
+        document(served, DocumentRequest { key, ..DocumentRequest::default() }, kept);
         if at == 0 {
             served.make_trees();
         }
     }
 }
 
-/// An answer, which whoever asks for it first makes while others who ask wait.
-fn document(served: &Served<'_>, wanted: Wanted, kept: &Mutex<Kept>) -> Arc<str> {
+/// Returns an answer. The first request for it makes it, while later ones wait.
+fn document(served: &ServedRecording<'_>, wanted: DocumentRequest, kept: &Mutex<AnswerCache>) -> Arc<str> {
     let known = || kept.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Arc::clone(known().answers.entry(wanted.clone()).or_default());
     let mut is_new = false;
@@ -184,12 +184,12 @@ fn document(served: &Served<'_>, wanted: Wanted, kept: &Mutex<Kept>) -> Arc<str>
 
 /// Answers that were given or are being made, as long as there is room for them.
 #[derive(Default)]
-struct Kept {
-    answers: HashMap<Wanted, Arc<OnceLock<Arc<str>>>>,
+struct AnswerCache {
+    answers: HashMap<DocumentRequest, Arc<OnceLock<Arc<str>>>>,
     size: usize,
 }
 
-impl Kept {
+impl AnswerCache {
     /// Forgets all answers where one more of a size is too much.
     fn make_room(&mut self, size: usize) {
         self.size += size;

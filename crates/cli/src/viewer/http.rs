@@ -49,9 +49,9 @@ impl Status {
     }
 }
 
-/// A request, as far as anybody looks at it.
+/// The parts of a request that are looked at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct RequestHead {
     pub(super) method: String,
     /// Path and query as they were sent.
     pub(super) target: String,
@@ -70,12 +70,12 @@ pub(super) fn set_limits(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// A connection that is read until a certain time, in however many pieces its bytes come.
-pub(super) struct Timed<'s> {
+pub(super) struct TimedConnection<'s> {
     stream: &'s mut TcpStream,
     end: Instant,
 }
 
-impl<'s> Timed<'s> {
+impl<'s> TimedConnection<'s> {
     /// The time begins now.
     pub(super) fn from_now(stream: &'s mut TcpStream) -> Self {
         Self { stream, end: Instant::now() + PATIENCE }
@@ -100,7 +100,7 @@ impl<'s> Timed<'s> {
     }
 }
 
-impl Read for Timed<'_> {
+impl Read for TimedConnection<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let left = self.end.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -112,7 +112,7 @@ impl Read for Timed<'_> {
 }
 
 /// Reads a request.
-pub(super) fn read(stream: &mut impl Read) -> Result<Asked, Status> {
+pub(super) fn read(stream: &mut impl Read) -> Result<RequestHead, Status> {
     let mut bytes = Vec::new();
     loop {
         if let Some(asked) = parsed(&bytes)? {
@@ -131,7 +131,7 @@ pub(super) fn read(stream: &mut impl Read) -> Result<Asked, Status> {
 }
 
 /// The request that bytes are; `None` where more of them are to come.
-fn parsed(bytes: &[u8]) -> Result<Option<Asked>, Status> {
+fn parsed(bytes: &[u8]) -> Result<Option<RequestHead>, Status> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     let status = request.parse(bytes).map_err(|error| match error {
@@ -141,10 +141,10 @@ fn parsed(bytes: &[u8]) -> Result<Option<Asked>, Status> {
     if status.is_partial() {
         return Ok(None);
     }
-    let mut asked = Asked {
+    let mut asked = RequestHead {
         method: request.method.unwrap_or_default().to_owned(),
         target: request.path.unwrap_or_default().to_owned(),
-        ..Asked::default()
+        ..RequestHead::default()
     };
     for header in request.headers.iter() {
         let slot = match header.name.to_ascii_lowercase().as_str() {
@@ -258,7 +258,7 @@ const ALWAYS: [(&str, &str); 7] = [
 mod tests {
     use super::*;
 
-    fn asked(text: &str) -> Result<Asked, Status> {
+    fn asked(text: &str) -> Result<RequestHead, Status> {
         read(&mut text.as_bytes())
     }
 

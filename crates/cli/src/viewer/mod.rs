@@ -142,7 +142,7 @@ enum Room {
 impl Room {
     fn answer(&self, inside: Inside<'_>) -> Answer {
         let answered = match self {
-            Self::Recording(asks) => Wish::of(inside).map(|wish| fulfilled(wish, asks)),
+            Self::Recording(asks) => Wish::parse(inside).map(|wish| fulfilled(wish, asks)),
             Self::Speedscope(page) => page.answer(inside),
         };
         answered.unwrap_or_else(Answer::refusal)

@@ -88,7 +88,9 @@ fn a_program_that_ends_while_it_is_attached_to_has_one_clear_outcome() {
         } else {
             let words: Vec<&str> = said.lines().map(|line| line.split(' ').next().unwrap_or_default()).collect();
             assert_eq!(words, ["error:", "why:", "hint:"], "{said}");
-            assert!(said.contains("why: it ended"), "{said}");
+            // The program may be gone before the tool looks for it.
+            let is_clear = ["why: it ended", "why: there is no such process"].iter().any(|why| said.contains(why));
+            assert!(is_clear, "{said}");
             assert_eq!(fs::read_dir(place.path()).expect("a folder").count(), 0, "nothing is left: {said}");
         }
     }
@@ -116,7 +118,7 @@ fn a_program_with_a_thousand_threads_is_attached_to_three_times() {
     let place = TestFolder::new();
     let mut command = some_runtime().command(&testkit::fixture("Sampled"));
     command.args(["idle", "1000"]);
-    let server = Server::of(command);
+    let server = Server::spawn(command);
     for name in ["a.clrs", "b.clrs", "c.clrs"] {
         let mut command = attach(&place, server.pid, &format!("-i wall -i cpu:engine=timer --duration 1s -o {name}"));
         let output = command.output().expect("the tool starts");
@@ -140,7 +142,7 @@ fn the_actions_of_signals_are_what_they_were_before() {
         let out = place.file("actions");
         let mut command = runtime.command(&testkit::fixture("Signals"));
         command.arg("actions").args([&library, &out]);
-        let server = Server::of(command);
+        let server = Server::spawn(command);
         let seen = || fs::read_to_string(&out).unwrap_or_default();
         testkit::wait_until("a first look", || !seen().is_empty());
         for name in ["a.clrs", "b.clrs"] {

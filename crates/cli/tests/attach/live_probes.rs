@@ -56,7 +56,7 @@ fn ended(launcher: Child) {
 /// One method of a program that says how often it was called: each batch counts while it has probes, and none while it has not.
 fn count_in_turn(fixture: &'static str) {
     testkit::each_runtime(|runtime| {
-        let (place, mut counter) = (TestFolder::new(), Counter::of(fixture, runtime));
+        let (place, mut counter) = (TestFolder::new(), Counter::spawn(fixture, runtime));
         let bare = counter.shortest();
         let (launcher, _) = attached(&place, &mut counter, "a.clrs");
         let (pid, method) = (counter.pid(), counter.method());

@@ -1,11 +1,13 @@
 //! `clrscope attach` and `ps`: a program that runs is recorded and left as it was, and each obstacle has one clear outcome.
 
+mod awaiters;
 #[path = "../common/mod.rs"]
 mod common;
 mod covered;
 mod ends;
 mod heap;
 mod live_probes;
+mod memory;
 mod probe_callers;
 mod probe_calls;
 mod probe_lines;
@@ -14,6 +16,7 @@ mod probes;
 mod refusals;
 mod server;
 mod single_file;
+mod stacks;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,7 +33,7 @@ fn collections_of_a_running_program_are_recorded_with_what_caused_them() {
         let place = TestFolder::new();
         let mut command = runtime.command(&testkit::fixture("Collections"));
         command.arg("serve");
-        let server = Server::of(command);
+        let server = Server::spawn(command);
         for instruments in ["gc", "gc:survivors"] {
             let name = format!("{}.clrs", instruments.replace(':', "-"));
             let more = format!("-i {instruments} --duration 500ms -o {name}");
@@ -76,7 +79,7 @@ fn collections_of_every_flavour_are_recorded_in_a_running_program() {
     for (flavour, variables) in FLAVOURS {
         let mut command = newest.command(&testkit::fixture("Collections"));
         command.arg("serve").envs(variables.iter().copied());
-        let server = Server::of(command);
+        let server = Server::spawn(command);
         let output = attach(&place, server.pid, &format!("-i gc --duration 500ms -o {flavour}.clrs")).output();
         let output = output.expect("the tool starts");
         assert!(output.status.success(), "{flavour}: {}", said(&output));
@@ -200,7 +203,7 @@ fn programs_in_containers_are_attached_to_from_outside() {
         command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh"]);
         command.args(runtime.words(&testkit::fixture("Server")));
         runtime.prepare(&mut command);
-        let mut server = Server::of(command);
+        let mut server = Server::spawn(command);
         let outer = server.pid;
         let children = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).expect("it lives");
         server.pid = children.trim().parse().expect("one child");
@@ -229,7 +232,7 @@ fn programs_in_time_namespaces_have_been_watched_as_long_as_they_were() {
         let mut command = Command::new("unshare");
         command.args(script).args(runtime.words(&testkit::fixture("Server")));
         runtime.prepare(&mut command);
-        let mut server = Server::of(command);
+        let mut server = Server::spawn(command);
         let outer = server.pid;
         let children = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).expect("it lives");
         server.pid = children.trim().parse().expect("one child");
@@ -246,7 +249,7 @@ fn programs_in_time_namespaces_have_been_watched_as_long_as_they_were() {
 #[test]
 fn listeners_of_the_program_hear_what_they_hear_without_us() {
     testkit::each_runtime(|runtime| {
-        let mut server = Server::of(runtime.command(&testkit::fixture("Listening")));
+        let mut server = Server::spawn(runtime.command(&testkit::fixture("Listening")));
         let place = TestFolder::new();
         // Ticks, collections, exceptions, methods of so many rounds.
         let heard = |server: &mut Server, rounds: usize| -> Vec<[u32; 4]> {

@@ -22,8 +22,8 @@ fn number(row: &Value, key: &str) -> u64 {
     row[key].as_u64().unwrap_or_else(|| panic!("{key} in {row:#}"))
 }
 
-/// Callers of a row: the name and the calls of each.
-fn of(row: &Value) -> Vec<(&str, u64)> {
+/// Returns the callers of a row: the name and the calls of each.
+fn callers_of_row(row: &Value) -> Vec<(&str, u64)> {
     let callers = row["children"].as_array().map(Vec::as_slice).unwrap_or_default();
     callers.iter().map(|caller| (caller["name"].as_str().expect("a name"), number(caller, "calls"))).collect()
 }
@@ -47,10 +47,10 @@ fn callers_in_a_running_program_are_counted_exactly_each_time() {
                 let row = row(&format!("Server.Program::{method}"));
                 let caller = format!("Server.Program::{caller}");
                 assert!(number(row, "calls") > 10, "{place_of}: {row:#}");
-                assert_eq!(of(row), [(caller.as_str(), number(row, "calls"))], "{place_of}: {row:#}");
+                assert_eq!(callers_of_row(row), [(caller.as_str(), number(row, "calls"))], "{place_of}: {row:#}");
                 let direct = &row["children"][0];
                 assert_eq!(number(direct, "failed"), number(row, "failed"), "{place_of}: {row:#}");
-                assert_eq!(of(direct).is_empty(), options.contains("frames=1"), "{place_of}: {row:#}");
+                assert_eq!(callers_of_row(direct).is_empty(), options.contains("frames=1"), "{place_of}: {row:#}");
             }
             assert_eq!(server.left_over(), BTreeSet::from(["clrscope-sleeps\n".to_owned()]), "{place_of}");
         }
@@ -83,7 +83,7 @@ fn callers_of_a_method_that_is_added_and_removed_meanwhile_are_counted() {
         let rows = callers(&place, "a.clrs");
         let step = rows.iter().find(|row| row["name"] == "Counter.Program::Step").expect("it had probes");
         assert_eq!(number(step, "calls"), expected, "{}: {step:#}", runtime.version);
-        assert_eq!(of(step), [("Counter.Program::Answer", expected)], "{}: {step:#}", runtime.version);
+        assert_eq!(callers_of_row(step), [("Counter.Program::Answer", expected)], "{}: {step:#}", runtime.version);
         counter.end();
     });
 }
@@ -109,7 +109,7 @@ fn callers_are_shown_in_every_format() {
         String::from_utf8(output.stdout).expect("UTF-8")
     };
     let rows = callers(&place, "a.clrs");
-    let by_calls: BTreeSet<_> = of(&rows[0]).into_iter().collect();
+    let by_calls: BTreeSet<_> = callers_of_row(&rows[0]).into_iter().collect();
     let wanted = [("Callers.Program::Careful", 300), ("Callers.Program::Careless", 150)];
     assert_eq!(by_calls, BTreeSet::from(wanted), "{rows:#?}");
     let csv = report("--format csv --sort calls");

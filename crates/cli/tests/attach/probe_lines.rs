@@ -35,7 +35,7 @@ fn listed(place: &TestFolder, pid: u32) -> Vec<(Option<u64>, u64, bool)> {
 #[test]
 fn a_line_in_a_loop_is_counted_while_it_has_a_probe() {
     testkit::each_runtime(|runtime| {
-        let (place, mut counter) = (TestFolder::new(), Counter::of("Inlined", runtime));
+        let (place, mut counter) = (TestFolder::new(), Counter::spawn("Inlined", runtime));
         let bare = counter.shortest();
         let (pid, of_loop) = (counter.pid(), line("Inlined", "i++) Step();"));
         // The first piece of that line begins the loop; the method of the other is reached each round.

@@ -78,7 +78,7 @@ fn held() -> Value {
 #[test]
 fn fields_of_types_that_nobody_has_loaded_are_shown_and_load_nothing() {
     testkit::each_runtime(|runtime| {
-        let (place, server) = (TestFolder::new(), Server::of(runtime.command(&fixture("Unseen"))));
+        let (place, server) = (TestFolder::new(), Server::spawn(runtime.command(&fixture("Unseen"))));
         for (depth, name) in [(3, "first.clrs"), (5, "second.clrs")] {
             let calls = record(&place, server.pid, "Unseen.Program::Show", &format!("depth={depth}"), name);
             let place_of = format!("{name}, {} calls on {}", calls.len(), runtime.version);

@@ -27,10 +27,10 @@ pub(crate) struct Counter {
 
 impl Counter {
     pub(crate) fn start(runtime: &Runtime) -> Self {
-        Self::of("Counter", runtime)
+        Self::spawn("Counter", runtime)
     }
 
-    pub(crate) fn of(fixture: &'static str, runtime: &Runtime) -> Self {
+    pub(crate) fn spawn(fixture: &'static str, runtime: &Runtime) -> Self {
         let mut command = runtime.command(&testkit::fixture(fixture));
         command.args(["-".to_owned(), BATCH.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
         testkit::let_children_hear();
@@ -144,7 +144,7 @@ fn count_and_compare(place: &TestFolder, counter: &mut Counter, name: &str) -> D
 /// Probes three times, and between them and after them the speed of the program without us.
 fn probe_three_times(fixture: &'static str) {
     testkit::each_runtime(|runtime| {
-        let (place, mut counter) = (TestFolder::new(), Counter::of(fixture, runtime));
+        let (place, mut counter) = (TestFolder::new(), Counter::spawn(fixture, runtime));
         let bare = counter.shortest();
         for name in ["first.clrs", "second.clrs", "third.clrs"] {
             let place_of = format!("{fixture}, {name} on {}", runtime.version);

@@ -46,7 +46,7 @@ fn programs_that_were_started_with_a_profiler_keep_it() {
         testkit::load_profiler(&mut command, library, "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}");
         let out = place.file(&format!("{}.clrs.d", library.file_name().expect("a name").to_string_lossy()));
         command.env("CLRSCOPE_AGENT", format!("exceptions;trust-writable;out={}", out.display()));
-        let server = Server::of(command);
+        let server = Server::spawn(command);
         let refusal = refused(&place, server.pid, "--duration 1s");
         assert!(refusal.contains(words), "{refusal}");
         let is_ours = library == &ours;
@@ -89,7 +89,7 @@ fn a_program_whose_c_library_is_too_old_is_refused_with_both_versions() {
     let mut command = Command::new("unshare");
     command.arg("--mount").args(runtime.words(&testkit::fixture("Server")));
     runtime.prepare(&mut command);
-    let server = Server::of(command);
+    let server = Server::spawn(command);
     // It goes on with the library that it has: only who looks at its files finds the other.
     let maps = fs::read_to_string(format!("/proc/{}/maps", server.pid)).expect("its maps");
     let own = maps.lines().filter_map(|line| Some(&line[line.find('/')?..])).find(|path| path.ends_with("/libc.so.6"));
@@ -128,7 +128,7 @@ fn the_doctor_says_of_a_process_what_keeps_the_agent_out() {
     let mut command = runtime.command(&testkit::fixture("Server"));
     testkit::load_profiler(&mut command, Path::new("/nowhere/agent.so"), "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}");
     command.env("CLRSCOPE_AGENT", "exceptions");
-    let server = Server::of(command);
+    let server = Server::spawn(command);
     let (code, rows) = judged(&place, server.pid);
     assert_eq!(code, Some(1), "{rows:?}");
     holds(&rows, "agent", "failed", "'/nowhere/agent.so' is no file in its place");
@@ -148,7 +148,7 @@ fn processes_that_can_not_be_attached_to_are_told_apart() {
     assert!(refusal.contains("why: it runs no .NET runtime"), "{refusal}");
     let mut command = runtime.command(&testkit::fixture("Server"));
     command.env("DOTNET_EnableDiagnostics", "0");
-    let server = Server::of(command);
+    let server = Server::spawn(command);
     let refusal = refused(&place, server.pid, "");
     assert!(refusal.contains("DOTNET_EnableDiagnostics=0"), "{refusal}");
     assert!(listed(&place, server.pid)["obstacle"].as_str().is_some_and(|why| why.contains("diagnostics are off")));
@@ -189,7 +189,7 @@ fn as_user(user: u32, runtime: &Runtime) -> Option<Server> {
     command.args([user.to_string(), runtime.version.to_string()]);
     runtime.prepare(&mut command);
     command.env("DOTNET_ROOT", "/mnt/dotnet").env("HOME", "/nowhere");
-    Some(Server::of(command))
+    Some(Server::spawn(command))
 }
 
 #[test]
@@ -199,6 +199,8 @@ fn root_attaches_to_the_programs_of_others_and_others_not_to_those_of_root() {
     for name in ["first.clrs", "second.clrs"] {
         assert!(thrown(&recorded(&place, server.pid, "-i exceptions --duration 300ms", name)) > 0);
     }
+    let stacks = place.run(&format!("stacks {}", server.pid));
+    assert!(stacks.status.success() && stacks.stdout.starts_with(b"Threads\n"), "{}", said(&stacks));
     assert_eq!(server.left_over(), BTreeSet::new());
     assert_eq!(server.mapped().matches("libclrscope_agent.so").count(), 4, "one library");
     let folder = PathBuf::from(format!("/tmp/clrscope-attach-{SOMEBODY}"));
@@ -208,8 +210,7 @@ fn root_attaches_to_the_programs_of_others_and_others_not_to_those_of_root() {
     server.end();
 
     let server = Server::start(some_runtime());
-    let tool = place.file("clrscope");
-    fs::copy(env!("CARGO_BIN_EXE_clrscope"), &tool).expect("a copy");
+    let tool = place.copied_tool();
     open_to_all(place.path());
     let as_other = |words: &[&str]| {
         let mut command = Command::new(&tool);
@@ -218,6 +219,10 @@ fn root_attaches_to_the_programs_of_others_and_others_not_to_those_of_root() {
     };
     let output = as_other(&["attach", &server.pid.to_string()]);
     assert!(said(&output).contains("why: it belongs to another user (id 0)"), "{}", said(&output));
+    // The system's list of threads may stand before that, as far as this user sees it.
+    let output = as_other(&["stacks", &server.pid.to_string()]);
+    assert!(said(&output).contains("why: it belongs to another user (id 0)"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1));
     let list = String::from_utf8_lossy(&as_other(&["ps"]).stdout).into_owned();
     let line = list.lines().find(|line| line.contains(&server.pid.to_string())).unwrap_or_else(|| panic!("{list}"));
     assert!(line.contains("(of another user, root)"), "{line}");
@@ -264,8 +269,7 @@ fn strangers_who_take_our_names_do_not_stop_an_attach() {
 fn two_users_that_attach_at_once_have_one_clear_outcome_each() {
     let Some(server) = as_user(SOMEBODY_ELSE, some_runtime()) else { return };
     let place = TestFolder::new();
-    let tool = place.file("clrscope");
-    fs::copy(env!("CARGO_BIN_EXE_clrscope"), &tool).expect("a copy");
+    let tool = place.copied_tool();
     open_to_all(place.path());
     let launchers = ["root.clrs", "somebody.clrs"].map(|name| {
         let mut command = Command::new(&tool);

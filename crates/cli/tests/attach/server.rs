@@ -18,10 +18,10 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(runtime: &Runtime) -> Self {
-        Self::of(runtime.command(&testkit::fixture("Server")))
+        Self::spawn(runtime.command(&testkit::fixture("Server")))
     }
 
-    pub(crate) fn of(mut command: Command) -> Self {
+    pub(crate) fn spawn(mut command: Command) -> Self {
         testkit::let_children_hear();
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let pid = child.id();

@@ -19,6 +19,7 @@ using System;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 using System.Threading;
+using System.Threading.Tasks;
 
 static class Program
 {
@@ -28,8 +29,10 @@ static class Program
     {
         for (int i = 0; i < 1_000_000; i++) sink = (sink ^ (sink >> 29)) * 6364136223846793005;
     }
+    static async Task Waits() => await Task.Delay(TimeSpan.FromHours(1));
     static void Main()
     {
+        Task waits = Waits();
         bool stop = false;
         using var term = PosixSignalRegistration.Create(PosixSignal.SIGTERM, context =>
         {
@@ -39,6 +42,7 @@ static class Program
         Console.WriteLine("ready");
         while (!Volatile.Read(ref stop)) Work();
         Console.WriteLine("stopped");
+        GC.KeepAlive(waits);
     }
 }
 "#;
@@ -49,10 +53,20 @@ fn a_program_of_a_single_file_is_listed_and_attached_to_as_any_other() {
     let place = TestFolder::new();
     let mut program = Command::new(sdk.publish_single_file(place.path(), "alone", PROGRAM));
     sdk.lend_runtime(&mut program);
-    let server = Server::of(program);
+    let server = Server::spawn(program);
     assert_eq!(listed(&place, server.pid)["entry_assembly"], "alone");
     let output = attach(&place, server.pid, "--duration 500ms -o alone.clrs").output().expect("the tool starts");
     assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(server.left_over(), BTreeSet::new());
+    let output = place.run(&format!("stacks {} --format json", server.pid));
+    assert!(output.status.success(), "{}", said(&output));
+    let stacks: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let pending = &stacks["pending"][0];
+    assert_eq!(
+        (&pending["waits_for"], &pending["frames"][0]["name"]),
+        (&"Task.Delay".into(), &"Program::Waits".into())
+    );
+    assert!(stacks["threads"].as_array().is_some_and(|all| all.iter().any(|thread| thread["role"] == "main")));
     assert_eq!(server.left_over(), BTreeSet::new());
     let output = place.run("report alone.clrs --view functions --format json");
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 pub mod counted;
+pub mod pending;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -30,6 +31,17 @@ impl TestFolder {
 
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
+    }
+
+    /// Puts a copy of the tool there, which other users may run. Another process writes it: while a
+    /// file is open for writing in a child that another test has just started, it can't be run
+    /// ("Text file busy").
+    pub fn copied_tool(&self) -> PathBuf {
+        let tool = self.file("clrscope");
+        let mut copy = Command::new("cp");
+        copy.arg(env!("CARGO_BIN_EXE_clrscope")).arg(&tool);
+        clrscope_testkit::run(copy).expect_success();
+        tool
     }
 
     /// Puts the sample recording there.

@@ -47,7 +47,7 @@ impl Events {
         if size < HEADER {
             return Err(Error::nonsense("a block with too small a header"));
         }
-        Reader(&block).take(size)?;
+        Reader(&block).read_bytes(size)?;
         let is_compressed = flags & COMPRESSED != 0;
         Ok(Self { block, read: size, is_compressed, before: Header::default(), payload_size: 0 })
     }
@@ -74,18 +74,18 @@ const SORTED: u32 = 1 << 31;
 /// Reads an event with a header in full; gives the payload.
 fn full<'a>(from: &mut Reader<'a>, header: &mut Header) -> Result<&'a [u8], Error> {
     let size = from.u32()? as usize;
-    let mut event = Reader(from.take(size)?);
+    let mut event = Reader(from.read_bytes(size)?);
     let description = event.u32()? & !SORTED;
     let _sequence = event.u32()?;
     let thread_id = event.u64()?;
     let _captured = (event.u64()?, event.u32()?);
     let (stack, timestamp) = (event.u32()?, event.u64()?);
-    let _activities = event.take(32)?;
+    let _activities = event.read_bytes(32)?;
     let bytes = event.u32()? as usize;
-    let payload = event.take(bytes)?;
+    let payload = event.read_bytes(bytes)?;
     // What fills up to four bytes may be missing behind the last one.
     let fill = (size.next_multiple_of(4) - size).min(from.0.len());
-    from.take(fill)?;
+    from.read_bytes(fill)?;
     *header = Header { description, thread_id, timestamp, stack };
     Ok(payload)
 }
@@ -108,14 +108,14 @@ fn compressed<'a>(from: &mut Reader<'a>, header: &mut Header, payload_size: &mut
     }
     header.timestamp = header.timestamp.wrapping_add(from.variable()?);
     if with(has::ACTIVITY) {
-        from.take(16)?;
+        from.read_bytes(16)?;
     }
     if with(has::RELATED) {
-        from.take(16)?;
+        from.read_bytes(16)?;
     }
     if with(has::SIZE) {
         let size = from.variable()?;
         *payload_size = usize::try_from(size).map_err(|_| Error::nonsense("an event larger than memory"))?;
     }
-    from.take(*payload_size)
+    from.read_bytes(*payload_size)
 }

@@ -28,6 +28,7 @@ pub struct EventDescription {
 
 /// A field of a payload.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Field {
     /// Name of the field.
     pub name: String,

@@ -243,7 +243,7 @@ impl<R: Read> Reader<R> {
         let bytes = self.clock.pointer_size.clamp(4, 8) as usize;
         for at in 0..count {
             let size = block.u32()? as usize;
-            let addresses = block.take(size)?.chunks_exact(bytes);
+            let addresses = block.read_bytes(size)?.chunks_exact(bytes);
             let address = |word: &[u8]| word.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
             self.stacked = self.stacked.saturating_add(size.max(bytes));
             if self.stacked > MOST_STACKS {

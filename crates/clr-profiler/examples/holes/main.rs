@@ -29,7 +29,7 @@ struct State {
     reader: ExceptionReader,
     output: PathBuf,
     /// A method of a module that will be unloaded.
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<RetainedFunction>>,
     handle: Mutex<Option<ObjectHandle>>,
     thrown: AtomicU32,
     detached: AtomicBool,
@@ -37,7 +37,7 @@ struct State {
     tried: AtomicBool,
 }
 
-struct Kept {
+struct RetainedFunction {
     module: ModuleId,
     assembly: AssemblyId,
     token: Token,
@@ -89,11 +89,11 @@ impl State {
         let body = self.info.il_function_body(module, token)?;
         self.line("alive", metadata.method(token).is_ok_and(|method| !method.name.is_empty() && !body.is_empty()));
         let (assembly, starts) = (about.assembly, Vec::new());
-        *lock(&self.kept) = Some(Kept { module, assembly, token, class, function, starts, metadata });
+        *lock(&self.kept) = Some(RetainedFunction { module, assembly, token, class, function, starts, metadata });
         Ok(true)
     }
 
-    fn after_unloading(&self, kept: &Kept) {
+    fn after_unloading(&self, kept: &RetainedFunction) {
         let (info, token) = (&self.info, kept.token);
         self.refused("module", info.module_info(kept.module));
         self.refused("assembly", info.assembly_info(kept.assembly));

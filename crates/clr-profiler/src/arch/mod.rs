@@ -1,6 +1,6 @@
 //! Processors: a module for each, of which the target's is re-exported.
 //!
-//! Hooks, and the calls of hooks in the fake runtime, keep their assembly in folders `arch` of their own.
+//! Hooks keep their assembly in a folder `arch` of their own.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

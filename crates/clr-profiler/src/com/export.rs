@@ -2,13 +2,14 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use clr_profiler_sys::class_factory::{IClassFactory, IClassFactory_Impl};
 use windows_core::{BOOL, GUID, HRESULT, Interface, implement};
 
 use super::object::CallbackObject;
+use super::retired;
 use super::table::interface_of;
 use crate::boundary::{guard, silence_panics};
 use crate::profiler::Loader;
@@ -32,8 +33,12 @@ impl IClassFactory_Impl for Factory_Impl {
         }
         guard(HRESULT(HResult::CANCEL_ACTIVATION.0), || {
             let Some(loader) = (self.load)() else { return HRESULT(HResult::FAIL.0) };
+            retired::release();
+            let is_retired = Arc::new(AtomicBool::new(false));
             let callbacks = CallbackObject {
                 callbacks: OnceLock::new(),
+                free: Cell::new(None),
+                is_retired: Arc::clone(&is_retired),
                 is_content_with_notifications: loader.is_content_with_notifications,
                 notification_only: AtomicBool::new(false),
                 loader: Cell::new(Some(loader)),
@@ -44,8 +49,7 @@ impl IClassFactory_Impl for Factory_Impl {
             let callbacks = interface_of(callbacks);
             // SAFETY: both pointers were checked and are the caller's.
             let answer = unsafe { callbacks.query(iid, object) };
-            // Hooks and callbacks run on after the runtime's last `Release`.
-            std::mem::forget(callbacks);
+            retired::keep(callbacks, is_retired);
             answer
         })
     }
@@ -87,7 +91,8 @@ pub unsafe fn get_class_object(
 
 /// A factory that hands out this one profiler, once.
 #[cfg(feature = "testing")]
-pub(crate) fn factory(loader: Loader) -> IClassFactory {
+#[must_use]
+pub fn factory(loader: Loader) -> IClassFactory {
     let loader = Cell::new(Some(loader));
     Factory { load: Box::new(move || loader.take()) }.into()
 }
@@ -117,7 +122,7 @@ pub(crate) fn factory(loader: Loader) -> IClassFactory {
 #[macro_export]
 macro_rules! export_profiler {
     ($profiler:ty, $guid:literal) => {
-        $crate::export_profiler!(@load || $crate::__export::Loader::of::<$profiler>(), $guid);
+        $crate::export_profiler!(@load || $crate::__export::Loader::new::<$profiler>(), $guid);
     };
     (|$info:ident| $initialize:expr, $guid:literal) => {
         $crate::export_profiler!(
@@ -165,7 +170,7 @@ mod tests {
     fn class_object(class: &Guid, iid: &Guid) -> (HResult, *mut c_void) {
         let mut object = std::ptr::null_mut();
         // SAFETY: three valid references.
-        let answer = unsafe { get_class_object(OURS, Loader::of::<Idle>, class, iid, &mut object) };
+        let answer = unsafe { get_class_object(OURS, Loader::new::<Idle>, class, iid, &mut object) };
         (answer, object)
     }
 

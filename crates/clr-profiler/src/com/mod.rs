@@ -11,10 +11,11 @@ mod export;
 mod framed;
 mod object;
 mod pin;
+mod retired;
 mod slices;
 mod start;
 mod table;
 
 #[cfg(feature = "testing")]
-pub(crate) use export::factory;
+pub use export::factory;
 pub use export::get_class_object;

@@ -14,16 +14,21 @@ use crate::call_stacks::FollowExceptions;
 use crate::gate::Inside;
 use crate::hooks::FunctionMapper;
 use crate::info::LAST_WAIT;
-use crate::profiler::Loader;
+use crate::profiler::{Free, Loader};
 use crate::{Callbacks, HResult, ProfilerInfo, Result};
 
 pub(super) const S_OK: HRESULT = HRESULT(0);
 
-/// COM object that the runtime calls. Never freed: hooks and callbacks run on after `Shutdown`.
+/// COM object that the runtime calls. Freed with the last reference, of which [`retired`](super::retired) keeps one: hooks and callbacks run on
+/// after `Shutdown`.
 #[implement(ICorProfilerCallback11)]
 pub(super) struct CallbackObject {
     /// The profiler, from its `initialize` on.
     pub(super) callbacks: OnceLock<&'static dyn Callbacks>,
+    /// Frees the profiler, with this object.
+    pub(super) free: Cell<Option<Free>>,
+    /// The runtime calls the object no more, but for its `Release`.
+    pub(super) is_retired: Arc<AtomicBool>,
     /// Maker of the profiler; taken by `Initialize`, which the runtime calls once, before anything else.
     pub(super) loader: Cell<Option<Loader>>,
     /// The profiler is content with notifications; whether the runtime has asked, and takes it for one of those, is next.
@@ -35,6 +40,13 @@ pub(super) struct CallbackObject {
     pub(super) stacks: OnceLock<Arc<dyn FollowExceptions>>,
     /// Function mapper of the hooks, notified of unloading before the profiler is.
     pub(super) mapper: OnceLock<Arc<dyn FunctionMapper>>,
+}
+
+impl Drop for CallbackObject {
+    fn drop(&mut self) {
+        // Who calls the profiler holds a reference to this object.
+        self.free.take().into_iter().for_each(|free| free());
+    }
 }
 
 /// Table of the methods in this folder that implement the interface.

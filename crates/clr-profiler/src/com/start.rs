@@ -25,6 +25,7 @@ pub(super) unsafe fn initialize(callbacks: &CallbackObject, info: *mut c_void, c
         let loader = callbacks.loader.take().ok_or(Error::refused("Initialize", "a profiler is initialized once"))?;
         let made = (loader.make)(&info, client_data)?;
         let _ = callbacks.callbacks.set(made.callbacks);
+        callbacks.free.set(Some(made.free));
         let setup = made.setup;
         let is_for_good = setup.hooks().is_some() || setup.events().intersects(Events::IMMUTABLE);
         let applied = check(callbacks, &setup, client_data.is_some()).and_then(|()| apply(callbacks, &info, setup));
@@ -48,6 +49,7 @@ pub(super) unsafe fn initialize(callbacks: &CallbackObject, info: *mut c_void, c
         callbacks.stop_own_threads();
         info.close();
         info.wait_for_calls();
+        callbacks.is_retired.store(true, Ordering::Release);
     }
     match outcome {
         Ok(()) => HRESULT(0),

@@ -28,7 +28,7 @@ mod tests {
     use std::arch::asm;
     use std::cell::Cell;
     use std::sync::atomic::AtomicBool;
-    use std::sync::{Mutex, OnceLock};
+    use std::sync::{Arc, Mutex, OnceLock};
 
     use clr_profiler_sys::callback::ICorProfilerCallback11;
     use windows_core::Interface as _;
@@ -42,12 +42,12 @@ mod tests {
     const FRAME: usize = 0x7ffd_dead_bee8;
 
     #[derive(Default)]
-    struct Seen {
+    struct RecordedCalls {
         frames: Mutex<Vec<usize>>,
         numbers: Mutex<Vec<(u32, u32, usize)>>,
     }
 
-    impl Callbacks for Seen {
+    impl Callbacks for RecordedCalls {
         fn object_allocated_in(&self, object: ObjectId<'_>, class: ClassId, frame: NativeFrame) {
             assert_eq!((object.address(), class.as_raw()), (8, 16));
             self.frames.lock().expect("not poisoned").push(frame.address());
@@ -103,9 +103,11 @@ mod tests {
     /// each object the class's address for a frame, and all paths of a type became one.
     #[test]
     fn callbacks_get_the_frame_of_the_runtime_whatever_the_compiler_does_with_registers() {
-        let seen: &Seen = Box::leak(Box::default());
+        let seen: &RecordedCalls = Box::leak(Box::default());
         let object = CallbackObject {
             callbacks: OnceLock::new(),
+            free: Cell::new(None),
+            is_retired: Arc::default(),
             loader: Cell::new(None),
             is_content_with_notifications: false,
             notification_only: AtomicBool::new(false),

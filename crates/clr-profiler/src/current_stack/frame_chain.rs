@@ -1,4 +1,4 @@
-//! Frames that frame pointers lead through, the return addresses that no frame pointer leads to, and one number for all of them.
+//! Frames that frame pointers lead through, the return addresses that no frame pointer leads to, and a fold over all of them.
 //!
 //! A method may leave the frame pointer alone: then its caller's frame is the next that pointers lead to, and the return address into
 //! that caller is in no frame. Such an address is hidden behind the one into the method, always at the same distance, which whoever
@@ -47,12 +47,33 @@ pub fn hidden_returns(
     })
 }
 
+/// A return address of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReturnAddress {
+    /// The address, just behind a call.
+    pub address: usize,
+    /// The frame pointer of the code that it leads to. `None` where that code has none, or where it is not known.
+    pub frame_pointer: Option<usize>,
+}
+
+impl ReturnAddress {
+    /// An address, with the frame pointer of the code that it leads to.
+    #[must_use]
+    pub const fn new(address: usize, frame_pointer: Option<usize>) -> Self {
+        Self { address, frame_pointer }
+    }
+}
+
 /// Frames that frame pointers lead through, as they were when a thread followed them last. Following them again reads what is still there
-/// side by side instead of one after another, which takes a fraction of the time.
+/// side by side instead of one after another, which takes a fraction of the time. With each frame stands `T`, the fold of the return
+/// addresses of that frame and all further out, so a fold costs no more than the frames that are new.
 #[derive(Debug, Default)]
-pub struct FrameChain {
+pub struct FrameChain<T = u64> {
     /// The outermost frame first.
     frames: Vec<ChainedFrame>,
+    /// For each of these the fold of its return addresses and of all further out.
+    folds: Vec<T>,
     /// Frames of the last walk that were not there before, innermost first.
     fresh: Vec<ChainedFrame>,
     /// Words that no frame pointer leads to, the outermost frame's first.
@@ -70,8 +91,6 @@ struct ChainedFrame {
     up: usize,
     /// The word above: the return address.
     address: usize,
-    /// Number that stands for the return addresses of this frame and all further out.
-    mixed: u64,
 }
 
 /// A return address that no frame pointer leads to.
@@ -81,13 +100,15 @@ struct HiddenWord {
     frame: usize,
     place: usize,
     word: usize,
+    /// The code that it is hidden behind took over a frame.
+    takes_place: bool,
 }
 
-impl FrameChain {
-    /// Follows the frame pointers from `frame` on, and mixes the return addresses into one number by `mix`, beginning with 0 and the outermost;
-    /// `None` where there are fewer than `least`. Of a stack of more than `most` frames the number stands for the innermost `most`. Hidden
-    /// return addresses are part of the number as far as `behind` knows of them, asked for those into the code that may hide them; the
-    /// number beside `behind` is another one each time that it knows something else.
+impl<T: Copy + Default> FrameChain<T> {
+    /// Follows the frame pointers from `frame` on, and folds the return addresses by `fold`, beginning with the default and the
+    /// outermost; `None` where there are fewer than `least`. Of a stack of more than `most` frames the innermost `most` are folded. Hidden
+    /// return addresses are part of the fold as far as `behind` knows of them, asked for those into the code that may hide them; the
+    /// number beside `behind` is another one each time that it or `fold` knows something else.
     #[inline]
     pub fn follow(
         &mut self,
@@ -95,8 +116,8 @@ impl FrameChain {
         frame: NativeFrame,
         (least, most): (usize, usize),
         (generation, behind): (u64, impl Fn(usize) -> Option<HiddenReturn>),
-        mix: impl Fn(u64, usize) -> u64,
-    ) -> Option<u64> {
+        fold: impl Fn(T, ReturnAddress) -> T,
+    ) -> Option<T> {
         if self.generation != generation {
             self.keep(0);
             self.generation = generation;
@@ -107,12 +128,12 @@ impl FrameChain {
             Some(innermost) if innermost.at == frame.address() => {}
             _ => {
                 if !self.walk(stack, frame.address(), most) {
-                    return Some(self.innermost(stack, most, &behind, &mix));
+                    return Some(self.innermost(stack, most, &behind, &fold));
                 }
-                self.append(stack, &behind, &mix);
+                self.append(stack, &behind, &fold);
             }
         }
-        self.frames.last().filter(|_| self.frames.len() >= least).map(|innermost| innermost.mixed)
+        self.folds.last().filter(|_| self.frames.len() >= least).copied()
     }
 
     /// Forgets all frames.
@@ -124,6 +145,7 @@ impl FrameChain {
     #[inline]
     fn keep(&mut self, known: usize) {
         self.frames.truncate(known);
+        self.folds.truncate(known);
         while self.hidden.pop_if(|hidden| hidden.frame >= known).is_some() {}
     }
 
@@ -165,7 +187,7 @@ impl FrameChain {
                 known = 0;
                 break;
             };
-            self.fresh.push(ChainedFrame { at, up, address, mixed: 0 });
+            self.fresh.push(ChainedFrame { at, up, address });
             if up <= at {
                 known = 0;
                 break;
@@ -176,21 +198,22 @@ impl FrameChain {
         self.frames.len() + self.fresh.len() <= most && self.fresh.len() < most
     }
 
-    /// Number that stands for the innermost `most` of the frames that were walked last and of those behind them, which are too many to
-    /// be known.
+    /// Fold of the innermost `most` of the frames that were walked last and of those behind them, which are too many to be known.
     #[cold]
     fn innermost(
         &mut self,
         stack: CurrentStack,
         most: usize,
         behind: &impl Fn(usize) -> Option<HiddenReturn>,
-        mix: &impl Fn(u64, usize) -> u64,
-    ) -> u64 {
+        fold: &impl Fn(T, ReturnAddress) -> T,
+    ) -> T {
         let outer = most.saturating_sub(self.fresh.len()).min(self.frames.len());
+        let known = self.hidden.len();
         let outer = self.frames[self.frames.len() - outer..].iter();
-        outer.chain(self.fresh.iter().rev()).fold(0, |mixed, one| {
-            let hidden = hidden_returns(stack, NativeFrame::new(one.at), behind);
-            hidden.fold(mix(mixed, one.address), |mixed, (_, word, _)| mix(mixed, word))
+        outer.chain(self.fresh.iter().rev()).fold(T::default(), |folded, one| {
+            let folded = one.fold_into(folded, (stack, 0), (behind, &mut self.hidden), fold);
+            self.hidden.truncate(known);
+            folded
         })
     }
 
@@ -199,17 +222,46 @@ impl FrameChain {
         &mut self,
         stack: CurrentStack,
         behind: &impl Fn(usize) -> Option<HiddenReturn>,
-        mix: &impl Fn(u64, usize) -> u64,
+        fold: &impl Fn(T, ReturnAddress) -> T,
     ) {
-        let mut mixed = self.frames.last().map_or(0, |last| last.mixed);
+        let mut folded = self.folds.last().copied().unwrap_or_default();
         for fresh in self.fresh.drain(..).rev() {
-            mixed = mix(mixed, fresh.address);
-            for (place, word, _) in hidden_returns(stack, NativeFrame::new(fresh.at), behind) {
-                mixed = mix(mixed, word);
-                self.hidden.push(HiddenWord { frame: self.frames.len(), place, word });
-            }
-            self.frames.push(ChainedFrame { mixed, ..fresh });
+            folded = fresh.fold_into(folded, (stack, self.frames.len()), (behind, &mut self.hidden), fold);
+            self.frames.push(fresh);
+            self.folds.push(folded);
         }
+    }
+}
+
+impl ChainedFrame {
+    /// Adds what is hidden behind the frame with this number to `hidden`, and folds it, the outermost first, and the frame's own return
+    /// address.
+    #[inline]
+    fn fold_into<T>(
+        &self,
+        folded: T,
+        (stack, frame): (CurrentStack, usize),
+        (behind, hidden): (&impl Fn(usize) -> Option<HiddenReturn>, &mut Vec<HiddenWord>),
+        fold: &impl Fn(T, ReturnAddress) -> T,
+    ) -> T {
+        let first = hidden.len();
+        for (place, word, takes_place) in hidden_returns(stack, NativeFrame::new(self.at), behind) {
+            hidden.push(HiddenWord { frame, place, word, takes_place });
+        }
+        let hidden = &hidden[first..];
+        let took_over = |hidden: &HiddenWord| hidden.place - 8;
+        // Frame pointers lead past code that hides its caller: what they lead to is the frame of the outermost one. Code that took over a
+        // frame lies below that, which leads where its own frame does.
+        let mut frame_pointer = match hidden.last() {
+            Some(last) if last.takes_place => stack.word(took_over(last)),
+            _ => Some(self.up),
+        };
+        let mut folded = folded;
+        for hidden in hidden.iter().rev() {
+            folded = fold(folded, ReturnAddress::new(hidden.word, frame_pointer));
+            frame_pointer = hidden.takes_place.then(|| took_over(hidden));
+        }
+        fold(folded, ReturnAddress::new(self.address, frame_pointer))
     }
 }
 
@@ -231,8 +283,8 @@ mod tests {
         }
     }
 
-    fn mix(mixed: u64, address: usize) -> u64 {
-        (mixed ^ address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+    fn mix(mixed: u64, to: ReturnAddress) -> u64 {
+        (mixed ^ to.address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
     }
 
     fn follow(chain: &mut FrameChain, stack: CurrentStack, at: usize, most: usize) -> Option<u64> {
@@ -380,6 +432,33 @@ mod tests {
         let after = follow(2);
         assert_ne!(after, before);
         assert_eq!((follow(2), follow(1)), (after, before));
+        std::hint::black_box(&words);
+    }
+
+    #[test]
+    fn the_code_behind_a_return_address_has_the_frame_pointer_that_is_its_own() {
+        let mut words = [0_usize; 64];
+        let base = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
+        let stack = CurrentStack::here().expect("bounds are known");
+        with_hidden(std::hint::black_box(&mut words), base);
+        let place_of = |up: usize| (up - base) / 8;
+        let list = |all: [(usize, usize); 6], to: ReturnAddress| {
+            let free = all.iter().position(|one| one.0 == 0).expect("room");
+            let mut all = all;
+            all[free] = (to.address, to.frame_pointer.map_or(0, place_of));
+            all
+        };
+        let follow = || {
+            let fold = |all, to: ReturnAddress| {
+                list(all, ReturnAddress::new(to.address, to.frame_pointer.filter(|up| *up != 0)))
+            };
+            FrameChain::default().follow(stack, NativeFrame::new(base), (2, 40), (1, behind), fold)
+        };
+        // Outermost first. The code at 2 has no frame: what frame pointers lead to is that of its caller.
+        assert_eq!(follow(), Some([(0xD1, 0), (0xFA, 40), (0xA2, 8), (2, 0), (0, 0), (0, 0)]));
+        // The code at 3 took a frame over, which leads where the one further in does.
+        std::hint::black_box(&mut words)[3] = 3;
+        assert_eq!(follow(), Some([(0xD1, 0), (0xFA, 40), (0xB2, 40), (3, 13), (2, 0), (0, 0)]));
         std::hint::black_box(&words);
     }
 }

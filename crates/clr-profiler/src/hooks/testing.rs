@@ -13,7 +13,7 @@ thread_local! {
 }
 
 /// Loads a profiler by `load`, and gives the safe hooks it set beside the result.
-pub(crate) fn keep_hooks<R>(load: impl FnOnce() -> R) -> (R, Option<Arc<dyn CallHooks>>) {
+pub fn keep_hooks<R>(load: impl FnOnce() -> R) -> (R, Option<Arc<dyn CallHooks>>) {
     LOADING.set(Some(None));
     let result = load();
     (result, LOADING.take().flatten())
@@ -28,7 +28,7 @@ pub(super) fn keep(hooks: Arc<dyn CallHooks>) {
 }
 
 /// Calls a hook by `call`; the entry points then find `hooks`.
-pub(crate) fn with_hooks<R>(hooks: Option<Arc<dyn CallHooks>>, call: impl FnOnce() -> R) -> R {
+pub fn with_hooks<R>(hooks: Option<Arc<dyn CallHooks>>, call: impl FnOnce() -> R) -> R {
     HERE.set(hooks);
     let result = call();
     HERE.set(None);

@@ -97,9 +97,9 @@ fn dispenser(runtime: &ICorProfilerInfo3) -> Option<Dispenser> {
 fn find(base: usize, is_flat: bool) -> Option<(usize, u32)> {
     let image = Image { base, is_flat };
     let (sections, directories) = image.headers()?;
-    let cli = image.place(&sections, image.word(directories + 14 * 8)?)?;
+    let cli = image.file_offset(&sections, image.word(directories + 14 * 8)?)?;
     let (metadata, bytes) = (image.word(cli + 8)?, image.word(cli + 12)?);
-    let at = image.place(&sections, metadata)?;
+    let at = image.file_offset(&sections, metadata)?;
     let last = at.checked_add(bytes as usize)?.checked_sub(4)?;
     (image.word(at)? == 0x424a_5342 && image.word(last).is_some()).then_some((base + at, bytes))
 }
@@ -108,7 +108,7 @@ fn find(base: usize, is_flat: bool) -> Option<(usize, u32)> {
 pub(crate) fn il_body(base: usize, is_flat: bool, address: u32) -> Option<Vec<u8>> {
     let image = Image { base, is_flat };
     let (sections, _) = image.headers()?;
-    let start = image.place(&sections, address)?;
+    let start = image.file_offset(&sections, address)?;
     // The last byte of a body may be the last of its image, where there is no word any more.
     let byte = |at: usize| {
         let (words, within) = (start.checked_add(at)? & !3, start.checked_add(at)? & 3);
@@ -159,8 +159,8 @@ impl Image {
         Some((sections, directories))
     }
 
-    /// Place in the file of something that is loaded at `address`.
-    fn place(&self, sections: &Sections, address: u32) -> Option<usize> {
+    /// Returns the offset in the file of something that is loaded at `address`.
+    fn file_offset(&self, sections: &Sections, address: u32) -> Option<usize> {
         if address == 0 {
             return None;
         }

@@ -12,7 +12,7 @@ use crate::metadata::{MethodAttributes, MethodDef};
 use crate::{ClassId, FunctionId, FunctionInfo, ModuleId, ProfilerInfo, Result, Token};
 
 /// A function in its module, before its source is known.
-struct Found<'n> {
+struct RawFunction<'n> {
     module: &'n ModuleNames,
     class: &'n TypeName,
     method: MethodDef,
@@ -67,7 +67,7 @@ fn of_method(
     let class = module.type_name(method.class)?;
     let name = module.metadata.name(place.token)?;
     let class_arguments = class_arguments(cache, info, place, &module, &class);
-    let found = Found { module: &module, class: &class, method, name: &name, class_arguments, own_arguments };
+    let found = RawFunction { module: &module, class: &class, method, name: &name, class_arguments, own_arguments };
     let source = found.source(info, place.module);
     Ok(FunctionName {
         name: found.plain_name(&source),
@@ -133,7 +133,7 @@ fn dynamic(cache: &NameCache, info: &ProfilerInfo, function: FunctionId) -> Resu
     })
 }
 
-impl Found<'_> {
+impl RawFunction<'_> {
     /// Source of the function, if the compiler made it of a part of a method.
     fn source(&self, info: &ProfilerInfo, id: ModuleId) -> Option<Source> {
         let mut source = self.named_source()?;

@@ -89,11 +89,11 @@ impl FunctionName {
 /// collection run: ask for the size of an object before the name of its class.
 #[derive(Default)]
 pub struct NameCache {
-    known: Mutex<Known>,
+    known: Mutex<CachedNames>,
 }
 
 #[derive(Default)]
-struct Known {
+struct CachedNames {
     functions: HashMap<FunctionId, Arc<FunctionName>>,
     classes: HashMap<ClassId, Arc<str>>,
     modules: HashMap<ModuleId, Arc<ModuleNames>>,
@@ -274,19 +274,19 @@ impl NameCache {
     /// Forgets everything, and closes the metadata of all modules. For a profiler that the runtime lets go, or that has nothing to do for a while.
     pub fn forget_all(&self) {
         let unloads = self.lock().unloads + 1;
-        let gone = std::mem::replace(&mut *self.lock(), Known { unloads, ..Known::default() });
+        let gone = std::mem::replace(&mut *self.lock(), CachedNames { unloads, ..CachedNames::default() });
         // Outside of the lock: metadata belongs to the runtime.
         drop(gone);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, CachedNames> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn store<K: Eq + Hash, V>(
         &self,
         unloads: u64,
-        table: impl FnOnce(&mut Known) -> &mut HashMap<K, Arc<V>>,
+        table: impl FnOnce(&mut CachedNames) -> &mut HashMap<K, Arc<V>>,
         key: K,
         value: &Arc<V>,
     ) where

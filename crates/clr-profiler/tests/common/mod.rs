@@ -15,7 +15,7 @@ pub(crate) fn profiler(name: &str) -> PathBuf {
         let target = testkit::target_folder().join("framework");
         let mut command = Command::new(env!("CARGO"));
         command.current_dir(testkit::workspace_root()).args(["build", "--quiet", "--package", "clr-profiler"]);
-        command.args(["--examples", "--features", "testing", "--target-dir"]).arg(&target);
+        command.args(["--examples", "--target-dir"]).arg(&target);
         let output = command.output().expect("cargo starts");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         target.join("debug/examples")

@@ -8,12 +8,12 @@ use std::time::Duration;
 use clr_profiler::callback_args::{
     CodegenFlags, FunctionControl, GcReason, Generation, RootFlags, RootKind, Roots, WeakTableElements,
 };
-use clr_profiler::fake::Event::*;
-use clr_profiler::fake::{FakeObject, FakeRuntime, ReJitRequest, Running, on};
 use clr_profiler::{
     Callbacks, Events, GcHandleId, HResult, ModuleId, NameCache, NoStack, ObjectId, ProfilerInfo, ProviderConfig,
     Result, Setup, StackWalk, Token,
 };
+use clr_profiler_fake::Event::*;
+use clr_profiler_fake::{FakeObject, FakeRuntime, ReJitRequest, Running, on};
 
 use super::{Wants, shop};
 

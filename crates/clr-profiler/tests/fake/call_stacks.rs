@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use clr_profiler::fake::Event::*;
-use clr_profiler::fake::{Event, FakeObject, Running, on};
 use clr_profiler::{
     Block, Call, CallObserver, CallStacks, Callbacks, Events, FunctionId, HResult, NamedFunctions, Profiler,
     ProfilerInfo, Result, Setup,
 };
+use clr_profiler_fake::Event::*;
+use clr_profiler_fake::{Event, FakeObject, Running, on};
 
 use super::shop;
 
@@ -62,7 +62,7 @@ impl Profiler for Stacks {
 impl Callbacks for Stacks {}
 
 impl Stacks {
-    fn take(&self) -> Vec<String> {
+    fn drain_story(&self) -> Vec<String> {
         std::mem::take(&mut self.story.lock().unwrap())
     }
 
@@ -96,7 +96,7 @@ impl Shop {
     fn calls(&mut self, events: &[Event]) -> Vec<String> {
         let steps: Vec<_> = events.iter().map(|event| on(1, event.clone())).collect();
         self.program.play(&steps);
-        self.program.profiler().take()
+        self.program.profiler().drain_story()
     }
 }
 
@@ -180,7 +180,7 @@ fn call_stacks_survive_what_a_runtime_rarely_does() {
         on(1, Leave(pay)),
     ]);
     assert_eq!(
-        program.profiler().take(),
+        program.profiler().drain_story(),
         ["enter Main 0", "enter Main 0", "thread 1 ends", "enter Pay 1", "enter Pay 0", "leave Pay 1"]
     );
     assert_eq!(program.run_on(1, Stacks::depth), 1);
@@ -205,7 +205,7 @@ fn identifiers_that_are_used_again_have_their_new_names() {
     program.play(&[on(1, Enter(pay)), on(1, Leave(pay)), on(1, DynamicMethodUnloaded(clean))]);
     program.reuse(clean, "Sweep");
     program.play(&[on(1, Enter(clean)), on(1, Leave(clean))]);
-    let calls = program.profiler().take();
+    let calls = program.profiler().drain_story();
     let entered: Vec<_> = calls.iter().filter(|line| line.starts_with("enter")).collect();
     assert_eq!(entered, ["enter Pay 0", "enter Refund 0", "enter Sweep 0"]);
 }

@@ -2,23 +2,23 @@
 
 use std::sync::{Arc, Mutex};
 
-use clr_profiler::fake::Event::*;
-use clr_profiler::fake::on;
 use clr_profiler::{CallHooks, CallerSp, ClientId, FunctionId, HResult, Hooks, Mapped, Setup};
+use clr_profiler_fake::Event::*;
+use clr_profiler_fake::on;
 
 use super::{Wants, shop};
 
 /// Enter, leave and tail call with the caller's stack pointer.
 #[derive(Default, Clone)]
-pub(super) struct Seen(Arc<Mutex<Vec<(char, usize, usize)>>>);
+pub(super) struct HookCalls(Arc<Mutex<Vec<(char, usize, usize)>>>);
 
-impl Seen {
+impl HookCalls {
     fn note(&self, what: char, id: ClientId, sp: CallerSp) {
         self.0.lock().unwrap().push((what, id.get(), sp.address()));
     }
 }
 
-impl CallHooks for Seen {
+impl CallHooks for HookCalls {
     fn enter(&self, id: ClientId, sp: CallerSp) {
         self.note('+', id, sp);
     }
@@ -31,7 +31,7 @@ impl CallHooks for Seen {
 }
 
 /// Hooks every function, by its own identifier.
-pub(super) fn hooked(seen: Seen) -> Setup {
+pub(super) fn hooked(seen: HookCalls) -> Setup {
     let mapper = |function: FunctionId| ClientId::new(function.as_raw()).map_or(Mapped::Skip, Mapped::Hook);
     Setup::default().with_hooks(Hooks::safe(Arc::new(seen), Arc::new(mapper)))
 }
@@ -40,7 +40,7 @@ pub(super) fn hooked(seen: Seen) -> Setup {
 fn hooks_are_called_as_compiled_code_calls_them_each_profilers_own() {
     let runtime = shop();
     let (main, pay) = (runtime.function("Shop.Program::Main"), runtime.function("Shop.Checkout::Pay"));
-    let (ours, others) = (Seen::default(), Seen::default());
+    let (ours, others) = (HookCalls::default(), HookCalls::default());
     let _other = shop().load_with(Wants::setup(hooked(others.clone()))).unwrap();
     let mut program = runtime.load_with(Wants::setup(hooked(ours.clone()))).unwrap();
     program.play(&[

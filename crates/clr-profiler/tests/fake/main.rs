@@ -10,13 +10,13 @@ mod soundness;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use clr_profiler::callback_args::Inlining;
-use clr_profiler::fake::Event::*;
-use clr_profiler::fake::{FakeRuntime, on};
 use clr_profiler::{
     CallHooks, Callbacks, CallerSp, ClientId, Events, FunctionId, HResult, Hooks, Mapped, NameCache, Profiler,
     ProfilerInfo, Result, Setup,
 };
-use hooks::{Seen, hooked};
+use clr_profiler_fake::Event::*;
+use clr_profiler_fake::{FakeRuntime, on};
+use hooks::{HookCalls, hooked};
 
 const OK: HResult = HResult::OK;
 
@@ -192,7 +192,7 @@ fn an_attached_profiler_gets_no_hooks() {
             Wants::setup(setup)(info)
         })
     };
-    let refused = attach(hooked(Seen::default())).err().expect("is refused");
+    let refused = attach(hooked(HookCalls::default())).err().expect("is refused");
     assert_eq!(refused.hresult(), HResult::UNSUPPORTED_FOR_ATTACH);
     let program = attach(Setup::new(Events::EXCEPTIONS)).unwrap();
     let error = program.profiler().info().set_events(Events::EXCEPTIONS | Events::CACHE_SEARCHES).unwrap_err();

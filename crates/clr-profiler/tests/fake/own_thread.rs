@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use clr_profiler::fake::Event::*;
-use clr_profiler::fake::{FakeRuntime, on};
 use clr_profiler::{Callbacks, Error, Events, OwnThread, ProfilerInfo, Result, Setup};
+use clr_profiler_fake::Event::*;
+use clr_profiler_fake::{FakeRuntime, on};
 
 const LONG: Duration = Duration::from_secs(60);
 

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use clr_profiler::callback_args::GcReason;
-use clr_profiler::fake::Event::*;
-use clr_profiler::fake::{FakeRuntime, on};
 use clr_profiler::{Callbacks, Events, NestedLog, PerThread, Setup, ThreadId};
+use clr_profiler_fake::Event::*;
+use clr_profiler_fake::{FakeRuntime, on};
 
 /// Keeps a count per thread, and a log of threads.
 struct PerThreadCounts {

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use clr_profiler::fake::Event::*;
-use clr_profiler::fake::on;
 use clr_profiler::{Callbacks, Error, Events, HResult, Profiler, ProfilerInfo, Result, Setup};
+use clr_profiler_fake::Event::*;
+use clr_profiler_fake::on;
 
 use super::{Wants, shop};
 

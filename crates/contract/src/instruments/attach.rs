@@ -1,13 +1,14 @@
 //! The check of what is to be attached to a program that runs: the runtime allows less there than at its start.
 
 use super::spec::{Attach, StartOnly};
-use super::{Checked, Refusal};
+use super::{CheckedInstrument, Refusal};
 
 /// Checks that a running program can be attached to for these instruments.
 ///
 /// # Errors
-/// For the first that the runtime allows at its start only; the hint says how to start the program instead.
-pub fn check_for_attach(instruments: &[Checked]) -> Result<(), Refusal> {
+/// For the first that the runtime allows at its start only; the hint says how to start the program
+/// instead.
+pub fn check_for_attach(instruments: &[CheckedInstrument]) -> Result<(), Refusal> {
     match instruments.iter().find_map(|checked| start_only(checked).map(|why| (checked, why))) {
         None => Ok(()),
         Some((checked, why)) => Err(Refusal {
@@ -18,7 +19,7 @@ pub fn check_for_attach(instruments: &[Checked]) -> Result<(), Refusal> {
 }
 
 /// Reason why an instrument, with its options, can't be attached.
-fn start_only(checked: &Checked) -> Option<&'static str> {
+fn start_only(checked: &CheckedInstrument) -> Option<&'static str> {
     match checked.spec().attach {
         Attach::Never(why) => Some(why),
         Attach::Without(parts) => parts.iter().find(|part| part.is_in(checked)).map(|part| part.why),
@@ -26,7 +27,7 @@ fn start_only(checked: &Checked) -> Option<&'static str> {
 }
 
 impl StartOnly {
-    fn is_in(&self, checked: &Checked) -> bool {
+    fn is_in(&self, checked: &CheckedInstrument) -> bool {
         match self.word {
             Some(word) => checked.has(self.option, word),
             None => checked.is_on(self.option),

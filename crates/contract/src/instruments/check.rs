@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::checked::{Checked, Setting};
+use super::checked::{CheckedInstrument, Setting};
 use super::spec::{ALL_MEMBERS, AT_END, BY_COMMAND, Moment, OptionSpec, Rule, Spec, Value, With};
 use super::{ALL, find, probes};
 use crate::request::{InstrumentRequest, Request, parse_duration, parse_size};
@@ -30,7 +30,7 @@ impl std::error::Error for Refusal {}
 ///
 /// # Errors
 /// For the first thing that is wrong.
-pub fn check_all(request: &Request) -> Result<Vec<Checked>, Refusal> {
+pub fn check_all(request: &Request) -> Result<Vec<CheckedInstrument>, Refusal> {
     let checked: Vec<_> = request.instruments.iter().map(check).collect::<Result<_, _>>()?;
     for (at, one) in checked.iter().enumerate() {
         if checked[..at].iter().any(|other| other.spec().name == one.spec().name) {
@@ -73,8 +73,9 @@ pub fn check_all(request: &Request) -> Result<Vec<Checked>, Refusal> {
 /// Checks the options of one instrument and fills in what was not given.
 ///
 /// # Errors
-/// When there is no such instrument or option, or an option does not take its value or its neighbours.
-pub fn check(request: &InstrumentRequest) -> Result<Checked, Refusal> {
+/// When there is no such instrument or option, or an option does not take its value or its
+/// neighbours.
+pub fn check(request: &InstrumentRequest) -> Result<CheckedInstrument, Refusal> {
     let spec = find(&request.name).ok_or_else(|| {
         let names = || ALL.iter().map(|spec| spec.name);
         let known = format!("known instruments: {}", list(names()));
@@ -83,7 +84,7 @@ pub fn check(request: &InstrumentRequest) -> Result<Checked, Refusal> {
             hint: with_nearest(&request.name, names(), known),
         }
     })?;
-    let mut checked = Checked::of(spec);
+    let mut checked = CheckedInstrument::with_defaults(spec);
     let mut given = Vec::new();
     let mut sets: Vec<(&OptionSpec, Vec<&str>)> = Vec::new();
     for (name, value) in &request.options {
@@ -95,6 +96,10 @@ pub fn check(request: &InstrumentRequest) -> Result<Checked, Refusal> {
                     Some((_, all)) => all.extend(named),
                     None => sets.push((option, named)),
                 }
+            }
+            Value::Names => {
+                let names = value.and_then(read_names).ok_or_else(|| spec.refuse_value(option, value))?;
+                checked.add_names(option, names);
             }
             _ => {
                 let setting = option.read(value).ok_or_else(|| spec.refuse_value(option, value))?;
@@ -156,7 +161,7 @@ impl OptionSpec {
             Value::OneOf { words, .. } => words.to_vec(),
             Value::Set { .. } => self.bare_words().collect(),
             Value::Moments { .. } => vec![AT_END, BY_COMMAND],
-            Value::Size { .. } | Value::Count { .. } => Vec::new(),
+            Value::Size { .. } | Value::Count { .. } | Value::Names => Vec::new(),
         };
         words.into_iter()
     }
@@ -206,7 +211,7 @@ impl OptionSpec {
 
 impl Rule {
     /// Whether the options break the rule. `given` are those that were given and are not off.
-    fn is_broken(&self, checked: &Checked, given: &[&str]) -> bool {
+    fn is_broken(&self, checked: &CheckedInstrument, given: &[&str]) -> bool {
         match *self {
             Self::Either(options) => given.iter().filter(|name| options.contains(name)).count() > 1,
             Self::Needs { option, value, other, word } => {
@@ -271,6 +276,20 @@ fn read_moments(value: &str) -> Option<Vec<Moment>> {
     });
     moments.dedup();
     Some(moments)
+}
+
+/// The names of types in a value; `None` where one can't be a type's name.
+fn read_names(value: &str) -> Option<Vec<String>> {
+    value.split('+').map(|name| Some(name).filter(|name| is_type_name(name)).map(str::to_owned)).collect()
+}
+
+/// Whether a word can be the name of a type, with or without its namespace.
+#[must_use]
+pub fn is_type_name(name: &str) -> bool {
+    let is_begin = |letter: char| letter == '_' || letter.is_alphabetic();
+    let is_word =
+        |word: &str| word.starts_with(is_begin) && word.chars().all(|letter| is_begin(letter) || letter.is_numeric());
+    name.split('.').all(is_word)
 }
 
 /// The hint, with the nearest word before it where one is near.

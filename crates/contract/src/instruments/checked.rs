@@ -5,23 +5,25 @@ use std::fmt;
 use super::help::on_off;
 use super::spec::{ALL_MEMBERS, BY_COMMAND, Moment, OptionSpec, Rule, Spec, Value};
 
-/// An instrument with all its options: those that were given, and for the others what holds without them.
+/// An instrument with all its options: those that were given, and for the others what holds without
+/// them.
 ///
-/// The text of a checked instrument is its canonical form: it can be given to `-i` and is understood the same way.
+/// The text of a checked instrument is its canonical form: it can be given to `-i` and is
+/// understood the same way.
 #[derive(Debug, Clone)]
-pub struct Checked {
+pub struct CheckedInstrument {
     spec: &'static Spec,
     /// In the order of the specification's options.
     settings: Vec<Setting>,
 }
 
-impl PartialEq for Checked {
+impl PartialEq for CheckedInstrument {
     fn eq(&self, other: &Self) -> bool {
         self.spec.name == other.spec.name && self.settings == other.settings
     }
 }
 
-impl Eq for Checked {}
+impl Eq for CheckedInstrument {}
 
 /// Setting of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub(super) enum Setting {
     Members(Vec<&'static str>),
     /// Moments in their order, each once; none where a command is waited for.
     Moments(Vec<Moment>),
+    /// Names in the order in which they were given, each once.
+    Names(Vec<String>),
 }
 
 impl Setting {
@@ -49,6 +53,7 @@ impl Setting {
             Value::Count { default, .. } => Self::Number(u64::from(default)),
             Value::Set { default, .. } => Self::Members(default.to_vec()),
             Value::Moments { default } => Self::Moments(default.to_vec()),
+            Value::Names => Self::Names(Vec::new()),
         }
     }
 
@@ -57,20 +62,20 @@ impl Setting {
         match self {
             Self::Switch(on) => on_off(*on) == word,
             Self::Word(own) => *own == word,
-            Self::Number(_) | Self::Moments(_) => false,
+            Self::Number(_) | Self::Moments(_) | Self::Names(_) => false,
             Self::Members(members) => members.contains(&word),
         }
     }
 }
 
-impl Checked {
-    /// The instrument with nothing given.
-    pub(super) fn of(spec: &'static Spec) -> Self {
+impl CheckedInstrument {
+    /// Creates the instrument with nothing given.
+    pub(super) fn with_defaults(spec: &'static Spec) -> Self {
         Self { spec, settings: spec.options.iter().map(Setting::default_of).collect() }
     }
 
     pub(super) fn set(&mut self, option: &OptionSpec, setting: Setting) {
-        let at = self.place(option.name);
+        let at = self.position_of_option(option.name);
         self.settings[at] = setting;
     }
 
@@ -78,6 +83,18 @@ impl Checked {
     #[must_use]
     pub fn spec(&self) -> &'static Spec {
         self.spec
+    }
+
+    /// Adds to the names of an option those that are not among them.
+    pub(super) fn add_names(&mut self, option: &OptionSpec, names: Vec<String>) {
+        let at = self.position_of_option(option.name);
+        if let Setting::Names(all) = &mut self.settings[at] {
+            for name in names {
+                if !all.contains(&name) {
+                    all.push(name);
+                }
+            }
+        }
     }
 
     /// Whether a switch or an extra is on.
@@ -137,23 +154,40 @@ impl Checked {
         }
     }
 
+    /// The names of an option, in the order in which they were given; none for an option of another kind.
+    ///
+    /// # Panics
+    /// When the specification has no such option.
+    #[must_use]
+    pub fn names(&self, option: &str) -> &[String] {
+        match self.setting(option) {
+            Setting::Names(names) => names,
+            _ => &[],
+        }
+    }
+
     /// Whether an option is, or has among its members, `word`.
     pub(super) fn has(&self, option: &str, word: &str) -> bool {
         self.setting(option).has(word)
     }
 
     fn setting(&self, option: &str) -> &Setting {
-        &self.settings[self.place(option)]
+        &self.settings[self.position_of_option(option)]
     }
 
-    fn place(&self, option: &str) -> usize {
+    fn position_of_option(&self, option: &str) -> usize {
         let place = self.spec.options.iter().position(|known| known.name == option);
         place.unwrap_or_else(|| panic!("the specification of '{}' has no option '{option}'", self.spec.name))
     }
 
     /// Whether the option says something here, so that it stands in the canonical form.
     fn is_meant(&self, option: &OptionSpec) -> bool {
-        if matches!(option.value, Value::Extra { .. }) && !self.is_on(option.name) {
+        let is_said = match option.value {
+            Value::Extra { .. } => self.is_on(option.name),
+            Value::Names => !self.names(option.name).is_empty(),
+            _ => true,
+        };
+        if !is_said {
             return false;
         }
         self.spec.rules.iter().all(|rule| match rule {
@@ -176,7 +210,7 @@ impl Checked {
     }
 }
 
-impl fmt::Display for Checked {
+impl fmt::Display for CheckedInstrument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.spec.name)?;
         let meant = self.spec.options.iter().zip(&self.settings).filter(|(option, _)| self.is_meant(option));
@@ -204,5 +238,6 @@ fn write_setting(f: &mut fmt::Formatter<'_>, option: &OptionSpec, setting: &Sett
             write!(f, "{name}={}", words.join("+"))
         }
         (Setting::Members(some), _) => write!(f, "{name}={}", some.join("+")),
+        (Setting::Names(names), _) => write!(f, "{name}={}", names.join("+")),
     }
 }

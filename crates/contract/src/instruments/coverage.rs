@@ -5,15 +5,33 @@ use super::spec::{Attach, OptionSpec, Spec, Value};
 /// Hits are counted, not only whether there was one.
 pub const HITS: &str = "hits";
 
+/// Attributes of methods that never return.
+pub const DOES_NOT_RETURN: &str = "does-not-return";
+
+/// Properties that the compiler implements are left out.
+pub const SKIP_AUTO_PROPS: &str = "skip-auto-props";
+
 /// The specification.
 pub const SPEC: &Spec = &Spec {
     name: "coverage",
     about: "which lines and branches run, and how often: of the program's own assemblies that have symbols",
-    options: &[OptionSpec {
-        name: HITS,
-        value: Value::Switch { default: true },
-        about: "count how often each line and branch runs; off notes only whether it ran, which costs less",
-    }],
+    options: &[
+        OptionSpec {
+            name: HITS,
+            value: Value::Switch { default: true },
+            about: "count how often each line and branch runs; off notes only whether it ran, which costs less",
+        },
+        OptionSpec {
+            name: DOES_NOT_RETURN,
+            value: Value::Names,
+            about: "leave out code behind calls of methods with one of these attributes, such as DoesNotReturn",
+        },
+        OptionSpec {
+            name: SKIP_AUTO_PROPS,
+            value: Value::Extra { words: &[] },
+            about: "leave out properties that the compiler implements, such as { get; set; }",
+        },
+    ],
     rules: &[],
     conflicts: &[],
     attach: Attach::Never(

@@ -21,8 +21,8 @@ pub mod spec;
 pub mod wall;
 
 pub use attach::check_for_attach;
-pub use check::{Refusal, check, check_all};
-pub use checked::Checked;
+pub use check::{Refusal, check, check_all, is_type_name};
+pub use checked::CheckedInstrument;
 pub use spec::Spec;
 
 use crate::request::InstrumentRequest;

@@ -85,6 +85,9 @@ pub enum Value {
         /// Members that hold where none is given.
         default: &'static [&'static str],
     },
+    /// Names of types, joined by `+`, none where the option is not given; given again, it adds to them. In the canonical form
+    /// it stands only where there are some.
+    Names,
 }
 
 /// The word for the end of the recording among [moments](Value::Moments).

@@ -78,7 +78,7 @@ impl MissedLine {
     /// Cure: what could be meant instead, where that is known.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
-        let lines: Vec<String> = self.of(|hint| match hint {
+        let lines: Vec<String> = self.hint_texts(|hint| match hint {
             LineHint::Line(line) => Some(line.to_string()),
             _ => None,
         });
@@ -86,14 +86,14 @@ impl MissedLine {
             let lines: Vec<_> = self.nearest(lines);
             return Some(format!("nearest: {}", lines.join(", ")));
         }
-        let files = self.of(|hint| match hint {
+        let files = self.hint_texts(|hint| match hint {
             LineHint::File(file) => Some(format!("'{file}'")),
             _ => None,
         });
         if !files.is_empty() {
             return Some(format!("did you mean {}?", files.join(" or ")));
         }
-        let unknown = self.of(|hint| match hint {
+        let unknown = self.hint_texts(|hint| match hint {
             LineHint::Unknown(why) => Some(why.clone()),
             _ => None,
         });
@@ -104,7 +104,7 @@ impl MissedLine {
         self.hints.iter().any(|hint| matches!(hint, LineHint::Line(_)))
     }
 
-    fn of(&self, what: impl Fn(&LineHint) -> Option<String>) -> Vec<String> {
+    fn hint_texts(&self, what: impl Fn(&LineHint) -> Option<String>) -> Vec<String> {
         let most = if self.has_file() { usize::MAX } else { Self::MOST_HINTS };
         self.hints.iter().filter_map(what).take(most).collect()
     }

@@ -136,6 +136,32 @@ impl Pattern {
         self.matches_exactly(assembly, name, signature)
     }
 
+    /// Whether the function matches, or a type around its own matches as a whole: an exclude leaves out the types within a type
+    /// with that type. `name` and `signature` as for [`matches`](Self::matches).
+    #[must_use]
+    pub fn leaves_out(&self, assembly: &str, name: &str, signature: &str) -> bool {
+        let around = || {
+            let type_name = name.split_once("::").map_or("", |(type_name, _)| type_name);
+            let mut types = type_name.match_indices('+').map(|(at, _)| &type_name[..at]);
+            types.any(|type_name| self.names_type(assembly, type_name))
+        };
+        self.matches(assembly, name, signature) || around()
+    }
+
+    /// Whether all methods of a type (`Namespace.Outer+Inner`) match, because the pattern is the type's name.
+    fn names_type(&self, assembly: &str, type_name: &str) -> bool {
+        let wanted = match &self.name {
+            NamePattern::Member { type_name, method } if method == "*" => type_name,
+            NamePattern::Word(word) => word,
+            _ => return false,
+        };
+        let is_type = match self.ignores_case {
+            true => is_type(wanted, &type_name.to_lowercase()),
+            false => is_type(wanted, type_name),
+        };
+        is_type && self.code.is_none() && self.is_about(assembly)
+    }
+
     fn matches_exactly(&self, assembly: &str, name: &str, signature: &str) -> bool {
         let (plain, code) = split_marker(signature);
         if self.code.as_ref().is_some_and(|wanted| !code.is_some_and(|code| Marker(wanted).is_of(Marker(code)))) {
@@ -298,7 +324,7 @@ impl Filter {
     #[must_use]
     pub fn passes(&self, assembly: &str, name: &str, signature: &str) -> bool {
         (self.include.is_empty() || self.includes(assembly, name, signature))
-            && !self.exclude.iter().any(|p| p.matches(assembly, name, signature))
+            && !self.exclude.iter().any(|p| p.leaves_out(assembly, name, signature))
     }
 
     /// Whether a function is named by an include.
@@ -487,5 +513,18 @@ mod tests {
         assert!(filter.passes("A", "T::Run", ""));
         assert!(!filter.passes("A", "T::Skip", ""));
         assert!(!filter.passes("B", "T::Run", ""));
+        let excluding =
+            |pattern: &str| Filter { include: Vec::new(), exclude: vec![Pattern::parse(pattern).expect("a pattern")] };
+        let name = "Shop.Cart+Line+Part::Add";
+        for pattern in ["Cart", "Shop.Cart", "[A]Shop.Cart", "*Cart", "*Line", "Cart::*", "Cart+Line", "Shop.Cart.Line"]
+        {
+            assert!(!excluding(pattern).passes("A", name, ""), "{pattern}");
+        }
+        for pattern in ["[B]Cart", "Shop", "Car", "Cart::Add*", "Cart::Add", "Shop.Cart.Add", "Cart(int)"] {
+            assert!(excluding(pattern).passes("A", name, ""), "{pattern}");
+        }
+        assert!(!excluding("Cart::A?d").passes("A", "Shop.Cart::Add", ""));
+        let including = Filter { include: vec![Pattern::parse("Cart").expect("a pattern")], exclude: Vec::new() };
+        assert!(!including.passes("A", name, ""), "what is wanted is named");
     }
 }

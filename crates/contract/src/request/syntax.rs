@@ -145,7 +145,7 @@ impl Request {
     pub fn parse(text: &str) -> Result<Self, RequestError> {
         let mut request = Self::default();
         for part in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
-            request.take(part)?;
+            request.parse_part(part)?;
         }
         Ok(request)
     }
@@ -156,19 +156,19 @@ impl Request {
         let mut request = Self::default();
         for part in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
             // A part that is refused here is one of a later version.
-            let _ = request.take(part);
+            let _ = request.parse_part(part);
         }
         request
     }
 
-    /// The recording directory of a text that may be no request otherwise.
+    /// Returns the recording directory of a text that may be no request otherwise.
     #[must_use]
-    pub fn place(text: &str) -> Option<String> {
+    pub fn recording_directory(text: &str) -> Option<String> {
         let value = text.split(';').find_map(|part| part.trim().strip_prefix("out="))?;
         decode(value).ok()
     }
 
-    fn take(&mut self, part: &str) -> Result<(), RequestError> {
+    fn parse_part(&mut self, part: &str) -> Result<(), RequestError> {
         match part {
             "just-my-code" => self.just_my_code = true,
             "join" => self.join = true,
@@ -398,7 +398,7 @@ mod tests {
             let error = Request::parse(bad).expect_err("not a request");
             assert!(error.0.contains(part), "{error}");
         }
-        assert_eq!(Request::place("speed=9;out=/tmp/a%3Bb;rate=0").as_deref(), Some("/tmp/a;b"));
+        assert_eq!(Request::recording_directory("speed=9;out=/tmp/a%3Bb;rate=0").as_deref(), Some("/tmp/a;b"));
     }
 
     #[test]

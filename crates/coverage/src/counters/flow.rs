@@ -36,7 +36,7 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn of(body: &Body) -> Self {
+    pub(super) fn from_body(body: &Body) -> Self {
         let instructions = body.instructions();
         let offset = |instruction: &Instruction| instruction.label().offset().unwrap_or(0);
         let entries = entries(body);

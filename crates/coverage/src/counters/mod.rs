@@ -8,6 +8,7 @@
 
 mod flow;
 mod sums;
+mod values;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -17,6 +18,8 @@ use clr_il::Body;
 use crate::plan::MethodPlan;
 use flow::Flow;
 use sums::Sums;
+
+pub use values::has_values;
 
 /// Place of a counter in a method.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -47,18 +50,20 @@ pub struct CounterPlan {
     /// Places, by the counter's number. Those within most loops come first: they are added to in turn, and the processor stores
     /// faster to what lies side by side.
     pub places: Vec<CounterPlace>,
+    /// Whether the method has values on the stack at a place, by the counter's number.
+    pub has_values: Vec<bool>,
     /// Numbers of the counters whose sum is the hits: of each point of the plan, then of each branch.
     pub sums: Vec<Vec<u32>>,
 }
 
 /// Counters for a plan of a method whose own code is `body`.
 pub(crate) fn counters(plan: &MethodPlan, body: &Body) -> CounterPlan {
-    let flow = Flow::of(body);
+    let flow = Flow::from_body(body);
     // Amounts, each of a block or edge of the flow, that are to be known; `None` where the plan names what the body lacks.
     let points = plan.points.iter().map(|point| flow.block_at(point.il_offset).map(|block| flow.of_block(block)));
     let branches = plan.branches.iter().map(|branch| flow.edge(branch.il_offset, branch.path));
     let wanted: Vec<Option<usize>> = points.chain(branches).collect();
-    let sums = Sums::of(&flow, wanted.iter().flatten().copied());
+    let sums = Sums::new(&flow, wanted.iter().flatten().copied());
     let mut places = Places::new(&sums, &flow, plan);
     let own = own_places(plan);
     let sums = wanted.iter().zip(own).map(|(amount, own)| match amount {
@@ -78,7 +83,7 @@ fn innermost_first(places: &[CounterPlace], mut sums: Vec<Vec<u32>>, flow: &Flow
         numbers[*old] = new;
     }
     sums.iter_mut().flatten().for_each(|number| *number = numbers[*number as usize]);
-    CounterPlan { places: order.into_iter().map(|number| places[number]).collect(), sums }
+    CounterPlan { places: order.into_iter().map(|number| places[number]).collect(), has_values: Vec::new(), sums }
 }
 
 /// Place of each point and branch where it has a counter of its own.

@@ -23,9 +23,9 @@ struct Equation {
 }
 
 impl Sums {
-    /// Sums for the wanted amounts of a method.
-    pub(super) fn of(flow: &Flow, wanted: impl Iterator<Item = usize>) -> Self {
-        let mut equal = Equal::of(flow);
+    /// Returns sums for the wanted amounts of a method.
+    pub(super) fn new(flow: &Flow, wanted: impl Iterator<Item = usize>) -> Self {
+        let mut equal = Equal::from_flow(flow);
         let equations = equations(flow, &mut equal);
         let mut wanted: Vec<usize> = wanted.map(|amount| equal.find(amount)).collect();
         wanted.sort_unstable();
@@ -177,8 +177,9 @@ struct Equal {
 }
 
 impl Equal {
-    /// A block is reached as often as the only way there is gone, and left as often along its only way.
-    fn of(flow: &Flow) -> Self {
+    /// Finds equal amounts: a block is reached as often as the only way there is gone, and left as
+    /// often along its only way.
+    fn from_flow(flow: &Flow) -> Self {
         let mut equal = Self { parents: (0..flow.amounts()).collect() };
         for (number, block) in flow.blocks.iter().enumerate() {
             if let ([way], false) = (block.ins.as_slice(), block.is_entry) {

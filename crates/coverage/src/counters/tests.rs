@@ -114,9 +114,9 @@ fn plan(body: &Body, chance: &mut Chance) -> MethodPlan {
 
 /// Number of times that each place was passed.
 #[derive(Default)]
-struct Seen(HashMap<CounterPlace, u64>);
+struct PassCounts(HashMap<CounterPlace, u64>);
 
-impl Seen {
+impl PassCounts {
     fn passes(&mut self, place: CounterPlace) {
         *self.0.entry(place).or_default() += 1;
     }
@@ -173,7 +173,7 @@ fn sums_are_the_hits_whatever_happens_in_a_method() {
         let body = any_method(&mut chance);
         let plan = plan(&body, &mut chance);
         let counters = counters(&plan, &body);
-        let mut seen = Seen::default();
+        let mut seen = PassCounts::default();
         if !(0..20).all(|_| seen.walk(&body, &mut chance)) {
             continue;
         }

@@ -88,11 +88,11 @@ fn write_package(xml: &mut Xml<'_>, package: &Package<'_>, root: &str) -> io::Re
 fn write_class(xml: &mut Xml<'_>, class: &Class<'_>, root: &str) -> io::Result<()> {
     let lines = class.lines();
     let file = class.file.strip_prefix(root).unwrap_or(class.file);
-    open_with_sums(xml, "class", &[("name", class.name), ("filename", file)], &CoverageSums::of(&lines))?;
+    open_with_sums(xml, "class", &[("name", class.name), ("filename", file)], &CoverageSums::from_lines(&lines))?;
     xml.open("methods", &[])?;
     for method in &class.methods {
         let names = [("name", method.name.as_str()), ("signature", method.parameters.as_str())];
-        open_with_sums(xml, "method", &names, &CoverageSums::of(&method.lines))?;
+        open_with_sums(xml, "method", &names, &CoverageSums::from_lines(&method.lines))?;
         write_lines(xml, &method.lines)?;
         xml.close()?;
     }

@@ -59,7 +59,7 @@ fn write_file(out: &mut dyn Write, coverage: &Coverage, file: &FileCoverage) -> 
             }
         }
     }
-    let sums = CoverageSums::of(&file.lines);
+    let sums = CoverageSums::from_lines(&file.lines);
     writeln!(out, "BRF:{}\nBRH:{}", sums.branches, sums.branches_covered)?;
     for (number, line) in &file.lines {
         writeln!(out, "DA:{number},{}", line.hits)?;

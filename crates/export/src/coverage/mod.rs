@@ -63,7 +63,7 @@ impl Class<'_> {
 impl Package<'_> {
     fn sums(&self) -> CoverageSums {
         let mut sums = CoverageSums::default();
-        self.classes.iter().for_each(|class| sums.add(CoverageSums::of(&class.lines())));
+        self.classes.iter().for_each(|class| sums.add(CoverageSums::from_lines(&class.lines())));
         sums
     }
 }

@@ -58,7 +58,7 @@ fn write_summary<'c>(
     classes: impl Iterator<Item = &'c Class<'c>> + Clone,
 ) -> io::Result<()> {
     let methods = || classes.clone().flat_map(|class| &class.methods);
-    let complexities = || methods().map(|method| complexity(&CoverageSums::of(&method.lines)));
+    let complexities = || methods().map(|method| complexity(&CoverageSums::from_lines(&method.lines)));
     xml.empty(
         "Summary",
         &[
@@ -100,7 +100,7 @@ fn write_module(xml: &mut Xml<'_>, package: &Package<'_>, next: &mut u32) -> io:
 
 fn write_class(xml: &mut Xml<'_>, class: &Class<'_>, file: u32) -> io::Result<()> {
     xml.open("Class", &[])?;
-    write_summary(xml, &CoverageSums::of(&class.lines()), std::iter::once(class))?;
+    write_summary(xml, &CoverageSums::from_lines(&class.lines()), std::iter::once(class))?;
     xml.text("FullName", class.name)?;
     xml.open("Methods", &[])?;
     class.methods.iter().try_for_each(|method| write_method(xml, method, file))?;
@@ -109,7 +109,7 @@ fn write_class(xml: &mut Xml<'_>, class: &Class<'_>, file: u32) -> io::Result<()
 }
 
 fn write_method(xml: &mut Xml<'_>, method: &MethodCoverage, file: u32) -> io::Result<()> {
-    let sums = CoverageSums::of(&method.lines);
+    let sums = CoverageSums::from_lines(&method.lines);
     let name = method.name.as_str();
     let word = |is: bool| if is { "true" } else { "false" };
     xml.open(

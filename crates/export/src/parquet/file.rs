@@ -6,8 +6,9 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use clrscope_analysis::one_line;
+use clrscope_recording::varint::put;
 
-use super::thrift::{Structure, filled, varint};
+use super::thrift::{Structure, filled};
 
 /// Rows of a row group at most.
 const MOST_ROWS: usize = 20_000;
@@ -265,7 +266,7 @@ fn packed(numbers: &[u32], texts: usize) -> Vec<u8> {
     let width = (u32::BITS - (texts.saturating_sub(1) as u32).leading_zeros()).max(1);
     let mut bytes = vec![width as u8];
     let groups = numbers.len().div_ceil(8);
-    varint(&mut bytes, (groups as u64) << 1 | 1);
+    put(&mut bytes, (groups as u64) << 1 | 1);
     let (mut bits, mut held) = (0_u64, 0);
     for number in numbers.iter().copied().chain(std::iter::repeat_n(0, groups * 8 - numbers.len())) {
         bits |= u64::from(number) << held;

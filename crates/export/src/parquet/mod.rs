@@ -87,7 +87,7 @@ impl Exporter for Paths {
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let metrics = metrics(recording, &options.query)?;
         let mut table = Table::begin(out, PATHS)?;
-        let context = Context::of(recording);
+        let context = Context::new(recording);
         for metric in metrics {
             let query = Query { metric: Some(metric), per_thread: true, ..options.query.clone() };
             let forest = forest(recording, &query)?;
@@ -138,7 +138,7 @@ impl Exporter for Samples {
             StackLog::open(recording, &query, "parquet-samples")?;
         }
         let mut table = Table::begin(out, SAMPLES)?;
-        let context = Context::of(recording);
+        let context = Context::new(recording);
         for metric in metrics {
             let query = Query { metric: Some(metric), ..options.query.clone() };
             for thread in StackLog::open(recording, &query, "parquet-samples")?.threads() {
@@ -164,9 +164,10 @@ impl Exporter for Samples {
 /// The metric that is asked for, or else all that were recorded.
 fn metrics(recording: &Recording, query: &Query) -> Result<Vec<&'static Metric>, ExportError> {
     if query.metric.is_some() {
-        return Ok(vec![Metric::of(recording, query)?]);
+        return Ok(vec![Metric::for_query(recording, query)?]);
     }
-    let of = |metric: &'static Metric| Metric::of(recording, &Query { metric: Some(metric), ..query.clone() }).ok();
+    let of =
+        |metric: &'static Metric| Metric::for_query(recording, &Query { metric: Some(metric), ..query.clone() }).ok();
     let recorded: Vec<_> = METRICS.into_iter().filter_map(of).collect();
     if recorded.is_empty() { Err(ExportError::Empty("no metric of call paths was recorded")) } else { Ok(recorded) }
 }
@@ -197,7 +198,7 @@ struct Context {
 }
 
 impl Context {
-    fn of(recording: &Recording) -> Self {
+    fn new(recording: &Recording) -> Self {
         Self { command: command(recording), started: recording.run.started_unix_ns }
     }
 

@@ -1,5 +1,7 @@
 //! Structures in Thrift's compact protocol, as the heads of Parquet files have them.
 
+use clrscope_recording::varint::{put, zigzag};
+
 /// Types of fields and of elements of lists.
 pub(super) mod kind {
     pub(in super::super) const I32: u8 = 5;
@@ -71,18 +73,18 @@ impl Structure {
             0..15 => self.bytes.push((length as u8) << 4 | kind),
             _ => {
                 self.bytes.push(0xF0 | kind);
-                varint(&mut self.bytes, length as u64);
+                put(&mut self.bytes, length as u64);
             }
         }
     }
 
     fn binary(&mut self, text: &str) {
-        varint(&mut self.bytes, text.len() as u64);
+        put(&mut self.bytes, text.len() as u64);
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
     fn zigzag(&mut self, value: i64) {
-        varint(&mut self.bytes, (value << 1 ^ value >> 63) as u64);
+        put(&mut self.bytes, zigzag(value));
     }
 }
 
@@ -91,15 +93,6 @@ pub(super) fn filled(fill: impl FnOnce(&mut Structure)) -> Vec<u8> {
     let mut structure = Structure::default();
     fill(&mut structure);
     structure.finish()
-}
-
-/// Appends a number, seven bits a byte.
-pub(super) fn varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
 }
 
 #[cfg(test)]

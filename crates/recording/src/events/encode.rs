@@ -3,6 +3,7 @@
 use super::field::{EntityRef, Field, Tag, Value};
 use super::kinds::Kind;
 use super::short::ShortFields;
+use crate::varint::each_byte;
 
 /// Writes one record into memory that the caller has; allocates nothing. What does not fit is left out
 /// whole, and [`finish`](Self::finish) says so.
@@ -53,12 +54,8 @@ impl<'a> Encoder<'a> {
     }
 
     #[inline]
-    fn varint(&mut self, mut value: u64) {
-        while value > 0x7F {
-            self.byte(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.byte(value as u8);
+    fn varint(&mut self, value: u64) {
+        each_byte(value, |byte| self.byte(byte));
     }
 
     /// Adds a field whole or not at all.

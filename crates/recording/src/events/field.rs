@@ -4,6 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u8);
 
+// 11, 13, 16 and 136 had another meaning before the first release.
 impl Tag {
     /// Address of an object.
     pub const OBJECT: Self = Self(1);
@@ -25,19 +26,12 @@ impl Tag {
     pub const TOKEN: Self = Self(9);
     /// 1 for yes, 0 for no.
     pub const ANSWER: Self = Self(10);
-    /// Offset in the IL of the frame before it.
-    pub const IL_OFFSET: Self = Self(11);
     /// Address of the exception within this one.
     pub const INNER_OBJECT: Self = Self(12);
-    /// More frames than were kept.
-    pub const FRAMES_CUT: Self = Self(13);
     /// 1 when a call begins, 0 when it returns.
     pub const CALL: Self = Self(14);
     /// An exception's HResult property.
     pub const EXCEPTION_CODE: Self = Self(15);
-    /// The number of a stack, that of a [`Kind::EXCEPTION_STACK`](super::Kind::EXCEPTION_STACK): in recordings made before
-    /// there was a stack table.
-    pub const STACK: Self = Self(16);
     /// Place of the frame in the stack, from 0 for the innermost.
     pub const POSITION: Self = Self(17);
     /// The number of a stack in the stack table of the process.
@@ -104,8 +98,6 @@ impl Tag {
     pub const CALLEE: Self = Self(134);
     /// An EventPipe provider.
     pub const PROVIDER: Self = Self(135);
-    /// A frame of a stack, innermost first: its function.
-    pub const FRAME: Self = Self(136);
     /// The class of an inner exception.
     pub const INNER_CLASS: Self = Self(137);
 }

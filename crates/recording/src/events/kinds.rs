@@ -156,9 +156,7 @@ kinds! {
 impl Kind {
     /// A dictionary entry: the name of an entity that events refer to.
     pub const NAME: Self = Self(200);
-    /// A stack at which exceptions are thrown: its number, then its frames. Stands before the first throw that names it, on
-    /// any thread; in recordings made before there was a stack table.
-    pub const EXCEPTION_STACK: Self = Self(201);
+    // 201 had another meaning before the first release.
     /// The arguments of a call on the stack of the next throw on the thread: its place in the stack, its function,
     /// and the values, which the dictionary of types explains.
     pub const EXCEPTION_ARGUMENTS: Self = Self(202);

@@ -126,15 +126,16 @@ impl<'a> Records<'a> {
         Self { rest: Varints::new(bytes), time_ns: 0 }
     }
 
-    /// Walks on in `bytes` from a [`place`](Self::place) in the same bytes.
+    /// Walks on in `bytes` from a [`read_position`](Self::read_position) in the same bytes.
     #[must_use]
     pub fn resume(bytes: &'a [u8], place: RecordPlace) -> Self {
         Self { rest: Varints::new(bytes.get(place.offset..).unwrap_or(&[])), time_ns: place.time_ns }
     }
 
-    /// Position in `bytes`, which are those that are walked, up to which they have been read.
+    /// Returns the position in `bytes`, which are those that are walked, up to which they have been
+    /// read.
     #[must_use]
-    pub fn place(&self, bytes: &[u8]) -> RecordPlace {
+    pub fn read_position(&self, bytes: &[u8]) -> RecordPlace {
         RecordPlace { offset: bytes.len() - self.rest.bytes().len().min(bytes.len()), time_ns: self.time_ns }
     }
 
@@ -207,7 +208,7 @@ mod tests {
         let mut records = Records::new(&chunk);
         let first = records.next().expect("a record");
         assert_eq!(OwnedRecord::from(&first).record(), first);
-        let rest: Vec<_> = Records::resume(&chunk, records.place(&chunk)).collect();
+        let rest: Vec<_> = Records::resume(&chunk, records.read_position(&chunk)).collect();
         assert_eq!(rest, records.collect::<Vec<_>>());
         assert_eq!(rest.iter().map(|record| record.time_ns).collect::<Vec<_>>(), [12, 21]);
         assert_eq!(Records::resume(&chunk, RecordPlace::default()).count(), 3);

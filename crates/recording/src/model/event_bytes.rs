@@ -18,20 +18,22 @@ pub(crate) trait ByteSource: Send + Sync {
     fn read(&self) -> Result<Vec<u8>, Problem>;
 }
 
-/// The bytes of a chunk. They are read each time they are asked for: opening a recording leaves them where they
-/// are, and a recording of any size can be walked chunk by chunk. Cheap to clone.
+/// The bytes of a chunk. They are read each time they are asked for: opening a recording leaves
+/// them where they are, and a recording of any size can be walked chunk by chunk. Cheap to clone.
 ///
 /// Bytes that can't be read by then (the disk fails, the file was cut meanwhile) read as none, and
-/// [`problem`](Self::problem) says why; [`Recording::late_problems`](super::Recording::late_problems) has them all.
+/// [`problem`](Self::problem) says why;
+/// [`Recording::late_problems`](super::Recording::late_problems) has them all.
 #[derive(Clone)]
-pub struct EventBytes(Arc<Kept>);
+pub struct EventBytes(Arc<SharedBytes>);
 
-struct Kept {
+/// What the clones of [`EventBytes`] share.
+struct SharedBytes {
     source: Box<dyn ByteSource>,
     problem: OnceLock<Problem>,
 }
 
-impl Kept {
+impl SharedBytes {
     fn read(&self) -> Vec<u8> {
         self.source.read().unwrap_or_else(|problem| {
             let _ = self.problem.set(problem);
@@ -42,7 +44,7 @@ impl Kept {
 
 impl EventBytes {
     pub(crate) fn new(source: impl ByteSource + 'static) -> Self {
-        Self(Arc::new(Kept { source: Box::new(source), problem: OnceLock::new() }))
+        Self(Arc::new(SharedBytes { source: Box::new(source), problem: OnceLock::new() }))
     }
 
     /// The bytes, which are not kept where they must be read for it.

@@ -23,7 +23,7 @@ impl Field for Option<Exit> {
         payload.u32(kind).u32(number as u32);
     }
 
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
         let (kind, number) = (payload.u32(), payload.u32() as i32);
         Some(match kind {
             1 => Some(Exit::Code(number)),

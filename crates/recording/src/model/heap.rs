@@ -94,7 +94,7 @@ macro_rules! as_number {
                 payload.u32(*self as u32);
             }
 
-            fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+            fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
                 Some(Self::from_number(payload.u32()))
             }
         }

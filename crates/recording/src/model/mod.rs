@@ -7,6 +7,7 @@
 mod by_number;
 
 mod allocations;
+mod awaiters;
 mod coverage;
 mod coverage_plan;
 mod derived;
@@ -30,6 +31,7 @@ mod stacks;
 mod tree;
 
 pub use allocations::{Allocation, AllocationEngine, AllocationKind, AllocationSampling, ObjectHeap};
+pub use awaiters::{AwaiterChain, ChainEnd};
 pub use coverage::{CounterSums, MethodHits};
 pub use coverage_plan::{CoveragePlan, CoverageSource, PlannedBranch, PlannedMethod, PlannedPoint};
 pub use derived::Derived;
@@ -53,5 +55,5 @@ pub use run::{Recording, Run};
 pub use sampling::{Activity, Inlining, NativeSymbol, Sample, Sampler, SamplingEngine, ThreadState, Tier};
 pub use stack_frame::StackFrame;
 pub(crate) use stack_nodes::StackNode;
-pub use stacks::{NamedPlace, Stacks, StacksBuilder};
+pub use stacks::{ChangedFrame, FrameToChange, NamedPlace, Stacks, StacksBuilder};
 pub use tree::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, ROOT, TreeSource};

@@ -349,7 +349,7 @@ impl Field for FunctionFlags {
         payload.u32(bits.iter().rev().fold(0, |flags, bit| flags << 1 | u32::from(*bit)));
     }
 
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
         let flags = payload.u32();
         let [dynamic, unloaded, inlined, tail_recursive] = [1, 2, 4, 8].map(|bit| flags & bit != 0);
         Some(Self { dynamic, unloaded, inlined, tail_recursive })

@@ -307,7 +307,7 @@ impl Field for LossReason {
         payload.u32(*self as u32);
     }
 
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
         Self::from_number(payload.u32())
     }
 }
@@ -324,7 +324,7 @@ impl Field for RemarkKind {
         payload.u32(kind).texts(texts);
     }
 
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
         Some(match (payload.u32(), payload.texts()) {
             (1, _) => Self::Refusal,
             (2, patterns) => Self::Advice(Advice::Exclude(patterns)),

@@ -58,7 +58,7 @@ impl Field for RecordedRequest {
         payload.text(self.text());
     }
 
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+    fn read(payload: &mut PayloadReader<'_>) -> Option<Self> {
         Some(payload.text().into())
     }
 }

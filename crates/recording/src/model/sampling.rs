@@ -184,14 +184,16 @@ by_number! {
         InstrumentedTier1 = 7 "instrumented_tier1",
         /// Put into the code of its caller, which has a tier of its own.
         Inlined = 8 "inlined",
+        /// None: the method does not run, it waits at an `await`, whose place is exact.
+        Awaiting = 9 "awaiting",
     }
 }
 
 impl Tier {
-    /// Whether the code was not optimised, as far as is known.
+    /// Whether the frame's offset in the IL is exact, as far as is known: of code that was not optimised it is.
     #[must_use]
-    pub const fn is_unoptimised(self) -> bool {
-        matches!(self, Self::Tier0 | Self::InstrumentedTier0)
+    pub const fn has_exact_offset(self) -> bool {
+        matches!(self, Self::Tier0 | Self::InstrumentedTier0 | Self::Awaiting)
     }
 }
 
@@ -263,16 +265,16 @@ record! {
 }
 
 impl NativeSymbol {
-    /// Place by which symbols are ordered: module and offset.
+    /// Returns the module and the offset in it, by which symbols are ordered.
     #[must_use]
-    pub fn place(&self) -> (u32, u32) {
+    pub fn module_and_offset(&self) -> (u32, u32) {
         (self.module, self.offset)
     }
 
     /// The symbol whose range holds the place, among `symbols` in their order.
     #[must_use]
     pub fn find(symbols: &[Self], module: u32, offset: u32) -> Option<&Self> {
-        let after = symbols.partition_point(|symbol| symbol.place() <= (module, offset));
+        let after = symbols.partition_point(|symbol| symbol.module_and_offset() <= (module, offset));
         let symbol = symbols.get(after.checked_sub(1)?)?;
         (symbol.module == module && offset - symbol.offset < symbol.size.max(1)).then_some(symbol)
     }

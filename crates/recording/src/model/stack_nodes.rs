@@ -1,6 +1,7 @@
 //! Nodes of the stack table, as small as they can be kept: there are tens of millions of deep stacks.
 
 use super::Tier;
+use super::awaiters::ChainEnd;
 use super::stack_frame::StackFrame;
 use crate::column::Column;
 use crate::layout::{stack, u32_at};
@@ -33,13 +34,33 @@ impl StackNode {
     /// The node beyond which there are frames that were not kept.
     pub(crate) const CUT: Self = Self { parent: 0, kind: stack::CUT, subject: 0, offset: 0 };
 
+    /// The node at which a stack ends that is awaited by `parent`.
+    pub(crate) fn awaited_by(parent: u32) -> Self {
+        Self { parent, kind: stack::AWAITED_BY, ..Self::default() }
+    }
+
+    /// The node at which a chain of awaiters ends.
+    pub(crate) fn awaits_end(end: ChainEnd) -> Self {
+        Self { kind: stack::AWAITS_END, subject: end as u32, ..Self::default() }
+    }
+
     #[inline]
     pub(super) fn is_cut(&self) -> bool {
         self.kind == stack::CUT
     }
 
+    #[inline]
+    pub(super) fn is_awaited_by(&self) -> bool {
+        self.kind == stack::AWAITED_BY
+    }
+
+    /// The end of a chain of awaiters that the node is.
+    pub(super) fn chain_end(&self) -> Option<ChainEnd> {
+        (self.kind == stack::AWAITS_END).then(|| ChainEnd::from_number(self.subject))
+    }
+
     /// The node, called by another.
-    pub(super) fn called_by(self, parent: u32) -> Self {
+    pub(crate) fn called_by(self, parent: u32) -> Self {
         Self { parent, ..self }
     }
 
@@ -125,7 +146,7 @@ impl StackNodes {
         let is_before = node.parent != 0 && before == Some(node.parent);
         self.rest.push((node, if is_before { Caller::Before } else { Caller::Number(node.parent) }));
         if self.rest.len() == BLOCK {
-            self.blocks.push(Block::of(&self.rest));
+            self.blocks.push(Block::from_nodes(&self.rest));
             self.rest.clear();
         }
     }
@@ -150,7 +171,7 @@ impl StackNodes {
 }
 
 impl Block {
-    fn of(nodes: &[(StackNode, Caller)]) -> Self {
+    fn from_nodes(nodes: &[(StackNode, Caller)]) -> Self {
         let (mut others, mut before, mut callers) = ([0_u64; WORDS], [0_u16; WORDS], Vec::new());
         for (at, (_, caller)) in nodes.iter().enumerate() {
             if at % 64 == 0 {
@@ -163,7 +184,7 @@ impl Block {
             }
         }
         callers.shrink_to_fit();
-        let column = |of: fn(&StackNode) -> u32| Column::of(nodes.iter().map(|(node, _)| of(node).into()));
+        let column = |of: fn(&StackNode) -> u32| Column::from_numbers(nodes.iter().map(|(node, _)| of(node).into()));
         let kinds =
             [column(|node| node.kind & 0xff), column(|node| node.kind >> 8 & 0xff), column(|node| node.kind >> 16)];
         let (subjects, offsets) = (column(|node| node.subject), column(|node| node.offset));

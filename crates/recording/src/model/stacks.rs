@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use super::Tier;
+use super::awaiters::{AwaiterChain, ChainEnd};
 use super::stack_frame::StackFrame;
 use super::stack_nodes::{Caller, StackNode, StackNodes};
 use crate::layout::stack;
@@ -15,6 +16,30 @@ pub struct NamedPlace {
     pub function: u32,
     /// Whether the frame beyond it called the function. An interrupt of the kernel has no caller: whatever code it met.
     pub has_caller: bool,
+}
+
+/// A frame that may get another caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameToChange {
+    /// Its place among all nodes.
+    pub place: usize,
+    /// Place of its caller; `None` for the outermost.
+    pub caller: Option<usize>,
+    /// The frame; `None` for what stands for frames that were not kept.
+    pub frame: Option<StackFrame>,
+    /// Of the outermost frame of a stack with awaiters beside it, the place of the first of them.
+    pub awaiter: Option<usize>,
+    /// The end of a chain of awaiters that is here instead of a frame.
+    pub chain_end: Option<ChainEnd>,
+}
+
+/// A frame as it is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangedFrame {
+    /// Place of its caller; `None` for the outermost.
+    pub caller: Option<u32>,
+    /// The frame; `None` for what stands for frames that were not kept.
+    pub frame: Option<StackFrame>,
 }
 
 /// Nodes with consecutive numbers, as they lie together.
@@ -37,6 +62,8 @@ pub struct Stacks {
     nodes: StackNodes,
     /// In ascending order. There are gaps between their numbers where a recording is damaged.
     parts: Vec<Part>,
+    /// Some stacks have a chain of awaiters beside them.
+    has_awaiters: bool,
 }
 
 impl Stacks {
@@ -55,10 +82,11 @@ impl Stacks {
         self.len() == 0
     }
 
-    /// Place of a stack's innermost frame among all nodes, from 0; `None` for a number that is no stack's.
+    /// Returns the position of a stack's innermost frame among all nodes, counted from 0; `None`
+    /// for a number that is no stack's.
     #[inline]
     #[must_use]
-    pub fn place(&self, number: u32) -> Option<usize> {
+    pub fn node_position(&self, number: u32) -> Option<usize> {
         let part = match self.parts.as_slice() {
             // Only a damaged table has several.
             [part] => Some(part).filter(|part| part.first <= number),
@@ -80,9 +108,46 @@ impl Stacks {
     #[inline]
     #[must_use]
     pub fn caller_of(&self, place: usize) -> Option<usize> {
+        let parent = self.parent_of(place)?;
+        (!self.has_awaiters || !self.is_awaited_by(parent)).then_some(parent)
+    }
+
+    /// Place of the async method that awaits the innermost method of a stack that was resumed; asked of the place of
+    /// the stack's outermost frame. `None` of any other, and where it was not looked for.
+    #[must_use]
+    pub fn awaiter_of(&self, place: usize) -> Option<usize> {
+        let parent = self.parent_of(place).filter(|parent| self.has_awaiters && self.is_awaited_by(*parent))?;
+        self.parent_of(parent)
+    }
+
+    /// The end of a chain of awaiters that is at a place instead of a frame.
+    #[must_use]
+    pub fn chain_end_at(&self, place: usize) -> Option<ChainEnd> {
+        self.nodes.frame(place)?.chain_end()
+    }
+
+    /// The async methods that await each other beside the stack with this number, the first of which awaits the
+    /// stack's innermost method that was resumed; and how that ends. `None` where it was not looked for.
+    #[must_use]
+    pub fn awaiters(&self, number: u32) -> Option<(Vec<StackFrame>, ChainEnd)> {
+        let outermost = self.places_of(number).take(Self::DEEPEST + 1).last()?;
+        let places = std::iter::successors(self.awaiter_of(outermost), |place| self.caller_of(*place));
+        let places: Vec<usize> = places.take(Self::DEEPEST).collect();
+        let end = self.chain_end_at(*places.last()?).unwrap_or_default();
+        let frames = places.into_iter().filter(|place| self.chain_end_at(*place).is_none());
+        Some((frames.filter_map(|place| self.frame_at(place)).collect(), end))
+    }
+
+    fn is_awaited_by(&self, place: usize) -> bool {
+        self.nodes.frame(place).is_some_and(|node| node.is_awaited_by())
+    }
+
+    /// Place of the node that a node names as its caller.
+    #[inline]
+    fn parent_of(&self, place: usize) -> Option<usize> {
         match self.nodes.caller(place)? {
             Caller::Before => place.checked_sub(1),
-            Caller::Number(number) => self.place(number),
+            Caller::Number(number) => self.node_position(number),
         }
     }
 
@@ -107,7 +172,7 @@ impl Stacks {
     /// The number of the stack of its caller: the same frames but the innermost. `None` for the outermost frame.
     #[must_use]
     pub fn caller(&self, number: u32) -> Option<u32> {
-        let caller = self.caller_of(self.place(number)?)?;
+        let caller = self.caller_of(self.node_position(number)?)?;
         (!self.is_cut_at(caller)).then(|| self.number(caller))
     }
 
@@ -155,12 +220,14 @@ impl Stacks {
     /// with such a frame becomes that of the method it was put into. Numbers stay. A frame without
     /// the one that it was put into stays, too.
     pub fn leave_inlined_out(&mut self) {
-        let mut left = Self { nodes: StackNodes::default(), parts: self.parts.clone() };
+        let (nodes, parts) = (StackNodes::default(), self.parts.clone());
+        let mut left = Self { nodes, parts, has_awaiters: self.has_awaiters };
         for place in 0..self.len() {
             let Some(mut node) = self.node_at(place) else { break };
             let is_inlined = matches!(node.frame(), StackFrame::Method { tier: Tier::Inlined, .. });
             // Callers come first, so the outer one is no inlined one any more.
-            let outer = if is_inlined { self.place(node.parent).and_then(|outer| left.node_at(outer)) } else { None };
+            let outer =
+                if is_inlined { self.node_position(node.parent).and_then(|outer| left.node_at(outer)) } else { None };
             if let Some(outer) = outer.filter(|outer| !outer.is_cut()) {
                 node = outer;
             }
@@ -169,8 +236,29 @@ impl Stacks {
         *self = left;
     }
 
+    /// Gives frames other callers, or other frames in their place; numbers stay. `change` is asked
+    /// for each node in their order, callers before their callees, and awaiters before the stacks
+    /// that they await. A caller that does not lie in front of the node is none. After it no stack
+    /// has awaiters beside it.
+    pub fn change_frames(&mut self, mut change: impl FnMut(FrameToChange) -> ChangedFrame) {
+        let mut nodes = StackNodes::default();
+        for place in 0..self.len() {
+            let Some(node) = self.node_at(place) else { break };
+            let (caller, frame) = (self.caller_of(place), self.frame_at(place));
+            let (awaiter, chain_end) = (self.awaiter_of(place), self.chain_end_at(place));
+            let ChangedFrame { caller, frame } = change(FrameToChange { place, caller, frame, awaiter, chain_end });
+            let caller = caller.map(|caller| caller as usize).filter(|caller| *caller < place);
+            let parent = caller.map_or(0, |caller| self.number(caller));
+            let node = frame.map_or(node.called_by(parent), |frame| StackNode::new(parent, frame));
+            nodes.push(node, self.number_before(place));
+        }
+        // What awaits a stack is in its frames now, or is left out.
+        self.has_awaiters = false;
+        self.nodes = nodes;
+    }
+
     fn places_of(&self, number: u32) -> impl Iterator<Item = usize> {
-        std::iter::successors(self.place(number), |place| self.caller_of(*place))
+        std::iter::successors(self.node_position(number), |place| self.caller_of(*place))
     }
 
     fn is_cut_at(&self, place: usize) -> bool {
@@ -233,6 +321,7 @@ impl Stacks {
                 node.parent = 0;
                 wrong += 1;
             }
+            self.has_awaiters |= node.is_awaited_by();
             let has_before = goes_on || number > first;
             self.nodes.push(node, has_before.then(|| number - 1));
         }
@@ -269,6 +358,14 @@ impl StacksBuilder {
         let kept = &frames[..frames.len().min(Stacks::DEEPEST)];
         let root = if cut || kept.len() < frames.len() { self.child(StackNode::CUT) } else { 0 };
         kept.iter().rev().fold(root, |parent, &frame| self.child(StackNode::new(parent, frame)))
+    }
+
+    /// The number of the stack with these frames, innermost first, and these awaiters beside it.
+    pub fn awaited_stack(&mut self, frames: &[StackFrame], chain: AwaiterChain<'_>) -> u32 {
+        let end = self.child(StackNode::awaits_end(chain.end));
+        let awaiter = chain.frames.iter().rev().fold(end, |parent, &frame| self.child(StackNode::new(parent, frame)));
+        let root = self.child(StackNode::awaited_by(awaiter));
+        frames.iter().rev().fold(root, |parent, &frame| self.child(StackNode::new(parent, frame)))
     }
 
     fn child(&mut self, node: StackNode) -> u32 {
@@ -340,6 +437,59 @@ mod tests {
         assert_eq!(frames(plain), [method(5), method(1)]);
         assert_eq!((frames(alone), frames(cut)), (vec![inlined(2)], vec![inlined(2)]));
         assert!(stacks.is_cut(cut));
+    }
+
+    #[test]
+    fn frames_get_other_callers_and_numbers_stay() {
+        let mut builder = StacksBuilder::default();
+        let deep = builder.stack(&[method(4), method(3), method(2), method(1)], false);
+        let cut = builder.stack(&[method(5)], true);
+        let mut stacks = builder.finish();
+        let mut asked = Vec::new();
+        stacks.change_frames(|FrameToChange { place, caller, frame, .. }| {
+            asked.push((place, caller, frame));
+            match frame {
+                // A root, as another function.
+                Some(frame) if frame == method(3) => ChangedFrame { caller: None, frame: Some(method(9)) },
+                // One that lies behind it can't call it.
+                Some(frame) if frame == method(5) => ChangedFrame { caller: Some(99), frame: Some(frame) },
+                _ => ChangedFrame { caller: caller.map(|caller| caller as u32), frame },
+            }
+        });
+        let frames = |number| stacks.frames(number).collect::<Vec<_>>();
+        assert_eq!((frames(deep), frames(cut)), (vec![method(4), method(9)], vec![method(5)]));
+        let cut_at = asked[4];
+        assert_eq!((cut_at, asked[5]), ((4, None, None), (5, Some(4), Some(method(5)))));
+        assert_eq!((asked[0], asked[3]), ((0, None, Some(method(1))), (3, Some(2), Some(method(4)))));
+    }
+
+    #[test]
+    fn awaiters_stand_beside_the_stack_that_they_await() {
+        let mut builder = StacksBuilder::default();
+        let frames = [method(4), method(3)];
+        let awaiters = [method(2), method(1)];
+        let chain = AwaiterChain { frames: &awaiters, end: ChainEnd::Thread };
+        let awaited = builder.awaited_stack(&frames, chain);
+        let plain = builder.stack(&frames, false);
+        let alone = builder.awaited_stack(&frames, AwaiterChain { frames: &[], end: ChainEnd::NotAwaitedYet });
+        let stacks = builder.finish();
+        for number in [awaited, plain, alone] {
+            assert_eq!(stacks.frames(number).collect::<Vec<_>>(), frames, "physical stacks are the same");
+            assert_eq!(stacks.caller(stacks.caller(number).expect("a caller")), None);
+        }
+        assert_eq!(stacks.awaiters(awaited), Some((awaiters.to_vec(), ChainEnd::Thread)));
+        assert_eq!(stacks.awaiters(plain), None);
+        assert_eq!(stacks.awaiters(alone), Some((Vec::new(), ChainEnd::NotAwaitedYet)));
+
+        let mut changed = stacks.clone();
+        changed.change_frames(|FrameToChange { caller, frame, awaiter, chain_end, .. }| ChangedFrame {
+            caller: caller.or(awaiter).map(|caller| caller as u32),
+            frame: chain_end.map_or(frame, |end| Some(method(100 + end as u32))),
+        });
+        let logical = |number| changed.frames(number).collect::<Vec<_>>();
+        assert_eq!(logical(awaited), [method(4), method(3), method(2), method(1), method(103)]);
+        assert_eq!((logical(plain), logical(alone)), (frames.to_vec(), [&frames[..], &[method(101)]].concat()));
+        assert_eq!(changed.awaiters(awaited), None);
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl EdgeTimes {
         Self { times, groups }
     }
 
-    fn of(&self, edge: u32) -> NodeValues {
+    fn values_of_edge(&self, edge: u32) -> NodeValues {
         let of_block = edge / 8;
         let Some(group) = self.groups.get(of_block as usize / 64) else { return NodeValues::default() };
         if group.blocks >> (of_block % 64) & 1 == 0 {
@@ -149,7 +149,7 @@ impl EdgedTree {
     pub(super) fn of_part(&self, gains: &PartGains, ns_per_tick: Option<f64>) -> CallTree {
         let mut own: Vec<(u32, u64, NodeValues)> = Vec::new();
         let mut take = |edge: u32, node: u32| {
-            let (calls, values) = gains.of(edge, 0, NodeValues::default(), ns_per_tick);
+            let (calls, values) = gains.gain_of_edge(edge, 0, NodeValues::default(), ns_per_tick);
             own.extend((calls > 0 || values != NodeValues::default()).then_some((node, calls, values)));
         };
         // Other threads may have gained much more than this tree has nodes.
@@ -251,7 +251,7 @@ impl<'a> Walk<'a> {
         let low = u32_at(block, block::COUNTS + slot * 4);
         let carries = &self.sources.carries;
         let high = carries.binary_search_by_key(&edge, |carry| carry.0).map_or(0, |at| carries[at].1);
-        let mut time = self.sources.times.of(edge);
+        let mut time = self.sources.times.values_of_edge(edge);
         if self.sources.stride == block::STRIDE_TSC {
             let ticks = u64_at(block, block::TICKS + slot * 8);
             time.metric = (ticks as f64 * self.sources.ns_per_tick) as u64;
@@ -259,7 +259,7 @@ impl<'a> Walk<'a> {
         let mut calls = u64::from(high) << 32 | u64::from(low);
         if let Some(gains) = self.gains {
             let ns_per_tick = self.sources.ticks();
-            (calls, time) = gains.of(edge, calls, time, ns_per_tick);
+            (calls, time) = gains.gain_of_edge(edge, calls, time, ns_per_tick);
         }
         if let Some(edges) = &mut self.edges {
             edges.push(edge);

@@ -15,7 +15,6 @@ use crate::payload::PayloadReader;
 use crate::records::{
     Carry, FunctionInlined, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName,
 };
-use crate::upgrade::OldSettings;
 
 /// The least a log record of a function or module takes.
 const LEAST_RECORD: usize = 16;
@@ -46,7 +45,7 @@ impl Dictionary {
         let mut dictionary = Self::new(log.len());
         let mut records = LogRecords::new(log);
         for (kind, payload) in &mut records {
-            let _ = dictionary.take(kind, payload);
+            let _ = dictionary.read_record(kind, payload);
         }
         name_fixed_functions(&mut dictionary.process.functions);
         if let Some(calls) = &mut dictionary.process.calls {
@@ -60,8 +59,8 @@ impl Dictionary {
         Self { most, ..Self::default() }
     }
 
-    /// Takes a record; `None` where this version has no words for it.
-    fn take(&mut self, kind: u16, payload: PayloadReader<'_>) -> Option<()> {
+    /// Reads a record; `None` where this version has no words for it.
+    fn read_record(&mut self, kind: u16, payload: PayloadReader<'_>) -> Option<()> {
         match kind {
             Process::LOG => self.start(decode(payload)?),
             Instruments::LOG => {
@@ -95,7 +94,6 @@ impl Dictionary {
             NearName::LOG => self.process.near_names.push(decode(payload)?),
             PatternMatched::LOG => self.process.matched_patterns.push(decode::<PatternMatched>(payload)?.pattern),
             CallsInfo::LOG => self.settings(decode(payload)?),
-            OldSettings::LOG => self.settings(decode::<OldSettings>(payload)?.into()),
             SampleSteps::LOG => self.process.calls.get_or_insert_default().sample_steps = decode(payload)?,
             HookCost::LOG => self.process.calls.get_or_insert_default().hook_cost = decode(payload)?,
             Sampler::LOG => keep_last_word(&mut self.process.samplers, decode(payload)?),

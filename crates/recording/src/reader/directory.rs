@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::ending::{End, Now, settle};
 use super::process::{ReadProcess, read as read_process};
-use super::segment::SegmentBytes;
+use super::segment::{self, SegmentBytes};
 use crate::codec::decode;
-use crate::layout::kind;
+use crate::layout::{VERSION, kind};
 use crate::log_records::LogRecords;
 use crate::model::{Exit, Problem, Recording, Run};
 use crate::open_error::OpenError;
@@ -32,6 +32,13 @@ pub(super) fn read(folder: &Path, now: Now) -> Result<Recording, OpenError> {
     } else {
         Err(OpenError::NotFound(folder.to_owned()))
     }
+}
+
+/// Returns the version of a directory of segments that has another one than this clrscope reads.
+pub(super) fn other_version(folder: &Path) -> Option<u32> {
+    let processes = process_folders(folder).unwrap_or_default();
+    let logs = [folder.join("run.log")].into_iter().chain(processes.iter().map(|process| process.join("process.log")));
+    logs.filter_map(|log| segment::version(&log)).find(|version| *version != VERSION)
 }
 
 /// Device and inode.
@@ -114,14 +121,14 @@ fn assemble(log: RunLog, mut processes: Vec<ReadProcess>, problems: Vec<Problem>
     }
     settle(&mut processes, log.root_end.as_ref(), now);
     run.exit = log.root_end.as_ref().map(|end| end.exit);
-    let processes: Vec<_> = processes.into_iter().map(|read| place(read, start)).collect();
+    let processes: Vec<_> = processes.into_iter().map(|read| shift_times(read, start)).collect();
     let last_sign = processes.iter().map(|p| p.started_ns.saturating_add(p.duration_ns)).max().unwrap_or(0);
     run.duration_ns = log.root_end.map_or(last_sign, |end| end.mono_ns.saturating_sub(start));
     Recording { run, processes, problems }
 }
 
-/// Moves a process's times from "since its own start" to "since the start of the run".
-fn place(read: ReadProcess, start: u64) -> crate::model::Process {
+/// Moves the times of a process from "since its own start" to "since the start of the run".
+fn shift_times(read: ReadProcess, start: u64) -> crate::model::Process {
     let mut process = read.process;
     let offset = read.mono_start.saturating_sub(start);
     process.started_ns = offset;

@@ -93,23 +93,23 @@ fn event(
     if sequence == 0 || from >= end {
         return None;
     }
-    let stored = Stored { segment: segment.clone(), chunk: at, sequence, length: end - from, ended };
+    let stored = StoredChunk { segment: segment.clone(), chunk: at, sequence, length: end - from, ended };
     let thread = (u32_at(head, chunk::THREAD) as usize).checked_sub(1).filter(|&index| index < threads);
     let thread = thread.map_or(u32::MAX, |index| index as u32);
     Some(EventChunk { thread, sequence, bytes: EventBytes::new(stored) })
 }
 
 /// The bytes of a chunk in its segment.
-struct Stored {
+struct StoredChunk {
     segment: SegmentFile,
     chunk: usize,
     sequence: u64,
     length: usize,
-    /// Nobody writes to the segment any more.
+    /// Whether the segment is complete: no process writes to it.
     ended: bool,
 }
 
-impl ByteSource for Stored {
+impl ByteSource for StoredChunk {
     fn at_hand(&self) -> Option<&[u8]> {
         None
     }

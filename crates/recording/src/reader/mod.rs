@@ -19,6 +19,7 @@ mod threads;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::layout::VERSION;
 use crate::model::Recording;
 use crate::open_error::{OpenError, not_empty};
 use crate::packed;
@@ -34,7 +35,13 @@ pub fn open(path: &Path) -> Result<Recording, OpenError> {
 /// Opens what is at `path` and nothing else.
 pub(crate) fn open_exactly(path: &Path) -> Result<Recording, OpenError> {
     match path.metadata() {
-        Ok(found) if found.is_dir() => not_empty(path, directory::read(path, ending::Now::read())?),
+        Ok(found) if found.is_dir() => {
+            let read = not_empty(path, directory::read(path, ending::Now::read())?);
+            read.map_err(|error| match directory::other_version(path) {
+                Some(found) => OpenError::Version { path: path.to_owned(), found, newest: VERSION },
+                None => error,
+            })
+        }
         Ok(_) => packed::open(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(OpenError::NotFound(path.to_owned())),
         Err(error) => Err(OpenError::Io(path.to_owned(), error)),

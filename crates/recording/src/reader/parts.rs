@@ -71,8 +71,15 @@ struct Gains {
 }
 
 impl PartGains {
-    /// Gains of an edge; `calls` and `values` are all it has. `ns_per_tick` where hooks read the clock.
-    pub(super) fn of(&self, edge: u32, calls: u64, values: NodeValues, ns_per_tick: Option<f64>) -> (u64, NodeValues) {
+    /// Returns what an edge gained; `calls` and `values` are all it has. `ns_per_tick` where hooks
+    /// read the clock.
+    pub(super) fn gain_of_edge(
+        &self,
+        edge: u32,
+        calls: u64,
+        values: NodeValues,
+        ns_per_tick: Option<f64>,
+    ) -> (u64, NodeValues) {
         let gains = self.read.get_or_init(|| self.read());
         let mut found = (0_i64, NodeValues::default());
         if let Ok(at) = gains.calls.binary_search_by_key(&edge, |entry| entry.0) {

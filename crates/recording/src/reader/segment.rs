@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use memmap2::Mmap;
 
-use crate::layout::{HEADER_BYTES, MAGIC, OLDEST_VERSION, VERSION, header, u32_at, u64_at};
+use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header, u32_at, u64_at};
 use crate::model::Problem;
 
 /// Space is reserved before the first byte is written.
@@ -90,6 +90,12 @@ pub(super) fn has_content(folder: &Path, name: &str, kind: u32) -> bool {
     SegmentBytes::open_file(&folder.join(name), kind).is_ok_and(|bytes| bytes.iter().any(|&byte| byte != 0))
 }
 
+/// Returns the version that a segment says it has, where it starts as one does.
+pub(super) fn version(path: &Path) -> Option<u32> {
+    let map = map(path).ok()??;
+    map.starts_with(&MAGIC).then(|| u32_at(&map, header::VERSION))
+}
+
 /// Number of bytes of content that a segment of this kind says that it has, by its first bytes; or what is wrong with
 /// them.
 pub(super) fn committed(bytes: &[u8], kind: u32) -> Result<u64, String> {
@@ -102,8 +108,8 @@ pub(super) fn committed(bytes: &[u8], kind: u32) -> Result<u64, String> {
         return Err(format!("is of kind {} where {kind} was expected", u32_at(bytes, header::KIND)));
     }
     let version = u32_at(bytes, header::VERSION);
-    if !(OLDEST_VERSION..=VERSION).contains(&version) {
-        return Err(format!("has version {version}; this clrscope reads versions {OLDEST_VERSION} to {VERSION}"));
+    if version != VERSION {
+        return Err(format!("has version {version}; this clrscope reads version {VERSION}"));
     }
     Ok(u64_at(bytes, header::COMMITTED))
 }

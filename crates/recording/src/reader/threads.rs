@@ -50,7 +50,9 @@ pub(super) fn read(
             let root = roots.get(thread as usize).copied().filter(|root| root.offset != 0)?;
             let (trees, gains, last) = (Arc::clone(&trees), Arc::clone(&gains), Arc::clone(&last));
             Some(TreeSource::lazy(move || {
-                let tree = (!gains.is_rest()).then(|| last.of(thread, || EdgedTree::decode(&trees, root))).flatten();
+                let tree = (!gains.is_rest())
+                    .then(|| last.tree_of_thread(thread, || EdgedTree::decode(&trees, root)))
+                    .flatten();
                 if let Some(tree) = tree {
                     return tree.of_part(&gains, trees.ticks());
                 }
@@ -67,8 +69,8 @@ pub(super) fn read(
 struct LastTree(Mutex<Option<(u32, Option<Arc<EdgedTree>>)>>);
 
 impl LastTree {
-    /// The tree of the thread, where it was asked for before and no other since.
-    fn of(&self, thread: u32, make: impl FnOnce() -> EdgedTree) -> Option<Arc<EdgedTree>> {
+    /// Returns the tree of the thread if it was the last one asked for; else remembers the thread.
+    fn tree_of_thread(&self, thread: u32, make: impl FnOnce() -> EdgedTree) -> Option<Arc<EdgedTree>> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *last {
             Some((of, tree)) if *of == thread => Some(Arc::clone(tree.get_or_insert_with(|| Arc::new(make())))),

@@ -220,7 +220,7 @@ pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
         return Ok(texts.map(|text| text.as_bytes().to_vec()).to_vec());
     }
     if target == Target::EventRecords {
-        let few = [Kind::NAME, Kind::EXCEPTION_STACK, Kind(250)];
+        let few = [Kind::NAME, Kind(250)];
         return Ok(vec![records_of(Kind::all()), records_of(few.into_iter())]);
     }
     let mut found = Vec::new();
@@ -287,7 +287,7 @@ fn heap_and_samples() -> Recording {
 
 /// Results of a soak.
 #[derive(Debug, Clone)]
-pub struct Soaked {
+pub struct SoakResults {
     /// Inputs tried.
     pub inputs: u64,
     /// The longest any input took.
@@ -300,7 +300,7 @@ pub struct Soaked {
 ///
 /// # Errors
 /// Errors of making the seeds.
-pub fn soak(target: Target, seed: u64, time: Duration, run: impl Fn(&[u8])) -> io::Result<Soaked> {
+pub fn soak(target: Target, seed: u64, time: Duration, run: impl Fn(&[u8])) -> io::Result<SoakResults> {
     let change = |input: &mut Vec<u8>, numbers: &mut Numbers| {
         if target == Target::OpenPacked && numbers.below(2) == 0 {
             *input = lie(input, numbers);
@@ -319,10 +319,10 @@ pub fn soak_seeds(
     seed: u64,
     time: Duration,
     run: impl Fn(&[u8]),
-) -> Soaked {
+) -> SoakResults {
     let mut numbers = Numbers::new(seed);
     let started = Instant::now();
-    let mut soaked = Soaked { inputs: 0, slowest: Duration::ZERO, failure: None };
+    let mut soaked = SoakResults { inputs: 0, slowest: Duration::ZERO, failure: None };
     while started.elapsed() < time {
         let mut input = seeds[numbers.below(seeds.len())].clone();
         change(&mut input, &mut numbers);

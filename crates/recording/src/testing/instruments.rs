@@ -16,7 +16,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
     let calls: Vec<Vec<u8>> = (1..=2).map(calls).collect();
     let every = event_records(Kind::all());
     let samples: Vec<u8> = (0..20).flat_map(sample).collect();
-    let thrown = event_records([Kind::NAME, Kind::EXCEPTION_THROWN, Kind::EXCEPTION_STACK, Kind(250)].into_iter());
+    let thrown = event_records([Kind::NAME, Kind::EXCEPTION_THROWN, Kind(250)].into_iter());
     let of_gc = (210..=218).map(Kind).chain([Kind::NAME, Kind::RUNTIME_SUSPEND_STARTED, Kind::RUNTIME_RESUME_FINISHED]);
     let collections = event_records(of_gc);
     let all = [
@@ -35,7 +35,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
     for (instrument, chunks) in all {
         let store = writer.create_events(instrument, 64 << 10, Keep::First)?;
         for (thread, bytes) in (0..).zip(&chunks) {
-            let chunk = store.take(thread, chunk::GRAIN, monotonic_ns()).ok_or(io::ErrorKind::OutOfMemory)?;
+            let chunk = store.allocate_chunk(thread, chunk::GRAIN, monotonic_ns()).ok_or(io::ErrorKind::OutOfMemory)?;
             if !chunk.append(bytes, monotonic_ns()) {
                 return Err(io::Error::other(format!("{} bytes of {instrument} are too many", bytes.len())));
             }

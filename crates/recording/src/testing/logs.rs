@@ -32,7 +32,7 @@ pub fn write_logs(folder: &Path, bytes: usize) -> io::Result<()> {
     }
     for _ in 0..THREADS {
         writer.threads().keep_ahead();
-        let record = writer.threads().take().ok_or(io::ErrorKind::OutOfMemory)?;
+        let record = writer.threads().allocate_record().ok_or(io::ErrorKind::OutOfMemory)?;
         record.u64(thread::CREATED).store(monotonic_ns(), Relaxed);
     }
     let table = writer.create_stacks()?;
@@ -86,7 +86,7 @@ fn fill(writer: &ProcessWriter, name: &str, bytes: usize, round: impl Fn(&mut Lo
 fn append(store: &EventStore, number: usize, bytes: &[u8]) -> io::Result<()> {
     let serial = number as u32 % THREADS + 1;
     store.keep_ahead_at_least(4 * CHUNK).map_err(|_| io::ErrorKind::StorageFull)?;
-    let chunk = store.take(serial, CHUNK, monotonic_ns()).ok_or(io::ErrorKind::OutOfMemory)?;
+    let chunk = store.allocate_chunk(serial, CHUNK, monotonic_ns()).ok_or(io::ErrorKind::OutOfMemory)?;
     if !chunk.append(bytes, monotonic_ns()) {
         return Err(io::Error::other(format!("{} bytes are too many", bytes.len())));
     }

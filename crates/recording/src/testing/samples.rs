@@ -74,15 +74,15 @@ impl HandSampled {
     /// outermost first. Assemblies are told by how names begin: `App` is the program's, others are the framework's, all but
     /// `Lib` of its core library; what has a `!` is of a native library, of `kernel` the kernel. `@` and a number behind a method is an IL offset.
     pub fn cpu(&mut self, thread: u32, step: u64, path: &str) -> &mut Sample {
-        self.take(instrument::CPU, thread, step, path)
+        self.add_sample(instrument::CPU, thread, step, path)
     }
 
     /// A sample of `wall`; otherwise as [`cpu`](Self::cpu).
     pub fn wall(&mut self, thread: u32, step: u64, path: &str) -> &mut Sample {
-        self.take(instrument::WALL, thread, step, path)
+        self.add_sample(instrument::WALL, thread, step, path)
     }
 
-    fn take(&mut self, instrument: &'static str, thread: u32, step: u64, path: &str) -> &mut Sample {
+    fn add_sample(&mut self, instrument: &'static str, thread: u32, step: u64, path: &str) -> &mut Sample {
         let names = path.split('>').map(str::trim).filter(|name| !name.is_empty()).rev();
         let frames: Vec<StackFrame> = names.map(|name| self.frame(name)).collect();
         let stack = self.stacks.stack(&frames, false);

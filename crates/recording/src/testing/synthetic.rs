@@ -317,7 +317,9 @@ impl Program {
         write_segment(&writer.folder().join("times.seg"), kind::TIMES, &records)?;
         for walker in &self.walkers {
             writer.threads().keep_ahead();
-            let Some(record) = writer.threads().take() else { return Err(io::ErrorKind::OutOfMemory.into()) };
+            let Some(record) = writer.threads().allocate_record() else {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            };
             record.u32(thread::ROOT).store(walker.root, Relaxed);
             record.u32(thread::BLOCKS).store(walker.blocks, Relaxed);
             record.u64(thread::CREATED).store(monotonic_ns(), Relaxed);

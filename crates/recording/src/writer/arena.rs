@@ -73,10 +73,10 @@ impl Arena {
         self.space.is_refused()
     }
 
-    /// A piece for a thread whose last piece had `last` bytes (0 for its first), or `None` when
-    /// nothing is backed yet. Does not block and does not allocate: safe in a hook.
+    /// Allocates a piece for a thread whose last piece had `last` bytes (0 for its first); `None`
+    /// when nothing is backed yet. Does not block and calls no allocator: safe in a hook.
     #[must_use]
-    pub fn take(&self, last: u32) -> Option<Piece> {
+    pub fn allocate_piece(&self, last: u32) -> Option<Piece> {
         if last == 0
             && let Some(piece) = self.take_remainder()
         {
@@ -91,7 +91,7 @@ impl Arena {
     }
 
     fn bump(&self, bytes: u32) -> Option<Piece> {
-        let next = self.space.take(bytes as usize)? as u32;
+        let next = self.space.allocate(bytes as usize)? as u32;
         Some(Piece { next, end: next + bytes })
     }
 

@@ -75,7 +75,7 @@ pub(super) fn set_size(folder: &Path, most: u64) {
 pub(super) fn ask(path: &Path, bytes: u64) -> Result<(), Bound> {
     let reached = if !leaves_reserve(path, bytes) {
         Bound::Reserve
-    } else if size().is_some_and(|limit| !limit.take(bytes, Instant::now())) {
+    } else if size().is_some_and(|limit| !limit.reserve(bytes, Instant::now())) {
         Bound::Size
     } else {
         return Ok(());
@@ -89,21 +89,22 @@ pub(super) fn ask(path: &Path, bytes: u64) -> Result<(), Bound> {
 struct SizeLimit {
     folder: PathBuf,
     most: u64,
-    known: Mutex<Known>,
+    known: Mutex<FolderSize>,
 }
 
-/// Bytes that lay in the folder when they were last counted, and what this process has asked for since.
+/// Bytes that lay in the folder when they were last counted, and what this process has asked for
+/// since.
 #[derive(Debug, Default)]
-struct Known {
+struct FolderSize {
     counted: Option<Instant>,
     bytes: u64,
 }
 
 impl SizeLimit {
-    fn take(&self, bytes: u64, now: Instant) -> bool {
+    fn reserve(&self, bytes: u64, now: Instant) -> bool {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.counted.is_none_or(|counted| now.saturating_duration_since(counted) >= BETWEEN_COUNTS) {
-            *known = Known { counted: Some(now), bytes: size_of(&self.folder) };
+            *known = FolderSize { counted: Some(now), bytes: size_of(&self.folder) };
         }
         let fits = known.bytes.saturating_add(bytes) <= self.most;
         known.bytes += if fits { bytes } else { 0 };
@@ -142,17 +143,17 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let limit = SizeLimit { folder: folder.path().to_owned(), most: 1_000, known: Mutex::default() };
         let (now, later) = (Instant::now(), Instant::now() + BETWEEN_COUNTS);
-        assert!(limit.take(600, now));
-        assert!(!limit.take(600, now), "what was asked for counts before it is there");
-        assert!(limit.take(400, now));
+        assert!(limit.reserve(600, now));
+        assert!(!limit.reserve(600, now), "what was asked for counts before it is there");
+        assert!(limit.reserve(400, now));
         // Another process wrote; this one's own were given up.
         let other = folder.path().join("7-1");
         fs::create_dir(&other).expect("a folder");
         fs::write(other.join("a.seg"), vec![1; 700]).expect("a file");
         fs::write(folder.path().join("run.log"), vec![1; 100]).expect("a file");
         assert_eq!(size_of(folder.path()), 800);
-        assert!(limit.take(200, later));
-        assert!(!limit.take(1, later));
+        assert!(limit.reserve(200, later));
+        assert!(!limit.reserve(1, later));
     }
 
     #[test]

@@ -171,7 +171,7 @@ pub fn command(
     let deadline = Instant::now() + patience;
     let file = OpenOptions::new().read(true).write(true).open(folder.join("state.seg"))?;
     lock(&file, deadline)?;
-    let number = Seen::read(&file)?.number()?.wrapping_add(1);
+    let number = CommandState::read(&file)?.number()?.wrapping_add(1);
     let text = command.text().as_bytes();
     let text = &text[..text.len().min(state::COMMAND_NAME_MOST)];
     write(&file, state::COMMAND_NAME, text)?;
@@ -180,7 +180,7 @@ pub fn command(
     // Last: from here on the agent may look at it.
     write(&file, state::COMMAND, &number.to_le_bytes())?;
     loop {
-        let seen = Seen::read(&file)?;
+        let seen = CommandState::read(&file)?;
         if seen.u32(state::ANSWERED) == number {
             return Ok(Answer::from_numbers(seen.u32(state::ANSWER), seen.u32(state::ANSWER_NUMBER)));
         }
@@ -193,9 +193,9 @@ pub fn command(
 }
 
 /// The part of a process's state that commands are about.
-struct Seen(Vec<u8>);
+struct CommandState(Vec<u8>);
 
-impl Seen {
+impl CommandState {
     fn read(file: &File) -> io::Result<Self> {
         let mut bytes = vec![0; state::COMMAND_KIND];
         file.read_exact_at(&mut bytes, HEADER_BYTES as u64)?;

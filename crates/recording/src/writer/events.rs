@@ -22,8 +22,8 @@ pub enum Keep {
     Last,
 }
 
-/// The store. [`take`](Self::take) and the methods of [`Chunk`] neither wait for the disk nor allocate:
-/// they are safe in hooks and in callbacks during a collection.
+/// The store. [`allocate_chunk`](Self::allocate_chunk) and the methods of [`Chunk`] neither wait for
+/// the disk nor call an allocator: they are safe in hooks and in callbacks during a collection.
 #[derive(Debug)]
 pub struct EventStore {
     space: Growing,
@@ -107,16 +107,17 @@ impl EventStore {
         self.space.is_refused()
     }
 
-    /// An empty chunk for the thread with this serial number (0 for none), of about `bytes` bytes, head
-    /// included. `mono_ns` is now. `None` when nothing is backed yet beyond the reserve or the limit is reached: the
-    /// caller counts what it drops.
+    /// Allocates an empty chunk for the thread with this serial number (0 for none), of about
+    /// `bytes` bytes, head included. `mono_ns` is now. `None` when nothing is backed yet beyond the
+    /// reserve or the limit is reached: the caller counts what it drops.
     #[must_use]
-    pub fn take(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
+    pub fn allocate_chunk(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
         let bytes = self.rounded(bytes);
-        Some(self.chunk_at(self.space.take(bytes)?, bytes, thread, mono_ns))
+        Some(self.chunk_at(self.space.allocate(bytes)?, bytes, thread, mono_ns))
     }
 
-    /// Counterpart of [`take`](Self::take) that uses up the reserve, for those who can't wait.
+    /// Counterpart of [`allocate_chunk`](Self::allocate_chunk) that uses up the reserve, for callers
+    /// that can't wait.
     #[must_use]
     pub fn take_reserved(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
         let bytes = self.rounded(bytes);

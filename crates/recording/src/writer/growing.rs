@@ -56,15 +56,17 @@ impl Growing {
         self.disk_refused.load(Ordering::Relaxed)
     }
 
-    /// Offset of `bytes` bytes that nobody else has, or `None` when the limit is reached or so much is not backed yet
-    /// beyond the reserve. Does not block and does not allocate: safe in a hook.
-    pub(super) fn take(&self, bytes: usize) -> Option<usize> {
-        // What can't grow any more is handed out to the last byte.
+    /// Returns the offset of `bytes` bytes that are now the caller's alone, or `None` when the
+    /// limit is reached or so much is not backed yet beyond the reserve. Does not block and calls
+    /// no allocator: safe in a hook.
+    pub(super) fn allocate(&self, bytes: usize) -> Option<usize> {
+        // What can't grow further is handed out to the last byte.
         let grows = self.segment.committed() < self.limit && !self.is_refused();
         self.take_leaving(|used| if grows { self.reserved(used) } else { 0 }, bytes)
     }
 
-    /// Counterpart of [`take`](Self::take) that leaves no reserve, for those who can't wait until more is backed.
+    /// Counterpart of [`allocate`](Self::allocate) that leaves no reserve, for callers that can't wait
+    /// until more is backed.
     pub(super) fn take_reserved(&self, bytes: usize) -> Option<usize> {
         self.take_leaving(|_| 0, bytes)
     }

@@ -253,10 +253,10 @@ impl<'s> HeapWriter<'s> {
         }
         let now = monotonic_ns();
         let bytes = content.len() + chunk::HEAD;
-        let taken = self.store.take(0, bytes, now).or_else(|| {
+        let taken = self.store.allocate_chunk(0, bytes, now).or_else(|| {
             // A refusal shows in that nothing can be taken.
             let _ = self.store.back(bytes);
-            self.store.take(0, bytes, now)
+            self.store.allocate_chunk(0, bytes, now)
         });
         let written = taken.filter(|chunk| chunk.append(content, now));
         match written {

@@ -96,7 +96,7 @@ mod tests {
     fn calls_are_added_to_the_record_that_an_address_leads_to() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = EventStore::create_slow(&folder.path().join("callers.seg"), 1 << 20).expect("a store");
-        let chunk = store.take(0, 4 << 10, 1).expect("a chunk");
+        let chunk = store.allocate_chunk(0, 4 << 10, 1).expect("a chunk");
         let record = |method| ProbeCaller { method, thread: 3, path: 7 << 40, ..ProbeCaller::default() };
         let [first, second] = [1, 2].map(|method| chunk.append_caller(&record(method), 2).expect("room"));
         assert!(first.is_of(3, 7 << 40) && !first.is_of(2, 7 << 40) && !first.is_of(3, 7));

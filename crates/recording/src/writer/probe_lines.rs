@@ -45,13 +45,13 @@ impl LineLanes {
         const OWN: usize = layout::LANES - 1;
         let begin = (thread.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
         let own = (0..OWN).map(|more| 1 + begin.wrapping_add(more) % OWN).find(|lane| self.is_of(*lane, thread));
-        self.place(own.unwrap_or(0) * layout::LANE + layout::HITS)
+        self.pointer_at(own.unwrap_or(0) * layout::LANE + layout::HITS)
     }
 
     /// Whether a lane is the thread's, or free and now the thread's.
     #[inline]
     fn is_of(self, lane: usize, thread: u64) -> bool {
-        let owner = self.place(lane * layout::LANE + layout::OWNER).cast::<u64>();
+        let owner = self.pointer_at(lane * layout::LANE + layout::OWNER).cast::<u64>();
         // SAFETY: `lane` is below the number of lanes: a word of the record, aligned, mapped for ever and only ever used as an atomic.
         let owner = unsafe { AtomicU64::from_ptr(owner) };
         match owner.load(Ordering::Relaxed) {
@@ -77,7 +77,7 @@ impl LineLanes {
     }
 
     #[inline]
-    fn place(self, at: usize) -> *mut u8 {
+    fn pointer_at(self, at: usize) -> *mut u8 {
         self.first.wrapping_add(at)
     }
 }
@@ -112,7 +112,7 @@ mod tests {
         const HITS: u64 = 20_000;
         let folder = tempfile::tempdir().expect("a folder");
         let store = EventStore::create_slow(&folder.path().join("lines.seg"), 1 << 20).expect("a store");
-        let chunk = store.take(0, 64 << 10, 1).expect("a chunk");
+        let chunk = store.allocate_chunk(0, 64 << 10, 1).expect("a chunk");
         let line = |file: &str| ProbedLine { token: 7, line: 3, file: file.into(), ..ProbedLine::default() };
         let lanes = chunk.append_line(&line("Cart.cs"), 2).expect("room");
         let other = chunk.append_line(&line("Till.cs"), 2).expect("room");
@@ -123,7 +123,10 @@ mod tests {
             }
         });
         let late: Vec<_> = (100..110_u64).map(|thread| lanes.counter(thread << 12)).collect();
-        assert!(late.iter().all(|counter| *counter == lanes.place(layout::HITS)), "no lane is left: one is shared");
+        assert!(
+            late.iter().all(|counter| *counter == lanes.pointer_at(layout::HITS)),
+            "no lane is left: one is shared"
+        );
         assert_eq!(lanes.counter(7 << 12), lanes.counter(7 << 12));
         late.into_iter().for_each(add);
         add(other.counter(1 << 12));

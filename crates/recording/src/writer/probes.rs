@@ -134,7 +134,7 @@ mod tests {
         const CALLS: u64 = 10_000;
         let folder = tempfile::tempdir().expect("a folder");
         let store = EventStore::create_slow(&folder.path().join("probes.seg"), 1 << 20).expect("a store");
-        let chunk = store.take(0, 64 << 10, 1).expect("a chunk");
+        let chunk = store.allocate_chunk(0, 64 << 10, 1).expect("a chunk");
         let method = |name: &str| ProbedMethod { token: 7, name: name.into(), ..ProbedMethod::default() };
         let lanes = chunk.append_probed(&method("first"), 3, 2).expect("room");
         let second = chunk.append_probed(&method("second"), 1, 2).expect("room");

@@ -9,7 +9,7 @@ use super::fields::Fields;
 use super::growing::{AHEAD_LEAST, Growing};
 use super::mapping::{CommitError, Segment};
 use crate::layout::{kind, stack};
-use crate::model::{StackFrame, StackNode, Stacks};
+use crate::model::{AwaiterChain, StackFrame, StackNode, Stacks};
 
 /// Address space for nodes: 16 million of them.
 const CAPACITY: usize = 256 << 20;
@@ -85,6 +85,22 @@ impl StackTable {
         kept.iter().rev().try_fold(root, |parent, &frame| self.find_or_add(&mut index, StackNode::new(parent, frame)))
     }
 
+    /// The number of the stack with these frames as [`intern`](Self::intern) gives it, with a chain of awaiters
+    /// beside it.
+    #[must_use]
+    pub fn intern_awaited(&self, frames: &[StackFrame], cut: bool, chain: AwaiterChain<'_>) -> Option<u32> {
+        let kept = &frames[..frames.len().min(Stacks::DEEPEST)];
+        let mut index = self.index();
+        let end = self.find_or_add(&mut index, StackNode::awaits_end(chain.end))?;
+        let frame = |index: &mut Index, parent, frame| self.find_or_add(index, StackNode::new(parent, frame));
+        let awaiter = chain.frames.iter().rev().try_fold(end, |parent, &one| frame(&mut index, parent, one))?;
+        let mut root = self.find_or_add(&mut index, StackNode::awaited_by(awaiter))?;
+        if cut || kept.len() < frames.len() {
+            root = self.find_or_add(&mut index, StackNode::CUT.called_by(root))?;
+        }
+        kept.iter().rev().try_fold(root, |parent, &one| frame(&mut index, parent, one))
+    }
+
     /// The number of the stack with these frames, innermost first, above those of the stack `callers`, a number of this table. The numbers of
     /// all stacks between are appended to `numbers`, the outermost first. `None` as for [`intern`](Self::intern). That there are no more than
     /// [`Stacks::DEEPEST`] frames is for the caller to see to.
@@ -125,7 +141,7 @@ impl StackTable {
 
     /// Appends a node. Only with the index locked, so that numbers are written in their order.
     fn add(&self, [parent, kind, subject, offset]: [u32; 4]) -> Option<u32> {
-        let number = (self.space.take(stack::BYTES)? / stack::BYTES) as u32;
+        let number = (self.space.allocate(stack::BYTES)? / stack::BYTES) as u32;
         let node = self.node(number);
         node.u32(stack::PARENT).store(parent, Ordering::Relaxed);
         node.u32(stack::SUBJECT).store(subject, Ordering::Relaxed);

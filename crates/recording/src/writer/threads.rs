@@ -36,10 +36,10 @@ impl ThreadTable {
         &self.segment
     }
 
-    /// A fresh record with its serial number, or `None` when the table is full or behind. Does not
-    /// block: safe in a hook.
+    /// Allocates a record and gives it its serial number; `None` when the table is full or behind.
+    /// Does not block: safe in a hook.
     #[must_use]
-    pub fn take(&self) -> Option<ThreadRecord> {
+    pub fn allocate_record(&self) -> Option<ThreadRecord> {
         let backed = self.backed();
         let taken =
             self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |used| (used < backed).then_some(used + 1));

@@ -122,7 +122,7 @@ prop_compose! {
 }
 
 fn in_order(mut symbols: Vec<NativeSymbol>) -> Vec<NativeSymbol> {
-    symbols.sort_by_key(NativeSymbol::place);
+    symbols.sort_by_key(NativeSymbol::module_and_offset);
     symbols
 }
 

@@ -5,20 +5,20 @@ use std::io;
 use clrscope_analysis::{AllocationChanges, ComparisonProblem, Sides, Sort, TypeChange, Unit, allocation_changes};
 
 use super::columns::{Keys, columns, keys, range_column};
-use super::functions::{TWO_SIDES, note};
+use super::functions::note;
 use super::{beside_itself, frame, problem};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
-use crate::request::Request;
+use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
-use crate::views::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, RAW, THREADS_APART};
+use crate::views::SELECTION;
 
 /// The view `diff-allocations`.
 pub(super) static VIEW: View = View {
     name: "diff-allocations",
     about: "Types by how many more bytes of them were allocated, with intervals",
-    refuses: &[LOG_FLAGS, RAW, NO_METRIC, NO_FOLDING, NO_CALLERS, NO_SOURCE, NO_HEAP, THREADS_APART, TWO_SIDES],
+    takes: &[SELECTION, &[Flag::Limit, Flag::Type]],
     sorts: &[Sort::Own, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: false,
@@ -54,19 +54,19 @@ fn sheet<'c>() -> Sheet<'c, Types> {
 }
 
 /// The answer of the view.
-pub(super) struct Opened<'a> {
+pub(super) struct OpenComparison<'a> {
     sides: Sides<'a>,
     changes: AllocationChanges,
     request: Request,
 }
 
 /// Compares allocations.
-pub(super) fn compare<'a>(sides: &Sides<'a>, request: &Request) -> Result<Opened<'a>, ComparisonProblem> {
+pub(super) fn compare<'a>(sides: &Sides<'a>, request: &Request) -> Result<OpenComparison<'a>, ComparisonProblem> {
     let changes = allocation_changes(sides, &request.query)?;
-    Ok(Opened { sides: sides.clone(), changes, request: request.clone() })
+    Ok(OpenComparison { sides: sides.clone(), changes, request: request.clone() })
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenComparison<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         frame::show(&self.sides, None, renderer)?;
         let AllocationChanges { rows, left_out, verdicts } = &self.changes;

@@ -7,20 +7,20 @@ use clrscope_analysis::{
 };
 
 use super::columns::{Keys, columns, keys};
-use super::functions::{TWO_SIDES, note};
+use super::functions::note;
 use super::{beside_itself, frame, problem};
-use crate::cell::{Cell, Kind, Named};
+use crate::cell::{Cell, FunctionCell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
-use crate::request::Request;
+use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
-use crate::views::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, RAW, THREADS_APART};
+use crate::views::SELECTION;
 
 /// The view `diff-exceptions`.
 pub(super) static VIEW: View = View {
     name: "diff-exceptions",
     about: "Exceptions by type and throwing method, and how many more there were of each",
-    refuses: &[LOG_FLAGS, RAW, NO_METRIC, NO_FOLDING, NO_CALLERS, NO_SOURCE, NO_HEAP, THREADS_APART, TWO_SIDES],
+    takes: &[SELECTION, &[Flag::Limit, Flag::Type]],
     sorts: &[Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: false,
@@ -59,23 +59,23 @@ fn sheet<'c>() -> Sheet<'c, Throws> {
 fn thrower(place: &Thrower) -> Cell<'_> {
     let after = place.marker.as_ref().map_or_else(String::new, |marker| format!(" ({})", one_line(marker)));
     let (name, signature) = (&*place.name, &*place.signature);
-    Cell::Function(Named { before: String::new(), name, signature, after, has_namesakes: false })
+    Cell::Function(FunctionCell { before: String::new(), name, signature, after, has_namesakes: false })
 }
 
 /// The answer of the view.
-pub(super) struct Opened<'a> {
+pub(super) struct OpenComparison<'a> {
     sides: Sides<'a>,
     changes: ExceptionChanges,
     request: Request,
 }
 
 /// Compares exceptions.
-pub(super) fn compare<'a>(sides: &Sides<'a>, request: &Request) -> Result<Opened<'a>, ComparisonProblem> {
+pub(super) fn compare<'a>(sides: &Sides<'a>, request: &Request) -> Result<OpenComparison<'a>, ComparisonProblem> {
     let changes = exception_changes(sides, &request.query)?;
-    Ok(Opened { sides: sides.clone(), changes, request: request.clone() })
+    Ok(OpenComparison { sides: sides.clone(), changes, request: request.clone() })
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenComparison<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         frame::show(&self.sides, None, renderer)?;
         let ExceptionChanges { rows, left_out, verdicts } = &self.changes;

@@ -14,12 +14,12 @@ use crate::render::{Renderer, Style, Tail};
 use crate::view::Answer;
 
 /// An answer with the gates above it.
-pub(super) struct Framed<'a> {
+pub(super) struct FramedAnswer<'a> {
     pub(super) inner: Box<dyn Answer + 'a>,
     pub(super) judgements: Vec<Judgement>,
 }
 
-impl Answer for Framed<'_> {
+impl Answer for FramedAnswer<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         self.inner.conditions()
     }

@@ -15,17 +15,13 @@ use crate::render::text::units::count;
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
-use crate::views::{LOG_FLAGS, NO_CALLERS, NO_HEAP, NO_SOURCE, THREADS_APART};
-
-/// Options that have no meaning where two sides stand in a row.
-pub(super) const TWO_SIDES: (&[Flag], &str) =
-    (&[Flag::Verbose], "'clrscope report REC --view conditions' has everything about one recording");
+use crate::views::{FOLDING, SELECTION};
 
 /// The view `diff-functions`.
 pub(super) static VIEW: View = View {
     name: "diff-functions",
     about: "Functions by how much more of the metric they have, with intervals",
-    refuses: &[LOG_FLAGS, NO_CALLERS, NO_SOURCE, NO_HEAP, THREADS_APART, TWO_SIDES],
+    takes: &[SELECTION, FOLDING, &[Flag::Limit, Flag::Raw, Flag::Metric, Flag::Type]],
     sorts: &[Sort::Own, Sort::Total, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: false,
@@ -85,7 +81,7 @@ pub(super) fn sheet<'c>(unit: Unit, totals: bool) -> Sheet<'c, Paths> {
 }
 
 /// The answer of the view.
-pub(super) struct Opened<'a> {
+pub(super) struct OpenComparison<'a> {
     sides: Sides<'a>,
     changes: FunctionChanges<'a>,
     request: Request,
@@ -95,13 +91,13 @@ pub(super) struct Opened<'a> {
 pub(super) fn compare<'a>(
     sides: &Sides<'a>,
     request: &Request,
-) -> Result<(Opened<'a>, &'static Metric), ComparisonProblem> {
+) -> Result<(OpenComparison<'a>, &'static Metric), ComparisonProblem> {
     let changes = function_changes(sides, &request.query)?;
     let metric = changes.metric;
-    Ok((Opened { sides: sides.clone(), changes, request: request.clone() }, metric))
+    Ok((OpenComparison { sides: sides.clone(), changes, request: request.clone() }, metric))
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenComparison<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let FunctionChanges { metric, rows, left_out, verdicts, total } = &self.changes;
         let total = SideTotal { metric, change: *total };

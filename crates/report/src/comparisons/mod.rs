@@ -24,7 +24,7 @@ pub use tree::{ChangedFrame, changed_stacks};
 
 use crate::request::Request;
 use crate::view::{Answer, Report, View};
-use frame::Framed;
+use frame::FramedAnswer;
 
 /// A view of two sides.
 pub struct Comparison {
@@ -123,7 +123,7 @@ impl Comparison {
             return Err(ComparisonProblem { recording: None, problem });
         };
         let (inner, metric) = (self.compare)(sides, request)?;
-        let answer = Box::new(Framed { inner, judgements: judgements.to_vec() });
+        let answer = Box::new(FramedAnswer { inner, judgements: judgements.to_vec() });
         Ok(Report::new(self.view, last.recording, answer, request).by(metric))
     }
 }

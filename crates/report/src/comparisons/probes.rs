@@ -5,23 +5,21 @@ use std::io;
 use clrscope_analysis::{Change, ComparisonProblem, ProbeChange, ProbeChanges, Sides, Sort, Unit, probe_changes};
 
 use super::columns::{Keys, columns, keys};
-use super::functions::{TWO_SIDES, note};
+use super::functions::note;
 use super::{beside_itself, frame, problem};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{count, time};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
-use crate::request::Request;
+use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
-use crate::views::{
-    LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, RAW, THREADS_APART, place_in_words,
-};
+use crate::views::{SELECTION, place_in_words};
 
 /// The view `diff-probes`.
 pub(super) static VIEW: View = View {
     name: "diff-probes",
     about: "Probed methods by how much more time their calls took, with calls, failures and percentiles; lines by how often they were reached",
-    refuses: &[LOG_FLAGS, RAW, NO_METRIC, NO_FOLDING, NO_CALLERS, NO_SOURCE, NO_HEAP, THREADS_APART, TWO_SIDES],
+    takes: &[SELECTION, &[Flag::Limit, Flag::Type]],
     sorts: &[Sort::Total, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: false,
@@ -94,19 +92,19 @@ fn both<'c>(key: &'static str, title: &'static str, kind: Kind, of: Amount) -> C
 }
 
 /// The answer of the view.
-pub(super) struct Opened<'a> {
+pub(super) struct OpenComparison<'a> {
     sides: Sides<'a>,
     changes: ProbeChanges,
     request: Request,
 }
 
 /// Compares probed methods and lines.
-pub(super) fn compare<'a>(sides: &Sides<'a>, request: &Request) -> Result<Opened<'a>, ComparisonProblem> {
+pub(super) fn compare<'a>(sides: &Sides<'a>, request: &Request) -> Result<OpenComparison<'a>, ComparisonProblem> {
     let changes = probe_changes(sides, &request.query)?;
-    Ok(Opened { sides: sides.clone(), changes, request: request.clone() })
+    Ok(OpenComparison { sides: sides.clone(), changes, request: request.clone() })
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenComparison<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         frame::show(&self.sides, None, renderer)?;
         let ProbeChanges { rows, left_out, verdicts } = &self.changes;

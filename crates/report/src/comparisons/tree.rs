@@ -8,20 +8,20 @@ use clrscope_analysis::{
 };
 
 use super::columns::{growth_words, own_keys, total_keys, unit_of};
-use super::functions::{TWO_SIDES, sheet};
+use super::functions::sheet;
 use super::{beside_itself, frame, problem};
 use crate::column::shown;
 use crate::render::text::units::count;
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
-use crate::request::Request;
+use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
-use crate::views::{LOG_FLAGS, NO_CALLERS, NO_HEAP, NO_SOURCE, THREADS_APART};
+use crate::views::{FOLDING, SELECTION};
 
 /// The view `diff-tree`.
 pub(super) static VIEW: View = View {
     name: "diff-tree",
     about: "The calling-context trees of both sides as one, with new and gone paths",
-    refuses: &[LOG_FLAGS, NO_CALLERS, NO_SOURCE, NO_HEAP, THREADS_APART, TWO_SIDES],
+    takes: &[SELECTION, FOLDING, &[Flag::Limit, Flag::Raw, Flag::Metric, Flag::Type]],
     sorts: &[Sort::Total, Sort::Own, Sort::Name, Sort::Module],
     text_rows: |_| None,
     has_head: false,
@@ -31,7 +31,7 @@ pub(super) static VIEW: View = View {
 };
 
 /// The answer of the view.
-pub(super) struct Opened<'a> {
+pub(super) struct OpenComparison<'a> {
     sides: Sides<'a>,
     changes: TreeChanges<'a>,
     request: Request,
@@ -41,13 +41,13 @@ pub(super) struct Opened<'a> {
 pub(super) fn compare<'a>(
     sides: &Sides<'a>,
     request: &Request,
-) -> Result<(Opened<'a>, &'static Metric), ComparisonProblem> {
+) -> Result<(OpenComparison<'a>, &'static Metric), ComparisonProblem> {
     let changes = tree_changes(sides, &request.query)?;
     let metric = changes.metric;
-    Ok((Opened { sides: sides.clone(), changes, request: request.clone() }, metric))
+    Ok((OpenComparison { sides: sides.clone(), changes, request: request.clone() }, metric))
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenComparison<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let TreeChanges { metric, total, .. } = &self.changes;
         frame::show(&self.sides, Some(&SideTotal { metric, change: *total }), renderer)?;

@@ -11,7 +11,7 @@ use super::moments;
 use super::plan::{Budget, forest_of, planned};
 use super::whole;
 use crate::render::json::recording;
-use crate::render::page::{Packed, Pool};
+use crate::render::page::{Pool, SectionPacker};
 use crate::view::Report;
 
 /// The documents and what belongs to all of them, as JSON.
@@ -22,15 +22,15 @@ pub(super) fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budg
         planned.request.min_share = forest.as_ref().map_or(0.0, |forest| least_share(forest, budget.nodes));
         // What was not recorded has no document.
         let Ok(opened) = planned.view.open_with(recording, &planned.request, heaps) else { continue };
-        let mut packed = Packed::new(&mut pool);
+        let mut packed = SectionPacker::new(&mut pool);
         opened.render(&mut packed)?;
         let mut head = planned.head();
         let members = packed.members(planned.view.name);
         if let Some(forest) = &forest {
             if planned.request.min_share > 0.0 {
-                head["whole"] = whole::of(forest, &planned.measures, &mut pool, false);
+                head["whole"] = whole::sums_section(forest, &planned.measures, &mut pool, false);
             }
-            head["times"] = moments::of(forest, recording, planned.request.min_share, budget.moments);
+            head["times"] = moments::amounts_over_time(forest, recording, planned.request.min_share, budget.moments);
         }
         all.push(with_members(&head, &members));
     }
@@ -42,7 +42,7 @@ pub(super) fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budg
 pub(super) fn documents_of(reports: &[Report<'_>], first: &Report<'_>) -> io::Result<String> {
     let (mut pool, mut all) = (Pool::default(), Vec::new());
     for report in reports {
-        let mut packed = Packed::new(&mut pool);
+        let mut packed = SectionPacker::new(&mut pool);
         report.render(&mut packed)?;
         let head = json!({ "view": report.view.name, "about": report.view.about, "options": [], "measures": [] });
         all.push(with_members(&head, &packed.members(report.view.name)));

@@ -27,9 +27,9 @@ use crate::request::Request;
 use crate::view::{Report, View};
 use crate::views::view;
 use documents::{documents, documents_of};
-pub use pictures::{PictureAnswer, PictureWanted};
+pub use pictures::{PictureAnswer, PictureRequest};
 use plan::Budget;
-pub use served::{Served, Wanted, served_page, served_policy};
+pub use served::{DocumentRequest, ServedRecording, served_page, served_policy};
 
 /// Characters of the data at most: a page has less than 10 MB, and the rest is program and summary.
 const MOST_DATA: usize = 9_000_000;
@@ -39,7 +39,7 @@ const MOST_DATA: usize = 9_000_000;
 /// # Errors
 /// Errors of `out`.
 pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let (mut budget, heaps) = (Budget::FIRST, Heaps::of(report.recording));
+    let (mut budget, heaps) = (Budget::FIRST, Heaps::new(report.recording));
     let data = loop {
         let data = base64::encoded(&compressed(&documents(report, &heaps, budget)?)?);
         match budget.smaller(data.len(), MOST_DATA) {

@@ -17,7 +17,7 @@ use crate::render::page::{Pool, said};
 
 /// Question about a tree after changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct PictureWanted {
+pub struct PictureRequest {
     /// Name of the measure.
     pub measure: String,
     /// Changes, as addresses of the page have them.
@@ -92,7 +92,7 @@ impl<'a> Open<'a> {
         &self,
         forest: &Forest<'a>,
         query: &Query,
-        (wanted, places): (&PictureWanted, &[u32]),
+        (wanted, places): (&PictureRequest, &[u32]),
         (measure, least_share): (&Value, f64),
     ) -> String {
         let base = self.base(forest, query, measure_of(measure));
@@ -139,14 +139,14 @@ impl<'a> Open<'a> {
         // Two of them at a time have no room.
         *known = None;
         *self.changed.borrow_mut() = None;
-        let pictures = Pictures::of(forest, measure);
+        let pictures = Pictures::new(forest, measure);
         let by_id = pictures.functions().ids().collect();
         let base = Arc::new(Base { query: query.clone(), measure, pictures, by_id });
         *known = Some(Arc::clone(&base));
         base
     }
 
-    fn changed(&self, base: &Base<'a>, changes: &[PictureChange], wanted: &PictureWanted) -> Arc<ChangedTree<'a>> {
+    fn changed(&self, base: &Base<'a>, changes: &[PictureChange], wanted: &PictureRequest) -> Arc<ChangedTree<'a>> {
         let key = (base.query.clone(), base.measure, wanted.changes.clone(), wanted.nameless);
         let mut known = self.changed.borrow_mut();
         if let Some((_, tree)) = known.as_ref().filter(|(of, _)| *of == key) {
@@ -239,7 +239,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(one: &PictureFunction<'_>) -> Self {
+    fn from_function(one: &PictureFunction<'_>) -> Self {
         let (module, code) = (one.module.to_owned(), one.code);
         match &one.function {
             Some(function) => {
@@ -275,7 +275,7 @@ fn matching(functions: &[PictureFunction<'_>], search: &str) -> Vec<bool> {
         let text = text.to_lowercase();
         words.iter().any(|word| text.contains(word))
     };
-    functions.iter().map(|one| Names::of(one).matches(&is)).collect()
+    functions.iter().map(|one| Names::from_function(one).matches(&is)).collect()
 }
 
 /// Packs rows of functions as a section of a page.
@@ -295,8 +295,8 @@ impl<'f, 'a> Section<'f, 'a> {
         if let Some(known) = self.known.get(&function) {
             return known.clone();
         }
-        let names = Names::of(&self.functions[function as usize]);
-        let mut place = |value: Value| json!(self.pool.place(&value));
+        let names = Names::from_function(&self.functions[function as usize]);
+        let mut place = |value: Value| json!(self.pool.index_of(&value));
         let places = [
             place(names.name),
             place(json!(names.signature)),

@@ -36,7 +36,7 @@ impl Budget {
 }
 
 /// A view and one request to it.
-pub(super) struct Planned {
+pub(super) struct PlannedView {
     pub(super) view: &'static View,
     pub(super) request: Request,
     /// The amounts that the rows can be measured by, as the page reads them.
@@ -45,7 +45,7 @@ pub(super) struct Planned {
     pub(super) options: Vec<String>,
 }
 
-impl Planned {
+impl PlannedView {
     /// Name among the documents of a page, whatever else was recorded: `tree.cpu`, `exceptions.each`.
     pub(super) fn key(&self) -> String {
         let part = match &self.request {
@@ -64,8 +64,9 @@ impl Planned {
     }
 }
 
-/// Everything that a page has of a recording under the filters of `asked`, the metric that is asked for first.
-pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) -> Vec<Planned> {
+/// Everything that a page has of a recording under the filters of `asked`, the metric that is asked
+/// for first.
+pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) -> Vec<PlannedView> {
     let mut all = Vec::new();
     // The page draws flame graphs of the tree itself.
     for &view in VIEWS.iter().filter(|view| view.name != "flame") {
@@ -85,7 +86,7 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
         }
         let words = [("--interleave", request.interleave), ("--source", request.source)];
         let options = words.iter().filter(|(_, is_asked)| *is_asked).map(|(word, _)| (*word).to_owned()).collect();
-        let plain = limited(Planned { view, request, measures: Vec::new(), options }, budget);
+        let plain = limited(PlannedView { view, request, measures: Vec::new(), options }, budget);
         // Rows of single calls take filters that sums do not.
         let query = Query { limit: plain.request.query.limit, ..filters_for(asked, Some((view, true))) };
         let further = [
@@ -94,7 +95,7 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
         ];
         all.push(plain);
         let further = further.into_iter().filter(|(flag, ..)| takes(*flag));
-        all.extend(further.map(|(_, request, word)| Planned {
+        all.extend(further.map(|(_, request, word)| PlannedView {
             view,
             request,
             measures: Vec::new(),
@@ -107,8 +108,15 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
 /// The filters of a request, without those that a view refuses, of single calls or not.
 pub(super) fn filters_for(asked: &Request, view: Option<(&View, bool)>) -> Query {
     // Frames of inlined methods are left out of the recording itself.
-    let mut query =
-        Query { sort: None, limit: None, metric: None, per_thread: false, no_inlined: false, ..asked.query.clone() };
+    let mut query = Query {
+        sort: None,
+        limit: None,
+        metric: None,
+        per_thread: false,
+        no_inlined: false,
+        paths: None,
+        ..asked.query.clone()
+    };
     let refuses = |flag: Flag| view.is_some_and(|(view, each)| view.why_not_with(each, flag).is_some());
     let Query { pid, process, threads, functions, modules, types, since_ns, until_ns, raw, just_my_code, .. } =
         &mut query;
@@ -128,8 +136,9 @@ pub(super) fn filters_for(asked: &Request, view: Option<(&View, bool)>) -> Query
     query
 }
 
-/// The planned document with no more rows than there is room for. A summary has few of its own accord.
-fn limited(mut planned: Planned, budget: Budget) -> Planned {
+/// The planned document with no more rows than there is room for. A summary has few of its own
+/// accord.
+fn limited(mut planned: PlannedView, budget: Budget) -> PlannedView {
     if planned.view.why_not(Flag::Limit).is_none() && planned.view.name != "summary" {
         planned.request.query.limit = Some(budget.rows);
     }
@@ -141,7 +150,9 @@ type Measured = Vec<&'static Metric>;
 
 /// The metrics that a recording has, first the one `asked` for, or that which views show unasked.
 fn measured(recording: &Recording, asked: Option<&'static Metric>) -> Vec<Measured> {
-    let of = |metric: &'static Metric| Metric::of(recording, &Query { metric: Some(metric), ..Query::default() }).ok();
+    let of = |metric: &'static Metric| {
+        Metric::for_query(recording, &Query { metric: Some(metric), ..Query::default() }).ok()
+    };
     let (of_calls, others): (Vec<_>, Vec<_>) =
         METRICS.into_iter().filter_map(of).partition(|metric| metric.is_of_calls());
     // Rows of sampled times have the numbers of samples beside them.
@@ -151,7 +162,7 @@ fn measured(recording: &Recording, asked: Option<&'static Metric>) -> Vec<Measur
     };
     let mut all: Vec<Measured> = if of_calls.is_empty() { Vec::new() } else { vec![of_calls] };
     all.extend(others.iter().filter(|metric| !is_beside(metric)).map(|metric| vec![*metric]));
-    let first = asked.or_else(|| Metric::of(recording, &Query::default()).ok());
+    let first = asked.or_else(|| Metric::for_query(recording, &Query::default()).ok());
     all.sort_by_key(|metrics| !first.is_some_and(|first| metrics.contains(&first)));
     all
 }
@@ -162,7 +173,7 @@ fn by_metric(
     metrics: Measured,
     first: Option<&'static Metric>,
     budget: Budget,
-) -> Planned {
+) -> PlannedView {
     let mut request = request.clone();
     request.query.metric = metrics.first().copied();
     let mut measures: Vec<Measure> = metrics.iter().flat_map(|metric| Measure::all(metric)).collect();
@@ -178,7 +189,7 @@ fn by_metric(
     }
     let measures_of_rows = measures.iter().map(Measure::to_json).collect();
     if view.name != "tree" {
-        return limited(Planned { view, request, measures: measures_of_rows, options }, budget);
+        return limited(PlannedView { view, request, measures: measures_of_rows, options }, budget);
     }
     request.query.per_thread = true;
     let names = ["name", "signature", "module", "kind", "code", "folded_into", "thread", "pid"].map(str::to_owned);
@@ -186,7 +197,7 @@ fn by_metric(
     let columns: Vec<String> = names.into_iter().chain(keys).collect();
     options.extend(["--per-thread".to_owned(), "--columns".to_owned(), columns.join(",")]);
     request.columns = Some(columns);
-    Planned { view, request, measures: measures_of_rows, options }
+    PlannedView { view, request, measures: measures_of_rows, options }
 }
 
 /// An amount that rows can be measured by.
@@ -228,7 +239,7 @@ impl Measure {
 }
 
 /// The open forest of a tree's document; `None` for any other, and where there is nothing to show.
-pub(super) fn forest_of<'a>(planned: &Planned, recording: &'a Recording) -> Option<Arc<Forest<'a>>> {
+pub(super) fn forest_of<'a>(planned: &PlannedView, recording: &'a Recording) -> Option<Arc<Forest<'a>>> {
     (planned.view.name == "tree").then(|| Forest::open(recording, &planned.request.query).ok().map(Arc::new)).flatten()
 }
 

@@ -10,11 +10,11 @@ use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
 
 use super::documents::{about, with_members};
-use super::pictures::{Open, PictureAnswer, PictureWanted};
-use super::plan::{Budget, Planned, planned};
+use super::pictures::{Open, PictureAnswer, PictureRequest};
+use super::plan::{Budget, PlannedView, planned};
 use super::shell;
 use super::whole;
-use crate::render::page::{Packed, Pool};
+use crate::render::page::{Pool, SectionPacker};
 use crate::request::Request;
 use crate::view::Report;
 use crate::views::answer_again;
@@ -46,7 +46,7 @@ pub fn served_page() -> String {
 
 /// A document that is asked for, and the filters of what is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Wanted {
+pub struct DocumentRequest {
     /// Name of the document among those of the page.
     pub key: String,
     /// Begin of the part of the time, nanoseconds since the start of the run.
@@ -58,10 +58,10 @@ pub struct Wanted {
     /// Node of a tree that is looked at.
     pub below: Option<TreePlace>,
     /// Question about a tree after changes; `None` for the tree as it is.
-    pub picture: Option<PictureWanted>,
+    pub picture: Option<PictureRequest>,
 }
 
-impl Wanted {
+impl DocumentRequest {
     /// Reads the query of an address: `key=tree.cpu&since=5&until=9&threads=7.1.2&below=7.0.3`, and of a tree after changes
     /// `measure=cpu&changes=f12,o&invert=1&as=functions`. `None` where it makes no sense.
     #[must_use]
@@ -78,7 +78,7 @@ impl Wanted {
                     let (pid, places) = numbers(value)?;
                     wanted.below = Some(TreePlace { pid, places });
                 }
-                _ => wanted.picture.get_or_insert_default().take(name, value)?,
+                _ => wanted.picture.get_or_insert_default().set_parameter(name, value)?,
             }
         }
         (!wanted.key.is_empty()).then_some(wanted)
@@ -98,9 +98,9 @@ impl Wanted {
     }
 }
 
-impl PictureWanted {
-    /// Takes a part of an address; `None` where it makes no sense.
-    fn take(&mut self, name: &str, value: &str) -> Option<()> {
+impl PictureRequest {
+    /// Sets what a part of an address says; `None` where it makes no sense.
+    fn set_parameter(&mut self, name: &str, value: &str) -> Option<()> {
         let is_plain = |value: &str| value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".,_".contains(&byte));
         match name {
             "measure" if is_plain(value) => value.clone_into(&mut self.measure),
@@ -139,7 +139,7 @@ fn numbers(text: &str) -> Option<(u32, Vec<u32>)> {
 }
 
 /// A recording that a served page shows.
-pub struct Served<'a> {
+pub struct ServedRecording<'a> {
     recording: &'a Recording,
     asked: Request,
     /// Snapshots of the heap, read once for all documents.
@@ -152,11 +152,11 @@ pub struct Served<'a> {
     many_frames: usize,
 }
 
-impl<'a> Served<'a> {
+impl<'a> ServedRecording<'a> {
     /// Answers about a recording, under the filters of a request.
     #[must_use]
     pub fn new(recording: &'a Recording, asked: Request) -> Self {
-        let heaps = Arc::new(Heaps::of(recording));
+        let heaps = Arc::new(Heaps::new(recording));
         let (forests, pictures) = (RefCell::default(), Open::default());
         Self { recording, asked, heaps, forests, pictures, many_frames: MANY_FRAMES }
     }
@@ -173,7 +173,7 @@ impl<'a> Served<'a> {
     /// still grows.
     #[must_use]
     pub fn index(&self, revision: u64, growing: bool) -> String {
-        let documents: Vec<_> = self.recorded().iter().map(Planned::head).collect();
+        let documents: Vec<_> = self.recorded().iter().map(PlannedView::head).collect();
         let threads = self.recording.processes.iter().flat_map(|process| {
             let of = |thread: &clrscope_recording::model::Thread| {
                 json!({ "pid": process.pid, "id": thread.id, "name": thread.name, "role": thread.role.name() })
@@ -191,7 +191,7 @@ impl<'a> Served<'a> {
     pub fn keys(&self) -> Vec<String> {
         let mut all = self.recorded();
         all.sort_by_key(|planned| planned.view.name != self.opens_at());
-        all.iter().map(Planned::key).collect()
+        all.iter().map(PlannedView::key).collect()
     }
 
     /// Name of the view that the page opens at.
@@ -205,7 +205,7 @@ impl<'a> Served<'a> {
     }
 
     /// Documents of what was recorded.
-    fn recorded(&self) -> Vec<Planned> {
+    fn recorded(&self) -> Vec<PlannedView> {
         let recorded = self.recording.run.filled.instruments();
         let mut all = self.planned(&self.asked);
         all.retain(|planned| {
@@ -215,12 +215,13 @@ impl<'a> Served<'a> {
         all
     }
 
-    /// A document, as JSON. Where its numbers are sums over the whole run, a part of the time is left out of the filters, and the
-    /// document says so; where it can't be answered, it has the reason.
+    /// A document, as JSON. Where its numbers are sums over the whole run, a part of the time is
+    /// left out of the filters, and the document says so; where it can't be answered, it has the
+    /// reason.
     ///
     /// # Errors
     /// Those of rendering.
-    pub fn document(&self, wanted: &Wanted) -> io::Result<String> {
+    pub fn document(&self, wanted: &DocumentRequest) -> io::Result<String> {
         let request = wanted.with(&self.asked);
         let Some(planned) = self.planned(&request).into_iter().find(|one| one.key() == wanted.key) else {
             return Ok(json!({ "problem": "the recording has nothing for this" }).to_string());
@@ -250,12 +251,17 @@ impl<'a> Served<'a> {
         })
     }
 
-    fn planned(&self, request: &Request) -> Vec<Planned> {
+    fn planned(&self, request: &Request) -> Vec<PlannedView> {
         planned(self.recording, request, Budget::SERVED)
     }
 
     /// Values and rows of a document.
-    fn rendered(&self, planned: &Planned, query: &Query, wanted: &Wanted) -> io::Result<Result<String, QueryProblem>> {
+    fn rendered(
+        &self,
+        planned: &PlannedView,
+        query: &Query,
+        wanted: &DocumentRequest,
+    ) -> io::Result<Result<String, QueryProblem>> {
         let (view, recording) = (planned.view, self.recording);
         let mut request = Request { query: query.clone(), ..planned.request.clone() };
         let mut whole = None;
@@ -277,7 +283,7 @@ impl<'a> Served<'a> {
                     let forest = peaks.unwrap_or(forest);
                     if wanted.below.is_none() {
                         let mut no_threads = Pool::default();
-                        whole = Some(whole::of(&forest, &planned.measures, &mut no_threads, true));
+                        whole = Some(whole::sums_section(&forest, &planned.measures, &mut no_threads, true));
                     }
                     Report::new(view, recording, answer_again(&forest, recording, &request), &request)
                 }
@@ -290,7 +296,7 @@ impl<'a> Served<'a> {
             }
         };
         let mut pool = Pool::default();
-        let mut packed = Packed::new(&mut pool);
+        let mut packed = SectionPacker::new(&mut pool);
         report.render(&mut packed)?;
         let members = packed.members(view.name);
         let whole = whole.map_or_else(String::new, |whole| format!(",\"whole\":{whole}"));
@@ -301,10 +307,10 @@ impl<'a> Served<'a> {
     fn picture(
         &self,
         forest: &Forest<'a>,
-        planned: &Planned,
+        planned: &PlannedView,
         query: &Query,
-        picture: &PictureWanted,
-        wanted: &Wanted,
+        picture: &PictureRequest,
+        wanted: &DocumentRequest,
     ) -> String {
         let is_it = |measure: &&Value| measure["name"] == picture.measure.as_str();
         let Some(measure) = planned.measures.iter().find(is_it).or(planned.measures.first()) else {
@@ -315,7 +321,7 @@ impl<'a> Served<'a> {
     }
 
     /// Paths that are wide enough to be seen, while the trees of many frames are still to be made.
-    fn peaks(&self, forest: &Forest<'a>, wanted: &Wanted) -> Option<Arc<Forest<'a>>> {
+    fn peaks(&self, forest: &Forest<'a>, wanted: &DocumentRequest) -> Option<Arc<Forest<'a>>> {
         let is_first = wanted.below.is_none() && self.has_many_frames();
         is_first.then(|| forest.peaks(LEAST_SHARE).map(Arc::new)).flatten()
     }
@@ -349,7 +355,7 @@ impl<'a> Served<'a> {
 }
 
 /// Whether what is asked for of a tree is little.
-fn is_small(forest: &Forest<'_>, wanted: &Wanted) -> bool {
+fn is_small(forest: &Forest<'_>, wanted: &DocumentRequest) -> bool {
     let mut nodes = 0;
     let walked = forest.walk_again(wanted.below.as_ref(), &TreeOptions::default(), |_| {
         nodes += 1;
@@ -371,8 +377,8 @@ mod tests {
         let main = sampled.thread("main", ThreadRole::Main);
         sampled.cpu(main, 1, "App::Main > App::Work");
         let recording = sampled.recording();
-        let mut served = Served::new(&recording, Request::default());
-        let opens = |served: &Served<'_>| {
+        let mut served = ServedRecording::new(&recording, Request::default());
+        let opens = |served: &ServedRecording<'_>| {
             let index: serde_json::Value = serde_json::from_str(&served.index(1, false)).expect("JSON");
             (index["open"].as_str().expect("a view").to_owned(), served.beside().keys()[0].clone())
         };
@@ -390,9 +396,9 @@ mod tests {
             sampled.cpu(main, time, path);
         }
         let recording = sampled.recording();
-        let mut served = Served::new(&recording, Request::default());
+        let mut served = ServedRecording::new(&recording, Request::default());
         served.many_frames = 1;
-        let wanted = Wanted { key: "tree.cpu".to_owned(), ..Wanted::default() };
+        let wanted = DocumentRequest { key: "tree.cpu".to_owned(), ..DocumentRequest::default() };
         let first = served.document(&wanted).expect("a document");
         served.make_trees();
         assert!(first.contains("App::Sort"), "{first}");
@@ -401,25 +407,27 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_stands_in_the_address() {
-        let wanted = Wanted::parse("key=tree.cpu&since=5&until=9&threads=7.1.2&below=7.0.3").expect("sense");
+        let wanted = DocumentRequest::parse("key=tree.cpu&since=5&until=9&threads=7.1.2&below=7.0.3").expect("sense");
         assert_eq!((wanted.key.as_str(), wanted.since_ns, wanted.until_ns), ("tree.cpu", Some(5), Some(9)));
         assert_eq!(wanted.threads, Some((7, vec![1, 2])));
         assert_eq!(wanted.below, Some(TreePlace { pid: 7, places: vec![0, 3] }));
         for senseless in
             ["", "key=", "key=tree&since=x", "key=tree&since=-1", "key=tree&more=1", "key=tree&below=7.x", "tree"]
         {
-            assert_eq!(Wanted::parse(senseless), None, "{senseless}");
+            assert_eq!(DocumentRequest::parse(senseless), None, "{senseless}");
         }
     }
 
     #[test]
     fn changes_of_a_tree_stand_in_the_address_too() {
         let wanted =
-            Wanted::parse("key=tree.cpu&measure=cpu&changes=f12,F1.2,o&invert=1&nameless=0&below=0.1").expect("sense");
+            DocumentRequest::parse("key=tree.cpu&measure=cpu&changes=f12,F1.2,o&invert=1&nameless=0&below=0.1")
+                .expect("sense");
         let picture = wanted.picture.expect("a picture");
         assert_eq!((picture.measure.as_str(), picture.changes.as_str()), ("cpu", "f12,F1.2,o"));
         assert_eq!((picture.invert, picture.nameless, picture.answer), (true, false, PictureAnswer::Tree));
-        let answer = |part: &str| Wanted::parse(&format!("key=tree.cpu&{part}")).and_then(|wanted| wanted.picture);
+        let answer =
+            |part: &str| DocumentRequest::parse(&format!("key=tree.cpu&{part}")).and_then(|wanted| wanted.picture);
         let answers = [
             ("as=functions", PictureAnswer::Functions),
             ("of=5", PictureAnswer::Neighbours(5)),
@@ -448,9 +456,9 @@ mod tests {
             );
         }
         let recording = sampled.recording();
-        let served = Served::new(&recording, Request::default());
+        let served = ServedRecording::new(&recording, Request::default());
         let document = |more: &str| -> Value {
-            let wanted = Wanted::parse(&format!("key=tree.cpu&{more}")).expect("sense");
+            let wanted = DocumentRequest::parse(&format!("key=tree.cpu&{more}")).expect("sense");
             serde_json::from_str(&served.document(&wanted).expect("a document")).expect("JSON")
         };
         let column = |section: &Value, key: &str| -> Vec<Value> {
@@ -481,7 +489,7 @@ mod tests {
     fn filters_of_the_page_add_to_those_of_the_command_line() {
         let query = Query { since_ns: Some(10), until_ns: Some(50), ..Query::default() };
         let asked = Request { query, ..Request::default() };
-        let wanted = Wanted { since_ns: Some(5), until_ns: Some(30), ..Wanted::default() };
+        let wanted = DocumentRequest { since_ns: Some(5), until_ns: Some(30), ..DocumentRequest::default() };
         let request = wanted.with(&asked);
         assert_eq!((request.query.since_ns, request.query.until_ns), (Some(10), Some(30)));
     }

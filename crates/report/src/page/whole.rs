@@ -16,9 +16,10 @@ struct Row {
     amounts: Vec<u64>,
 }
 
-/// The sums by `measures`, as a section whose rows are the processes, or their threads where the forest has them apart.
-/// `again` keeps what is decoded, for whoever asks the forest again and again.
-pub(super) fn of(forest: &Forest<'_>, measures: &[Value], pool: &mut Pool, again: bool) -> Value {
+/// Returns the sums by `measures`, as a section whose rows are the processes, or their threads
+/// where the forest has them apart. `again` keeps what is decoded, for a caller that asks the
+/// forest several times.
+pub(super) fn sums_section(forest: &Forest<'_>, measures: &[Value], pool: &mut Pool, again: bool) -> Value {
     let keys: Vec<(&str, bool)> = measures.iter().filter_map(key).collect();
     // Only own amounts have to be added up path by path.
     let max_depth = if keys.iter().any(|(_, is_own)| *is_own) { None } else { Some(1) };
@@ -64,7 +65,7 @@ fn section(rows: &[Row], keys: &[(&str, bool)], pool: &mut Pool) -> Value {
         |key: &str, values: Vec<Value>| json!({ "key": key, "kind": "number", "plain": true, "values": values });
     let mut columns = vec![plain("pid", rows.iter().map(|row| json!(row.pid)).collect())];
     if rows.iter().any(|row| !row.thread.is_null()) {
-        let places: Vec<usize> = rows.iter().map(|row| pool.place(&row.thread)).collect();
+        let places: Vec<usize> = rows.iter().map(|row| pool.index_of(&row.thread)).collect();
         columns.push(json!({ "key": "thread", "kind": "thread", "values": places }));
     }
     let amounts = |at: usize| rows.iter().map(|row| json!(row.amounts[at])).collect();
@@ -94,7 +95,7 @@ mod tests {
         let measures =
             [json!({ "own": "self_cpu_ns", "total": "total_cpu_ns" }), json!({ "own": "calls", "total": null })];
         let mut pool = Pool::default();
-        let found = of(&forest, &measures, &mut pool, false);
+        let found = sums_section(&forest, &measures, &mut pool, false);
         assert_eq!(found["rows"], 2);
         assert_eq!(found["columns"][2]["values"], json!([3 * STEP_NS, STEP_NS]));
         assert!(pool.to_json().contains("\"other\""));

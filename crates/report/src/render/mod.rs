@@ -191,8 +191,8 @@ pub enum LogGroup {
 
 /// A row of a log.
 pub trait LogEntry {
-    /// The thread, and a stamp that never falls from one row of the thread to the next.
-    fn place(&self) -> (ThreadKey, u64);
+    /// Returns the thread, and a stamp that never falls from one row of the thread to the next.
+    fn order_key(&self) -> (ThreadKey, u64);
 
     /// Heading that the row stands under.
     fn group(&self) -> LogGroup;

@@ -10,7 +10,7 @@ use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count, share};
 use crate::render::{Renderer, Section, Style, Tail, Title};
-use crate::spot::Located;
+use crate::spot::LocatedLine;
 
 /// Types of the summary.
 const MOST: usize = 10;
@@ -25,8 +25,8 @@ impl RowKind for Types {
 /// A type, and where in the source most of it is allocated.
 pub(super) struct TypeEntry<'a> {
     row: &'a AllocationRow<'a>,
-    at: Option<Located>,
-    live_at: Option<Located>,
+    at: Option<LocatedLine>,
+    live_at: Option<LocatedLine>,
     /// Sentences about who allocates, in the summary.
     lines: Vec<String>,
 }
@@ -47,7 +47,7 @@ impl<'a> TypeEntry<'a> {
     /// The row with its lines and with sentences.
     fn told(row: &'a AllocationRow<'a>, lines: &mut Lines) -> Self {
         let mut entry = Self::new(row, lines);
-        let by = |by: &AllocatedBy<'_>, at: Option<&Located>| {
+        let by = |by: &AllocatedBy<'_>, at: Option<&LocatedLine>| {
             let line = at.map_or_else(String::new, |at| format!(" ({})", short(at)));
             format!("by {}{line}", by.function.label())
         };
@@ -66,13 +66,14 @@ impl<'a> TypeEntry<'a> {
 }
 
 /// The line of the instruction that most came from.
-fn line_of(by: &AllocatedBy<'_>, lines: &mut Lines) -> Option<Located> {
-    let found = Located::of(lines, &by.function, by.place);
-    found.filter(|Located { line: at, .. }| !at.file.is_empty() && at.line > 0)
+fn line_of(by: &AllocatedBy<'_>, lines: &mut Lines) -> Option<LocatedLine> {
+    let found = LocatedLine::find(lines, &by.function, by.place);
+    found.filter(|LocatedLine { line: at, .. }| !at.file.is_empty() && at.line > 0)
 }
 
-/// A line without the folders of its file, with a remark where a call alone says that it is this one.
-fn short(at: &Located) -> String {
+/// A line without the folders of its file, with a remark where a call alone says that it is this
+/// one.
+fn short(at: &LocatedLine) -> String {
     format!("{}:{}{}", file_name(&at.line.file), at.line.line, at.remark())
 }
 
@@ -88,10 +89,10 @@ pub(super) fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
         Column::new(key, title, kind, move |entry: &TypeEntry<'_>| entry.row.live.as_ref().map_or(Cell::Absent, cell))
             .only_if(live)
     };
-    let line = |at: Option<&Located>| {
+    let line = |at: Option<&LocatedLine>| {
         Cell::or_null(at, |at| Cell::Text(format!("{}:{}", at.line.file, at.line.line).into()).said(short(at)))
     };
-    let by_call = |at: Option<&Located>| Cell::or_null(at, |at| Cell::Flag(at.by_call));
+    let by_call = |at: Option<&LocatedLine>| Cell::or_null(at, |at| Cell::Flag(at.by_call));
     Sheet::new([
         Column::new("type", "type", Kind::Text, |entry: &TypeEntry<'_>| match entry.row.type_name {
             "" => Cell::text("").said("(unknown)"),

@@ -8,18 +8,18 @@ use clrscope_symbols::Lines;
 
 use super::allocated::{TypeEntry, sheet};
 use super::summary::show_findings;
-use super::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, RAW, THREADS_APART, nothing};
+use super::{SELECTION, nothing};
 use crate::column::shown;
 use crate::render::text::units::{bytes, count};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
-use crate::request::Request;
+use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
 
 /// The view `allocations`.
 pub(super) static VIEW: View = View {
     name: "allocations",
     about: "Types by the bytes allocated, the own code that allocates most of each, and what is still alive",
-    refuses: &[LOG_FLAGS, RAW, NO_METRIC, NO_FOLDING, NO_CALLERS, NO_SOURCE, NO_HEAP, THREADS_APART],
+    takes: &[SELECTION, &[Flag::Limit, Flag::Verbose, Flag::Type, Flag::Paths]],
     sorts: &[Sort::Own, Sort::Total, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: true,
@@ -29,17 +29,17 @@ pub(super) static VIEW: View = View {
         let view = allocations(recording, &request.query)?;
         let whole = allocations(recording, &Query { sort: None, limit: None, ..request.query.clone() })?;
         let findings = findings_about_allocations(&whole);
-        Ok(Box::new(Opened { view, findings, request: request.clone() }))
+        Ok(Box::new(OpenView { view, findings, request: request.clone() }))
     },
 };
 
-struct Opened<'a> {
+struct OpenView<'a> {
     view: Allocations<'a>,
     findings: Vec<Finding>,
     request: Request,
 }
 
-impl Opened<'_> {
+impl OpenView<'_> {
     /// Line about how the numbers came about.
     fn note(&self) -> String {
         let live = match self.view.rows.iter().any(|row| row.live.is_some()) {
@@ -74,7 +74,7 @@ impl Opened<'_> {
     }
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         Some(self.view.conditions.clone())
     }

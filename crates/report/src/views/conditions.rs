@@ -2,10 +2,9 @@
 
 use std::io;
 
-use clrscope_analysis::{Conditions, InliningKnown, conditions};
+use clrscope_analysis::{Conditions, InliningKnowledge, conditions};
 use clrscope_recording::model::Recording;
 
-use super::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, THREADS_APART, TIMES};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::facts::{Fact, facts};
@@ -17,21 +16,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "conditions",
     about: "How the numbers came about: settings, clock, inlining, overhead, losses",
-    refuses: &[
-        LOG_FLAGS,
-        NO_METRIC,
-        NO_FOLDING,
-        NO_CALLERS,
-        NO_SOURCE,
-        NO_HEAP,
-        NO_TYPES,
-        TIMES,
-        THREADS_APART,
-        (&[Flag::Function, Flag::Module], "it is about whole threads"),
-        (&[Flag::Part], "it is about the whole recording"),
-        (&[Flag::Sort, Flag::Limit], "its rows are few and have an order"),
-        (&[Flag::Verbose], "it has everything anyway"),
-    ],
+    takes: &[&[Flag::Thread, Flag::Raw]],
     sorts: &[],
     text_rows: |_| None,
     has_head: true,
@@ -39,7 +24,7 @@ pub(super) static VIEW: View = View {
     columns: |_| sheet().infos(),
     open: |recording, request, _| {
         let conditions = conditions(recording, &request.query)?;
-        Ok(Box::new(Opened { conditions, request: request.clone(), recording }))
+        Ok(Box::new(OpenView { conditions, request: request.clone(), recording }))
     },
 };
 
@@ -57,7 +42,7 @@ fn sheet<'c>() -> Sheet<'c, Facts> {
             Cell::measured(fact.bounds_ns.map(|bounds_ns| bounds_ns[at]))
         })
     };
-    let inlining = |key, title, of: fn(&InliningKnown) -> u64| {
+    let inlining = |key, title, of: fn(&InliningKnowledge) -> u64| {
         Column::new(key, title, Kind::Count, move |fact: &Fact| {
             fact.inlining.as_ref().map_or(Cell::Absent, |known| Cell::Count(of(known)))
         })
@@ -74,16 +59,19 @@ fn sheet<'c>() -> Sheet<'c, Facts> {
         inlining("samples_inlined", "samples with inlined methods", |known| known.named),
         inlining("samples_inlining_unknown", "samples without knowledge", |known| known.unknown),
         inlining("older_methods", "older methods", |known| known.older_methods),
+        Column::new("samples_awaiter_unknown", "samples without awaiter", Kind::Count, |fact: &Fact| {
+            fact.unknown_awaiter.map_or(Cell::Absent, Cell::Count)
+        }),
     ])
 }
 
-struct Opened<'a> {
+struct OpenView<'a> {
     conditions: Conditions<'a>,
     request: Request,
     recording: &'a Recording,
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let sheet = sheet();
         let section: Section = sheet.main(&self.request, "rows", Style::Facts, &[("condition", 0), ("text", 0)]);

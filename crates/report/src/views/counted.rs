@@ -18,8 +18,9 @@ pub(super) struct OfSummary<'a> {
 }
 
 impl<'a> OfSummary<'a> {
-    /// The part of what `query` asks for. Counters know nothing of threads, times and parts of the run.
-    pub(super) fn of(recording: &'a Recording, query: &Query) -> Self {
+    /// Returns the part of what `query` asks for. Counters know nothing of threads, times and parts
+    /// of the run.
+    pub(super) fn for_query(recording: &'a Recording, query: &Query) -> Self {
         let is_whole = query.threads.is_empty()
             && query.parts.is_empty()
             && (query.since_ns, query.until_ns) == (None, None)
@@ -29,7 +30,7 @@ impl<'a> OfSummary<'a> {
         }
         let query = Query { limit: Some(MOST), sort: None, metric: None, ..query.clone() };
         let probed = probes(recording, &query).ok().filter(|(rows, _)| !rows.is_empty());
-        Self { probed, covered: coverage::OfSummary::of(recording, &query) }
+        Self { probed, covered: coverage::OfSummary::for_query(recording, &query) }
     }
 
     /// Whether there is nothing to show.
@@ -52,7 +53,7 @@ impl<'a> OfSummary<'a> {
 /// Counts of changed code for people, in `width` columns; `None` where nothing was counted.
 #[must_use]
 pub fn first_counted(recording: &Recording, query: &Query, width: usize) -> Option<String> {
-    let counted = OfSummary::of(recording, query);
+    let counted = OfSummary::for_query(recording, query);
     let mut out = Vec::new();
     // Nothing that is written to memory fails.
     let _ = counted.show(false, &mut text::Text::new(&mut out, width, false));

@@ -6,7 +6,7 @@ use clrscope_analysis::{EventLog, EventQuery, EventRow};
 use clrscope_recording::model::Recording;
 use serde_json::{Map, Value, json};
 
-use super::{NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, ORDERED, RAW};
+use super::SELECTION;
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::events::{Threads, event_line, thread_title};
@@ -18,18 +18,9 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "events",
     about: "Callbacks of the runtime, as a log",
-    refuses: &[
-        (&[Flag::Verbose], "it has no head; see --view conditions"),
-        ORDERED,
-        RAW,
-        NO_METRIC,
-        NO_FOLDING,
-        NO_CALLERS,
-        NO_SOURCE,
-        NO_HEAP,
-        NO_TYPES,
-        (&[Flag::Depth], "its depth is that of events within events, not of calls"),
-        (&[Flag::Each], "it shows each event anyway"),
+    takes: &[
+        SELECTION,
+        &[Flag::Limit, Flag::PerThread, Flag::Follow, Flag::Group, Flag::Name, Flag::Interleave, Flag::Output],
     ],
     sorts: &[],
     text_rows: |_| None,
@@ -45,7 +36,7 @@ pub(super) static VIEW: View = View {
             interleave: request.interleave || request.follow,
         };
         let log = EventLog::open(recording, &query)?;
-        Ok(Box::new(Opened { log, request: request.clone(), recording, interleave: query.interleave }))
+        Ok(Box::new(OpenView { log, request: request.clone(), recording, interleave: query.interleave }))
     },
 };
 
@@ -109,13 +100,13 @@ impl Row for EventEntry<'_> {
 }
 
 impl LogEntry for EventEntry<'_> {
-    fn place(&self) -> (ThreadKey, u64) {
+    fn order_key(&self) -> (ThreadKey, u64) {
         ((self.row.process.pid, self.row.thread.map_or(0, |thread| thread.id)), self.row.time_ns)
     }
 
     fn group(&self) -> LogGroup {
         match self.threads {
-            Threads::Apart => LogGroup::Thread(self.place().0),
+            Threads::Apart => LogGroup::Thread(self.order_key().0),
             Threads::Mixed => LogGroup::Mixed(false),
             Threads::OfProcesses => LogGroup::Mixed(true),
         }
@@ -178,14 +169,14 @@ const DETAILS: [(&str, Kind); 8] = [
     ("critical", Kind::Flag),
 ];
 
-struct Opened<'a> {
+struct OpenView<'a> {
     log: EventLog<'a>,
     request: Request,
     recording: &'a Recording,
     interleave: bool,
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let processes = self.recording.processes.len() > 1;
         let threads = if self.interleave { Threads::mixed(processes) } else { Threads::Apart };

@@ -10,34 +10,21 @@ use clrscope_recording::model::Recording;
 use clrscope_symbols::Lines;
 use serde_json::{Value, json};
 
-use super::{NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, RAW};
+use super::SELECTION;
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::json::{Object, object, values};
 use crate::render::text::exceptions::details;
 use crate::render::{Layout, LogEntry, LogGroup, Renderer, Section, Style, Tail, ThreadKey};
 use crate::request::{Flag, Request};
-use crate::spot::Located;
+use crate::spot::LocatedLine;
 use crate::view::{Answer, View};
 
 /// The view `exceptions`.
 pub(super) static VIEW: View = View {
     name: "exceptions",
     about: "Exceptions by type, place in own code and catcher; with --each every one in detail",
-    refuses: &[
-        RAW,
-        NO_METRIC,
-        NO_FOLDING,
-        NO_CALLERS,
-        NO_SOURCE,
-        NO_HEAP,
-        NO_TYPES,
-        (&[Flag::PerThread], "it shows the thread of each exception with --each"),
-        (
-            &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Interleave, Flag::Output],
-            "it shows exceptions, not single events",
-        ),
-    ],
+    takes: &[SELECTION, &[Flag::Limit, Flag::Name, Flag::Each, Flag::Verbose, Flag::Paths]],
     sorts: &[Sort::Calls, Sort::Inclusive, Sort::Name, Sort::Module],
     text_rows: |request| (!request.each).then_some(50),
     has_head: true,
@@ -46,7 +33,7 @@ pub(super) static VIEW: View = View {
     open: |recording, request, _| {
         let query = ExceptionQuery { query: request.query.clone(), types: request.names.clone() };
         let log = ExceptionLog::open(recording, &query)?;
-        Ok(Box::new(Opened { log, request: request.clone(), recording }))
+        Ok(Box::new(OpenView { log, request: request.clone(), recording }))
     },
 };
 
@@ -102,7 +89,8 @@ fn groups<'c>(processes: bool) -> Sheet<'c, Groups> {
             None if row.unhandled > 0 => Cell::Null.said("(nobody)"),
             None => Cell::Null,
         }),
-        number("count", "count", |row| row.count),
+        number("exceptions", "thrown", |row| row.exceptions()),
+        number("count", "throws", |row| row.count),
         number("unhandled", "unhandled", |row| row.unhandled),
         number("caught_by_runtime", "caught by runtime", |row| row.caught_by_runtime),
         number("rethrown", "rethrown", |row| row.rethrown),
@@ -118,10 +106,10 @@ fn groups<'c>(processes: bool) -> Sheet<'c, Groups> {
 /// Columns of exceptions by type and place in text.
 fn text(groups: &[ExceptionGroup<'_>]) -> Vec<(&'static str, u8)> {
     shown(&[
-        ("count", 0, true),
+        ("exceptions", 0, true),
+        ("rethrown", 0, groups.iter().any(|group| group.rethrown > 0)),
         ("throw_to_catch_ns", 1, true),
         ("longest_ns", 5, true),
-        ("rethrown", 5, groups.iter().any(|group| group.rethrown > 0)),
         ("unhandled", 0, groups.iter().any(|group| group.unhandled > 0)),
         ("type", 0, true),
         ("own_place", 0, true),
@@ -153,7 +141,7 @@ impl Row for StoryEntry<'_> {
 }
 
 impl LogEntry for StoryEntry<'_> {
-    fn place(&self) -> (ThreadKey, u64) {
+    fn order_key(&self) -> (ThreadKey, u64) {
         let exception = self.exception;
         ((exception.process.pid, exception.thread.map_or(0, |thread| thread.id)), exception.time_ns)
     }
@@ -180,7 +168,7 @@ impl StoryEntry<'_> {
         let of = &frame.function;
         let mut row = function(of);
         row.insert("il_offset".to_owned(), json!(frame.il_offset));
-        if let Some(found) = Located::of(&mut self.lines.borrow_mut(), of, frame.place) {
+        if let Some(found) = LocatedLine::find(&mut self.lines.borrow_mut(), of, frame.place) {
             row.insert("file".to_owned(), json!(found.line.file));
             row.insert("line".to_owned(), json!(found.line.line));
             row.insert("line_by_call".to_owned(), json!(found.by_call));
@@ -233,7 +221,7 @@ fn each<'c>(processes: bool) -> Sheet<'c, Stories> {
             Cell::or_null(row.exception.message.as_deref(), Cell::text)
         }),
         Column::new("name", "thrown by", Kind::Text, |row: &StoryEntry<'_>| {
-            Cell::or_null(row.exception.place(), |place| Cell::text(place.name()).said(place.label()))
+            Cell::or_null(row.exception.thrower(), |place| Cell::text(place.name()).said(place.label()))
         }),
         Column::new("thread", "thread", Kind::Thread, |row: &StoryEntry<'_>| {
             Cell::or_null(row.exception.thread, Cell::Thread)
@@ -251,6 +239,7 @@ fn each<'c>(processes: bool) -> Sheet<'c, Stories> {
         .parts(&["name", "signature", "module"]),
         flag("caught_by_runtime", "caught by runtime", |exception| exception.caught_by_runtime),
         flag("unhandled", "unhandled", |exception| exception.unhandled),
+        flag("rethrown", "rethrown", |exception| exception.rethrown),
         number("rethrow_of", "rethrow of", |exception| exception.rethrow_of),
         number("replaced_by", "replaced by", |exception| exception.replaced_by),
         Column::new("inner", "inner", Kind::Nested, |row: &StoryEntry<'_>| {
@@ -269,13 +258,13 @@ fn each<'c>(processes: bool) -> Sheet<'c, Stories> {
     ])
 }
 
-struct Opened<'a> {
+struct OpenView<'a> {
     log: ExceptionLog<'a>,
     request: Request,
     recording: &'a Recording,
 }
 
-impl Opened<'_> {
+impl OpenView<'_> {
     fn stories(&self, nothing: String, renderer: &mut dyn Renderer) -> io::Result<()> {
         let (view, lines, processes) = (&self.log, &RefCell::default(), self.recording.processes.len() > 1);
         let sheet = each(processes);
@@ -289,7 +278,7 @@ impl Opened<'_> {
     }
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         conditions(self.recording, &self.request.query).ok()
     }
@@ -305,7 +294,11 @@ impl Answer for Opened<'_> {
         let section = Section { nothing, ..main };
         renderer.section(&section, &mut |visit| {
             groups.iter().try_for_each(|group| visit(&sheet.entry(group)))?;
-            Ok(Tail { left_out: left_out as u64, note: None })
+            let note = groups.iter().any(|group| group.rethrown > 0).then(|| RETHROWN.to_owned());
+            Ok(Tail { left_out: left_out as u64, note })
         })
     }
 }
+
+/// Note below rows of which some are of objects that had been thrown before.
+const RETHROWN: &str = "An object counts once, at its first throw; rethrown are throws of it after that.";

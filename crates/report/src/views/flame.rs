@@ -2,8 +2,8 @@
 
 use clrscope_analysis::Metric;
 
-use super::tree::{Opened, columns};
-use super::{NO_CALLERS, NO_HEAP, NO_SOURCE};
+use super::tree::{OpenView, columns};
+use super::{FOLDING, SELECTION};
 use crate::render::{Layout, Style};
 use crate::request::Flag;
 use crate::view::View;
@@ -12,15 +12,10 @@ use crate::view::View;
 pub(super) static VIEW: View = View {
     name: "flame",
     about: "A flame graph as wide as the terminal",
-    refuses: &[
-        (
-            &[Flag::Follow, Flag::Group, Flag::Name, Flag::Each, Flag::Interleave, Flag::Output],
-            "its rows are sums, not single calls or events",
-        ),
-        (&[Flag::Sort], "its frames are ordered by their width"),
-        NO_CALLERS,
-        NO_SOURCE,
-        NO_HEAP,
+    takes: &[
+        SELECTION,
+        FOLDING,
+        &[Flag::Limit, Flag::Raw, Flag::PerThread, Flag::Metric, Flag::Depth, Flag::Verbose, Flag::Type],
     ],
     sorts: &[],
     text_rows: |_| None,
@@ -28,7 +23,7 @@ pub(super) static VIEW: View = View {
     layout: Layout::Dense,
     columns,
     open: |recording, request, _| {
-        let own = Metric::of(recording, &request.query)?.exclusive;
-        Ok(Box::new(Opened::new(recording, request, Style::Flame { own })?))
+        let own = Metric::for_query(recording, &request.query)?.exclusive;
+        Ok(Box::new(OpenView::new(recording, request, Style::Flame { own })?))
     },
 };

@@ -3,10 +3,10 @@
 use std::cell::{self, RefCell};
 use std::io;
 
-use clrscope_analysis::{Captured, FlowFunction, FlowKind, FlowLog, FlowRow};
+use clrscope_analysis::{CapturedValues, FlowFunction, FlowKind, FlowLog, FlowRow};
 use clrscope_recording::model::Recording;
 
-use super::{NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, ORDERED, RAW};
+use super::SELECTION;
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::json::values;
@@ -19,21 +19,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "flow",
     about: "Every call with its begin and its end",
-    refuses: &[
-        ORDERED,
-        RAW,
-        NO_METRIC,
-        NO_FOLDING,
-        NO_CALLERS,
-        NO_SOURCE,
-        NO_HEAP,
-        NO_TYPES,
-        (&[Flag::Interleave], "it shows calls thread after thread"),
-        (&[Flag::Group], "it shows calls, not events"),
-        (&[Flag::Verbose], "it has no head; see --view conditions"),
-        (&[Flag::Name], "its calls are chosen by --function"),
-        (&[Flag::Each], "it shows each call anyway"),
-    ],
+    takes: &[SELECTION, &[Flag::Limit, Flag::PerThread, Flag::Depth, Flag::Follow, Flag::Output]],
     sorts: &[],
     text_rows: |_| Some(TEXT_ROWS),
     has_head: false,
@@ -43,7 +29,7 @@ pub(super) static VIEW: View = View {
         let log = FlowLog::open(recording, &request.query, request.max_depth)?;
         // The view's own limit is of rows, not of what is counted below them.
         let log = if request.query.limit == Some(TEXT_ROWS) { log.reading_on() } else { log };
-        Ok(Box::new(Opened { log, request: request.clone(), recording }))
+        Ok(Box::new(OpenView { log, request: request.clone(), recording }))
     },
 };
 
@@ -69,7 +55,7 @@ struct FlowEntry<'a> {
 
 impl FlowEntry<'_> {
     /// Cell of a part of the values taken of the call; absent where no values were taken.
-    fn captured(&self, of: impl FnOnce(&Captured<'_>) -> Option<serde_json::Value>) -> Cell<'_> {
+    fn captured(&self, of: impl FnOnce(&CapturedValues<'_>) -> Option<serde_json::Value>) -> Cell<'_> {
         self.row.captured().and_then(|captured| of(&captured)).map_or(Cell::Absent, Cell::Nested)
     }
 }
@@ -81,12 +67,12 @@ impl Row for FlowEntry<'_> {
 }
 
 impl LogEntry for FlowEntry<'_> {
-    fn place(&self) -> (ThreadKey, u64) {
+    fn order_key(&self) -> (ThreadKey, u64) {
         ((self.row.function.pid, self.row.thread.id), self.row.ticks)
     }
 
     fn group(&self) -> LogGroup {
-        LogGroup::Thread(self.place().0)
+        LogGroup::Thread(self.order_key().0)
     }
 
     fn heading(&self) -> String {
@@ -149,7 +135,7 @@ impl Row for FlowFunction<'_> {
 }
 
 impl LogEntry for FlowFunction<'_> {
-    fn place(&self) -> (ThreadKey, u64) {
+    fn order_key(&self) -> (ThreadKey, u64) {
         ((self.function.pid, 0), 0)
     }
 
@@ -180,13 +166,13 @@ fn functions<'c>(processes: bool) -> Sheet<'c, FunctionRows> {
     ])
 }
 
-struct Opened<'a> {
+struct OpenView<'a> {
     log: FlowLog<'a>,
     request: Request,
     recording: &'a Recording,
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     /// The rows are made while they are visited: there may be a hundred million.
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let processes = self.recording.processes.len() > 1;

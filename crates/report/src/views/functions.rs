@@ -2,23 +2,25 @@
 
 use std::io;
 
-use clrscope_analysis::{Allocated, Amount, Conditions, FunctionRef, FunctionRow, Functions, Sort, Times, functions};
+use clrscope_analysis::{
+    Amount, CallAllocations, Conditions, FunctionRef, FunctionRow, Functions, Sort, Times, functions,
+};
 
 use clrscope_recording::model::{Recording, SourceKind};
 
-use super::timed::{Present, Timed, allocation_keys, metric_columns, name_columns};
-use super::{LOG_FLAGS, NO_CALLERS, NO_HEAP, NO_SOURCE, no_functions, tiers};
+use super::timed::{Present, TimedRow, allocation_keys, metric_columns, name_columns, second_keys};
+use super::{FOLDING, SELECTION, no_functions, tiers};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
-use crate::request::Request;
+use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
 
 /// The view `functions`.
 pub(super) static VIEW: View = View {
     name: "functions",
     about: "Every function with its calls and times",
-    refuses: &[LOG_FLAGS, NO_CALLERS, NO_SOURCE, NO_HEAP],
+    takes: &[SELECTION, FOLDING, &[Flag::Limit, Flag::Raw, Flag::PerThread, Flag::Metric, Flag::Verbose, Flag::Type]],
     sorts: &SORTS,
     text_rows: |_| Some(30),
     has_head: true,
@@ -26,7 +28,7 @@ pub(super) static VIEW: View = View {
     columns: |request| sheet(Present::all(request.query.metric)).infos(),
     open: |recording, request, _| {
         let view = functions(recording, &request.query)?;
-        Ok(Box::new(Opened { view, request: request.clone(), recording }))
+        Ok(Box::new(OpenView { view, request: request.clone(), recording }))
     },
 };
 
@@ -65,7 +67,7 @@ impl<'a> FunctionEntry<'a> {
 
 impl Row for FunctionEntry<'_> {}
 
-impl Timed for FunctionEntry<'_> {
+impl TimedRow for FunctionEntry<'_> {
     fn counts_at_least(&self) -> bool {
         self.row.counts_at_least()
     }
@@ -82,7 +84,7 @@ impl Timed for FunctionEntry<'_> {
         self.row.amount
     }
 
-    fn allocated(&self) -> Option<Allocated> {
+    fn allocated(&self) -> Option<CallAllocations> {
         self.row.allocated
     }
 
@@ -119,7 +121,7 @@ pub(super) fn function_columns<'c, K: RowKind + 'c>(
     of: for<'r, 'a> fn(&'r K::Row<'a>) -> &'r FunctionRow<'r>,
 ) -> Vec<Column<'c, K>>
 where
-    for<'a> K::Row<'a>: Timed,
+    for<'a> K::Row<'a>: TimedRow,
 {
     let pid =
         Column::new("pid", "process", Kind::Number, move |row: &K::Row<'_>| Cell::Number(of(row).function.pid.into()));
@@ -218,6 +220,8 @@ pub(super) fn text<'a>(
     let of_calls = conditions.metric.is_of_calls();
     let [own, total] = conditions.metric.keys().unwrap_or_default();
     let sampled = conditions.metric.is_sampled();
+    let [own_again, total_again] = second_keys(conditions).unwrap_or_default();
+    let is_again = second_keys(conditions).is_some();
     let [own_bytes, total_bytes, own_objects, _] = allocation_keys();
     let allocated = of_calls && any(|row| row.allocated.is_some());
     let has_profiler = any(|row| row.times.profiler_high_ns > 0);
@@ -228,6 +232,8 @@ pub(super) fn text<'a>(
         ("self_share_high", 5, sampled),
         (if of_calls { "inclusive_ns" } else { total }, 1, true),
         ("inclusive_share", 2, true),
+        (own_again, 0, is_again),
+        (total_again, 1, is_again),
         ("self_samples", 6, (sampled || conditions.samples > 0) && own != "self_samples"),
         ("tiers", 3, any(|row| row.tiers.most().is_some())),
         ("calls", 1, of_calls),
@@ -249,13 +255,13 @@ pub(super) fn text<'a>(
     ])
 }
 
-struct Opened<'a> {
+struct OpenView<'a> {
     view: Functions<'a>,
     request: Request,
     recording: &'a Recording,
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         Some(self.view.conditions.clone())
     }

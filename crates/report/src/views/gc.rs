@@ -10,7 +10,7 @@ use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
 
 use super::summary::show_findings;
-use super::{NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, ORDERED, RAW, nothing};
+use super::{SELECTION, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::json::{Object, object};
@@ -22,21 +22,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "gc",
     about: "Garbage collections: reason and cause, pauses, sizes of the generations",
-    refuses: &[
-        RAW,
-        NO_METRIC,
-        NO_FOLDING,
-        NO_CALLERS,
-        NO_SOURCE,
-        NO_HEAP,
-        NO_TYPES,
-        ORDERED,
-        (&[Flag::PerThread], "it shows the thread that caused each collection"),
-        (
-            &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Name, Flag::Each, Flag::Interleave, Flag::Output],
-            "it shows collections, not single events",
-        ),
-    ],
+    takes: &[SELECTION, &[Flag::Limit, Flag::Verbose]],
     sorts: &[],
     text_rows: |_| Some(50),
     has_head: true,
@@ -44,7 +30,7 @@ pub(super) static VIEW: View = View {
     columns: |_| sheet(true).infos(),
     open: |recording, request, _| {
         let rows = collections(recording, &request.query)?;
-        Ok(Box::new(Opened { rows, request: request.clone(), recording }))
+        Ok(Box::new(OpenView { rows, request: request.clone(), recording }))
     },
 };
 
@@ -153,13 +139,13 @@ fn text(rows: &[Collection<'_>], processes: bool) -> Vec<(&'static str, u8)> {
     ])
 }
 
-struct Opened<'a> {
+struct OpenView<'a> {
     rows: Vec<Collection<'a>>,
     request: Request,
     recording: &'a Recording,
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         conditions(self.recording, &self.request.query).ok()
     }

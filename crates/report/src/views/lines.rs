@@ -5,10 +5,10 @@ use std::io;
 use std::ops::RangeInclusive;
 
 use clrscope_analysis::{Conditions, FoundPlace, LineRow, LinesView, METRICS, Metric, Sort, Unit, lines, share_bounds};
-use clrscope_symbols::{Lines, Placed, SourceLine, Sources};
+use clrscope_symbols::{Lines, SourceLine, Sources, SpotLine};
 
 use super::sources::{file_name, not_found};
-use super::{LOG_FLAGS, NO_CALLERS, NO_HEAP, THREADS_APART, nothing, tiers};
+use super::{SELECTION, nothing, tiers};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count};
@@ -21,15 +21,9 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "lines",
     about: "Lines of the source by samples, allocations or exceptions (needs PDBs)",
-    refuses: &[
-        NO_CALLERS,
-        LOG_FLAGS,
-        THREADS_APART,
-        NO_HEAP,
-        (&[Flag::Lines], "its rows are lines anyway"),
-        (&[Flag::Raw], "samples in the profiler's own code are on no line"),
-        (&[Flag::NativeCode], "native code is on no line"),
-        (&[Flag::JustMyCode], "code without a source is counted for the line that led to it anyway"),
+    takes: &[
+        SELECTION,
+        &[Flag::Limit, Flag::Metric, Flag::Verbose, Flag::NoInlined, Flag::Paths, Flag::Source, Flag::Type],
     ],
     sorts: &[Sort::Own, Sort::Total, Sort::Name],
     text_rows: |_| Some(30),
@@ -43,12 +37,12 @@ pub(super) static VIEW: View = View {
             method,
             &spot(place),
         ) {
-            Placed::Line(SourceLine { file, line }) => FoundPlace::Line { file, line, by_call: false },
-            Placed::ByCall(SourceLine { file, line }) => FoundPlace::Line { file, line, by_call: true },
-            Placed::Unknown(file) => FoundPlace::Unknown { file },
-            Placed::NoSource => FoundPlace::NoSource,
+            SpotLine::Line(SourceLine { file, line }) => FoundPlace::Line { file, line, by_call: false },
+            SpotLine::ByCall(SourceLine { file, line }) => FoundPlace::Line { file, line, by_call: true },
+            SpotLine::Unknown(file) => FoundPlace::Unknown { file },
+            SpotLine::NoSource => FoundPlace::NoSource,
         })?;
-        Ok(Box::new(Opened { view, found: RefCell::new(found), request: request.clone() }))
+        Ok(Box::new(OpenView { view, found: RefCell::new(found), request: request.clone() }))
     },
 };
 
@@ -179,13 +173,13 @@ fn source_sheet<'c>(sampled: bool) -> Sheet<'c, SourceRows> {
     ])
 }
 
-struct Opened<'a> {
+struct OpenView<'a> {
     view: LinesView<'a>,
     found: RefCell<Lines>,
     request: Request,
 }
 
-impl Opened<'_> {
+impl OpenView<'_> {
     /// Sentences about what has no line, and what has one by inference.
     fn note(&self) -> Option<String> {
         let LinesView { without_line, amount_without_line, of_unknown_lines, by_call, conditions, .. } = &self.view;
@@ -311,7 +305,7 @@ impl Opened<'_> {
     }
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         Some(self.view.conditions.clone())
     }

@@ -6,7 +6,6 @@ use clrscope_analysis::{Conditions, LossRow, Losses, conditions, losses};
 use clrscope_recording::model::{LossReason, Problem, Recording};
 use serde_json::json;
 
-use super::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::time;
@@ -18,19 +17,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "losses",
     about: "What was not recorded, and why",
-    refuses: &[
-        LOG_FLAGS,
-        NO_METRIC,
-        NO_FOLDING,
-        NO_CALLERS,
-        NO_SOURCE,
-        NO_HEAP,
-        NO_TYPES,
-        (&[Flag::Thread, Flag::PerThread, Flag::Function, Flag::Module], "losses are counted per process"),
-        (&[Flag::Part], "losses have times, and may tell of all parts"),
-        (&[Flag::Sort], "its rows are in order of process and reason"),
-        (&[Flag::Raw], "its times are as measured anyway"),
-    ],
+    takes: &[&[Flag::Since, Flag::Until, Flag::Limit, Flag::Verbose]],
     sorts: &[],
     text_rows: |_| None,
     has_head: true,
@@ -38,7 +25,7 @@ pub(super) static VIEW: View = View {
     columns: |_| sheet(true, true, true).infos(),
     open: |recording, request, _| {
         let view = losses(recording, &request.query)?;
-        Ok(Box::new(Opened { view, request: request.clone(), recording }))
+        Ok(Box::new(OpenView { view, request: request.clone(), recording }))
     },
 };
 
@@ -127,13 +114,13 @@ fn sheet<'c>(processes: bool, details: bool, problems: bool) -> Sheet<'c, LossRo
 const TEXT: &[(&str, u8)] =
     &[("count", 0), ("first_ns", 1), ("last_ns", 1), ("pid", 2), ("reason", 0), ("sentence", 0)];
 
-struct Opened<'a> {
+struct OpenView<'a> {
     view: Losses<'a>,
     request: Request,
     recording: &'a Recording,
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         conditions(self.recording, &self.request.query).ok()
     }

@@ -21,6 +21,8 @@ mod probe_calls;
 mod probes;
 mod sampled;
 mod sources;
+mod stack_frame;
+mod stacks;
 mod summary;
 mod survivors;
 mod threads;
@@ -42,6 +44,7 @@ pub use counted::first_counted;
 pub use coverage::first_coverage;
 pub(crate) use heap::{HEAP_DIFF, heap_changes_of, heap_query_of};
 pub(crate) use probes::place_in_words;
+pub use stacks::STACKS;
 pub(crate) use tree::answer_again;
 
 /// Every view, in the order of the help text.
@@ -68,6 +71,7 @@ pub static VIEWS: &[&View] = &[
     &heap::ROOTS,
     &heap::DOMINATORS,
     &heap::WASTE,
+    &heap::PENDING,
     &HEAP_DIFF,
     &coverage::VIEW,
     &probes::VIEW,
@@ -79,39 +83,11 @@ pub fn view(name: &str) -> Option<&'static View> {
     VIEWS.iter().find(|view| view.name == name).copied()
 }
 
-/// Options that logs have and sums don't.
-pub(crate) const LOG_FLAGS: (&[Flag], &str) = (
-    &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Name, Flag::Each, Flag::Interleave, Flag::Output],
-    "its rows are sums, not single calls or events",
-);
-/// Own code alone, and native code, where rows are not made of samples.
-pub(crate) const NO_FOLDING: (&[Flag], &str) =
-    (&[Flag::JustMyCode, Flag::NativeCode, Flag::NoInlined], "its rows are not made of samples");
-/// Native code without names, where rows are not functions.
-const NO_NATIVE_CODE: (&[Flag], &str) =
-    (&[Flag::NativeCode], "its rows are sums over all functions of what they are about");
-/// Lines of sources, which only lines have.
-pub(crate) const NO_SOURCE: (&[Flag], &str) = (&[Flag::Source, Flag::Lines], "its rows are no lines");
-/// Callers of probed methods, where rows are none.
-pub(crate) const NO_CALLERS: (&[Flag], &str) = (&[Flag::Callers], "its rows are no probed methods");
-/// Snapshots of the heap, where rows are not of one.
-pub(crate) const NO_HEAP: (&[Flag], &str) =
-    (&[Flag::Snapshot, Flag::Against], "its rows are not about a snapshot of the heap");
-/// Types of objects, where rows are none of objects.
-const NO_TYPES: (&[Flag], &str) = (&[Flag::Type], "its rows are not about objects");
-/// A second snapshot of the heap, and types, where the heap is one table among others.
-const ONE_HEAP: (&[Flag], &str) = (&[Flag::Against, Flag::Type], "it shows the first types of one snapshot");
-/// Parts of the time, which sums don't have.
-const TIMES: (&[Flag], &str) = (&[Flag::Since, Flag::Until], "its numbers are sums over the whole run");
-/// A metric, where rows are not made of paths.
-pub(crate) const NO_METRIC: (&[Flag], &str) = (&[Flag::Metric], "its rows are not measured by one");
-/// Threads apart, where rows are sums over threads.
-pub(crate) const THREADS_APART: (&[Flag], &str) =
-    (&[Flag::PerThread], "it adds up all threads; choose one with --thread");
-/// Times with the profiler's share, where no times are sums.
-pub(crate) const RAW: (&[Flag], &str) = (&[Flag::Raw], "its times are as measured anyway");
-/// Another order, where rows have one.
-const ORDERED: (&[Flag], &str) = (&[Flag::Sort], "its rows are in order of time");
+/// Options that pick threads, functions, and a part of the time.
+pub(crate) const SELECTION: &[Flag] =
+    &[Flag::Thread, Flag::Function, Flag::Module, Flag::Part, Flag::Since, Flag::Until];
+/// Options that fold frames of samples.
+pub(crate) const FOLDING: &[Flag] = &[Flag::JustMyCode, Flag::NativeCode, Flag::NoInlined, Flag::Paths];
 
 /// Note below times that may be longer than the run, because they are those of all threads.
 fn thread_time(recording: &Recording, conditions: &Conditions<'_>) -> Option<String> {

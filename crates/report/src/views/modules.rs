@@ -6,19 +6,19 @@ use clrscope_analysis::{Amount, Conditions, ModuleRow, Modules, Sort, Totals, mo
 
 use clrscope_recording::model::Recording;
 
-use super::sampled::{Sampled, sampled_columns, sampled_text};
-use super::{LOG_FLAGS, NO_CALLERS, NO_HEAP, NO_METRIC, NO_NATIVE_CODE, NO_SOURCE, NO_TYPES, THREADS_APART, nothing};
+use super::sampled::{SampledRow, sampled_columns, sampled_text};
+use super::{SELECTION, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
-use crate::request::Request;
+use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
 
 /// The view `modules`.
 pub(super) static VIEW: View = View {
     name: "modules",
     about: "Every assembly and library with its totals",
-    refuses: &[LOG_FLAGS, NO_METRIC, NO_CALLERS, NO_SOURCE, THREADS_APART, NO_HEAP, NO_NATIVE_CODE, NO_TYPES],
+    takes: &[SELECTION, &[Flag::Limit, Flag::Raw, Flag::Verbose, Flag::JustMyCode, Flag::NoInlined, Flag::Paths]],
     sorts: &[Sort::Exclusive, Sort::ExclusiveCpu, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: true,
@@ -26,7 +26,7 @@ pub(super) static VIEW: View = View {
     columns: |_| sheet(true, true, true).infos(),
     open: |recording, request, _| {
         let view = modules(recording, &request.query)?;
-        Ok(Box::new(Opened { view, request: request.clone(), recording }))
+        Ok(Box::new(OpenView { view, request: request.clone(), recording }))
     },
 };
 
@@ -45,7 +45,7 @@ struct ModuleEntry<'a> {
 
 impl Row for ModuleEntry<'_> {}
 
-impl Sampled for ModuleEntry<'_> {
+impl SampledRow for ModuleEntry<'_> {
     fn amount(&self) -> Amount {
         self.row.amount
     }
@@ -100,13 +100,13 @@ fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
     ])
 }
 
-struct Opened<'a> {
+struct OpenView<'a> {
     view: Modules<'a>,
     request: Request,
     recording: &'a Recording,
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         Some(self.view.conditions.clone())
     }

@@ -9,33 +9,33 @@ use clrscope_recording::model::Recording;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::functions::{self, FunctionEntry};
-use super::timed::{Present, Timed, metric_columns, name_columns};
-use super::{LOG_FLAGS, NO_CALLERS, NO_HEAP, NO_SOURCE, THREADS_APART};
+use super::timed::{Present, TimedRow, metric_columns, name_columns, second_keys};
+use super::{FOLDING, SELECTION};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
-use crate::request::Request;
+use crate::request::{Flag, Request};
 use crate::view::{Answer, Open, View};
 
 /// The view `callers`.
 pub(super) static CALLERS: View =
     edges("callers", "Who calls the functions named by --function", |recording, request, _| {
         let view = callers(recording, &request.query)?;
-        Ok(Box::new(Opened::new(view, "callers", request, recording)))
+        Ok(Box::new(OpenView::new(view, "callers", request, recording)))
     });
 
 /// The view `callees`.
 pub(super) static CALLEES: View =
     edges("callees", "What the functions named by --function call", |recording, request, _| {
         let view = callees(recording, &request.query)?;
-        Ok(Box::new(Opened::new(view, "callees", request, recording)))
+        Ok(Box::new(OpenView::new(view, "callees", request, recording)))
     });
 
 const fn edges(name: &'static str, about: &'static str, open: Open) -> View {
     View {
         name,
         about,
-        refuses: &[LOG_FLAGS, NO_CALLERS, NO_SOURCE, THREADS_APART, NO_HEAP],
+        takes: &[SELECTION, FOLDING, &[Flag::Limit, Flag::Raw, Flag::Metric, Flag::Verbose, Flag::Type]],
         sorts: &SORTS,
         text_rows: |_| Some(20),
         has_head: true,
@@ -76,7 +76,7 @@ struct EdgeEntry<'a> {
 
 impl Row for EdgeEntry<'_> {}
 
-impl Timed for EdgeEntry<'_> {
+impl TimedRow for EdgeEntry<'_> {
     fn function(&self) -> Option<FunctionRef<'_>> {
         self.row.function
     }
@@ -116,11 +116,14 @@ fn text(conditions: &Conditions<'_>) -> Vec<(&'static str, u8)> {
         None => vec![("inclusive_ns", 0), ("inclusive_share", 0), ("exclusive_ns", 2), ("calls", 1)],
         Some([own, total]) => vec![(total, 0), ("inclusive_share", 0), (own, 2)],
     };
+    if let Some([own, total]) = second_keys(conditions) {
+        shown.extend([(total, 0), (own, 2)]);
+    }
     shown.extend([("module", 3), ("name", 0)]);
     shown
 }
 
-struct Opened<'a> {
+struct OpenView<'a> {
     view: NeighboursView<'a>,
     side: &'static str,
     request: Request,
@@ -139,7 +142,7 @@ fn overloaded<'a>(view: &NeighboursView<'a>) -> FxHashSet<&'a str> {
     of_several.map(|function| function.name()).collect()
 }
 
-impl<'a> Opened<'a> {
+impl<'a> OpenView<'a> {
     fn new(view: NeighboursView<'a>, side: &'static str, request: &Request, recording: &Recording) -> Self {
         let (overloaded, processes) = (overloaded(&view), recording.processes.len() > 1);
         Self { view, side, request: request.clone(), processes, overloaded }
@@ -183,7 +186,7 @@ impl<'a> Opened<'a> {
     }
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         Some(self.view.conditions.clone())
     }

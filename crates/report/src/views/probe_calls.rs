@@ -2,7 +2,7 @@
 
 use std::io;
 
-use clrscope_analysis::{Captured, ProbeCall, ProbeLog};
+use clrscope_analysis::{CapturedValues, ProbeCall, ProbeLog};
 use serde_json::Value;
 
 use super::nothing;
@@ -36,7 +36,7 @@ impl Row for CallEntry<'_> {
 }
 
 impl LogEntry for CallEntry<'_> {
-    fn place(&self) -> (ThreadKey, u64) {
+    fn order_key(&self) -> (ThreadKey, u64) {
         ((self.call.process.pid, self.call.thread.map_or(0, |thread| thread.id)), self.call.time_ns)
     }
 
@@ -55,7 +55,7 @@ impl LogEntry for CallEntry<'_> {
 
 /// Columns of a call.
 pub(super) fn sheet<'c>(processes: bool) -> Sheet<'c, Calls> {
-    let taken = |of: Option<&Captured<'_>>, part: fn(&Captured<'_>) -> Option<Value>| -> Cell<'static> {
+    let taken = |of: Option<&CapturedValues<'_>>, part: fn(&CapturedValues<'_>) -> Option<Value>| -> Cell<'static> {
         of.and_then(part).map_or(Cell::Absent, Cell::Nested)
     };
     Sheet::new([

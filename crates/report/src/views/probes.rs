@@ -6,10 +6,10 @@ use std::io;
 use clrscope_analysis::{Conditions, ProbeCallers, ProbeLog, ProbeRow, ProbedPlace, Sort, conditions, probes};
 use clrscope_recording::model::Recording;
 
+use super::nothing;
 use super::probe_callers;
 use super::probe_calls::{self, TEXT_ROWS};
 use super::sources::file_name;
-use super::{NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, RAW, THREADS_APART, TIMES, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::count;
@@ -21,22 +21,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "probes",
     about: "Calls of chosen methods: how many, how many failed, how long they took, with percentiles; with --each every call, with --callers who calls them; how often chosen lines were reached",
-    refuses: &[
-        (
-            &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Name, Flag::Interleave, Flag::Output],
-            "it shows methods or calls, not single events",
-        ),
-        RAW,
-        NO_METRIC,
-        NO_FOLDING,
-        NO_SOURCE,
-        NO_HEAP,
-        NO_TYPES,
-        TIMES,
-        THREADS_APART,
-        (&[Flag::Thread], "calls are counted for all threads together"),
-        (&[Flag::Part], "calls are counted over the whole run"),
-    ],
+    takes: &[&[Flag::Function, Flag::Module, Flag::Limit, Flag::Each, Flag::Callers, Flag::Verbose]],
     sorts: &[Sort::Total, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |request| Some(if request.each { TEXT_ROWS } else { 30 }),
     has_head: true,
@@ -56,7 +41,7 @@ pub(super) static VIEW: View = View {
             return Ok(Box::new(OpenedCallers { callers, request, recording }));
         }
         let (rows, left_out) = probes(recording, query)?;
-        Ok(Box::new(Opened { rows, left_out, request, recording }))
+        Ok(Box::new(OpenView { rows, left_out, request, recording }))
     },
 };
 
@@ -129,7 +114,7 @@ const TEXT: [(&str, u8); 11] = [
     ("name", 0),
 ];
 
-struct Opened<'a> {
+struct OpenView<'a> {
     rows: Vec<ProbeRow>,
     left_out: usize,
     request: Request,
@@ -168,7 +153,7 @@ impl Answer for OpenedCallers<'_> {
     }
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         conditions(self.recording, &self.request.query).ok()
     }

@@ -9,7 +9,7 @@ use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Renderer, Section, Style, Tail, Title};
 
 /// A row with samples.
-pub(super) trait Sampled {
+pub(super) trait SampledRow {
     /// Amount of the metric in the row.
     fn amount(&self) -> Amount;
 
@@ -25,7 +25,7 @@ pub(super) trait Sampled {
 /// Columns of samples; JSON and CSV have them where there are `samples`.
 pub(super) fn sampled_columns<'c, K: RowKind + 'c>(samples: bool) -> Vec<Column<'c, K>>
 where
-    for<'a> K::Row<'a>: Sampled,
+    for<'a> K::Row<'a>: SampledRow,
 {
     let time = |key, title, of: fn(Amount) -> u64| {
         Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| Cell::Time(of(row.amount())))

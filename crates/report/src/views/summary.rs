@@ -9,23 +9,20 @@ use clrscope_analysis::{
 use clrscope_recording::model::Recording;
 
 use super::functions::{self, FunctionEntry, SORTS, function_columns};
-use super::timed::{Present, Timed, resolved};
-use super::{
-    LOG_FLAGS, NO_CALLERS, NO_METRIC, NO_SOURCE, ONE_HEAP, THREADS_APART, allocated, counted, heap, no_functions,
-    sampled, threads,
-};
+use super::timed::{Present, TimedRow, resolved};
+use super::{FOLDING, SELECTION, allocated, counted, heap, no_functions, sampled, threads};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{count, share, time};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
-use crate::request::Request;
+use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
 
 /// The view `summary`.
 pub(super) static VIEW: View = View {
     name: "summary",
     about: "What stands out: own code and framework by CPU time, waits, compilation, exceptions",
-    refuses: &[LOG_FLAGS, NO_METRIC, NO_CALLERS, NO_SOURCE, THREADS_APART, ONE_HEAP],
+    takes: &[SELECTION, FOLDING, &[Flag::Limit, Flag::Raw, Flag::Verbose, Flag::Snapshot]],
     sorts: &SORTS,
     text_rows: |_| None,
     has_head: true,
@@ -34,8 +31,8 @@ pub(super) static VIEW: View = View {
     open: |recording, request, heaps| {
         let view = summary(recording, &request.query)?;
         let heap = heap::of_summary(recording, heaps, request)?;
-        let counted = counted::OfSummary::of(recording, &request.query);
-        Ok(Box::new(Opened { view, heap, counted, request: request.clone(), recording }))
+        let counted = counted::OfSummary::for_query(recording, &request.query);
+        Ok(Box::new(OpenView { view, heap, counted, request: request.clone(), recording }))
     },
 };
 
@@ -101,7 +98,7 @@ impl Row for OwnEntry<'_> {
     }
 }
 
-impl Timed for OwnEntry<'_> {
+impl TimedRow for OwnEntry<'_> {
     fn counts_at_least(&self) -> bool {
         self.own.row.counts_at_least()
     }
@@ -217,7 +214,7 @@ fn detail(row: &Elsewhere<'_>) -> String {
     }
 }
 
-struct Opened<'a> {
+struct OpenView<'a> {
     view: Summary<'a>,
     heap: heap::OfSummary<'a>,
     counted: counted::OfSummary<'a>,
@@ -225,7 +222,7 @@ struct Opened<'a> {
     recording: &'a Recording,
 }
 
-impl Opened<'_> {
+impl OpenView<'_> {
     /// Allocations of the recording, where there are any.
     fn allocated(&self) -> Option<&Allocations<'_>> {
         self.view.allocated.as_ref().filter(|found| !found.rows.is_empty())
@@ -373,7 +370,7 @@ impl Opened<'_> {
     }
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         Some(self.view.conditions.clone())
     }

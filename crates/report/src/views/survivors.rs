@@ -5,7 +5,7 @@ use std::io;
 use clrscope_analysis::{Conditions, GENERATION_NAMES, Sort, SurvivorQuery, SurvivorRow, conditions, survivors};
 use clrscope_recording::model::Recording;
 
-use super::{NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, RAW, THREADS_APART, nothing};
+use super::nothing;
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -16,21 +16,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "survivors",
     about: "Objects that survived collections, were moved, died young, by type and generation",
-    refuses: &[
-        RAW,
-        NO_METRIC,
-        NO_FOLDING,
-        NO_CALLERS,
-        NO_SOURCE,
-        NO_HEAP,
-        THREADS_APART,
-        (&[Flag::Type], "its types are chosen by --name"),
-        (&[Flag::Thread, Flag::Function], "survivors are those of the whole process"),
-        (
-            &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Each, Flag::Interleave, Flag::Output],
-            "its rows are sums, not single calls or events",
-        ),
-    ],
+    takes: &[&[Flag::Module, Flag::Part, Flag::Since, Flag::Until, Flag::Limit, Flag::Name, Flag::Verbose]],
     sorts: &[Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: true,
@@ -39,7 +25,7 @@ pub(super) static VIEW: View = View {
     open: |recording, request, _| {
         let query = SurvivorQuery { query: request.query.clone(), types: request.names.clone() };
         let (rows, left_out) = survivors(recording, &query)?;
-        Ok(Box::new(Opened { rows, left_out, request: request.clone(), recording }))
+        Ok(Box::new(OpenView { rows, left_out, request: request.clone(), recording }))
     },
 };
 
@@ -71,14 +57,14 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Survivors> {
     ])
 }
 
-struct Opened<'a> {
+struct OpenView<'a> {
     rows: Vec<SurvivorRow<'a>>,
     left_out: usize,
     request: Request,
     recording: &'a Recording,
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         conditions(self.recording, &self.request.query).ok()
     }

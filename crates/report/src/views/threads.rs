@@ -6,8 +6,8 @@ use clrscope_analysis::{Amount, Conditions, Sort, Summary, ThreadRow, Threads, T
 
 use clrscope_recording::model::Recording;
 
-use super::sampled::{Sampled, sampled_columns, sampled_text};
-use super::{LOG_FLAGS, NO_CALLERS, NO_HEAP, NO_METRIC, NO_NATIVE_CODE, NO_SOURCE, NO_TYPES, nothing};
+use super::nothing;
+use super::sampled::{SampledRow, sampled_columns, sampled_text};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{count, time};
@@ -19,18 +19,16 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "threads",
     about: "Every thread with its totals",
-    refuses: &[
-        LOG_FLAGS,
-        NO_METRIC,
-        NO_CALLERS,
-        NO_SOURCE,
-        NO_HEAP,
-        NO_TYPES,
-        NO_NATIVE_CODE,
-        (&[Flag::Raw], "the profiler's share has columns of its own"),
-        (&[Flag::PerThread], "its rows are threads already"),
-        (&[Flag::Function, Flag::Module], "its rows are sums over all functions of a thread"),
-    ],
+    takes: &[&[
+        Flag::Thread,
+        Flag::Part,
+        Flag::Since,
+        Flag::Until,
+        Flag::Limit,
+        Flag::Verbose,
+        Flag::JustMyCode,
+        Flag::NoInlined,
+    ]],
     sorts: &[
         Sort::Exclusive,
         Sort::Inclusive,
@@ -49,7 +47,7 @@ pub(super) static VIEW: View = View {
     columns: |_| sheet(true, true, true).infos(),
     open: |recording, request, _| {
         let view = threads(recording, &request.query)?;
-        Ok(Box::new(Opened { view, request: request.clone(), recording }))
+        Ok(Box::new(OpenView { view, request: request.clone(), recording }))
     },
 };
 
@@ -68,7 +66,7 @@ struct ThreadEntry<'a> {
 
 impl Row for ThreadEntry<'_> {}
 
-impl Sampled for ThreadEntry<'_> {
+impl SampledRow for ThreadEntry<'_> {
     fn amount(&self) -> Amount {
         self.row.amount
     }
@@ -167,13 +165,13 @@ pub(super) fn of_summary(view: &Summary<'_>, is_one_table: bool, renderer: &mut 
     })
 }
 
-struct Opened<'a> {
+struct OpenView<'a> {
     view: Threads<'a>,
     request: Request,
     recording: &'a Recording,
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         Some(self.view.conditions.clone())
     }

@@ -34,6 +34,7 @@ fn in_words(tier: Tier) -> &'static str {
         Tier::InstrumentedTier0 => "tier 0 instr",
         Tier::InstrumentedTier1 => "tier 1 instr",
         Tier::Inlined => "inlined",
+        Tier::Awaiting => "awaiting",
         _ => "unknown",
     }
 }

@@ -1,8 +1,8 @@
 //! Columns of rows that are functions with calls and times.
 
 use clrscope_analysis::{
-    Allocated, Amount, BYTES, FunctionRef, METRICS, Metric, OBJECTS, Resolution, SampleCount, Times, Unit,
-    kind_of_code, share_bounds,
+    Amount, BYTES, CallAllocations, Conditions, FunctionRef, METRICS, Metric, OBJECTS, Resolution, SampleCount, Times,
+    Unit, kind_of_code, share_bounds,
 };
 
 use crate::cell::{Cell, Kind};
@@ -13,7 +13,7 @@ use crate::render::text::units::count;
 const THREAD_START: &str = "(thread)";
 
 /// A function, or what stands for one, with calls and times.
-pub(super) trait Timed {
+pub(super) trait TimedRow {
     /// The function; `None` where a thread itself stands for it.
     fn function(&self) -> Option<FunctionRef<'_>>;
 
@@ -29,7 +29,7 @@ pub(super) trait Timed {
     fn amount(&self) -> Amount;
 
     /// Objects that the row's code allocated, where that was recorded beside calls.
-    fn allocated(&self) -> Option<Allocated> {
+    fn allocated(&self) -> Option<CallAllocations> {
         None
     }
 
@@ -94,10 +94,15 @@ impl Present {
     }
 }
 
+/// Keys of what rows count beside the amount, their own and in all, where anything was counted there.
+pub(super) fn second_keys(conditions: &Conditions<'_>) -> Option<[&'static str; 2]> {
+    conditions.metric.second.filter(|_| conditions.second > 0)
+}
+
 /// Columns of the rows' metric: those of `calls`, or its own.
 pub(super) fn metric_columns<'c, K: RowKind + 'c>(present: Present) -> Vec<Column<'c, K>>
 where
-    for<'a> K::Row<'a>: Timed,
+    for<'a> K::Row<'a>: TimedRow,
 {
     let mut columns: Vec<_> = time_columns(present.cpu, present.metric.is_of_calls(), present.resolution);
     if !present.metric.is_of_calls() {
@@ -112,6 +117,15 @@ where
             Unit::Count => Column::new(key, title, Kind::Count, move |row: &K::Row<'_>| Cell::Count(of(row.amount()))),
         };
         columns.extend([column(own, "self", |amount| amount.own), column(total, "total", |amount| amount.total)]);
+    }
+    if let Some([own, total]) = present.metric.second {
+        let column = |key, title, of: fn(SampleCount) -> u64| {
+            Column::new(key, title, Kind::Count, move |row: &K::Row<'_>| Cell::Count(of(row.amount().samples)))
+        };
+        columns.extend([
+            column(own, "rethrown", |count| count.own),
+            column(total, "rethrown in all", |count| count.total),
+        ]);
     }
     let known = present.metric.keys().unwrap_or_default();
     columns
@@ -130,10 +144,10 @@ pub(super) fn allocation_keys() -> [&'static str; 4] {
 /// Bytes and objects that rows of calls allocated.
 fn allocation_columns<'c, K: RowKind + 'c>() -> [Column<'c, K>; 4]
 where
-    for<'a> K::Row<'a>: Timed,
+    for<'a> K::Row<'a>: TimedRow,
 {
     let [own_bytes, total_bytes, own_objects, total_objects] = allocation_keys();
-    let column = |key, title, kind, cell: fn(Allocated) -> Cell<'static>| {
+    let column = |key, title, kind, cell: fn(CallAllocations) -> Cell<'static>| {
         Column::new(key, title, kind, move |row: &K::Row<'_>| row.allocated().map_or(Cell::Absent, cell))
     };
     [
@@ -147,7 +161,7 @@ where
 /// Numbers of samples, and the share of them with its bounds.
 fn sample_columns<'c, K: RowKind + 'c>(present: Present) -> Vec<Column<'c, K>>
 where
-    for<'a> K::Row<'a>: Timed,
+    for<'a> K::Row<'a>: TimedRow,
 {
     let Present { samples, metric, .. } = present;
     let number = |key, title, of: fn(SampleCount) -> u64| {
@@ -172,7 +186,7 @@ where
 /// Columns that name a function.
 pub(super) fn name_columns<'c, K: RowKind + 'c>(title: &'static str) -> Vec<Column<'c, K>>
 where
-    for<'a> K::Row<'a>: Timed,
+    for<'a> K::Row<'a>: TimedRow,
 {
     vec![
         Column::new("name", title, Kind::Function, |row: &K::Row<'_>| row.name()),
@@ -218,7 +232,7 @@ fn time_in_words(ns: u64) -> String {
 /// Calls and times; CPU times only where measured.
 fn time_columns<'c, K: RowKind + 'c>(cpu: bool, of_calls: bool, clock: Resolution) -> Vec<Column<'c, K>>
 where
-    for<'a> K::Row<'a>: Timed,
+    for<'a> K::Row<'a>: TimedRow,
 {
     let time = |key, title, of: fn(&Times) -> u64| {
         Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| Cell::Time(of(row.times())))

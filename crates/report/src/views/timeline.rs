@@ -4,7 +4,7 @@ use std::io;
 
 use clrscope_analysis::{Conditions, Lane, Timeline, TimelineRow, timeline};
 
-use super::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, ORDERED, RAW, nothing};
+use super::nothing;
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::time;
@@ -16,19 +16,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "timeline",
     about: "What each thread was about over time, by samples",
-    refuses: &[
-        LOG_FLAGS,
-        NO_FOLDING,
-        NO_METRIC,
-        NO_CALLERS,
-        NO_SOURCE,
-        NO_HEAP,
-        NO_TYPES,
-        ORDERED,
-        RAW,
-        (&[Flag::Function, Flag::Module], "it is about whole threads"),
-        (&[Flag::PerThread], "it shows each thread anyway"),
-    ],
+    takes: &[&[Flag::Thread, Flag::Part, Flag::Since, Flag::Until, Flag::Limit, Flag::Verbose]],
     sorts: &[],
     text_rows: |_| None,
     has_head: true,
@@ -37,7 +25,7 @@ pub(super) static VIEW: View = View {
     open: |recording, request, _| {
         let view = timeline(recording, &request.query)?;
         let processes = recording.processes.len() > 1;
-        Ok(Box::new(Opened { view, request: request.clone(), processes }))
+        Ok(Box::new(OpenView { view, request: request.clone(), processes }))
     },
 };
 
@@ -107,13 +95,13 @@ fn lanes<'c>(processes: bool) -> Sheet<'c, Lanes> {
     ])
 }
 
-struct Opened<'a> {
+struct OpenView<'a> {
     view: Timeline<'a>,
     request: Request,
     processes: bool,
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         Some(self.view.conditions.clone())
     }

@@ -5,33 +5,33 @@ use std::io;
 use std::sync::Arc;
 
 use clrscope_analysis::{
-    Allocated, Amount, Column as Measured, Conditions, Forest, FunctionRef, Pruned, QueryProblem, Source, Times,
-    TreeNode, TreeOptions, Unit,
+    Amount, CallAllocations, Column as Measured, Conditions, Forest, FunctionRef, PrunedPaths, QueryProblem, Source,
+    Times, TreeNode, TreeOptions, Unit,
 };
 
 use clrscope_recording::model::Recording;
 
 use super::functions::share as share_of;
-use super::timed::{Present, Timed, allocation_keys, metric_columns, name_columns};
-use super::{LOG_FLAGS, NO_CALLERS, NO_HEAP, NO_SOURCE, nothing};
+use super::timed::{Present, TimedRow, allocation_keys, metric_columns, name_columns, second_keys};
+use super::{FOLDING, SELECTION, nothing};
 use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count, share, time};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
-use crate::request::Request;
+use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
 
 /// The view `tree`.
 pub(super) static VIEW: View = View {
     name: "tree",
     about: "The calling-context tree",
-    refuses: &[LOG_FLAGS, NO_CALLERS, NO_SOURCE, NO_HEAP],
+    takes: &[SELECTION, FOLDING, &[Flag::Limit, Flag::Raw, Flag::PerThread, Flag::Metric, Flag::Verbose, Flag::Type]],
     sorts: &Forest::SORTS,
     text_rows: |_| None,
     has_head: true,
     layout: Layout::Dense,
     columns,
-    open: |recording, request, _| Ok(Box::new(Opened::new(recording, request, Style::Tree)?)),
+    open: |recording, request, _| Ok(Box::new(OpenView::new(recording, request, Style::Tree)?)),
 };
 
 /// Columns that nodes have.
@@ -46,7 +46,7 @@ pub(crate) fn answer_again<'a>(
     request: &Request,
 ) -> Box<dyn Answer + 'a> {
     let (forest, style) = (Arc::clone(forest), Style::Tree);
-    Box::new(Opened { forest, request: request.clone(), recording, style, again: true })
+    Box::new(OpenView { forest, request: request.clone(), recording, style, again: true })
 }
 
 struct Nodes;
@@ -67,7 +67,7 @@ impl Row for NodeEntry<'_> {
     }
 }
 
-impl Timed for NodeEntry<'_> {
+impl TimedRow for NodeEntry<'_> {
     fn function(&self) -> Option<FunctionRef<'_>> {
         Some(self.node.function)
     }
@@ -80,7 +80,7 @@ impl Timed for NodeEntry<'_> {
         self.node.amount
     }
 
-    fn allocated(&self) -> Option<Allocated> {
+    fn allocated(&self) -> Option<CallAllocations> {
         self.node.allocated.as_deref().copied()
     }
 
@@ -146,12 +146,23 @@ fn text(conditions: &Conditions<'_>, allocated: bool, style: Style) -> Vec<(&'st
             (total_objects, 2, allocated),
             ("name", 0, true),
         ]),
-        Some([own, total]) => vec![(total, 0), ("inclusive_share", 0), (own, 2), ("name", 0)],
+        Some([own, total]) => {
+            let [own_again, total_again] = second_keys(conditions).unwrap_or_default();
+            let is_again = second_keys(conditions).is_some();
+            shown(&[
+                (total, 0, true),
+                ("inclusive_share", 0, true),
+                (own, 2, true),
+                (total_again, 0, is_again),
+                (own_again, 2, is_again),
+                ("name", 0, true),
+            ])
+        }
     }
 }
 
 /// The tree of a recording, to be shown in the one or the other style.
-pub(super) struct Opened<'a> {
+pub(super) struct OpenView<'a> {
     forest: Arc<Forest<'a>>,
     request: Request,
     recording: &'a Recording,
@@ -160,7 +171,7 @@ pub(super) struct Opened<'a> {
     again: bool,
 }
 
-impl<'a> Opened<'a> {
+impl<'a> OpenView<'a> {
     /// The tree that a request wants.
     pub(super) fn new(recording: &'a Recording, request: &Request, style: Style) -> Result<Self, QueryProblem> {
         let forest = Arc::new(Forest::open(recording, &request.query)?);
@@ -168,7 +179,7 @@ impl<'a> Opened<'a> {
     }
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         Some(self.forest.conditions().clone())
     }
@@ -214,7 +225,7 @@ impl Answer for Opened<'_> {
 }
 
 /// Line about the nodes that are too small to be shown.
-fn smaller(pruned: &Pruned, conditions: &Conditions<'_>) -> Option<String> {
+fn smaller(pruned: &PrunedPaths, conditions: &Conditions<'_>) -> Option<String> {
     let (paths, metric) = (count(pruned.subtrees), conditions.metric.sizes());
     let total = match metric.unit {
         Unit::Nanoseconds => time(pruned.total),

@@ -14,7 +14,7 @@ pub(super) fn demangled(name: String) -> String {
 }
 
 fn written(name: &str) -> Option<String> {
-    let mut written = Bounded(String::new());
+    let mut written = BoundedText(String::new());
     // First, as one of Rust's two forms is a name of C++ with a hash at its end.
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         write!(written, "{rust:#}").ok()?;
@@ -26,9 +26,9 @@ fn written(name: &str) -> Option<String> {
 }
 
 /// A text that refuses to grow beyond [`MOST`].
-struct Bounded(String);
+struct BoundedText(String);
 
-impl Write for Bounded {
+impl Write for BoundedText {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if self.0.len() + text.len() > MOST {
             return Err(fmt::Error);

@@ -53,7 +53,18 @@ impl GlibcVersion {
                 newest = newest.max(name.name(endian, strings).ok().and_then(Self::parse));
             }
         }
-        newest
+        // A version that added nothing defines none: 2.31 has definitions up to 2.30.
+        newest.max(Self::in_banner(elf))
+    }
+
+    /// Returns the version in what the library prints when it is run:
+    /// `... stable release version 2.31.`
+    fn in_banner(elf: &[u8]) -> Option<Self> {
+        const BEFORE: &[u8] = b" release version ";
+        let at = elf.windows(BEFORE.len()).position(|bytes| bytes == BEFORE)? + BEFORE.len();
+        let text = std::str::from_utf8(elf.get(at..at + 16)?).ok()?;
+        let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().ok());
+        Some(Self { major: numbers.next()??, minor: numbers.next()?? })
     }
 
     fn parse(name: &[u8]) -> Option<Self> {
@@ -78,6 +89,18 @@ fn sections_of(elf: &[u8]) -> Option<(Endianness, SectionTable<'_, FileHeader64<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Debian 11 has 2.31, and was said to have 2.30: its library defines no newer version.
+    #[test]
+    fn a_version_that_defines_nothing_is_read_from_the_banner() {
+        let version = |text: &[u8]| GlibcVersion::in_banner(text);
+        let debian = b"GNU C Library (Debian GLIBC 2.31-13+deb11u11) stable release version 2.31.\nCopyright (C) 2020";
+        assert_eq!(version(debian), Some(GlibcVersion { major: 2, minor: 31 }));
+        let newer = b"GNU C Library development release version 2.40.9000.\n and more";
+        assert_eq!(version(newer), Some(GlibcVersion { major: 2, minor: 40 }));
+        assert_eq!(version(b"no release version of anything at all"), None);
+        assert_eq!(version(b"cut short release version 2."), None);
+    }
 
     #[test]
     fn names_of_versions_are_read_and_others_are_passed_over() {

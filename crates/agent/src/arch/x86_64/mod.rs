@@ -1,20 +1,3 @@
 //! x86-64, by the System V convention.
 
-mod calls;
-mod registers;
 pub(crate) mod stubs;
-mod thread_word;
-
-pub(crate) use calls::{
-    BEFORE_CALL, Destination, LONGEST_CALL, LONGEST_JUMP, call_starts, called, ends_in_trap, follows_call, jump,
-    jumps_to,
-};
-pub(crate) use registers::{ArgumentRegisters, ResultRegisters, StubRegisters};
-pub(crate) use thread_word::{current_record, set_current_record, stopped_flag, thread_address};
-
-/// The time stamp counter. Constant rate and synchronous between cores on every x64 of this decade.
-#[inline]
-pub(crate) fn ticks() -> u64 {
-    // SAFETY: every x64 has it.
-    unsafe { core::arch::x86_64::_rdtsc() }
-}

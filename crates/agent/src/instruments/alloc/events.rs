@@ -2,8 +2,7 @@
 
 use clr_profiler::ClassId;
 use clrscope_recording::model::ObjectHeap;
-
-use crate::services::event_pipe::{COLLECTIONS, Fields, SAMPLED_ALLOCATIONS};
+use clrscope_agent_base::event_pipe::{COLLECTIONS, Fields, SAMPLED_ALLOCATIONS};
 
 /// Number of a randomly sampled allocation (.NET 10 and later), and the keyword that switches it on.
 pub(super) const SAMPLED: u32 = 303;

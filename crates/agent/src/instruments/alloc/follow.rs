@@ -14,7 +14,7 @@ use super::sums::Sums;
 /// Generations that objects come into, one after another.
 const GENERATIONS: usize = 3;
 // The limit counts with what an object takes, and its handle of 8 bytes.
-const _: () = assert!(size_of::<Followed>() + 8 <= BYTES_OF_AN_OBJECT, "an object takes more than is counted with");
+const _: () = assert!(size_of::<FollowedObject>() + 8 <= BYTES_OF_AN_OBJECT, "an object takes more than is counted with");
 
 /// The objects that are followed.
 pub(super) struct Follow {
@@ -22,7 +22,7 @@ pub(super) struct Follow {
     /// Objects that are followed at a time.
     most: usize,
     /// The objects by the collections that they are known to have outlived, at most two.
-    objects: Mutex<[Vec<Followed>; GENERATIONS]>,
+    objects: Mutex<[Vec<FollowedObject>; GENERATIONS]>,
     /// Number of the last object.
     last: AtomicU32,
     /// Collections that have ended.
@@ -34,7 +34,7 @@ pub(super) struct Follow {
     is_over: AtomicBool,
 }
 
-struct Followed {
+struct FollowedObject {
     number: u32,
     handle: ObjectHandle,
 }
@@ -54,7 +54,7 @@ impl Follow {
         }
     }
 
-    fn objects(&self) -> MutexGuard<'_, [Vec<Followed>; GENERATIONS]> {
+    fn objects(&self) -> MutexGuard<'_, [Vec<FollowedObject>; GENERATIONS]> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -83,7 +83,7 @@ impl Follow {
         let cell = sums.append(thread, &record)?;
         let mut objects = self.objects();
         if objects.iter().map(Vec::len).sum::<usize>() < self.most {
-            objects[0].push(Followed { number, handle });
+            objects[0].push(FollowedObject { number, handle });
         } else {
             drop(objects);
             sums.lose(1);
@@ -113,9 +113,9 @@ impl Follow {
         {
             let mut objects = self.objects();
             for age in (0..collected.min(GENERATIONS)).rev() {
-                let (old, alive) = std::mem::take(&mut objects[age]).into_iter().partition(|one: &Followed| !one.is_alive());
-                gone.extend::<Vec<Followed>>(old);
-                objects[(age + 1).min(GENERATIONS - 1)].extend::<Vec<Followed>>(alive);
+                let (old, alive) = std::mem::take(&mut objects[age]).into_iter().partition(|one: &FollowedObject| !one.is_alive());
+                gone.extend::<Vec<FollowedObject>>(old);
+                objects[(age + 1).min(GENERATIONS - 1)].extend::<Vec<FollowedObject>>(alive);
             }
         }
         for one in &gone {
@@ -143,7 +143,7 @@ impl Follow {
 
     /// Bytes that the objects followed take, their handles included.
     pub(super) fn own_bytes(&self) -> u64 {
-        let of = |objects: &Vec<Followed>| objects.capacity() * size_of::<Followed>() + objects.len() * 8;
+        let of = |objects: &Vec<FollowedObject>| objects.capacity() * size_of::<FollowedObject>() + objects.len() * 8;
         self.objects().iter().map(of).sum::<usize>() as u64
     }
 
@@ -153,7 +153,7 @@ impl Follow {
     }
 }
 
-impl Followed {
+impl FollowedObject {
     /// An error is no word about the object.
     fn is_alive(&self) -> bool {
         self.handle.is_alive().unwrap_or(true)

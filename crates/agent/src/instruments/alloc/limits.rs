@@ -11,7 +11,7 @@ pub(super) const BYTES_OF_A_PATH: usize = 32;
 /// Bytes of an object that is followed, with its handle in the runtime.
 pub(super) const BYTES_OF_AN_OBJECT: usize = 64;
 
-/// Bytes of all [`Counted`] lists.
+/// Bytes of all [`CountedList`]s.
 static LISTS: AtomicU64 = AtomicU64::new(0);
 
 /// Limits of the tables.
@@ -31,8 +31,8 @@ pub(super) struct Limits {
 const LEAST: usize = 16;
 
 impl Limits {
-    /// Limits of the tables where the instrument's is so many bytes.
-    pub(super) fn of(max_bytes: u64) -> Self {
+    /// Returns the limits of the tables where the instrument's is so many bytes.
+    pub(super) fn from_max_bytes(max_bytes: u64) -> Self {
         let all = max_bytes / PART;
         let items = |part: u64, bytes: usize, most: usize| ((part / bytes as u64) as usize).clamp(LEAST, most);
         Self {
@@ -56,36 +56,36 @@ pub(super) fn lists_bytes() -> u64 {
 
 /// A list of fixed length whose bytes are counted as long as it is there.
 #[derive(Debug)]
-pub(super) struct Counted<T>(Box<[T]>);
+pub(super) struct CountedList<T>(Box<[T]>);
 
-impl<T> Default for Counted<T> {
+impl<T> Default for CountedList<T> {
     fn default() -> Self {
         Self(Box::default())
     }
 }
 
-impl<T: Copy> Counted<T> {
-    /// As many of one value.
-    pub(super) fn of(value: T, length: usize) -> Self {
+impl<T: Copy> CountedList<T> {
+    /// Creates a list of `length` times one value.
+    pub(super) fn filled(value: T, length: usize) -> Self {
         let list = Self(vec![value; length].into_boxed_slice());
         LISTS.fetch_add(list.bytes(), Ordering::Relaxed);
         list
     }
 }
 
-impl<T> Counted<T> {
+impl<T> CountedList<T> {
     fn bytes(&self) -> u64 {
         size_of_val(&*self.0) as u64
     }
 }
 
-impl<T> Drop for Counted<T> {
+impl<T> Drop for CountedList<T> {
     fn drop(&mut self) {
         LISTS.fetch_sub(self.bytes(), Ordering::Relaxed);
     }
 }
 
-impl<T> Deref for Counted<T> {
+impl<T> Deref for CountedList<T> {
     type Target = [T];
 
     #[inline]
@@ -94,7 +94,7 @@ impl<T> Deref for Counted<T> {
     }
 }
 
-impl<T> DerefMut for Counted<T> {
+impl<T> DerefMut for CountedList<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         &mut self.0
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn lists_are_counted_while_they_are_there_and_limits_follow_the_instruments() {
         let before = lists_bytes();
-        let list = Counted::of(7_u64, 1 << 20);
+        let list = CountedList::filled(7_u64, 1 << 20);
         assert!(lists_bytes() >= before + (8 << 20) - (1 << 20), "others' tests have lists, too");
         assert_eq!((list.len(), list[9]), (1 << 20, 7));
-        let (large, small) = (Limits::of(1 << 30), Limits::of(1 << 20));
+        let (large, small) = (Limits::from_max_bytes(1 << 30), Limits::from_max_bytes(1 << 20));
         assert!(large.has_room(100 << 20) && !small.has_room(1 << 20));
         assert!(small.followed <= 1_024 && large.followed >= 1 << 20, "{small:?} {large:?}");
         assert!(small.paths <= 1_024 && large.paths == 1 << 20, "{small:?} {large:?}");
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn tables_of_a_small_limit_stay_within_their_part_of_it() {
         for max in [64_u64 << 10, 256 << 10, 1 << 20, 1 << 30] {
-            let limits = Limits::of(max);
+            let limits = Limits::from_max_bytes(max);
             let tables = limits.paths * BYTES_OF_A_PATH + limits.followed * BYTES_OF_AN_OBJECT + limits.waiting;
             assert!(limits.lists + tables as u64 <= max / PART, "{max}: {limits:?}");
             assert!(limits.paths >= 64 && limits.followed >= 64, "{max}: {limits:?}");

@@ -6,7 +6,7 @@
 //! | [`paths`] | the stacks that allocate |
 //! | [`events`] | sampled objects, as the runtime's own events tell of them |
 //! | [`limits`] | what these may take of memory |
-//! | [`unseen`] | objects that the runtime allocates without a callback |
+//! | [`fast_path`] | objects that the runtime allocates without a callback |
 //! | [`follow`] | objects that are followed until they are collected |
 //!
 //! Two engines say what is allocated. With `exact` the runtime calls back for each object, and takes its slow way to allocate for that.
@@ -19,39 +19,42 @@ mod events;
 mod follow;
 mod limits;
 mod options;
+mod own_paths;
 mod paths;
 pub(crate) mod sums;
-mod unseen;
+mod fast_path;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clr_profiler::callback_args::{EventPipeEvent, GcReason, Generations};
-use clr_profiler::internals::{FrameChain, NativeFrame};
+use clr_profiler::internals::NativeFrame;
 use clr_profiler::{AssemblyId, Callbacks, ClassId, Events, FunctionId, ModuleId, ObjectId, OwnThread, ProfilerInfo, Result};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Allocation, AllocationEngine, AllocationSampling, ObjectHeap};
 use clrscope_recording::writer::{AllocationCell, ProcessWriter, ThreadRecord, monotonic_ns};
+use clrscope_agent_base::event_pipe::{self, EventPipe};
+use clrscope_agent_base::functions::Functions;
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::recording_lifetime::keep;
+use clrscope_agent_base::own_memory::OwnMemory;
+use clrscope_agent_base::threads;
+use clrscope_agent_values::object_size::SizeRule;
+use clrscope_agent_stacks::code::CodeFeed;
 
 use crate::instrument::Instrument;
-use crate::services::code::CodeFeed;
 use crate::services::context::{Beginning, Context};
-use crate::services::event_pipe::{self, EventPipe};
-use crate::services::functions::Functions;
-use crate::services::helper::Task;
 use crate::services::object_types::ObjectTypes;
-use crate::services::own_memory::OwnMemory;
-use crate::services::threads;
-use crate::services::values::object_size::SizeRule;
 
 use events::SampledObject;
 use follow::Follow;
 use limits::Limits;
 pub(crate) use options::AllocOptions;
 use paths::Paths;
+use own_paths::OwnPaths;
 use sums::{Key, Sums};
-use unseen::Unseen;
+use fast_path::FastPathPatch;
 
 /// Between two rounds of the thread that looks up what callbacks could not.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -75,7 +78,7 @@ struct Shared {
     writer: &'static ProcessWriter,
     types: Arc<ObjectTypes>,
     functions: Arc<Functions>,
-    unseen: Unseen,
+    fast_path: FastPathPatch,
     sums: Sums,
     paths: Paths,
     engine: AllocationEngine,
@@ -100,14 +103,14 @@ impl Instrument for Alloc {
             Ok(version) if version.major < RANDOMIZED_SINCE => AllocationEngine::Ticks,
             _ => AllocationEngine::Randomized,
         };
-        let limits = Limits::of(options.max_bytes);
+        let limits = Limits::from_max_bytes(options.max_bytes);
         let event_pipe = (!options.exact).then(|| context.event_pipe());
-        let shared = Box::leak(Box::new(Shared {
+        let shared = keep(Shared {
             info: context.info.clone(),
             writer: context.writer,
             types: Arc::clone(&context.object_types),
             functions: Arc::clone(&context.functions),
-            unseen: Unseen::default(),
+            fast_path: FastPathPatch::default(),
             sums: Sums::create(context, options.max_bytes)?,
             paths: Paths::new(context, (options.frames, limits), options.exact)?,
             engine,
@@ -117,7 +120,7 @@ impl Instrument for Alloc {
             own: Arc::new(OwnMemory::new(context.writer, instrument::ALLOC)),
             is_over: AtomicBool::new(false),
             large_from: context.info.large_object_threshold().map_or(events::LARGE_FROM, u64::from),
-        }));
+        });
         if let Some(event_pipe) = event_pipe {
             let (keywords, level) = shared.wanted_events();
             event_pipe.want(event_pipe::RUNTIME, keywords, level);
@@ -135,7 +138,7 @@ impl Instrument for Alloc {
                 events | Events::OBJECT_ALLOCATED | Events::ENABLE_OBJECT_ALLOCATED | Events::CACHE_SEARCHES
             }
         };
-        if self.0.follow.is_some() { events | Events::BASIC_GC } else { events }
+        events | Events::BASIC_GC
     }
 
     fn begins(&self, beginning: Beginning) {
@@ -238,8 +241,8 @@ impl Shared {
     #[inline]
     fn allocated(&self, object: ObjectId<'_>, class: ClassId, frame: NativeFrame) {
         let Some(thread) = threads::current() else { return };
-        let key_of = |chain: &mut FrameChain| {
-            let path = self.paths.here(thread, frame, chain);
+        let key_of = |own: &mut OwnPaths| {
+            let path = self.paths.here(thread, frame, own);
             let heap = if self.event_pipe.is_some() { self.other_heap(object) } else { ObjectHeap::Small };
             Key::new(class, path, heap)
         };
@@ -258,7 +261,7 @@ impl Shared {
         if !added && self.info.is_frozen(object).unwrap_or(false) {
             return;
         }
-        let (rule, bytes) = SizeRule::of(&self.info, object, class);
+        let (rule, bytes) = SizeRule::for_object(&self.info, object, class);
         if !added && let Some(cell) = self.begin(site, class, rule) {
             cell.add(bytes);
         }
@@ -282,8 +285,8 @@ impl Shared {
             _ => false,
         };
         let Some(thread) = threads::current().filter(|_| !is_seen) else { return };
-        let key_of = |chain: &mut FrameChain| {
-            let path = self.paths.here(thread, frame, chain);
+        let key_of = |own: &mut OwnPaths| {
+            let path = self.paths.here(thread, frame, own);
             Key::new(object.class, path, object.heap)
         };
         let added = self.sums.add(thread, key_of, |cell, _| cell.add_sampled(object.bytes, object.weight));
@@ -363,7 +366,7 @@ impl Callbacks for Alloc {
     fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
         let shared = self.0;
         if shared.event_pipe.is_none()
-            && let Err(error) = shared.unseen.module_loaded(&shared.info, &shared.functions, module)
+            && let Err(error) = shared.fast_path.module_loaded(&shared.info, &shared.functions, module)
         {
             let text = format!("alloc: the runtime tells of no boxes that are allocated by its quick way: {error}");
             shared.writer.note(monotonic_ns(), &text);
@@ -371,7 +374,7 @@ impl Callbacks for Alloc {
     }
 
     fn jit_cached_function_search_started(&self, function: FunctionId) -> bool {
-        self.0.event_pipe.is_some() || self.0.unseen.allows_precompiled(&self.0.info, function)
+        self.0.event_pipe.is_some() || self.0.fast_path.allows_precompiled(&self.0.info, function)
     }
 
     fn event_pipe_event_delivered(&self, event: &EventPipeEvent<'_>) {
@@ -393,6 +396,7 @@ impl Callbacks for Alloc {
     }
 
     fn garbage_collection_started(&self, generations: Generations<'_>, _reason: GcReason) {
+        self.0.paths.collection_starts();
         if let Some(follow) = &self.0.follow {
             follow.collection_starts(generations);
         }

@@ -1,7 +1,7 @@
 //! Options of `alloc`.
 
 use clrscope_contract::instruments::alloc::{self, EXACT, FRAMES, LIVE, MAX};
-use clrscope_contract::instruments::{Checked, Spec};
+use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct AllocOptions {
 impl crate::instrument::InstrumentOptions for AllocOptions {
     const SPEC: &Spec = alloc::SPEC;
 
-    fn of(request: &Checked) -> Self {
+    fn from_request(request: &CheckedInstrument) -> Self {
         Self {
             exact: request.is_on(EXACT),
             live: request.is_on(LIVE),
@@ -37,8 +37,8 @@ mod tests {
     #[test]
     fn every_option_arrives() {
         let plain = AllocOptions { exact: false, live: false, frames: 64, max_bytes: 1 << 30 };
-        assert_eq!(AllocOptions::of(&checked("alloc")), plain);
+        assert_eq!(AllocOptions::from_request(&checked("alloc")), plain);
         let all = AllocOptions { exact: true, live: true, frames: 0, max_bytes: 64 << 20 };
-        assert_eq!(AllocOptions::of(&checked("alloc:exact,live,frames=0,max=64MiB")), all);
+        assert_eq!(AllocOptions::from_request(&checked("alloc:exact,live,frames=0,max=64MiB")), all);
     }
 }

@@ -3,12 +3,14 @@
 //! In a callback about an allocation the runtime may not always be asked: an object that nobody refers to yet would be lost if a
 //! collection ran. So callbacks do no more than follow frame pointers: the return addresses are mixed into one number, which is the
 //! same wherever the stack is, with those that no frame pointer leads to
-//! ([`hidden_returns`](crate::services::stacks::hidden_returns)). For a number that is new the runtime walks the stack, which gives addresses
+//! ([`hidden_returns`](clrscope_agent_stacks::stacks::hidden_returns)). For a number that is new the runtime walks the stack, which gives addresses
 //! and nothing else. What code lies at these is looked up by a thread of the agent's own, which then fills in the stacks of the records
 //! that wait for it.
 //!
 //! That walk shows also where frame pointers led past a caller. Until the agent's thread has found out what hides it, a moment later, the
 //! runtime walks each stack with such code on it, and the number is that of the walk.
+//!
+//! Who awaits the method that was resumed on a stack is part of its number, and is read at once: objects move later.
 //!
 //! With `exact` beside `calls` a path is the edge of the tree that the thread stands on, whose functions are known at once.
 
@@ -19,21 +21,23 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::internals::{CurrentStack, FrameChain, NativeFrame};
+use clr_profiler::internals::{CurrentStack, FrameChain, NativeFrame, ReturnAddress};
 use clr_profiler::{NoStack, ProfilerInfo};
 use clrscope_recording::model::{LossReason, StackFrame};
 use clrscope_recording::writer::{AllocationCell, ProcessWriter, ThreadRecord, monotonic_ns};
+use clrscope_agent_base::code_owner::is_call_before;
+use clrscope_agent_stacks::awaiters::{Awaiters, Chain, Moment, ResumedFrame};
+use clrscope_agent_stacks::code::{Body, CodeMap, Place};
+use clrscope_agent_stacks::stacks::block_addresses::StackGap;
+use clrscope_agent_stacks::stacks::hidden_returns::{CallerReturn, HiddenReturns};
+use clrscope_agent_stacks::stacks::table::RecordedStacks;
+use clrscope_agent_stacks::stacks::{Mix, mix_address};
 
-use crate::instruments::calls::here::Here;
-use crate::services::code::{Body, CodeMap, Place};
+use crate::instruments::calls::current_path::CurrentPath;
 use crate::services::context::Context;
-use crate::services::stacks::block_addresses::Between;
-use crate::services::code_owner::is_call_before;
-use crate::services::stacks::hidden_returns::{Behind, HiddenReturns};
-use crate::services::stacks::table::RecordedStacks;
-use crate::services::stacks::{Mix, mix_address};
 
 use super::limits::{BYTES_OF_A_PATH, Limits};
+use super::own_paths::{OwnPaths, StackPath};
 
 /// Frames of the runtime's own among those that are followed.
 const NATIVE_FRAMES: usize = 32;
@@ -61,8 +65,13 @@ pub(super) struct Paths {
     hidden: HiddenReturns,
     limits: Limits,
     tables: Mutex<Tables>,
-    unloads: AtomicU64,
     reported_no_stack: AtomicBool,
+    awaiters: Arc<Awaiters>,
+    /// Collections that have begun.
+    collections: AtomicU64,
+    /// Paths are asked for in the runtime's callback about an object, which keeps that (`PublishObjectAndNotify` in its
+    /// `gchelpers.cpp`).
+    is_exact: bool,
 }
 
 #[derive(Default)]
@@ -90,10 +99,13 @@ struct Pending {
     path: u64,
     time_ns: u64,
     /// Methods, innermost first: the address at which the runtime's walk says that each goes on, and what lies on the stack further in.
-    methods: Vec<(usize, Between)>,
+    methods: Vec<(usize, StackGap)>,
     is_cut: bool,
+    /// Who awaits the method that was resumed on it, as far as that is known.
+    awaiters: Option<Chain>,
     /// The record whose stack it is.
     cell: AllocationCell,
+    /// Number of unloads before.
     unloads: u64,
 }
 
@@ -123,8 +135,10 @@ impl Paths {
             hidden: HiddenReturns::default(),
             limits,
             tables: Mutex::default(),
-            unloads: AtomicU64::new(0),
             reported_no_stack: AtomicBool::new(false),
+            awaiters: Arc::clone(context.code_feed().awaiters()),
+            collections: AtomicU64::new(0),
+            is_exact: exact,
         })
     }
 
@@ -138,33 +152,60 @@ impl Paths {
     }
 
     /// A number for the calling thread's path, the same for the same return addresses, or for the same edge; 0 where no stacks are wanted.
-    /// `thread` is the thread's record, `frame` the frame that the framework's callback was given, `chain` the thread's frames as they were
-    /// the last time.
+    /// `thread` is the thread's record, `frame` the frame that the framework's callback was given, `own` what the thread knows of its stack.
     #[inline]
-    pub(super) fn here(&self, thread: ThreadRecord, frame: NativeFrame, chain: &mut FrameChain) -> u64 {
+    pub(super) fn here(&self, thread: ThreadRecord, frame: NativeFrame, own: &mut OwnPaths) -> u64 {
         match self.frames {
             0 => 0,
             _ if self.by_edges => edge_here(thread).map_or(UNKNOWN, |here| OF_EDGES | u64::from(here.edge())),
-            _ => self.of_stack(frame, chain),
+            _ => self.with_awaiters(frame, own).0,
         }
     }
 
-    /// Number for the calling thread's return addresses.
+    /// Number for the calling thread's return addresses and for who awaits the method that was resumed there, and the latter as far as that is
+    /// known.
+    #[inline]
+    fn with_awaiters<'o>(&self, frame: NativeFrame, own: &'o mut OwnPaths) -> (u64, Option<&'o Chain>) {
+        let Some(path) = self.of_stack(frame, &mut own.frames) else { return (UNKNOWN, None) };
+        // 0 has a meaning of its own, too.
+        let number = |mixed: u64| mixed.clamp(1, UNKNOWN - 1);
+        let Some(resumed) = path.resumed.method() else { return (number(path.mixed), None) };
+        let moment = Moment { collections: self.collections.load(Ordering::Acquire), may_ask: self.is_exact };
+        match self.awaiters.chain_here(&mut own.awaiters, resumed, moment) {
+            Some(last) if !last.chain().is_unknown() => {
+                (number(mix_address(path.mixed, last.mixed() as usize)), Some(last.chain()))
+            }
+            _ => (number(path.mixed), None),
+        }
+    }
+
+    /// A collection begins, which may move objects.
+    pub(super) fn collection_starts(&self) {
+        self.collections.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The calling thread's return addresses.
     #[inline(never)]
-    fn of_stack(&self, frame: NativeFrame, chain: &mut FrameChain) -> u64 {
-        let Some(stack) = CurrentStack::here() else { return UNKNOWN };
+    fn of_stack(&self, frame: NativeFrame, chain: &mut FrameChain<StackPath>) -> Option<StackPath> {
+        let stack = CurrentStack::here()?;
         let (hidden, is_unsure) = (&self.hidden, Cell::new(false));
         let behind = |address: usize| {
             let behind = hidden.behind(address);
-            if behind == Behind::Unsure {
+            if behind == CallerReturn::Unsure {
                 is_unsure.set(true);
             }
             behind.hidden()
         };
-        let framed = chain.follow(stack, frame, (LEAST, self.most()), (hidden.generation(), behind), mix_address);
-        let mixed = if is_unsure.get() { self.by_walk(framed, chain) } else { framed };
-        // 0 has a meaning of its own, too.
-        mixed.map_or(UNKNOWN, |mixed| mixed.clamp(1, UNKNOWN - 1))
+        // Each is another number each time that something else is known, and they grow.
+        let generation = hidden.generation().rotate_left(32) ^ self.awaiters.generation();
+        let fold = |outer, to| self.fold(outer, to);
+        let framed = chain.follow(stack, frame, (LEAST, self.most()), (generation, behind), fold);
+        if is_unsure.get() { self.by_walk(framed, chain) } else { framed }
+    }
+
+    #[inline]
+    fn fold(&self, outer: StackPath, to: ReturnAddress) -> StackPath {
+        StackPath { mixed: mix_address(outer.mixed, to.address), resumed: self.awaiters.fold(outer.resumed, to) }
     }
 
     /// Frames that are followed.
@@ -172,18 +213,18 @@ impl Paths {
         self.frames + NATIVE_FRAMES
     }
 
-    /// Number for the calling thread's return addresses and those of the runtime's walk, which leaves none out; what the thread knows of its
-    /// frames is no help, and forgotten.
+    /// The calling thread's return addresses and those of the runtime's walk, which leaves none out; what the thread knows of its frames is no
+    /// help, and forgotten.
     #[cold]
-    fn by_walk(&self, framed: Option<u64>, chain: &mut FrameChain) -> Option<u64> {
+    fn by_walk(&self, framed: Option<StackPath>, chain: &mut FrameChain<StackPath>) -> Option<StackPath> {
         chain.forget();
-        let (mut mixed, mut left) = (framed?, self.frames);
-        let walk = self.info.stack_here(|frame| {
-            mixed = mix_address(mixed, frame.address);
-            left -= 1;
-            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let (mixed, mut returns) = (framed?.mixed, Vec::new());
+        let walk = self.info.stack_here_with_frame_pointers(|frame| {
+            returns.push(ReturnAddress::new(frame.address, frame.frame_pointer));
+            if returns.len() >= self.frames { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        walk.is_ok().then_some(mixed)
+        let outermost = StackPath { mixed, resumed: ResumedFrame::default() };
+        walk.is_ok().then(|| returns.into_iter().rev().fold(outermost, |outer, to| self.fold(outer, to)))
     }
 
     /// The number of the stack of the calling thread's path in the stack table, where it is known or can be at once.
@@ -207,7 +248,7 @@ impl Paths {
     #[must_use]
     pub(super) fn look_up_later(&self, path: u64, frame: NativeFrame, cell: AllocationCell) -> bool {
         let (mut walked, mut is_cut) = (Vec::with_capacity(self.frames.min(64)), false);
-        let unloads = self.unloads.load(Ordering::Acquire);
+        let unloads = self.awaiters.unloads();
         let walk = self.info.stack_here_with_frame_pointers(|frame| {
             is_cut = walked.len() >= self.frames;
             if is_cut {
@@ -229,7 +270,7 @@ impl Paths {
         let (stack, time_ns) = (CurrentStack::here(), monotonic_ns());
         let mut callee = None;
         let methods = walked.iter().map(|method| {
-            let read = |stack| Between::read(stack, frame.address(), callee.replace(*method), *method);
+            let read = |stack| StackGap::read(stack, frame.address(), callee.replace(*method), *method);
             (method.address, stack.map(read).unwrap_or_default())
         });
         let methods: Vec<_> = methods.collect();
@@ -238,8 +279,10 @@ impl Paths {
         let compare = |stack| self.hidden.compare(stack, (frame, self.most()), (&places, time_ns));
         let has_room = stack.is_none_or(compare);
         // Until now stacks that differ may have had this number.
-        let path = if self.of_stack(frame, &mut FrameChain::default()) == path { path } else { UNKNOWN };
-        let pending = Pending { path, time_ns, methods, is_cut, cell, unloads };
+        let mut own = OwnPaths::default();
+        let (again, awaiters) = self.with_awaiters(frame, &mut own);
+        let path = if again == path { path } else { UNKNOWN };
+        let pending = Pending { path, time_ns, methods, is_cut, awaiters: awaiters.cloned(), cell, unloads };
         let mut tables = self.tables();
         let bytes = tables.pending_bytes + pending.bytes();
         if bytes <= self.limits.waiting || tables.pending.is_empty() {
@@ -271,6 +314,7 @@ impl Paths {
 
     /// Looks up what waits for it. On a thread of the agent's own.
     pub(super) fn look_up(&self, map: &mut CodeMap) {
+        self.awaiters.look_up_wanted();
         let pending = {
             let mut tables = self.tables();
             let pending = std::mem::take(&mut tables.pending);
@@ -289,10 +333,14 @@ impl Paths {
             let number = known.unwrap_or_else(|| {
                 frames.clear();
                 let mut callee = None;
+                let moment = (stack.time_ns, stack.unloads);
                 for (address, between) in &stack.methods {
-                    add_frames_at(map, (*address, between), &mut callee, stack.time_ns, &mut frames);
+                    add_frames_at(map, (*address, between), &mut callee, moment, &mut frames);
                 }
-                self.recorded.number_of(&frames, stack.is_cut)
+                match &stack.awaiters {
+                    None => self.recorded.number_of(&frames, stack.is_cut),
+                    Some(chain) => self.recorded.number_of_awaited(&frames, stack.is_cut, chain),
+                }
             });
             stack.cell.set_stack(number);
             if known.is_none() {
@@ -305,7 +353,7 @@ impl Paths {
     /// Remembers the number of a stack, unless code has gone since it was walked.
     fn keep(&self, stack: &Pending, number: u32) {
         let mut tables = self.tables();
-        let is_gone = self.unloads.load(Ordering::Acquire) != stack.unloads;
+        let is_gone = self.awaiters.unloads() != stack.unloads;
         if number != 0 && stack.path != UNKNOWN && !is_gone {
             tables.remember(stack.path, number, self.limits.paths);
         }
@@ -313,30 +361,30 @@ impl Paths {
 
     /// Code is gone; other code may come to lie at its addresses.
     pub(super) fn code_unloaded(&self) {
-        let mut tables = self.tables();
-        tables.numbers.clear();
+        self.tables().numbers.clear();
         self.hidden.forget();
-        self.unloads.fetch_add(1, Ordering::AcqRel);
     }
 }
 
 /// The path of the calling thread, whose record this is, in its tree.
 #[inline]
-fn edge_here(thread: ThreadRecord) -> Option<Here> {
+fn edge_here(thread: ThreadRecord) -> Option<CurrentPath> {
     // SAFETY: callers have the record of the calling thread, which is in a callback about an allocation.
-    unsafe { Here::of(thread) }
+    unsafe { CurrentPath::of_thread(thread) }
 }
 
 /// Adds the frames of a method that the runtime's walk says goes on at a return address, those of methods that were put into it first; none for
-/// what is no method. `callee` is the body that the method called, and the method's own afterwards.
+/// what is no method. `callee` is the body that the method called, and the method's own afterwards. That was at a time, when there had been
+/// so many unloads.
 fn add_frames_at(
     map: &mut CodeMap,
-    (address, between): (usize, &Between),
+    (address, between): (usize, &StackGap),
     callee: &mut Option<Arc<Body>>,
-    time_ns: u64,
+    (time_ns, unloads): (u64, u64),
     frames: &mut Vec<StackFrame>,
 ) {
     let Place::Method(body) = map.place_of_call(address, time_ns) else { return };
+    map.note_async_code(&body, unloads);
     let called = callee.replace(Arc::clone(&body)).and_then(|body| map.frame_shape(&body));
     let is_inside = |at: usize| at.checked_sub(1).is_some_and(|call| body.addresses.contains(&call));
     let holds = |at: usize| is_inside(at) && is_call_before(at) != Some(false);

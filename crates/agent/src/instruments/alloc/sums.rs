@@ -8,20 +8,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use clr_profiler::ClassId;
-use clr_profiler::internals::FrameChain;
 use clrscope_recording::layout::{allocation, chunk, instrument};
 use clrscope_recording::model::{Allocation, LossReason, ObjectHeap};
 use clrscope_recording::writer::{
     AllocationCell, Chunk, EventStore, Keep, ProcessWriter, ThreadRecord, monotonic_ns,
 };
+use clrscope_agent_base::helper::{Gains, HelperHandle, Task};
+use clrscope_agent_base::memory::Patience;
+use clrscope_agent_base::thread_own::{ThreadOwn, ThreadOwnPool};
+use clrscope_agent_values::object_size::SizeRule;
 
 use crate::services::context::Context;
-use crate::services::helper::{Gains, HelperHandle, Task};
-use crate::services::memory::Patience;
-use crate::services::thread_own::{ThreadOwn, ThreadOwned};
-use crate::services::values::object_size::SizeRule;
 
-use super::limits::{Counted, Limits};
+use super::own_paths::OwnPaths;
+
+use super::limits::{CountedList, Limits};
 
 /// A thread's first chunk; each further one is twice as large, up to [`LARGEST_CHUNK`].
 const FIRST_CHUNK: usize = 4 << 10;
@@ -39,7 +40,7 @@ const PERIOD_NS: u64 = 100_000_000;
 /// Periods double in length each time that another of so many parts of the limit is used.
 const DOUBLINGS: usize = 32;
 
-static TABLES: ThreadOwned<Table> = ThreadOwned::nothing();
+static TABLES: ThreadOwnPool<Table> = ThreadOwnPool::nothing();
 /// Sums of this process so far.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
@@ -92,14 +93,13 @@ pub(super) struct Sums {
 /// A thread's way to its sums, and to its paths.
 #[derive(Default)]
 struct Table {
-    /// Frames of the thread as they were when it last allocated.
-    chain: FrameChain,
+    own: OwnPaths,
     number: u32,
     /// Serial number of the thread.
     thread: u32,
     next_bytes: usize,
     chunk: Option<Chunk>,
-    places: Counted<Place>,
+    places: CountedList<Place>,
     used: usize,
 }
 
@@ -129,10 +129,10 @@ impl Sums {
         let store = writer
             .create_events(instrument::ALLOC, limit, Keep::First)
             .map_err(|error| format!("no memory for allocations: {error}"))?;
-        let tables = TABLES.take().map_err(|error| format!("no thread key for allocations: {error}"))?;
+        let tables = TABLES.borrow_values().map_err(|error| format!("no thread key for allocations: {error}"))?;
         let number = MADE.fetch_add(1, Ordering::Relaxed) + 1;
         let patience = Patience::new(helper);
-        let limits = Limits::of(limit);
+        let limits = Limits::from_max_bytes(limit);
         Ok(Self { writer, store, start_ns, limits, patience, tables, of_nobody: Mutex::default(), number, period: AtomicU32::new(1) })
     }
 
@@ -146,20 +146,20 @@ impl Sums {
         self.period.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Lets `add` add to the sums that the calling thread, with this record, has of a key; `key_of` is given the frames of the thread as
-    /// they were the last time. Returns the key, and nothing for `add` where there is no record of this period yet; nothing at all where
+    /// Lets `add` add to the sums that the calling thread, with this record, has of a key; `key_of` is given what the thread
+    /// knows of its own stack. Returns the key, and nothing for `add` where there is no record of this period yet; nothing at all where
     /// the thread is in here already. Takes no lock, and no memory but for frames that were not there before.
     #[inline]
     pub(super) fn add<R>(
         &self,
         thread: ThreadRecord,
-        key_of: impl FnOnce(&mut FrameChain) -> Key,
+        key_of: impl FnOnce(&mut OwnPaths) -> Key,
         add: impl FnOnce(AllocationCell, SizeRule) -> R,
     ) -> Option<(Key, Option<R>)> {
         let period = self.period.load(Ordering::Relaxed);
         let (number, serial) = (self.number, thread.serial());
         self.tables.with(|table| {
-            let key = key_of(&mut table.chain);
+            let key = key_of(&mut table.own);
             if table.number != number || table.thread != serial {
                 return (key, None);
             }
@@ -303,7 +303,7 @@ impl Table {
         }
         let bytes = self.next_bytes.clamp(FIRST_CHUNK, LARGEST_CHUNK);
         self.next_bytes = bytes * 2;
-        let take = || sums.store.take(self.thread, bytes, now);
+        let take = || sums.store.allocate_chunk(self.thread, bytes, now);
         self.chunk = take().or_else(|| sums.patience.wait(&sums.store, bytes, take));
         self.chunk?.append_allocation(record, now)
     }
@@ -313,8 +313,8 @@ impl Table {
 const _: () = assert!(FIRST_CHUNK > chunk::HEAD + allocation::BYTES, "a chunk holds records");
 
 /// So many free places; `any` is a place with what they need not have.
-fn empty(any: Place, places: usize) -> Counted<Place> {
-    Counted::of(Place { period: 0, key: Key::default(), ..any }, places)
+fn empty(any: Place, places: usize) -> CountedList<Place> {
+    CountedList::filled(Place { period: 0, key: Key::default(), ..any }, places)
 }
 
 /// First place that a key is looked for at, before the table's size is taken into account.

@@ -14,21 +14,22 @@
 //!
 //! *Alone* is what a function pays that does little else than call and be called: there the cost matters
 //! most, so it is what is reported for callers that nobody could measure in the program itself (see
-//! [`probe`](super::probe)). The bounds are the least and the greatest of the three, with a margin.
+//! [`hook_cost`](super::hook_cost)). The bounds are the least and the greatest of the three, with a margin.
 
 use std::ffi::c_void;
 
 use clrscope_recording::layout::{block, function, thread};
 use clrscope_recording::model::HookCost;
+use clrscope_agent_base::hooks::own;
+use clrscope_agent_base::hooks::{current_record, set_current_record};
+use clrscope_agent_base::clock;
 
 use super::frames::{Frame, frame};
 use super::hooks;
 use super::recent::{self, Recent};
-use crate::hooks::own;
-use crate::hooks::{EntryPoints, current_record, set_current_record};
-use crate::services::clock;
+use crate::hook_sets::EntryPoints;
 
-/// Blocks without a callee that stand before a caller's own, here and where the program itself is probed.
+/// Blocks without a callee that stand before a caller's own, here and in experiments in the program itself.
 pub(super) const PADDING_BLOCKS: usize = 3;
 /// Pairs in a pass of one loop.
 const PAIRS: usize = 400;

@@ -15,10 +15,10 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use clrscope_recording::writer::ThreadRecord;
+use clrscope_agent_base::hooks::own;
+use clrscope_agent_base::os::memory::{PAGE, map, unmap};
 
 use super::shared::Shared;
-use crate::hooks::own;
-use crate::os::memory::{PAGE, map, unmap};
 
 /// Factor of the caller's place in a fingerprint: odd, so that no two callers become the same.
 pub(crate) const CALLER_FACTOR: u32 = 0x2c1b_3c6d;
@@ -48,11 +48,11 @@ pub(super) struct EdgeMap {
 }
 
 impl EdgeMap {
-    /// The map of the calling thread.
+    /// Returns the map of the calling thread.
     ///
     /// # Safety
     /// `record` must be the calling thread's, and no other map of it may be in use.
-    pub(super) unsafe fn of(record: ThreadRecord) -> Self {
+    pub(super) unsafe fn of_thread(record: ThreadRecord) -> Self {
         Self { record }
     }
 

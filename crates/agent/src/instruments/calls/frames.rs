@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clrscope_recording::writer::ThreadRecord;
-
-use crate::hooks::own;
+use clrscope_agent_base::hooks::own;
 
 /// One frame. `sp` is the caller's stack pointer, which names the activation (of the lowest frame the
 /// highest address there is); `word` is the address of the edge's child field, its lowest bit set once
@@ -41,11 +40,11 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// The stack of the calling thread.
+    /// Returns the stack of the calling thread.
     ///
     /// # Safety
     /// `record` must be the calling thread's, and no other stack of it may be in use.
-    pub(crate) unsafe fn of(record: ThreadRecord) -> Self {
+    pub(crate) unsafe fn of_thread(record: ThreadRecord) -> Self {
         Self { record }
     }
 

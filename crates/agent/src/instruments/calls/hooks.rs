@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use crate::hooks::{EntryPoints, HookParts, HookSet};
+use crate::hook_sets::{EntryPoints, HookParts, HookSet};
 
 // Defined in `arch`.
 unsafe extern "C" {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`arch`] | the fast paths in assembly, for each processor |
 //! | [`hooks`] | the sets of them |
-//! | [`here`] | the path that a thread is on, for others |
+//! | [`current_path`] | the path that a thread is on, for others |
 //! | [`slow`] | what they do out of line |
 //! | [`edge_map`] | how the edges of callers with many callees are found |
 //! | [`frames`] | a thread's shadow stack |
@@ -14,18 +14,18 @@
 //! | [`sampler`] | the helper thread's samples of all threads |
 //! | [`calibrate`] | what a pair of hooks costs in a loop of our own |
 //! | [`parts`] | what the trees gained from one boundary between parts to the next |
-//! | [`probe`] | what it costs in the program itself |
+//! | [`hook_cost`] | what it costs in the program itself |
 //! | [`unwind`] | exceptions |
 
 pub(crate) mod arch;
 mod calibrate;
 pub(crate) mod edge_map;
 mod frames;
-pub(crate) mod here;
+pub(crate) mod current_path;
 pub(crate) mod hooks;
 mod options;
 mod parts;
-mod probe;
+mod hook_cost;
 mod recent;
 mod sampler;
 pub(crate) mod shared;
@@ -42,15 +42,16 @@ use clr_profiler::{Callbacks, Events, FunctionId, ObjectId, ProfilerInfo, Result
 use clrscope_recording::layout::{block, function};
 use clrscope_recording::model::{CallsInfo, Clock, Function, FunctionKind, GC_NAME};
 use clrscope_recording::writer::ThreadRecord;
+use clrscope_agent_base::faults::{OddCallback, odd_callback};
+use clrscope_agent_base::functions::{FunctionSelection, Functions};
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::memory::Patience;
+use clrscope_agent_base::threads;
 
-use crate::hooks::{self as all_hooks, HookParts, HookSet};
+use crate::hook_sets::{HookParts, HookSet};
+use clrscope_agent_base::hooks as all_hooks;
 use crate::instrument::Instrument;
 use crate::services::context::Context;
-use crate::services::faults::{OddCallback, odd_callback};
-use crate::services::functions::{Choice, Functions};
-use crate::services::helper::Task;
-use crate::services::memory::Patience;
-use crate::services::threads;
 
 pub(crate) use options::CallsOptions;
 use shared::Shared;
@@ -98,7 +99,7 @@ impl Calls {
         let sampler = sampler::Sampler::new(shared, times, !tsc, context.interval_ns);
         // The cost of a pair can be measured only where hooks do nothing else.
         let is_alone = context.hooks == Self::hook_parts(options);
-        let sampler = if is_alone { sampler.with_probe() } else { sampler };
+        let sampler = if is_alone { sampler.with_cost_experiment() } else { sampler };
         Ok(Self {
             shared,
             info: context.info.clone(),
@@ -136,7 +137,7 @@ impl Instrument for Calls {
         }
     }
 
-    fn choose(options: &CallsOptions, choice: &mut Choice) {
+    fn choose(options: &CallsOptions, choice: &mut FunctionSelection) {
         choice.helpers = options.helpers;
         choice.trivial = options.trivial;
         choice.counts_calls = true;

@@ -1,7 +1,7 @@
 //! Options of `calls`.
 
 use clrscope_contract::instruments::calls::{self, CLOCK, HELPERS, MAX, NATIVE, NOINLINE, TRIVIAL};
-use clrscope_contract::instruments::{Checked, Spec};
+use clrscope_contract::instruments::{CheckedInstrument, Spec};
 use clrscope_recording::model::Clock;
 
 /// The options as this instrument uses them.
@@ -18,7 +18,7 @@ pub(crate) struct CallsOptions {
 impl crate::instrument::InstrumentOptions for CallsOptions {
     const SPEC: &Spec = calls::SPEC;
 
-    fn of(request: &Checked) -> Self {
+    fn from_request(request: &CheckedInstrument) -> Self {
         Self {
             clock: if request.word(CLOCK) == Some("tsc") { Clock::Tsc } else { Clock::Sampled },
             noinline: request.is_on(NOINLINE),
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn every_option_arrives() {
-        let plain = CallsOptions::of(&checked("calls"));
+        let plain = CallsOptions::from_request(&checked("calls"));
         let expected = CallsOptions {
             clock: Clock::Sampled,
             noinline: false,
@@ -48,7 +48,7 @@ mod tests {
             max_bytes: 1 << 30,
         };
         assert_eq!(plain, expected);
-        let all = CallsOptions::of(&checked("calls:clock=tsc,noinline,native,helpers=on,trivial=off,max=64MiB"));
+        let all = CallsOptions::from_request(&checked("calls:clock=tsc,noinline,native,helpers=on,trivial=off,max=64MiB"));
         let expected = CallsOptions {
             clock: Clock::Tsc,
             noinline: true,

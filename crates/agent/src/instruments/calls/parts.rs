@@ -8,9 +8,9 @@
 use clrscope_recording::layout::{block, function};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{GainLog, TimeTable, monotonic_ns};
+use clrscope_agent_base::helper::Gains;
 
 use super::shared::Shared;
-use crate::services::helper::Gains;
 
 /// Blocks that are compared in one step: less than a millisecond.
 const STEP: usize = 8 << 10;

@@ -15,18 +15,18 @@ use std::sync::atomic::Ordering;
 use clrscope_recording::layout::thread;
 use clrscope_recording::model::{LossReason, SampleSteps};
 use clrscope_recording::writer::{ThreadRecord, TimeTable, monotonic_ns};
+use clrscope_agent_base::hooks;
+use clrscope_agent_base::hooks::own;
+use clrscope_agent_base::clock;
+use clrscope_agent_base::helper::{Gains, Task};
 
 use super::calibrate::{Calibration, Constants};
 use super::frames::{frame_at, words};
 use super::parts::PartGains;
-use super::probe::Probe;
+use super::hook_cost::CostExperiment;
 use super::shared::Shared;
 use super::slow::{stopped_top, top_of};
 use super::stack_room;
-use crate::hooks;
-use crate::hooks::own;
-use crate::services::clock;
-use crate::services::helper::{Gains, Task};
 
 /// A thread that stands still is looked at this often at least.
 const LONGEST_NS: u64 = 100_000_000;
@@ -68,20 +68,20 @@ struct WatchedThread {
     /// Whether the thread used the processor most of the time until the last sample.
     busy: bool,
     /// CPU time since a sample last found the thread at work.
-    unplaced: Unplaced,
+    unplaced: UnplacedTime,
 }
 
 /// CPU time that is known, but not where it was spent.
 #[derive(Debug, Clone, Copy, Default)]
-struct Unplaced {
+struct UnplacedTime {
     ns: u64,
     /// Samples that found it.
     samples: u32,
 }
 
-impl Unplaced {
-    /// Adds what a sample found; CPU time to be charged now.
-    fn place(&mut self, found_ns: u64, is_at_work: bool) -> u64 {
+impl UnplacedTime {
+    /// Adds what a sample found, and returns the CPU time to be charged now.
+    fn add_sample(&mut self, found_ns: u64, is_at_work: bool) -> u64 {
         self.ns += found_ns;
         self.samples += u32::from(found_ns > 0);
         if is_at_work || self.samples >= MOST_UNPLACED { std::mem::take(self).ns } else { 0 }
@@ -105,8 +105,8 @@ pub(super) struct Sampler {
     calibration: Option<Calibration>,
     calibration_due_ns: u64,
     constants: Option<Constants>,
-    /// Probe of the cost of hooks, where nothing but `calls` uses them.
-    probe: Option<Probe>,
+    /// Experiments on the cost of hooks, where nothing but `calls` uses them.
+    experiment: Option<CostExperiment>,
     busy: Vec<ThreadRecord>,
     steps: Steps,
     gains: PartGains,
@@ -161,7 +161,7 @@ impl Sampler {
             calibration: None,
             calibration_due_ns: 0,
             constants: None,
-            probe: None,
+            experiment: None,
             busy: Vec::new(),
             steps: Steps::default(),
             gains: PartGains::new(shared.writer.gains()),
@@ -169,8 +169,8 @@ impl Sampler {
     }
 
     /// Measures what hooks cost in the program itself too.
-    pub(super) fn with_probe(self) -> Self {
-        Self { probe: Some(Probe::new(self.shared, !self.charges_wall, monotonic_ns())), ..self }
+    pub(super) fn with_cost_experiment(self) -> Self {
+        Self { experiment: Some(CostExperiment::new(self.shared, !self.charges_wall, monotonic_ns())), ..self }
     }
 
     fn meet_new_threads(&mut self) {
@@ -196,7 +196,7 @@ impl Sampler {
                 due_ns: 0,
                 pause_ns: self.interval_ns,
                 busy: false,
-                unplaced: Unplaced::default(),
+                unplaced: UnplacedTime::default(),
             });
         }
     }
@@ -239,7 +239,7 @@ impl Sampler {
         let since = read_ns.saturating_sub(std::mem::replace(&mut watched.read_ns, read_ns));
         let is_running = || clock::thread_cpu_ns(os_id).is_some_and(|later_ns| later_ns > cpu_ns);
         let is_at_work = cpu_delta > 0 && (cpu_delta >= since - since / AWAY || is_running());
-        let placed = watched.unplaced.place(cpu_delta, ended != 0 || is_at_work);
+        let placed = watched.unplaced.add_sample(cpu_delta, ended != 0 || is_at_work);
         watched.due_ns = now + watched.pause_ns;
         record.u64(thread::CPU).store(cpu_ns, Ordering::Relaxed);
         record.u32(thread::CPU_KNOWN).store(1, Ordering::Relaxed);
@@ -268,7 +268,7 @@ impl Sampler {
     fn place_all(&mut self) {
         for at in 0..self.live.len() {
             let watched = &mut self.live[at];
-            let (record, edge, Unplaced { ns, .. }) = (watched.record, watched.edge, std::mem::take(&mut watched.unplaced));
+            let (record, edge, UnplacedTime { ns, .. }) = (watched.record, watched.edge, std::mem::take(&mut watched.unplaced));
             self.steps.add(0, ns);
             self.charge(record, edge, 0, ns);
         }
@@ -320,11 +320,11 @@ impl Sampler {
     }
 
     /// Measures what hooks cost one of the threads that work right now.
-    fn probe(&mut self, now: u64) {
-        let (Some(probe), Some(constants)) = (&mut self.probe, &self.constants) else { return };
+    fn experiment(&mut self, now: u64) {
+        let (Some(experiment), Some(constants)) = (&mut self.experiment, &self.constants) else { return };
         self.busy.clear();
         self.busy.extend(self.live.iter().filter(|watched| watched.busy).map(|watched| watched.record));
-        if let Some(cost) = probe.visit(now, &self.busy, constants) {
+        if let Some(cost) = experiment.visit(now, &self.busy, constants) {
             self.shared.writer.pair_cost(&cost);
         }
     }
@@ -349,7 +349,7 @@ impl Task for Sampler {
         self.meet_new_threads();
         self.look_at_all(now, false);
         self.check_balance(now);
-        self.probe(now);
+        self.experiment(now);
     }
 
     fn slow_tick(&mut self, now: u64) {
@@ -407,7 +407,7 @@ impl Task for Sampler {
         for watched in &mut self.live {
             let cpu_ns = clock::thread_cpu_ns(watched.record.u32(thread::OS_ID).load(Ordering::Relaxed));
             let last_cpu_ns = cpu_ns.unwrap_or(watched.last_cpu_ns);
-            *watched = WatchedThread { last_ns: now, last_cpu_ns, read_ns: now, edge: 0, due_ns: 0, pause_ns: self.interval_ns, busy: false, unplaced: Unplaced::default(), ..*watched };
+            *watched = WatchedThread { last_ns: now, last_cpu_ns, read_ns: now, edge: 0, due_ns: 0, pause_ns: self.interval_ns, busy: false, unplaced: UnplacedTime::default(), ..*watched };
         }
         let process_ns = clock::process_cpu_ns().unwrap_or(self.balance.process_ns);
         self.balance = Balance { process_ns, ..Balance::default() };
@@ -454,11 +454,11 @@ mod tests {
 
     #[test]
     fn cpu_time_waits_for_a_sample_that_finds_the_thread_at_work() {
-        let mut unplaced = Unplaced::default();
-        assert_eq!([unplaced.place(300, false), unplaced.place(0, false), unplaced.place(200, true)], [0, 0, 500]);
-        assert_eq!(unplaced.place(0, true), 0);
+        let mut unplaced = UnplacedTime::default();
+        assert_eq!([unplaced.add_sample(300, false), unplaced.add_sample(0, false), unplaced.add_sample(200, true)], [0, 0, 500]);
+        assert_eq!(unplaced.add_sample(0, true), 0);
         // One that is never found at work has its time all the same.
-        let found: Vec<u64> = (0..2 * MOST_UNPLACED).map(|_| unplaced.place(1, false)).filter(|&ns| ns > 0).collect();
+        let found: Vec<u64> = (0..2 * MOST_UNPLACED).map(|_| unplaced.add_sample(1, false)).filter(|&ns| ns > 0).collect();
         assert_eq!(found, [u64::from(MOST_UNPLACED); 2]);
     }
 }

@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use clrscope_recording::layout::block;
 use clrscope_recording::writer::{Arena, ProcessWriter};
-
-use crate::services::memory::{Patience, Published};
+use clrscope_agent_base::memory::{Patience, PublishedState};
 
 /// Shared state; made once, never freed, because hooks run on after `Shutdown`.
 pub(crate) struct Shared {
@@ -18,7 +17,7 @@ pub(crate) struct Shared {
     pub(crate) lost_carries: AtomicU64,
 }
 
-static SHARED: Published<Shared> = Published::nothing();
+static SHARED: PublishedState<Shared> = PublishedState::nothing();
 
 /// Makes `shared` known to the hooks.
 pub(crate) fn publish(shared: Shared) -> &'static Shared {
@@ -61,8 +60,8 @@ impl Shared {
         at + within
     }
 
-    /// Offset of the block an edge lies in, and its slot.
-    fn place(&self, edge: *mut u32) -> (u32, usize) {
+    /// Returns the offset of the block an edge lies in, and its slot.
+    fn block_and_slot(&self, edge: *mut u32) -> (u32, usize) {
         let offset = self.place_in_arena(edge);
         let at = offset & !(self.stride - 1);
         (at, offset.wrapping_sub(at + block::CHILDREN as u32) as usize / 4)
@@ -75,13 +74,13 @@ impl Shared {
 
     /// The number of an edge in the recording.
     pub(crate) fn edge_id(&self, edge: *mut u32) -> u32 {
-        let (at, slot) = self.place(edge);
+        let (at, slot) = self.block_and_slot(edge);
         block::edge_id(at, slot as u32)
     }
 
     /// The function an edge leads to.
     pub(crate) fn key_of(&self, edge: *mut u32) -> u32 {
-        let (at, slot) = self.place(edge);
+        let (at, slot) = self.block_and_slot(edge);
         self.key(at, slot)
     }
 
@@ -126,7 +125,7 @@ impl Shared {
 
     /// The first block of the calls of an edge, 0 for none.
     pub(crate) fn first_block(&self, edge: *mut u32) -> u32 {
-        let (at, slot) = self.place(edge);
+        let (at, slot) = self.block_and_slot(edge);
         self.word(at, block::CHILDREN, slot).load(Ordering::Relaxed)
     }
 
@@ -136,13 +135,13 @@ impl Shared {
     /// `first` must be the offset of a block that was taken from the arena, whose edges are whole and which leads to the
     /// block that was there before: hooks of the edge's thread follow it unchecked.
     pub(crate) unsafe fn set_first_block(&self, edge: *mut u32, first: u32) {
-        let (at, slot) = self.place(edge);
+        let (at, slot) = self.block_and_slot(edge);
         self.word(at, block::CHILDREN, slot).store(first, Ordering::Release);
     }
 
     /// Calls of an edge, modulo 2^32.
     pub(crate) fn calls_of(&self, edge: *mut u32) -> u32 {
-        let (at, slot) = self.place(edge);
+        let (at, slot) = self.block_and_slot(edge);
         self.calls(at, slot)
     }
 
@@ -153,7 +152,7 @@ impl Shared {
 
     /// Counts a call, for the thread whose edge it is; whether the count passed 2^32.
     pub(crate) fn count(&self, edge: *mut u32) -> bool {
-        let (at, slot) = self.place(edge);
+        let (at, slot) = self.block_and_slot(edge);
         let count = self.word(at, block::COUNTS, slot);
         // No other thread adds to it, so this need not be one step.
         let (sum, carried) = count.load(Ordering::Relaxed).overflowing_add(1);
@@ -174,7 +173,7 @@ impl Shared {
 
     /// Charges ticks to an edge, for the thread whose edge it is (`clock=tsc` only).
     pub(crate) fn add_ticks(&self, edge: *mut u32, ticks: u64) {
-        let (at, slot) = self.place(edge);
+        let (at, slot) = self.block_and_slot(edge);
         let sum = self.tick_word(at, slot);
         sum.store(sum.load(Ordering::Relaxed).wrapping_add(ticks), Ordering::Relaxed);
     }

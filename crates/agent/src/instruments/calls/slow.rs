@@ -2,22 +2,22 @@
 //! exceptions, counts past 32 bits.
 //!
 //! The thread is in cooperative mode here: a collection waits until we return. So nothing blocks
-//! longer than [`PATIENCE`](crate::services::memory::PATIENCE), nothing takes a lock that somebody could hold across a call to the
-//! runtime, and nothing calls the runtime.
+//! longer than [`PATIENCE`](clrscope_agent_base::memory::PATIENCE), nothing takes a lock that
+//! somebody could hold across a call to the runtime, and nothing calls the runtime.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clrscope_recording::layout::{block, function, thread};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Piece, ThreadRecord, monotonic_ns};
+use clrscope_agent_base::boundary::guard;
+use clrscope_agent_base::hooks::own;
+use clrscope_agent_base::threads;
 
 use super::edge_map::EdgeMap;
 use super::frames::{Frame, Stack, edge_of, frame, frame_at};
 use super::shared::{Shared, shared};
 use super::stack_room;
-use crate::boundary::guard;
-use crate::hooks::own;
-use crate::services::threads;
 
 /// Blocks of a caller that hooks walk: 40 callees. Callers with more have their edges in the map, but for the first block's.
 const WALKED_MOST: usize = 8;
@@ -45,7 +45,7 @@ pub(crate) extern "C" fn enter(function: u32, sp: usize) {
         let Some(shared) = shared() else { return };
         let Some(record) = threads::current() else { return };
         // SAFETY: the calling thread's record, of which no other stack is in use.
-        let mut stack = unsafe { Stack::of(record) };
+        let mut stack = unsafe { Stack::of_thread(record) };
         charge(shared, record, &stack);
         stack.drop_below(sp + 1);
         push(shared, record, &mut stack, function, sp, true);
@@ -69,7 +69,7 @@ fn end_frame(sp: usize, by_tail_call: bool) {
     // A thread that is new to us leaves functions that it entered before we looked.
     let Some(record) = threads::known() else { return };
     // SAFETY: the calling thread's record, of which no other stack is in use.
-    let mut stack = unsafe { Stack::of(record) };
+    let mut stack = unsafe { Stack::of_thread(record) };
     charge(shared, record, &stack);
     stack.drop_below(sp);
     if stack.top().sp == sp {
@@ -91,7 +91,7 @@ pub(crate) extern "C" fn carry(edge: *mut u32, sp: usize) {
             shared.lost_carries.fetch_add(1, Ordering::Relaxed);
         }
         // SAFETY: the calling thread's record, of which no other stack is in use.
-        unsafe { Stack::of(record) }.push(frame(sp, edge));
+        unsafe { Stack::of_thread(record) }.push(frame(sp, edge));
     });
 }
 
@@ -100,7 +100,7 @@ pub(crate) extern "C" fn carry(edge: *mut u32, sp: usize) {
 pub(crate) fn enter_pseudo(shared: &Shared, function: u32) {
     let Some(record) = threads::current() else { return };
     // SAFETY: the calling thread's record, of which no other stack is in use.
-    let mut stack = unsafe { Stack::of(record) };
+    let mut stack = unsafe { Stack::of_thread(record) };
     charge(shared, record, &stack);
     let sp = stack.top().sp - 1;
     push(shared, record, &mut stack, function, sp, true);
@@ -116,7 +116,7 @@ fn is_folded_pseudo(shared: &Shared, frame: Frame) -> bool {
 pub(crate) fn leave_pseudo(shared: &Shared, function: u32) -> bool {
     let Some(record) = threads::current() else { return false };
     // SAFETY: the calling thread's record, of which no other stack is in use.
-    let mut stack = unsafe { Stack::of(record) };
+    let mut stack = unsafe { Stack::of_thread(record) };
     charge(shared, record, &stack);
     let found = stack.find(|frame| shared.key_of(edge_of(frame)) == function || is_folded_pseudo(shared, frame));
     if let Some(frame) = found {
@@ -129,7 +129,7 @@ pub(crate) fn leave_pseudo(shared: &Shared, function: u32) -> bool {
 pub(crate) fn leave_suspension(shared: &Shared) {
     let Some(record) = threads::active() else { return };
     // SAFETY: the calling thread's record, of which no other stack is in use.
-    let mut stack = unsafe { Stack::of(record) };
+    let mut stack = unsafe { Stack::of_thread(record) };
     charge(shared, record, &stack);
     let is_suspension = |frame: Frame| {
         let key = shared.key_of(edge_of(frame));
@@ -146,7 +146,7 @@ pub(crate) fn charge(shared: &Shared, record: ThreadRecord, stack: &Stack) {
     if shared.stride as usize != block::STRIDE_TSC {
         return;
     }
-    let now = crate::services::clock::ticks();
+    let now = clrscope_agent_base::clock::ticks();
     let last = record.u64(own::LAST_TICKS).swap(now, Ordering::Relaxed);
     shared.add_ticks(edge_of(stack.top()), now.wrapping_sub(last));
 }
@@ -242,7 +242,7 @@ fn find_or_make(
 /// there was room.
 fn map_edges(shared: &Shared, record: ThreadRecord, caller: *mut u32, first: u32) -> bool {
     // SAFETY: the calling thread's record, of which no other map is in use.
-    let mut map = unsafe { EdgeMap::of(record) };
+    let mut map = unsafe { EdgeMap::of_thread(record) };
     let mut at = shared.next(first);
     while at != 0 {
         let mut slots = 0..block::EDGES;
@@ -266,7 +266,7 @@ fn find_or_make_mapped(
     may_wait: bool,
 ) -> Option<*mut u32> {
     // SAFETY: the calling thread's record, of which no other map is in use.
-    let mut map = unsafe { EdgeMap::of(record) };
+    let mut map = unsafe { EdgeMap::of_thread(record) };
     if let Some(edge) = map.find(shared, caller, function) {
         return Some(edge);
     }
@@ -317,7 +317,7 @@ fn take_block(shared: &Shared, record: ThreadRecord, may_wait: bool) -> Option<u
 
 fn refill(shared: &Shared, record: ThreadRecord, may_wait: bool) -> Option<Piece> {
     let last = record.u32(own::PIECE_BYTES).load(Ordering::Relaxed);
-    let take = || shared.arena.take(last);
+    let take = || shared.arena.allocate_piece(last);
     let wait = || shared.patience.wait(&shared.arena, shared.stride as usize, take);
     let piece = take().or_else(|| if may_wait { wait() } else { None })?;
     record.u32(own::PIECE_BYTES).store(piece.end - piece.next, Ordering::Relaxed);

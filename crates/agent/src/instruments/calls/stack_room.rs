@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use clr_profiler::internals::CurrentStack;
 use clrscope_recording::layout::thread;
 use clrscope_recording::writer::ThreadRecord;
+use clrscope_agent_base::hooks::own;
 
 use super::frames::{Frame, words};
-use crate::hooks::own;
 
 /// Bytes of stack below which the runtime's own code may overflow it. Programs that take care stop at twice as much
 /// (`RuntimeHelpers.EnsureSufficientExecutionStack`).

@@ -6,14 +6,14 @@ use std::sync::{Mutex, PoisonError};
 use clr_profiler::internals::CurrentStack;
 use clrscope_recording::layout::{block, thread};
 use clrscope_recording::writer::{Piece, ThreadRecord};
+use clrscope_agent_base::hooks::own;
+use clrscope_agent_base::os::memory::{PAGE, discard, map_guarded};
+use clrscope_agent_base::clock;
 
 use super::edge_map::EdgeMap;
 use super::frames::{self, Frame};
 use super::shared::Shared;
 use super::stack_room;
-use crate::hooks::own;
-use crate::os::memory::{PAGE, discard, map_guarded};
-use crate::services::clock;
 
 /// Room for frames that are not managed calls (`[JIT]`, suspensions, filters) beside those that are.
 const SPARE_BYTES: usize = 64 << 10;
@@ -39,7 +39,7 @@ pub(super) fn prepare() {
 /// The calling thread is new: its shadow stack and the first block of its tree; whether there was room.
 pub(super) fn begin(shared: &Shared, record: ThreadRecord) -> bool {
     let Some(memory) = take_frames() else { return false };
-    let Some(piece) = shared.arena.take(0) else {
+    let Some(piece) = shared.arena.allocate_piece(0) else {
         keep_frames(memory);
         return false;
     };
@@ -102,7 +102,7 @@ fn stack_bytes() -> usize {
 /// The thread has ended: what it did not use is for others.
 pub(super) fn end(shared: &Shared, record: ThreadRecord) {
     // SAFETY: the calling thread's record, and its hooks are over: it has no record any more.
-    unsafe { EdgeMap::of(record) }.give_back();
+    unsafe { EdgeMap::of_thread(record) }.give_back();
     let next = record.u32(own::FREE_NEXT).load(Ordering::Relaxed);
     let end = record.u32(own::FREE_END).swap(next, Ordering::Relaxed);
     if end.saturating_sub(next) >= shared.stride {

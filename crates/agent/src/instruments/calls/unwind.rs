@@ -6,12 +6,12 @@
 //! ([`clr_profiler::shadow_stack`]), applied here to the frames that the assembly keeps.
 
 use clr_profiler::shadow_stack::{self, Filters, Frames};
+use clrscope_agent_base::hooks::own;
+use clrscope_agent_base::threads;
 
 use super::frames::{Frame, Stack};
 use super::shared::Shared;
 use super::slow::charge;
-use crate::hooks::own;
-use crate::services::threads;
 
 impl Frames for Stack {
     fn frames(&self) -> &[Frame] {
@@ -70,7 +70,7 @@ fn with_own(shared: &Shared, act: impl FnOnce(&mut Stack, &mut Filters)) {
     let Some(record) = threads::active() else { return };
     // SAFETY: the calling thread's record, of which no other stack is in use: callbacks about exceptions do not nest in
     // `act`, and hooks do not run in it.
-    let mut stack = unsafe { Stack::of(record) };
+    let mut stack = unsafe { Stack::of_thread(record) };
     charge(shared, record, &stack);
     // SAFETY: the record is mapped for ever, this part of it belongs to its own thread and to this function alone, and
     // zeros are a valid value: no filter.

@@ -3,10 +3,10 @@
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{CounterSums, MethodHits};
 use clrscope_recording::writer::{Chunk, MethodCounters, monotonic_ns};
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::record_room::RecordRoom;
 
 use crate::services::context::Context;
-use crate::services::helper::Task;
-use crate::services::record_room::RecordRoom;
 
 /// Address space for all counters, below 2 GiB, where the code that adds to them is short: a mapping can't grow.
 const ADDRESS_SPACE: u64 = 512 << 20;
@@ -28,8 +28,9 @@ impl Counters {
         Ok(Self { room: RecordRoom::new(made.map_err(|error| format!("no memory for counters: {error}"))?) })
     }
 
-    /// Counters of zero for each of these methods, or for none where there is no room for all. Waits for the disk.
-    pub(super) fn take(&self, methods: &[(MethodHits, CounterSums)]) -> Option<Vec<MethodCounters>> {
+    /// Allocates counters of zero for each of these methods, or for none where there is no room for
+    /// all. Waits for the disk.
+    pub(super) fn allocate(&self, methods: &[(MethodHits, CounterSums)]) -> Option<Vec<MethodCounters>> {
         let bytes = |(method, sums): &(MethodHits, CounterSums)| sums.record_bytes(method.counter_bytes());
         let mut chunk: Option<Chunk> = None;
         let mut left: usize = methods.iter().map(bytes).sum();

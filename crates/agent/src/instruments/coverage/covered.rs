@@ -5,17 +5,17 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use clr_profiler::{ModuleId, Token};
 
-use super::probes::Probes;
+use super::instrumentation::InstrumentedMethod;
 
 /// The modules with counters. No lock is held while the runtime is asked.
 #[derive(Default)]
 pub(super) struct CoveredModules(RwLock<HashMap<ModuleId, CoveredModule>>);
 
 /// A module's methods with counters.
-pub(super) struct CoveredModule(HashMap<Token, Arc<Probes>>);
+pub(super) struct CoveredModule(HashMap<Token, Arc<InstrumentedMethod>>);
 
 impl CoveredModule {
-    pub(super) fn new(methods: impl Iterator<Item = (Token, Arc<Probes>)>) -> Self {
+    pub(super) fn new(methods: impl Iterator<Item = (Token, Arc<InstrumentedMethod>)>) -> Self {
         Self(methods.collect())
     }
 
@@ -28,7 +28,7 @@ impl CoveredModule {
 
     /// Takes the records of all methods back: none has counters in its code.
     pub(super) fn withdraw(&self) {
-        self.0.values().for_each(|probes| probes.withdraw());
+        self.0.values().for_each(|method| method.withdraw());
     }
 }
 
@@ -55,15 +55,15 @@ impl CoveredModules {
     }
 
     /// The counters of a method.
-    pub(super) fn method(&self, module: ModuleId, method: Token) -> Option<Arc<Probes>> {
+    pub(super) fn method(&self, module: ModuleId, method: Token) -> Option<Arc<InstrumentedMethod>> {
         self.read().get(&module)?.0.get(&method).cloned()
     }
 
     /// Takes a method's record back: its code has no counters.
     pub(super) fn withdraw(&self, module: ModuleId, method: Token) {
-        let probes = self.write().get_mut(&module).and_then(|module| module.0.remove(&method));
-        if let Some(probes) = probes {
-            probes.withdraw();
+        let removed = self.write().get_mut(&module).and_then(|module| module.0.remove(&method));
+        if let Some(method) = removed {
+            method.withdraw();
         }
     }
 }

@@ -10,36 +10,40 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`covered`] | the modules with counters, and their methods |
-//! | [`probes`] | a method's counters, and the code that adds to them |
+//! | [`instrumentation`] | a method's counters, and the code that adds to them |
 //! | [`counters`] | room for the counters in the recording |
 
 mod counters;
 mod covered;
 mod options;
-mod probes;
+mod instrumentation;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clr_profiler::il::Edits;
 use clr_profiler::{
     AssemblyId, BodyWriter, BodyWriters, Callbacks, Events, FunctionId, MethodToWrite, ModuleId, ProfilerInfo, Token,
 };
-use clrscope_coverage::{self as plans, CounterPlan, Files, MethodPlan, NoPlan};
+use clrscope_coverage::{CounterPlan, MethodPlan, NoPlan, Opener};
 use clrscope_recording::model::{CounterSums, LossReason, MethodHits};
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+use clrscope_agent_base::developer_log::{Level, log};
+use clrscope_agent_base::functions::{Functions, beside_program};
+use clrscope_agent_base::helper::Task;
 
 use crate::instrument::Instrument;
 use crate::services::context::Context;
-use crate::services::developer_log::{Level, log};
-use crate::services::functions::{Functions, beside_program};
-use crate::services::helper::Task;
 
 use counters::Counters;
 use covered::{CoveredModule, CoveredModules};
-use probes::Probes;
+use instrumentation::InstrumentedMethod;
 
 pub(crate) use options::CoverageOptions;
+
+/// End of the path of the runtime's core library.
+const CORE: &str = "System.Private.CoreLib.dll";
 
 /// Refused methods of a module that are named.
 const MOST_NAMED: usize = 20;
@@ -50,7 +54,10 @@ pub(crate) struct Coverage {
     writer: &'static ProcessWriter,
     functions: Arc<Functions>,
     /// Held while files are read, never while the runtime is asked.
-    files: Mutex<Files>,
+    opener: Mutex<Opener>,
+    /// File of the core library, where plans need to know it; the runtime loads it before all others.
+    core: OnceLock<PathBuf>,
+    needs_core: bool,
     /// Names of the assemblies that were loaded from memory.
     from_memory: Mutex<HashSet<String>>,
     counters: &'static Counters,
@@ -64,8 +71,8 @@ struct Author(Arc<CoveredModules>);
 
 impl BodyWriter for Author {
     fn edits(&self, method: &MethodToWrite<'_>) -> clr_profiler::Result<Edits> {
-        let probes = self.0.method(method.module, method.token);
-        Ok(probes.map_or_else(Edits::new, |probes| probes.edits(method.body)))
+        let instrumented = self.0.method(method.module, method.token);
+        Ok(instrumented.map_or_else(Edits::new, |instrumented| instrumented.edits(method.body)))
     }
 }
 
@@ -73,12 +80,19 @@ impl Coverage {
     /// Gives the methods of a module counters, where the module is one of those to be covered.
     fn cover(&self, module: ModuleId) {
         let Ok(about) = self.info.module_info(module) else { return };
+        if self.needs_core && self.core.get().is_none() && about.path.ends_with(CORE) {
+            // Whoever makes the plans again looks for it among the modules.
+            self.functions.module_index(module);
+            let _ = self.core.set(beside_program(about.path).into());
+            return;
+        }
         if about.flags.is_dynamic() || about.flags.is_resource() || (!self.functions.names_functions() && self.functions.is_framework_module(module, &about.path)) {
             return;
         }
         let has_folder = about.path.contains('/');
         let path = beside_program(about.path);
-        let opened = plans::open(path.as_ref(), &mut self.files.lock().unwrap_or_else(PoisonError::into_inner));
+        let core = self.core.get().map(PathBuf::as_path);
+        let opened = self.opener.lock().unwrap_or_else(PoisonError::into_inner).open(path.as_ref(), core);
         let symbols = match opened {
             Ok(symbols) => symbols,
             Err(NoPlan::Unreadable) if !has_folder => return self.refuse_memory(module, &path),
@@ -110,13 +124,13 @@ impl Coverage {
             (about, CounterSums::new(counters.places.len(), &counters.sums))
         };
         let methods: Vec<_> = plans.iter().zip(&places).map(record).collect();
-        let Some(counters) = self.counters.take(&methods) else {
+        let Some(counters) = self.counters.allocate(&methods) else {
             return self.refuse(&path, methods.len(), ["there is no room for the counters of any of its methods".into()]);
         };
-        let probes = plans.iter().zip(places).zip(counters).map(|((plan, places), counters)| {
-            (Token::new(plan.token), Arc::new(Probes::new(places.places, counters, self.counts_hits)))
+        let methods = plans.iter().zip(places).zip(counters).map(|((plan, places), counters)| {
+            (Token::new(plan.token), Arc::new(InstrumentedMethod::new(places, counters, self.counts_hits)))
         });
-        let covered = CoveredModule::new(probes);
+        let covered = CoveredModule::new(methods);
         let tokens = covered.tokens();
         self.modules.insert(module, covered);
         // SAFETY: stores to memory that is mapped for ever, and additions to it, are right in every method: they leave the stack
@@ -171,11 +185,11 @@ impl Coverage {
     /// A covered method is about to be compiled.
     fn compiles(&self, function: FunctionId) -> clr_profiler::Result<()> {
         let (_, module, token) = self.info.function_place(function)?;
-        let Some(probes) = self.modules.method(module, token) else { return Ok(()) };
-        if probes.is_compiled_first() {
+        let Some(method) = self.modules.method(module, token) else { return Ok(()) };
+        if method.is_compiled_first() {
             self.info.set_il_map(function, &self.writers.moves(module, token)?)?;
         }
-        if probes.have_fired_since_written() {
+        if method.can_leave_out_more() {
             // SAFETY: as in `cover`; what has fired became as many instructions that do nothing, so every body of the method has
             // the others at the same offsets.
             unsafe { self.writers.write_anew(module, token)? };
@@ -217,7 +231,9 @@ impl Instrument for Coverage {
             info: context.info.clone(),
             writer: context.writer,
             functions: Arc::clone(&context.functions),
-            files: Mutex::default(),
+            opener: Mutex::new(Opener::new(options.plans.clone())),
+            core: OnceLock::new(),
+            needs_core: options.plans.needs_framework(),
             from_memory: Mutex::default(),
             counters: Box::leak(Box::new(Counters::create(context)?)),
             modules,

@@ -1,22 +1,25 @@
 //! Options of `coverage`.
 
 use clrscope_contract::instruments::coverage::{HITS, SPEC};
-use clrscope_contract::instruments::{Checked, Spec};
+use clrscope_contract::instruments::{CheckedInstrument, Spec};
+use clrscope_coverage::PlanOptions;
 
 use crate::instrument::InstrumentOptions;
 
 /// Options that were asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CoverageOptions {
     /// Whether hits are counted, and not only whether there was one.
     pub(super) counts_hits: bool,
+    /// Parts of methods that are left out on demand.
+    pub(super) plans: PlanOptions,
 }
 
 impl InstrumentOptions for CoverageOptions {
     const SPEC: &'static Spec = SPEC;
 
-    fn of(request: &Checked) -> Self {
-        Self { counts_hits: request.is_on(HITS) }
+    fn from_request(request: &CheckedInstrument) -> Self {
+        Self { counts_hits: request.is_on(HITS), plans: PlanOptions::from_request(request) }
     }
 }
 
@@ -27,7 +30,12 @@ mod tests {
 
     #[test]
     fn every_option_arrives() {
-        assert!(CoverageOptions::of(&checked("coverage")).counts_hits);
-        assert!(!CoverageOptions::of(&checked("coverage:hits=off")).counts_hits);
+        assert!(CoverageOptions::from_request(&checked("coverage")).counts_hits);
+        assert!(!CoverageOptions::from_request(&checked("coverage:hits=off")).counts_hits);
+        let plans = |text: &str| CoverageOptions::from_request(&checked(text)).plans;
+        assert_eq!(plans("coverage"), PlanOptions::default());
+        assert!(!plans("coverage:skip-auto-props").needs_framework());
+        assert_ne!(plans("coverage:skip-auto-props"), PlanOptions::default());
+        assert!(plans("coverage:does-not-return=DoesNotReturn").needs_framework());
     }
 }

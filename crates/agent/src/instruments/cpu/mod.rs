@@ -1,15 +1,15 @@
 //! `cpu`: samples of what threads spend CPU time on.
 //!
-//! No hooks and no changed code: precompiled code stays in use. The work is that of [`services::sampling`](crate::services::sampling).
+//! No hooks and no changed code: precompiled code stays in use. The work is that of [`clrscope_agent_stacks::sampling`](clrscope_agent_stacks::sampling).
 
 mod options;
 
 use clr_profiler::{Callbacks, Events};
 use clrscope_recording::layout::instrument;
+use clrscope_agent_stacks::sampling::{CpuRequest, Sampler};
 
 use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};
-use crate::services::sampling::{CpuWanted, Sampler};
 
 pub(crate) use options::CpuOptions;
 
@@ -27,7 +27,7 @@ impl Instrument for Cpu {
         let store = context.sample_store(instrument::CPU, options.max_bytes)?;
         let sampler = context.sampler()?;
         let (interval_ns, engine, kernel) = (options.interval_ns, options.engine, options.kernel);
-        sampler.want_cpu(CpuWanted { store, interval_ns, engine, kernel });
+        sampler.want_cpu(CpuRequest { store, interval_ns, engine, kernel });
         Ok(Self { sampler })
     }
 

@@ -2,16 +2,15 @@
 
 use clrscope_contract::instruments::cpu::{self, ENGINE, KERNEL};
 use clrscope_contract::instruments::samples::{MAX, RATE};
-use clrscope_contract::instruments::{Checked, Spec};
-
-use crate::services::sampling::EngineWanted;
+use clrscope_contract::instruments::{CheckedInstrument, Spec};
+use clrscope_agent_stacks::sampling::EngineRequest;
 
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CpuOptions {
     /// Nanoseconds of CPU time between two samples of a thread.
     pub(crate) interval_ns: u64,
-    pub(crate) engine: EngineWanted,
+    pub(crate) engine: EngineRequest,
     /// Stacks go on into the kernel, where the system allows that.
     pub(crate) kernel: bool,
     pub(crate) max_bytes: u64,
@@ -20,13 +19,13 @@ pub(crate) struct CpuOptions {
 impl crate::instrument::InstrumentOptions for CpuOptions {
     const SPEC: &Spec = cpu::SPEC;
 
-    fn of(request: &Checked) -> Self {
+    fn from_request(request: &CheckedInstrument) -> Self {
         Self {
             interval_ns: 1_000_000_000 / request.number(RATE).max(1),
             engine: match request.word(ENGINE) {
-                Some("perf") => EngineWanted::Perf,
-                Some("timer") => EngineWanted::Timer,
-                _ => EngineWanted::Auto,
+                Some("perf") => EngineRequest::Perf,
+                Some("timer") => EngineRequest::Timer,
+                _ => EngineRequest::Auto,
             },
             kernel: request.is_on(KERNEL),
             max_bytes: request.number(MAX),
@@ -43,10 +42,10 @@ mod tests {
     #[test]
     fn every_option_arrives() {
         let plain =
-            CpuOptions { interval_ns: 1_000_000, engine: EngineWanted::Auto, kernel: true, max_bytes: 1 << 30 };
-        assert_eq!(CpuOptions::of(&checked("cpu")), plain);
-        let all = CpuOptions { interval_ns: 10_000_000, engine: EngineWanted::Timer, kernel: false, max_bytes: 64 << 20 };
-        assert_eq!(CpuOptions::of(&checked("cpu:rate=100,engine=timer,kernel=off,max=64MiB")), all);
-        assert_eq!(CpuOptions::of(&checked("cpu:engine=perf")).engine, EngineWanted::Perf);
+            CpuOptions { interval_ns: 1_000_000, engine: EngineRequest::Auto, kernel: true, max_bytes: 1 << 30 };
+        assert_eq!(CpuOptions::from_request(&checked("cpu")), plain);
+        let all = CpuOptions { interval_ns: 10_000_000, engine: EngineRequest::Timer, kernel: false, max_bytes: 64 << 20 };
+        assert_eq!(CpuOptions::from_request(&checked("cpu:rate=100,engine=timer,kernel=off,max=64MiB")), all);
+        assert_eq!(CpuOptions::from_request(&checked("cpu:engine=perf")).engine, EngineRequest::Perf);
     }
 }

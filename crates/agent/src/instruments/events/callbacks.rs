@@ -67,7 +67,7 @@ impl Events {
 
     fn record_live_objects(&self) {
         let Some(live) = self.live.as_ref().filter(|_| self.wants(Kind::LIVE_OBJECTS_BY_CLASS)) else { return };
-        let lost = live.take(|class, count| {
+        let lost = live.drain(|class, count| {
             let class = self.bare(Tag::CLASS, class);
             self.write(Kind::LIVE_OBJECTS_BY_CLASS, &[(Tag::CLASS, class.into()), (Tag::COUNT, count.into())]);
         });

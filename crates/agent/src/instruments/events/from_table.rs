@@ -25,7 +25,7 @@ impl Fields {
 }
 
 /// An argument of a callback as fields.
-pub(super) trait Logged {
+pub(super) trait LoggedArgument {
     /// Adds the argument; `asks` says whether the runtime may be asked for its name.
     fn log(self, events: &Events, asks: bool, fields: &mut Fields);
 }
@@ -33,7 +33,7 @@ pub(super) trait Logged {
 /// Identifiers of what is loaded.
 macro_rules! loaded {
     ($($type:ident = $tag:ident),*) => {
-        $(impl Logged for $type {
+        $(impl LoggedArgument for $type {
             fn log(self, events: &Events, asks: bool, fields: &mut Fields) {
                 let entity = if asks { events.loaded(Tag::$tag, self.as_raw()) } else { events.bare(Tag::$tag, self.as_raw()) };
                 fields.put(Tag::$tag, entity);
@@ -44,51 +44,51 @@ macro_rules! loaded {
 
 loaded!(AppDomainId = APP_DOMAIN, AssemblyId = ASSEMBLY, ModuleId = MODULE, ClassId = CLASS);
 
-impl Logged for FunctionId {
+impl LoggedArgument for FunctionId {
     fn log(self, events: &Events, asks: bool, fields: &mut Fields) {
         let function = if asks { events.function(self) } else { events.names.function(self, Resolve::Deferred) };
         fields.put(Tag::FUNCTION, function);
     }
 }
 
-impl Logged for ThreadId {
+impl LoggedArgument for ThreadId {
     fn log(self, events: &Events, _asks: bool, fields: &mut Fields) {
         fields.put(Tag::THREAD, events.thread(self));
     }
 }
 
-impl Logged for ReJitId {
+impl LoggedArgument for ReJitId {
     fn log(self, _events: &Events, _asks: bool, fields: &mut Fields) {
         fields.put(Tag::REJIT, self.as_raw());
     }
 }
 
-impl Logged for GcHandleId {
+impl LoggedArgument for GcHandleId {
     fn log(self, _events: &Events, _asks: bool, fields: &mut Fields) {
         fields.put(Tag::HANDLE, self.as_raw());
     }
 }
 
-impl Logged for ObjectId<'_> {
+impl LoggedArgument for ObjectId<'_> {
     fn log(self, _events: &Events, _asks: bool, fields: &mut Fields) {
         fields.put(Tag::OBJECT, self.address());
     }
 }
 
 /// A status is its number and, for a failure, its name.
-impl Logged for clr_profiler::Result<()> {
+impl LoggedArgument for clr_profiler::Result<()> {
     fn log(self, _events: &Events, _asks: bool, fields: &mut Fields) {
         outcome(&self).into_iter().for_each(|(tag, value)| fields.put(tag, value));
     }
 }
 
 /// Whether a callback may block is not recorded.
-impl Logged for bool {
+impl LoggedArgument for bool {
     fn log(self, _events: &Events, _asks: bool, _fields: &mut Fields) {}
 }
 
 /// Identifiers of calls between processes are not recorded.
-impl Logged for &Guid {
+impl LoggedArgument for &Guid {
     fn log(self, _events: &Events, _asks: bool, _fields: &mut Fields) {}
 }
 
@@ -116,7 +116,7 @@ macro_rules! define_log {
                         clrscope_recording::events::Kind::named(stringify!($runtime_name)).expect("a kind of this name");
                     self.log(KIND, |_fields| {
                         let _asks = stringify!($mode) == "asks";
-                        $($crate::instruments::events::from_table::Logged::log($argument, self, _asks, _fields);)*
+                        $($crate::instruments::events::from_table::LoggedArgument::log($argument, self, _asks, _fields);)*
                     });
                     $($default)?
                 }

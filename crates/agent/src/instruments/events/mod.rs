@@ -18,13 +18,13 @@ use clr_profiler::{Events as Mask, FunctionId, HResult};
 use clrscope_recording::events::{Kind, Tag, Value};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+use clrscope_agent_base::helper::Task;
 
 use crate::instrument::Instrument;
 use crate::services::context::Beginning;
 use crate::services::context::Context;
 use crate::services::dictionary::Dictionary;
 use crate::services::event_log::EventLog;
-use crate::services::helper::Task;
 
 use objects::ClassCounts;
 pub(crate) use options::EventsOptions;

@@ -32,9 +32,9 @@ impl ClassCounts {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Hands over the counts, most objects first, and starts from 0; the answer is how many objects found
+    /// Hands over the counts, most objects first, and starts from 0. Returns how many objects found
     /// no place. Not while others count.
-    pub(crate) fn take(&self, mut visit: impl FnMut(usize, u64)) -> u64 {
+    pub(crate) fn drain(&self, mut visit: impl FnMut(usize, u64)) -> u64 {
         let taken = |slot: &Slot| (slot.class.swap(0, Ordering::Relaxed), slot.count.swap(0, Ordering::Relaxed));
         let mut found: Vec<_> = self.slots.iter().map(taken).filter(|&(_, count)| count > 0).collect();
         found.sort_unstable_by_key(|&(class, count)| (std::cmp::Reverse(count), class));
@@ -70,9 +70,9 @@ mod tests {
         });
         counts.count(0x9000);
         let mut found = Vec::new();
-        assert_eq!(counts.take(|class, count| found.push((class, count))), 0);
+        assert_eq!(counts.drain(|class, count| found.push((class, count))), 0);
         assert_eq!((found.len(), found[0], found[300]), (301, (0x7000, 400), (0x9000, 1)));
-        counts.take(|class, _| panic!("{class} counted twice"));
+        counts.drain(|class, _| panic!("{class} counted twice"));
     }
 
     #[test]
@@ -80,7 +80,7 @@ mod tests {
         let counts = ClassCounts::new();
         (1..=SLOTS * 2).for_each(|n| counts.count(n * 8));
         let mut placed = 0;
-        let lost = counts.take(|_, count| placed += count);
+        let lost = counts.drain(|_, count| placed += count);
         assert_eq!(placed + lost, SLOTS as u64 * 2);
         assert!(lost >= SLOTS as u64);
     }

@@ -2,7 +2,7 @@
 
 use clr_profiler::Events;
 use clrscope_contract::instruments::events::{self, ALLOCATIONS, GROUPS, MAX};
-use clrscope_contract::instruments::{Checked, Spec};
+use clrscope_contract::instruments::{CheckedInstrument, Spec};
 use clrscope_recording::events::{Group, Kind};
 
 /// The options as this instrument uses them.
@@ -18,7 +18,7 @@ pub(crate) struct EventsOptions {
 impl crate::instrument::InstrumentOptions for EventsOptions {
     const SPEC: &Spec = events::SPEC;
 
-    fn of(request: &Checked) -> Self {
+    fn from_request(request: &CheckedInstrument) -> Self {
         Self {
             groups: request.members(GROUPS).iter().filter_map(|name| Group::parse(name)).collect(),
             allocations: request.is_on(ALLOCATIONS),
@@ -97,7 +97,7 @@ mod tests {
     use crate::instrument::InstrumentOptions as _;
 
     fn options(text: &str) -> EventsOptions {
-        EventsOptions::of(&checked(text))
+        EventsOptions::from_request(&checked(text))
     }
 
     #[test]

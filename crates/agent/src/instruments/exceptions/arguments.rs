@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::services::memory::FixedVec;
+use clrscope_agent_base::memory::FixedVec;
 
 /// Bytes kept of a call's arguments at most.
 const MOST_BYTES: usize = 1 << 10;

@@ -4,12 +4,13 @@
 
 use std::ffi::c_void;
 
+use clrscope_agent_base::boundary::guard;
+use clrscope_agent_values::arguments::ArgumentRegisters;
+use clrscope_agent_values::plans::{plan_of, sample};
+
 use super::arguments;
-use crate::boundary::guard;
-use crate::hooks::{EntryPoints, HookParts, HookSet};
+use crate::hook_sets::{EntryPoints, HookParts, HookSet};
 use crate::instruments::calls;
-use crate::services::values::arguments::ArgumentRegisters;
-use crate::services::values::plans::{plan_of, sample};
 
 // Defined in `arch`.
 unsafe extern "C" {

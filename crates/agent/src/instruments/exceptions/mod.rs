@@ -6,17 +6,19 @@
 //! search or unwind in a function) and with times only where somebody asks for them; a throw says what the
 //! exception says and the number of its stack. Who belongs to whom is found out when the recording is read.
 //!
-//! Stacks are those of [`services::stacks`](crate::services::stacks). With `args` the calls of methods that were named leave
+//! Stacks are those of [`clrscope_agent_stacks::stacks`](clrscope_agent_stacks::stacks). With `args` the calls of methods that were named leave
 //! their arguments ([`hooks`], [`arguments`]), to be stored when something is thrown.
 
 mod arch;
 mod arguments;
 pub(crate) mod hooks;
 mod options;
+mod thrown;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use clr_profiler::callback_args::{GcReason, Generations};
 use clr_profiler::internals::NativeFrame;
 use clr_profiler::{
     Callbacks, ClassId, Events, ExceptionContent, ExceptionReader, FunctionId, ModuleId, ObjectId, ProfilerInfo, Result,
@@ -25,24 +27,25 @@ use clrscope_recording::events::{Kind, ShortFields, Tag, EntityRef};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+use clrscope_agent_base::functions::Functions;
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::il;
+use clrscope_agent_values::overhead_advice::AdviseOverhead;
+use clrscope_agent_values::plans;
+use clrscope_agent_values::types::{self, Types};
+use clrscope_agent_values::unread::ReportUnread;
+use clrscope_agent_stacks::code::CodeFeed;
+use clrscope_agent_stacks::stacks::{REMEMBERED, CallStacks, StackOptions, WalkedFrame};
 
-use crate::hooks::{HookParts, HookSet};
+use crate::hook_sets::{HookParts, HookSet};
 use crate::instrument::Instrument;
 use crate::services::clauses::Clauses;
-use crate::services::code::CodeFeed;
 use crate::services::context::Context;
 use crate::services::dictionary::{Dictionary, Resolve};
 use crate::services::event_log::EventLog;
-use crate::services::functions::Functions;
-use crate::services::helper::Task;
-use crate::services::il;
-use crate::services::stacks::{REMEMBERED, CallStacks, StackOptions, WalkedFrame};
-use crate::services::values::overhead_advice::AdviseOverhead;
-use crate::services::values::plans;
-use crate::services::values::types::{self, Types};
-use crate::services::values::unread::ReportUnread;
 
 pub(crate) use options::ExceptionsOptions;
+use thrown::ThrownObjects;
 
 /// UTF-16 units kept of a message.
 const MESSAGE_UNITS: usize = 512;
@@ -58,6 +61,7 @@ pub(crate) struct Exceptions {
     log: &'static EventLog,
     names: Dictionary,
     reader: ExceptionReader,
+    thrown: ThrownObjects,
     stacks: CallStacks,
     /// Types of the program, where arguments are wanted.
     types: Option<&'static Types>,
@@ -131,9 +135,11 @@ impl Exceptions {
         }
     }
 
-    /// Writes the record of a throw: contents of the exception, and the stack of the throw.
+    /// Writes the record of a throw: contents of the exception, whether it was thrown before, and the
+    /// stack of the throw.
     fn write_thrown(&self, exception: ObjectId<'_>, content: &ExceptionContent<'_>, stack: u32) {
         let Some(class) = self.known(content.class.as_raw(), || self.class(content.class)) else { return };
+        let is_again = self.thrown.is_thrown_again(exception, content.is_traced);
         let inner = content.inner.map(|inner| (inner.address() as u64, self.names.class_of(inner)));
         self.log.write_with(Some(monotonic_ns()), Kind::EXCEPTION_THROWN, |encoder| {
             encoder.number(Tag::OBJECT, exception.address() as u64).short(class);
@@ -145,7 +151,7 @@ impl Exceptions {
                 encoder.number(Tag::INNER_OBJECT, address).entity(Tag::INNER_CLASS, class);
             }
             encoder.number(Tag::EXCEPTION_CODE, u64::from(content.code as u32));
-            encoder.number(Tag::ANSWER, content.was_thrown.into());
+            encoder.number(Tag::ANSWER, is_again.into());
         });
     }
 
@@ -173,6 +179,7 @@ impl Instrument for Exceptions {
     fn start(options: &ExceptionsOptions, context: &Context) -> std::result::Result<Self, String> {
         let log = EventLog::create(context, instrument::EXCEPTIONS, options.max_bytes)?;
         let recorded = context.stacks.open(context.writer, &context.helper)?;
+        let code = context.code_feed();
         let (frames, walk, frame_pointers) = (options.frames, options.walk, options.arguments);
         let wanted = StackOptions { frames, walk, frame_pointers, remembered: REMEMBERED };
         Ok(Self {
@@ -182,7 +189,8 @@ impl Instrument for Exceptions {
             log,
             names: Dictionary::new(&context.info, &context.functions, log),
             reader: ExceptionReader::new(),
-            stacks: CallStacks::new(wanted, &context.info, &context.functions, (recorded, &context.inlined()))?,
+            thrown: ThrownObjects::new(&context.info),
+            stacks: CallStacks::new(wanted, &context.info, &context.functions, (recorded, code.inlined(), code.awaiters()))?,
             types: if options.arguments { Some(context.types(false)?) } else { None },
             shares_hooks: context.hooks != Self::hook_parts(options),
             reported_no_stack: AtomicBool::new(false),
@@ -204,15 +212,19 @@ impl Instrument for Exceptions {
 
     fn events(&self) -> Events {
         let types = self.types.map_or(Events::NONE, |_| types::EVENTS);
-        let events = types | Events::EXCEPTIONS | Events::CLR_EXCEPTIONS;
+        let events = types | Events::EXCEPTIONS | Events::CLR_EXCEPTIONS | Events::BASIC_GC;
         events | CodeFeed::EVENTS | Events::ENABLE_STACK_SNAPSHOT
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         let mut tasks: Vec<Box<dyn Task>> =
-            vec![self.log.task(), self.stacks.task(), Box::new(CountDropped(self.writer))];
+            vec![self.log.task(), self.stacks.task(), Box::new(DropCounter(self.writer))];
         tasks.extend(tasks_of_values(self.writer, self.types));
         tasks
+    }
+
+    fn release_handles(&self) {
+        self.thrown.release();
     }
 
     fn detach_in_child(&self) {
@@ -232,9 +244,9 @@ fn tasks_of_values(writer: &'static ProcessWriter, types: Option<&'static Types>
 }
 
 /// Counts arguments that found no room: the hooks that know of it are quick.
-struct CountDropped(&'static ProcessWriter);
+struct DropCounter(&'static ProcessWriter);
 
-impl Task for CountDropped {
+impl Task for DropCounter {
     fn slow_tick(&mut self, now_ns: u64) {
         let dropped = arguments::dropped();
         if dropped > 0 {
@@ -262,6 +274,10 @@ impl Callbacks for Exceptions {
 
     fn dynamic_method_unloaded(&self, _function: FunctionId) {
         self.code_unloaded();
+    }
+
+    fn garbage_collection_started(&self, _generations: Generations<'_>, _reason: GcReason) {
+        self.thrown.collection_begins();
     }
 
     fn exception_thrown_in(&self, exception: ObjectId<'_>, frame: NativeFrame) {

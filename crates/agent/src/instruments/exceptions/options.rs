@@ -1,9 +1,8 @@
 //! Options of `exceptions`.
 
 use clrscope_contract::instruments::exceptions::{self, ARGS, FRAMES, MAX, STACKS};
-use clrscope_contract::instruments::{Checked, Spec};
-
-use crate::services::stacks::Walk;
+use clrscope_contract::instruments::{CheckedInstrument, Spec};
+use clrscope_agent_stacks::stacks::Walk;
 
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +19,7 @@ pub(crate) struct ExceptionsOptions {
 impl crate::instrument::InstrumentOptions for ExceptionsOptions {
     const SPEC: &Spec = exceptions::SPEC;
 
-    fn of(request: &Checked) -> Self {
+    fn from_request(request: &CheckedInstrument) -> Self {
         Self {
             frames: request.number(FRAMES) as usize,
             arguments: request.is_on(ARGS),
@@ -43,9 +42,9 @@ mod tests {
     #[test]
     fn every_option_arrives() {
         let plain = ExceptionsOptions { frames: 64, arguments: false, walk: Walk::Frames, max_bytes: 1 << 30 };
-        assert_eq!(ExceptionsOptions::of(&checked("exceptions")), plain);
+        assert_eq!(ExceptionsOptions::from_request(&checked("exceptions")), plain);
         let all = ExceptionsOptions { frames: 9, arguments: true, walk: Walk::Snapshot, max_bytes: 64 << 20 };
-        assert_eq!(ExceptionsOptions::of(&checked("exceptions:frames=9,args,stacks=snapshot,max=64MiB")), all);
-        assert_eq!(ExceptionsOptions::of(&checked("exceptions:stacks=check")).walk, Walk::Check);
+        assert_eq!(ExceptionsOptions::from_request(&checked("exceptions:frames=9,args,stacks=snapshot,max=64MiB")), all);
+        assert_eq!(ExceptionsOptions::from_request(&checked("exceptions:stacks=check")).walk, Walk::Check);
     }
 }

@@ -8,11 +8,11 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::services::memory::FixedVec;
-use crate::services::values::collections;
-use crate::services::values::completion::Awaited;
-use crate::services::values::memory::{At, Ground, MemoryReader};
-use crate::services::values::plans::plan_of;
+use clrscope_agent_base::memory::FixedVec;
+use clrscope_agent_values::collections;
+use clrscope_agent_values::completion::AwaitedTask;
+use clrscope_agent_values::memory::{At, Ground, MemoryReader};
+use clrscope_agent_values::plans::plan_of;
 
 /// Addresses of a call at most.
 pub(super) const MOST: usize = 8;
@@ -86,7 +86,7 @@ pub(super) fn remember(function: u32, sp: usize, addresses: [usize; MOST]) {
 }
 
 /// Addresses that were kept for the call with this stack pointer.
-pub(super) fn recall(sp: usize) -> Option<Recalled> {
+pub(super) fn recall(sp: usize) -> Option<RecalledAddresses> {
     let found = with(|calls| {
         while calls.last().is_some_and(|last| last.sp < sp) {
             calls.pop();
@@ -95,12 +95,13 @@ pub(super) fn recall(sp: usize) -> Option<Recalled> {
         is_it.then(|| calls.pop()).flatten()
     });
     let last = found.flatten()?;
-    Some(Recalled { sp, has_moved: last.has_moved(), is_complete: last.is_complete, addresses: last.addresses })
+    Some(RecalledAddresses { sp, has_moved: last.has_moved(), is_complete: last.is_complete, addresses: last.addresses })
 }
 
-/// The call of an `async` method's code that ends the method now: its stack pointer, and what it works for. `builder` is
-/// what the method that ends it was called with, and `sp` its caller's stack pointer.
-pub(super) fn complete(sp: usize, builder: usize) -> Option<(usize, Awaited)> {
+/// The call of an `async` method's code that ends the method now: its stack pointer, and what it
+/// works for. `builder` is what the method that ends it was called with, and `sp` its caller's
+/// stack pointer.
+pub(super) fn complete(sp: usize, builder: usize) -> Option<(usize, AwaitedTask)> {
     // Its frame begins with the caller's frame pointer, and a frame pointer points right below the return address.
     // SAFETY: the frame of the function that was just entered.
     let frame = unsafe { std::ptr::with_exposed_provenance::<usize>(sp - 16).read() };
@@ -122,7 +123,7 @@ pub(super) fn complete(sp: usize, builder: usize) -> Option<(usize, Awaited)> {
 
 /// The addresses of a call that ends.
 #[derive(Clone, Copy)]
-pub(super) struct Recalled {
+pub(super) struct RecalledAddresses {
     sp: usize,
     /// Whether there was a collection meanwhile.
     pub(super) has_moved: bool,
@@ -131,7 +132,7 @@ pub(super) struct Recalled {
     addresses: [usize; MOST],
 }
 
-impl Recalled {
+impl RecalledAddresses {
     /// Copies what lies `offset` behind the address with this number; nothing where it can't be known.
     pub(super) fn value(&self, number: usize, offset: usize, copy: &mut [u8]) -> Option<()> {
         let address = self.addresses.get(number).copied().filter(|address| *address != 0)?.checked_add(offset)?;

@@ -25,21 +25,21 @@ use clr_profiler::callback_args::{Inlining, SuspendReason};
 use clr_profiler::{Callbacks, Events, FunctionId, InfoHooks, ObjectId, ProfilerInfo};
 use clrscope_recording::layout::{flow, instrument};
 use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord};
+use clrscope_agent_base::faults::{OddCallback, odd_callback};
+use clrscope_agent_base::functions::Functions;
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::threads;
+use clrscope_agent_values::types::{self, Types};
+use clrscope_agent_values::check::Check;
+use clrscope_agent_values::{arguments, overhead_advice::AdviseOverhead, plans, unread::ReportUnread};
 
-use crate::hooks::{HookParts, HookSet};
+use crate::hook_sets::{HookParts, HookSet};
 use crate::instrument::Instrument;
 use crate::services::context::Context;
 use crate::services::event_ring::{self, EventRing};
-use crate::services::faults::{OddCallback, odd_callback};
-use crate::services::functions::Functions;
-use crate::services::helper::Task;
-use crate::services::threads;
-use crate::services::values::types::{self, Types};
-use crate::services::values::check::Check;
-use crate::services::values::{arguments, overhead_advice::AdviseOverhead, plans, unread::ReportUnread};
 
 pub(crate) use options::FlowOptions;
-use options::{Args, Kept};
+use options::{Args, Retention};
 
 /// Address space for everything: a mapping can't grow.
 const ALL_BYTES: u64 = 128 << 30;
@@ -61,8 +61,8 @@ impl Flow {
     /// Makes the ring and everything the hooks need.
     fn make(options: &FlowOptions, context: &Context) -> std::result::Result<Self, String> {
         let (limit, keep) = match options.kept {
-            Kept::Last(bytes) => (Some(bytes), Keep::Last),
-            Kept::All => (None, Keep::First),
+            Retention::Last(bytes) => (Some(bytes), Keep::Last),
+            Retention::All => (None, Keep::First),
         };
         let writer = context.writer;
         let store = writer

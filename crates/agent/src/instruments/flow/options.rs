@@ -1,11 +1,11 @@
 //! Options of `flow`.
 
 use clrscope_contract::instruments::flow::{self, ALL, ARGS, CHECK, DEPTH, LAST, VALUES};
-use clrscope_contract::instruments::{Checked, Spec};
+use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
-/// Part of the events that is kept.
+/// Which of the events are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum Retention {
     /// The last events, in a ring of so many bytes.
     Last(u64),
     /// Everything.
@@ -27,7 +27,7 @@ pub(crate) enum Args {
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FlowOptions {
-    pub(crate) kept: Kept,
+    pub(crate) kept: Retention,
     pub(crate) args: Args,
     /// Depth to which objects are opened.
     pub(crate) depth: u32,
@@ -36,9 +36,9 @@ pub(crate) struct FlowOptions {
 impl crate::instrument::InstrumentOptions for FlowOptions {
     const SPEC: &Spec = flow::SPEC;
 
-    fn of(request: &Checked) -> Self {
+    fn from_request(request: &CheckedInstrument) -> Self {
         Self {
-            kept: if request.is_on(ALL) { Kept::All } else { Kept::Last(request.number(LAST)) },
+            kept: if request.is_on(ALL) { Retention::All } else { Retention::Last(request.number(LAST)) },
             args: match request.word(ARGS) {
                 None => Args::Nothing,
                 Some(VALUES) => Args::Values,
@@ -59,16 +59,16 @@ mod tests {
     #[test]
     fn every_option_arrives() {
         for (text, kept, args, depth) in [
-            ("flow", Kept::Last(1 << 30), Args::Nothing, 1),
-            ("flow:all", Kept::All, Args::Nothing, 1),
-            ("flow:last=64MiB", Kept::Last(64 << 20), Args::Nothing, 1),
-            ("flow:args", Kept::Last(1 << 30), Args::Values, 1),
-            ("flow:all,args=types", Kept::All, Args::Types, 1),
-            ("flow:args=check", Kept::Last(1 << 30), Args::Check, 1),
-            ("flow:depth=0,args", Kept::Last(1 << 30), Args::Values, 0),
-            ("flow:args=values,depth=5", Kept::Last(1 << 30), Args::Values, 5),
+            ("flow", Retention::Last(1 << 30), Args::Nothing, 1),
+            ("flow:all", Retention::All, Args::Nothing, 1),
+            ("flow:last=64MiB", Retention::Last(64 << 20), Args::Nothing, 1),
+            ("flow:args", Retention::Last(1 << 30), Args::Values, 1),
+            ("flow:all,args=types", Retention::All, Args::Types, 1),
+            ("flow:args=check", Retention::Last(1 << 30), Args::Check, 1),
+            ("flow:depth=0,args", Retention::Last(1 << 30), Args::Values, 0),
+            ("flow:args=values,depth=5", Retention::Last(1 << 30), Args::Values, 5),
         ] {
-            assert_eq!(FlowOptions::of(&checked(text)), FlowOptions { kept, args, depth }, "{text}");
+            assert_eq!(FlowOptions::from_request(&checked(text)), FlowOptions { kept, args, depth }, "{text}");
         }
     }
 }

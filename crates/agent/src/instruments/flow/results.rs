@@ -1,16 +1,16 @@
 //! Results of `async` methods, taken where their code hands them to the builder (see
-//! [`completion`](crate::services::values::completion)).
+//! [`completion`](clrscope_agent_values::completion)).
 
 use clrscope_recording::layout::{flow, value};
+use clrscope_agent_values::completion::{AwaitedTask, Completion, Outcome, cancels};
+use clrscope_agent_values::arguments::{ArgumentRegisters, depth};
+use clrscope_agent_values::kinds::{Kind, Task};
+use clrscope_agent_values::memory::{At, MemoryReader};
+use clrscope_agent_values::plan::ArgumentLocation;
+use clrscope_agent_values::read::Writer;
 
 use super::by_reference;
 use super::ring::{MOST_VALUES, here};
-use crate::services::values::completion::{Awaited, Completion, Outcome, cancels};
-use crate::services::values::arguments::{ArgumentRegisters, depth};
-use crate::services::values::kinds::{Kind, Task};
-use crate::services::values::memory::{At, MemoryReader};
-use crate::services::values::plan::ArgumentLocation;
-use crate::services::values::read::Writer;
 
 /// A function was entered that ends `async` methods: if it was called by code whose calls are followed, its result is
 /// noted for that activation.
@@ -25,8 +25,9 @@ pub(super) fn completed(completion: Completion, sp: usize, registers: &ArgumentR
     });
 }
 
-/// Writes the outcome that a call reports; the registers are those of the function that `completion` belongs to.
-fn write(writer: &mut Writer<'_>, completion: Completion, awaited: Awaited, sp: usize, registers: &ArgumentRegisters) {
+/// Writes the outcome that a call reports; the registers are those of the function that
+/// `completion` belongs to.
+fn write(writer: &mut Writer<'_>, completion: Completion, awaited: AwaitedTask, sp: usize, registers: &ArgumentRegisters) {
     let mut both = [0; 16];
     match completion.outcome {
         Outcome::Exception(place) => {

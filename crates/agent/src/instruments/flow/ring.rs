@@ -4,18 +4,18 @@ use std::sync::atomic::Ordering;
 
 use clrscope_recording::layout::{chunk, flow};
 use clrscope_recording::writer::{Chunk, EventStore, ProcessWriter, ThreadRecord};
+use clrscope_agent_base::hooks::own;
+use clrscope_agent_base::clock;
+use clrscope_agent_base::helper::HelperHandle;
+use clrscope_agent_base::memory::PublishedState;
+use clrscope_agent_base::threads;
 
-use crate::hooks::own;
-use crate::services::clock;
 use crate::services::event_ring::{EventRing, RingLayout};
-use crate::services::helper::HelperHandle;
-use crate::services::memory::Published;
-use crate::services::threads;
 
 /// Bytes of values per event at most.
 pub(super) const MOST_VALUES: usize = 2048;
 
-static RING: Published<EventRing> = Published::nothing();
+static RING: PublishedState<EventRing> = PublishedState::nothing();
 
 /// The ring, once `flow` has started.
 pub(crate) fn ring() -> Option<&'static EventRing> {

@@ -5,11 +5,11 @@
 //! [`calls::slow`](crate::instruments::calls::slow) hold.
 
 use clrscope_recording::layout::flow;
+use clrscope_agent_base::boundary::guard;
+use clrscope_agent_base::threads;
 
 use super::ring;
-use crate::boundary::guard;
 use crate::instruments::calls;
-use crate::services::threads;
 
 /// Appends an event of the calling thread.
 pub(super) fn append(what: u32, sp: usize) {

@@ -4,21 +4,21 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clrscope_recording::layout::{flow, value};
+use clrscope_agent_base::boundary::guard;
+use clrscope_agent_base::hooks::own;
+use clrscope_agent_values::arch::ResultRegisters;
+use clrscope_agent_values::arguments::{ArgumentRegisters, depth};
+use clrscope_agent_values::kinds::{Kind, Task};
+use clrscope_agent_values::memory::{At, Ground};
+use clrscope_agent_values::plan::{ArgumentLocation, Plan, ResultPlan};
+use clrscope_agent_values::plans::{plan_of, sample};
+use clrscope_agent_values::evidence::RESULT;
+use clrscope_agent_values::read::Writer;
 
-use super::by_reference::{self, Recalled};
+use super::by_reference::{self, RecalledAddresses};
 use super::results;
 use super::ring::{MOST_VALUES, here};
-use crate::arch::ResultRegisters;
-use crate::boundary::guard;
-use crate::hooks::own;
 use crate::instruments::calls;
-use crate::services::values::arguments::{ArgumentRegisters, depth};
-use crate::services::values::kinds::{Kind, Task};
-use crate::services::values::memory::{At, Ground};
-use crate::services::values::plan::{ArgumentLocation, Plan, Returned};
-use crate::services::values::plans::{plan_of, sample};
-use crate::services::values::proof::RESULT;
-use crate::services::values::read::Writer;
 
 /// The bit of a client identifier that says that the function has a plan.
 const HAS_PLAN: usize = 1 << 31;
@@ -111,7 +111,7 @@ fn entered(function: u32, sp: usize, registers: &ArgumentRegisters) {
 
 /// Whether the result is looked for behind `this`, or with what is there.
 fn needs_this(plan: &Plan) -> bool {
-    plan.awaited.is_some() || matches!(plan.returned, Returned::Behind(..))
+    plan.awaited.is_some() || matches!(plan.returned, ResultPlan::Behind(..))
 }
 
 /// Places of the addresses whose targets are read when the call ends.
@@ -134,7 +134,7 @@ fn left(function: u32, sp: usize, registers: &ResultRegisters) {
 }
 
 /// Writes what a call leaves; the plan is that of the function whose registers these are.
-fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recalled>, registers: &ResultRegisters) {
+fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<RecalledAddresses>, registers: &ResultRegisters) {
     let of_result = usize::from(needs_this(plan));
     for (number, argument) in plan.referenced().enumerate() {
         take_again(writer, argument.kind, again, number + of_result, 0);
@@ -148,33 +148,33 @@ fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recalled>, r
     };
     let mut both = [0; 16];
     let (from, kind) = match plan.returned {
-        Returned::Nothing => return,
-        Returned::Memory(kind) => {
+        ResultPlan::Nothing => return,
+        ResultPlan::Memory(kind) => {
             let at = At::somewhere(*registers.general(0) as usize, kind.size() as usize);
             return writer.value(kind, at, depth());
         }
-        Returned::Behind(offset, kind) => return take_again(writer, kind, again, 0, offset as usize),
-        Returned::Redacted => return writer.word(value::REDACTED),
-        Returned::Awaited => return take_state(writer, plan, again),
-        Returned::At(ArgumentLocation::Pair(first, second), kind) => {
+        ResultPlan::Behind(offset, kind) => return take_again(writer, kind, again, 0, offset as usize),
+        ResultPlan::Redacted => return writer.word(value::REDACTED),
+        ResultPlan::Awaited => return take_state(writer, plan, again),
+        ResultPlan::At(ArgumentLocation::Pair(first, second), kind) => {
             both[..8].copy_from_slice(&half(first));
             both[8..].copy_from_slice(&half(second));
             (both.as_ptr(), kind)
         }
-        Returned::At(ArgumentLocation::Vector(_), kind) => (registers.vector(0).as_ptr(), kind),
-        Returned::At(ArgumentLocation::General(_), kind) => (ptr::from_ref(registers.general(0)).cast(), kind),
-        Returned::At(..) => return writer.word(value::UNKNOWN),
+        ResultPlan::At(ArgumentLocation::Vector(_), kind) => (registers.vector(0).as_ptr(), kind),
+        ResultPlan::At(ArgumentLocation::General(_), kind) => (ptr::from_ref(registers.general(0)).cast(), kind),
+        ResultPlan::At(..) => return writer.word(value::UNKNOWN),
     };
     // SAFETY: saved registers, or our copy of two.
     let at = unsafe { At::on(Ground::Held, from) };
-    let is_proved = writer.proves(&plan.proof, RESULT, kind, at);
+    let is_proved = writer.proves(&plan.evidence, RESULT, kind, at);
     let ground = if is_proved { Ground::Alive } else { Ground::Held };
     // SAFETY: as above; objects were seen in this place, so what it refers to is alive.
     writer.value(kind, unsafe { At::on(ground, from) }, depth());
 }
 
 /// Says of an `async` method that it goes on later; if it has ended, its result was noted.
-fn take_state(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recalled>) {
+fn take_state(writer: &mut Writer<'_>, plan: &Plan, again: Option<RecalledAddresses>) {
     match (plan.awaited, again) {
         _ if types_only() => writer.word(value::HIDDEN),
         (Some(awaited), Some(again)) if !again.is_complete && !again.has_moved => {
@@ -185,7 +185,7 @@ fn take_state(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recalled>) {
 }
 
 /// Looks again at what a call was given the address of.
-fn take_again(writer: &mut Writer<'_>, kind: Kind, again: Option<Recalled>, number: usize, offset: usize) {
+fn take_again(writer: &mut Writer<'_>, kind: Kind, again: Option<RecalledAddresses>, number: usize, offset: usize) {
     let mut copy = [0; by_reference::MOST_BYTES];
     let bytes = kind.size() as usize;
     let found = again.and_then(|again| again.value(number, offset, copy.get_mut(..bytes)?));

@@ -1,6 +1,6 @@
 //! Limits of the instrument's own tables, a part of the instrument's limit.
 
-use crate::services::stacks::{BYTES_OF_A_STACK, REMEMBERED};
+use clrscope_agent_stacks::stacks::{BYTES_OF_A_STACK, REMEMBERED};
 
 /// Part of the limit that tables beside the recording may take.
 const PART: u64 = 4;
@@ -24,8 +24,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Limits of the tables where the instrument's is so many bytes.
-    pub(super) fn of(max_bytes: u64) -> Self {
+    /// Returns the limits of the tables where the instrument's is so many bytes.
+    pub(super) fn from_max_bytes(max_bytes: u64) -> Self {
         let all = max_bytes / PART;
         let items = |part: u64, bytes: usize, most: usize| ((part / bytes as u64) as usize).clamp(LEAST, most);
         Self {
@@ -44,10 +44,10 @@ mod tests {
     #[test]
     fn tables_stay_within_their_part_of_the_limit() {
         for max in [64_u64 << 10, 1 << 20, 1 << 30] {
-            let Limits { ranges, classes, stacks } = Limits::of(max);
+            let Limits { ranges, classes, stacks } = Limits::from_max_bytes(max);
             let bytes = ranges * BYTES_OF_A_RANGE + classes * BYTES_OF_A_CLASS + stacks * BYTES_OF_A_STACK;
             assert!(bytes as u64 <= max / PART, "{max}: {bytes}");
         }
-        assert_eq!(Limits::of(1 << 30).ranges, 4 << 20);
+        assert_eq!(Limits::from_max_bytes(1 << 30).ranges, 4 << 20);
     }
 }

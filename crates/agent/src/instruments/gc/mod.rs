@@ -1,9 +1,11 @@
 //! `gc`: garbage collections.
 //!
-//! Two sources say what happens, and both are recorded as it comes: callbacks (suspensions, begin and end of collections) and the
-//! runtime's own events from the [session](crate::services::event_pipe) that instruments share (number, reason and type of each
-//! collection, sizes of the generations). What belongs together is found out when the recording is read. Collections beside the
-//! program stay on: only begin and end are asked for, not what survives.
+//! Two sources say what happens, and both are recorded as it comes: callbacks (suspensions, begin
+//! and end of collections) and the runtime's own events from the
+//! [session](clrscope_agent_base::event_pipe) that instruments share (number, reason and type of
+//! each collection, sizes of the generations). What belongs together is found out when the
+//! recording is read. Collections beside the program stay on: only begin and end are asked for, not
+//! what survives.
 //!
 //! The stack of the thread that caused a collection is walked before the program stands still: where the collector runs on the
 //! program's threads, at the begin of the suspension; where it has threads of its own, at the event that asks for a collection.
@@ -25,15 +27,15 @@ use clr_profiler::{
 use clrscope_recording::events::{Encoder, Kind, Tag};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+use clrscope_agent_base::os::threads::thread_id;
+use clrscope_agent_base::event_pipe::{EventPipe, RUNTIME, level};
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::own_memory::OwnMemory;
+use clrscope_agent_stacks::stacks::{CallStacks, StackOptions, Walk};
 
 use crate::instrument::Instrument;
-use crate::os::threads::thread_id;
 use crate::services::context::{Beginning, Context};
 use crate::services::event_log::EventLog;
-use crate::services::event_pipe::{EventPipe, RUNTIME, level};
-use crate::services::helper::Task;
-use crate::services::own_memory::OwnMemory;
-use crate::services::stacks::{CallStacks, StackOptions, Walk};
 
 use limits::Limits;
 use runtime_events::{GC_KEYWORD, GENERATIONS, GcEvent, GenerationSizes};
@@ -146,7 +148,8 @@ impl Instrument for Gc {
     fn start(options: &GcOptions, context: &Context) -> std::result::Result<Self, String> {
         let log = EventLog::create(context, instrument::GC, options.max_bytes)?;
         let recorded = context.stacks.open(context.writer, &context.helper)?;
-        let limits = Limits::of(options.max_bytes);
+        let code = context.code_feed();
+        let limits = Limits::from_max_bytes(options.max_bytes);
         let remembered = limits.stacks;
         let wanted = StackOptions { frames: FRAMES, walk: Walk::Snapshot, frame_pointers: false, remembered };
         let survivors = || Survivors::new(&context.info, context.writer, log, (&context.object_types, limits));
@@ -157,7 +160,7 @@ impl Instrument for Gc {
             writer: context.writer,
             log,
             pipe,
-            stacks: CallStacks::new(wanted, &context.info, &context.functions, (recorded, &context.inlined()))?,
+            stacks: CallStacks::new(wanted, &context.info, &context.functions, (recorded, code.inlined(), code.awaiters()))?,
             suspender: AtomicU32::new(0),
             reported_no_stack: AtomicBool::new(false),
             survivors: options.survivors.then(survivors),

@@ -1,7 +1,7 @@
 //! Options of `gc`.
 
 use clrscope_contract::instruments::gc::{self, MAX, SURVIVORS};
-use clrscope_contract::instruments::{Checked, Spec};
+use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) struct GcOptions {
 impl crate::instrument::InstrumentOptions for GcOptions {
     const SPEC: &Spec = gc::SPEC;
 
-    fn of(request: &Checked) -> Self {
+    fn from_request(request: &CheckedInstrument) -> Self {
         Self { survivors: request.is_on(SURVIVORS), max_bytes: request.number(MAX) }
     }
 }
@@ -27,8 +27,8 @@ mod tests {
 
     #[test]
     fn every_option_arrives() {
-        assert_eq!(GcOptions::of(&checked("gc")), GcOptions { survivors: false, max_bytes: 1 << 30 });
+        assert_eq!(GcOptions::from_request(&checked("gc")), GcOptions { survivors: false, max_bytes: 1 << 30 });
         let all = GcOptions { survivors: true, max_bytes: 64 << 20 };
-        assert_eq!(GcOptions::of(&checked("gc:survivors,max=64MiB")), all);
+        assert_eq!(GcOptions::from_request(&checked("gc:survivors,max=64MiB")), all);
     }
 }

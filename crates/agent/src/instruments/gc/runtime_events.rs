@@ -1,6 +1,6 @@
 //! Events about collections, as the runtime's provider packs them.
 
-use crate::services::event_pipe::{Fields, RuntimeEvent};
+use clrscope_agent_base::event_pipe::{Fields, RuntimeEvent};
 
 /// The provider's keyword for events about collections.
 pub(super) const GC_KEYWORD: u64 = 1;
@@ -87,13 +87,13 @@ fn statistics(fields: &mut Fields<'_>) -> Option<GcEvent> {
 
 fn heap(fields: &mut Fields<'_>) -> Option<GcEvent> {
     let _runtime = fields.u16()?;
-    fields.take(6 * size_of::<u64>() + 5 * size_of::<u32>())?;
+    fields.read_bytes(6 * size_of::<u64>() + 5 * size_of::<u32>())?;
     let heap = fields.u32()?;
     let _committed = fields.u64()?;
     let count = fields.u32()? as usize;
     let mut generations = [None; GENERATIONS];
     for generation in generations.iter_mut().take(count) {
-        *generation = Some(sizes(Fields::new(fields.take(GENERATION_BYTES)?))?);
+        *generation = Some(sizes(Fields::new(fields.read_bytes(GENERATION_BYTES)?))?);
     }
     Some(GcEvent::Heap { heap, generations })
 }

@@ -38,7 +38,7 @@ const _: () = assert!(size_of::<Range>() <= BYTES_OF_A_RANGE, "a range takes mor
 const _: () = assert!(2 * (size_of::<(ClassId, u32)>() + size_of::<Sums>()) <= BYTES_OF_A_CLASS / 2, "so does a class");
 
 /// Notes on a collection so far.
-struct Noted {
+struct CollectionNotes {
     /// Pieces of the heap before, by their addresses.
     heap: Vec<HeapRange>,
     ranges: Vec<Range>,
@@ -65,7 +65,7 @@ pub(super) struct Survivors {
     log: &'static EventLog,
     types: Arc<ObjectTypes>,
     limits: Limits,
-    noted: Mutex<Noted>,
+    noted: Mutex<CollectionNotes>,
     /// The most bytes that the notes on a collection took.
     most_bytes: AtomicU64,
     /// A collection is under way.
@@ -82,12 +82,13 @@ impl Survivors {
         let text = "gc:survivors: no collection runs beside the program, since the runtime reports the survivors of blocking ones only";
         writer.note(monotonic_ns(), text);
         let (info, types) = (info.clone(), Arc::clone(types));
-        let (noted, is_collecting) = (Mutex::new(Noted::of(Vec::new(), limits)), AtomicBool::new(false));
+        let (noted, is_collecting) = (Mutex::new(CollectionNotes::new(Vec::new(), limits)), AtomicBool::new(false));
         Self { info, writer, log, types, limits, noted, most_bytes: AtomicU64::new(0), is_collecting }
     }
 
-    /// Several threads of the collector may report at a time; none of them is stopped while it does.
-    fn noted(&self) -> MutexGuard<'_, Noted> {
+    /// Several threads of the collector may report at a time; none of them is stopped while it
+    /// does.
+    fn noted(&self) -> MutexGuard<'_, CollectionNotes> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -95,7 +96,7 @@ impl Survivors {
         let is_collected = |range: &HeapRange| generations.contains(range.generation.as_raw() as usize);
         let mut heap: Vec<_> = self.info.generation_bounds().unwrap_or_default().into_iter().filter(is_collected).collect();
         heap.sort_unstable_by_key(|range| range.start);
-        *self.noted() = Noted::of(heap, self.limits);
+        *self.noted() = CollectionNotes::new(heap, self.limits);
         self.is_collecting.store(true, Ordering::Release);
     }
 
@@ -118,7 +119,7 @@ impl Survivors {
         if !self.is_collecting.swap(false, Ordering::AcqRel) {
             return;
         }
-        let noted = std::mem::replace(&mut *self.noted(), Noted::of(Vec::new(), self.limits));
+        let noted = std::mem::replace(&mut *self.noted(), CollectionNotes::new(Vec::new(), self.limits));
         let (sums, left_out) = noted.sums(|range, visit| self.walk(range, visit));
         if noted.left_out + left_out > 0 {
             self.writer.state().lose(LossReason::EventDropped, noted.left_out + left_out, monotonic_ns());
@@ -168,8 +169,8 @@ impl Survivors {
     }
 }
 
-impl Noted {
-    fn of(heap: Vec<HeapRange>, limits: Limits) -> Self {
+impl CollectionNotes {
+    fn new(heap: Vec<HeapRange>, limits: Limits) -> Self {
         Self { heap, ranges: Vec::new(), left_out: 0, limits, young: HashMap::new() }
     }
 

@@ -18,9 +18,9 @@
 //! the first value, and its type. What each thread has of its own of a class `thread_values` finds.
 
 use clr_profiler::{ModuleId, ProfilerInfo};
+use clrscope_agent_base::os::memory::copy_if_there;
 
 use super::maps::Mappings;
-use crate::os::memory::copy_if_there;
 
 /// Place in a class of what is known of it beside.
 const BESIDE: usize = 32;
@@ -99,7 +99,7 @@ impl GenericFields {
     /// Adds the fields of a class that are described there: those of the program where its first value is known, and those of
     /// threads where it is known how they keep them.
     fn add(&mut self, class: usize, descriptions: usize, first: Option<usize>, values: Option<ValuesOfClass>) {
-        for Described { token, offset, of_thread } in described(class, descriptions) {
+        for DescribedField { token, offset, of_thread } in described(class, descriptions) {
             match (of_thread, first, values) {
                 (false, Some(first), _) => self.of_program.push(GenericField { class, token, address: first + offset }),
                 (true, _, Some(values)) => self.of_threads.push(ThreadField { class, token, offset, values }),
@@ -186,7 +186,7 @@ fn fields_of_threads(place: usize, words: &[usize], found: &mut GenericFields) {
 }
 
 /// A static field that holds references, as the runtime describes it.
-struct Described {
+struct DescribedField {
     token: u32,
     /// Distance from the first value.
     offset: usize,
@@ -194,7 +194,7 @@ struct Described {
 }
 
 /// The fields that are described there, as long as the descriptions are of this class.
-fn described(class: usize, descriptions: usize) -> Vec<Described> {
+fn described(class: usize, descriptions: usize) -> Vec<DescribedField> {
     let mut found = Vec::new();
     for number in 0..MOST_FIELDS {
         let Some([of, rest]) = words::<2>(descriptions.wrapping_add(16 * number)) else { break };
@@ -204,7 +204,7 @@ fn described(class: usize, descriptions: usize) -> Vec<Described> {
         }
         if name & OF_FILE == 0 && matches!(place >> 27, VALUE | REFERENCE) {
             let (token, offset) = (0x0400_0000 | name & 0x00FF_FFFF, (place & 0x07FF_FFFF) as usize);
-            found.push(Described { token, offset, of_thread: name & OF_THREAD != 0 });
+            found.push(DescribedField { token, offset, of_thread: name & OF_THREAD != 0 });
         }
     }
     found

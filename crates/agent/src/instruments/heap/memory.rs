@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicU64;
 use clr_profiler::HeapRange;
 
 /// Proof that the program stands still, and that the pieces of the heap are where the runtime says.
-pub(super) struct Stopped(());
+pub(super) struct StopProof(());
 
-impl Stopped {
+impl StopProof {
     /// In a callback in which the runtime says where objects are.
     ///
     /// # Safety

@@ -16,7 +16,6 @@
 //! | [`moves`] | where objects lay before the collection |
 //! | [`statics`] | the places of static fields; [`generics`] those of generic classes |
 //! | [`maps`] | the process's mappings |
-//! | [`unloads`] | questions about what may be unloaded |
 //! | [`task`] | when snapshots are taken |
 
 mod generics;
@@ -32,7 +31,6 @@ mod task;
 mod taker;
 mod thread_values;
 mod types;
-mod unloads;
 mod walk;
 
 use std::sync::Arc;
@@ -43,13 +41,14 @@ use clr_profiler::{Callbacks, ClassId, Error, Events, FunctionId, ModuleId, Obje
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::SnapshotReason;
 use clrscope_recording::writer::{Keep, monotonic_ns};
+use clrscope_agent_base::os::signals;
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::recording_lifetime::keep;
 
 use crate::instrument::Instrument;
-use crate::os::signals;
 use crate::services::context::{Beginning, Context};
-use crate::services::helper::Task;
 
-use memory::Stopped;
+use memory::StopProof;
 use taker::Taker;
 use task::HeapTask;
 
@@ -69,7 +68,7 @@ pub(crate) struct Heap {
 impl Callbacks for Heap {
     fn garbage_collection_started(&self, generations: Generations<'_>, _reason: GcReason) {
         // SAFETY: this is the callback, and the proof is dropped with the statement.
-        let stopped = unsafe { Stopped::in_collection() };
+        let stopped = unsafe { StopProof::in_collection() };
         let is_full = generations.contains(2);
         signals::with_all_blocked(|| self.taker.exposure.collection_started(is_full, &self.taker.info, &stopped));
     }
@@ -94,7 +93,7 @@ impl Callbacks for Heap {
 
     fn garbage_collection_finished(&self) {
         // SAFETY: this is the callback, and the proof is dropped with the statement.
-        let stopped = unsafe { Stopped::in_collection() };
+        let stopped = unsafe { StopProof::in_collection() };
         signals::with_all_blocked(|| self.taker.exposure.collection_finished(&self.taker.info, &stopped));
     }
 
@@ -128,10 +127,10 @@ impl Callbacks for Heap {
         let taker = self.taker;
         // Threads of the framework have been told to end, and callbacks may not ask for a collection.
         let take = move || {
-            crate::boundary::guard(|| {
+            clrscope_agent_base::boundary::guard(|| {
                 // Where it is refused the collection is, too.
                 let _ = taker.info.initialize_current_thread();
-                taker.take(SnapshotReason::End, "");
+                taker.take_snapshot(SnapshotReason::End, "");
             });
         };
         let thread = signals::with_all_blocked(|| std::thread::Builder::new().name("clrscope-heap".into()).spawn(take));
@@ -150,9 +149,8 @@ impl Instrument for Heap {
             .writer
             .create_events(instrument::HEAP, ADDRESS_SPACE, Keep::First)
             .map_err(|error| format!("no memory for snapshots: {error}"))?;
-        // Callbacks come even after the end, so both are never freed.
-        let store = Box::leak(Box::new(store));
-        let taker = Box::leak(Box::new(Taker::new(context, store, options.collects)));
+        let store = keep(store);
+        let taker = keep(Taker::new(context, store, options.collects));
         Ok(Self { taker, options: options.clone(), has_ended: Arc::default() })
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clrscope_contract::instruments::heap::{AT, COLLECT, SPEC};
 use clrscope_contract::instruments::spec::Moment;
-use clrscope_contract::instruments::{Checked, Spec};
+use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
 use crate::instrument::InstrumentOptions;
 
@@ -22,7 +22,7 @@ pub(crate) struct HeapOptions {
 impl InstrumentOptions for HeapOptions {
     const SPEC: &'static Spec = SPEC;
 
-    fn of(request: &Checked) -> Self {
+    fn from_request(request: &CheckedInstrument) -> Self {
         let moments = request.moments(AT);
         let time = |moment: &Moment| match moment {
             Moment::After(ms) => Some(Duration::from_millis(*ms)),
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn every_option_arrives() {
-        let of = |text| HeapOptions::of(&checked(text));
+        let of = |text| HeapOptions::from_request(&checked(text));
         assert_eq!(of("heap"), HeapOptions { after: Vec::new(), at_end: true, collects: true });
         assert_eq!(of("heap:at=command"), HeapOptions { after: Vec::new(), at_end: false, collects: true });
         let after = [500, 10_000].map(Duration::from_millis).to_vec();

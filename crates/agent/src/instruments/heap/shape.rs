@@ -12,7 +12,7 @@
 //! | -8 | `i64` number of series of references: descending from -8 `i64` bytes of the series less those of the object, and above it `u64` its offset |
 //! | -8 | below zero for arrays of values: `u64` offset of the first reference at -16, then, descending, pairs of `u32`: references, bytes to pass over |
 
-use crate::os::memory::copy_if_there;
+use clrscope_agent_base::os::memory::copy_if_there;
 
 /// Flag: objects have elements.
 const HAS_COMPONENTS: u32 = 0x8000_0000;
@@ -33,7 +33,7 @@ const MOST_BOXED: u32 = 16 + 32;
 
 /// Description of what stands at an address that should be an object's, by its first word.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Described {
+pub(super) enum Description {
     /// An object of this shape.
     Object(Shape),
     /// Room that no object takes, in the form of an array of bytes.
@@ -84,32 +84,32 @@ impl Shape {
 }
 
 /// Description of objects whose first word this is.
-pub(super) fn describe(class: usize) -> Described {
+pub(super) fn describe(class: usize) -> Description {
     let mut head = [0; HEAD];
     if class == 0 || !class.is_multiple_of(8) || !copy_if_there(class, &mut head) {
-        return Described::Nothing;
+        return Description::Nothing;
     }
     let flags = u32_at(&head, 0);
     let base = u32_at(&head, 4);
     if !(LEAST - 2..=MOST).contains(&base) {
-        return Described::Nothing;
+        return Description::Nothing;
     }
     let component = if flags & HAS_COMPONENTS == 0 { 0 } else { flags & 0xFFFF };
     // It is derived from nothing and belongs to nobody, unlike any class.
     if (base, component) == (LEAST, 1) && head[16..48].iter().all(|&byte| byte == 0) {
-        return Described::Free;
+        return Description::Free;
     }
     let mut shape = Shape { base, component, ..Shape::default() };
     if flags & HAS_REFERENCES != 0 {
         if shape.find_references(class).is_none() {
-            return Described::Nothing;
+            return Description::Nothing;
         }
     } else if (base, component) == (22, 2) {
         shape.content = Content::Characters;
     } else if flags & (CATEGORY | HAS_COMPONENTS) == VALUE_TYPE && base <= MOST_BOXED {
         shape.content = Content::Box;
     }
-    if shape.content != Content::Characters && base < LEAST { Described::Nothing } else { Described::Object(shape) }
+    if shape.content != Content::Characters && base < LEAST { Description::Nothing } else { Description::Object(shape) }
 }
 
 impl Shape {
@@ -191,13 +191,13 @@ mod tests {
             Self(words, before.len())
         }
 
-        fn described(&self) -> Described {
+        fn described(&self) -> Description {
             describe(self.0.as_ptr().addr() + self.1 * 8)
         }
 
         fn shape(&self) -> Shape {
             match self.described() {
-                Described::Object(shape) => shape,
+                Description::Object(shape) => shape,
                 other => panic!("{other:?}"),
             }
         }
@@ -238,14 +238,14 @@ mod tests {
         assert_eq!((bytes.shape().content, bytes.shape().bytes(3)), (Content::None, 32));
         let mut free = bytes;
         free.0[1..].fill(0);
-        assert_eq!(free.described(), Described::Free);
+        assert_eq!(free.described(), Description::Free);
     }
 
     #[test]
     fn what_can_not_be_a_class_is_none() {
-        assert_eq!(describe(0), Described::Nothing);
-        assert_eq!(describe(0x1001), Described::Nothing);
-        assert_eq!(describe(0x7000), Described::Nothing, "nothing is mapped there");
+        assert_eq!(describe(0), Description::Nothing);
+        assert_eq!(describe(0x1001), Description::Nothing);
+        assert_eq!(describe(0x7000), Description::Nothing, "nothing is mapped there");
         for (before, flags, base) in [
             (vec![], 0, 8),
             (vec![], 0, MOST + 8),
@@ -257,7 +257,7 @@ mod tests {
             (vec![1, 24, -1_i64 as u64], HAS_REFERENCES | HAS_COMPONENTS | 24, 24),
         ] {
             let words = [vec![0; 8], before].concat();
-            assert_eq!(Class::new(&words, flags, base).described(), Described::Nothing, "{words:x?}");
+            assert_eq!(Class::new(&words, flags, base).described(), Description::Nothing, "{words:x?}");
         }
     }
 }

@@ -10,7 +10,7 @@ use clrscope_recording::model::RootKind;
 use clrscope_recording::writer::{EventStore, HeapRootRecord, HeapWriter, monotonic_ns};
 
 use super::generics::Room;
-use super::memory::Stopped;
+use super::memory::StopProof;
 use super::moves::Moves;
 use super::stacks::Holders;
 use super::types::Classes;
@@ -122,7 +122,7 @@ impl Shot {
     }
 
     /// Walks the heap. In the callback about the beginning or the end of the collection.
-    fn walk(&mut self, info: &ProfilerInfo, stopped: &Stopped) {
+    fn walk(&mut self, info: &ProfilerInfo, stopped: &StopProof) {
         let began = monotonic_ns();
         let mut ranges = match info.generation_bounds() {
             Ok(ranges) => ranges,
@@ -174,8 +174,8 @@ impl Exposure {
         *self.phase() = Phase::Armed(Box::new(Shot::new(store, number, collects, Arc::clone(object_types))));
     }
 
-    /// The snapshot, if it was taken; none is wanted any more.
-    pub(super) fn take(&self) -> Option<Box<Shot>> {
+    /// Ends the exposure, and returns the snapshot if it was taken.
+    pub(super) fn finish(&self) -> Option<Box<Shot>> {
         match std::mem::take(&mut *self.phase()) {
             Phase::Taken(shot) => Some(shot),
             _ => None,
@@ -183,7 +183,7 @@ impl Exposure {
     }
 
     /// A collection begins, and the program stands. In the callback about that.
-    pub(super) fn collection_started(&self, is_full: bool, info: &ProfilerInfo, stopped: &Stopped) {
+    pub(super) fn collection_started(&self, is_full: bool, info: &ProfilerInfo, stopped: &StopProof) {
         let taken = |phase: &mut Phase| match std::mem::take(phase) {
             Phase::Armed(shot) if is_full => Some(shot),
             other => {
@@ -226,7 +226,7 @@ impl Exposure {
     }
 
     /// A collection has ended, and the program still stands. In the callback about that.
-    pub(super) fn collection_finished(&self, info: &ProfilerInfo, stopped: &Stopped) {
+    pub(super) fn collection_finished(&self, info: &ProfilerInfo, stopped: &StopProof) {
         let mut shot = {
             let mut phase = self.phase();
             match std::mem::take(&mut *phase) {

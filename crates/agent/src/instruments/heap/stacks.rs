@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 
+use clrscope_agent_base::os::memory::copy_if_there;
+use clrscope_agent_base::os::threads;
+
 use super::maps::Mappings;
-use crate::os::memory::copy_if_there;
-use crate::os::threads;
 
 /// Bytes of one stack that are looked at, from its innermost frame on.
 const MOST: usize = 1 << 20;

@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use clr_profiler::{ClassId, ModuleId, ProfilerInfo, ThreadId};
 use clrscope_recording::model::{HeapPlace, HeapSnapshot, HeapType, LossReason, RootKind, SnapshotReason, SnapshotState};
 use clrscope_recording::writer::{EventStore, HeapRootRecord, ProcessWriter, monotonic_ns};
+use clrscope_agent_base::developer_log::{Level, log};
+use clrscope_agent_base::os::memory::copy_if_there;
+use clrscope_agent_base::functions::Functions;
+use clrscope_agent_base::threads;
+use clrscope_agent_base::unloads::Unloads;
 
 use super::generics::{self, Room, ThreadField, ValuesOfClass};
 use super::shot::{Exposure, Shot};
 use super::statics::{Fields, StaticFields};
 use super::thread_values::ThreadValues;
 use super::types::HeapClass;
-use super::unloads::Unloads;
-use crate::services::developer_log::{Level, log};
-use crate::os::memory::copy_if_there;
 use crate::services::context::Context;
-use crate::services::functions::Functions;
 use crate::services::object_types::ObjectTypes;
-use crate::services::threads;
 
 /// Bytes of the heap for each byte that is backed before the program is stopped.
 const HEAP_PER_BYTE: usize = 10;
@@ -108,8 +108,9 @@ impl Taker {
         self.loaded().retain(|class| !class.is_gone());
     }
 
-    /// Takes a snapshot; whether it is complete. Only on a thread of the agent's own that runs no managed code, one at a time.
-    pub(super) fn take(&self, reason: SnapshotReason, name: &str) -> bool {
+    /// Takes a snapshot, and returns whether it is complete. Only on a thread of the agent's own
+    /// that runs no managed code, one at a time.
+    pub(super) fn take_snapshot(&self, reason: SnapshotReason, name: &str) -> bool {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let time_ns = monotonic_ns().saturating_sub(self.start_ns);
@@ -148,7 +149,7 @@ impl Taker {
             let unloads = self.unloads.count();
             self.exposure.arm(self.store, number, self.collects, &self.object_types);
             let forced = self.info.force_gc();
-            match (self.exposure.take(), forced) {
+            match (self.exposure.finish(), forced) {
                 (Some(shot), _) => return Ok((shot, unloads)),
                 (None, Err(error)) => return Err(error.to_string()),
                 (None, Ok(())) => {}

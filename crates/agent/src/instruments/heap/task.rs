@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use clrscope_recording::model::SnapshotReason;
 use clrscope_recording::writer::{Answer, Command};
+use clrscope_agent_base::runtime_thread::RuntimeThread;
+use clrscope_agent_base::helper::Task;
 
 use super::options::HeapOptions;
 use super::taker::Taker;
-use crate::services::errand::Errand;
-use crate::services::helper::Task;
 
 /// The instrument's work on the helper thread: begins snapshots.
 pub(super) struct HeapTask {
@@ -21,9 +21,9 @@ pub(super) struct HeapTask {
     at_end: bool,
     has_ended: Arc<AtomicBool>,
     /// The snapshot that a command asked for.
-    commanded: Option<Errand>,
+    commanded: Option<RuntimeThread>,
     /// The snapshot at the end.
-    last: Option<Errand>,
+    last: Option<RuntimeThread>,
 }
 
 impl HeapTask {
@@ -35,9 +35,9 @@ impl HeapTask {
 
     /// Begins a snapshot on a thread of its own: the runtime forces collections only for threads that have run no managed code, and
     /// takes one that has asked for a collection for a managed one.
-    fn begin(&self, reason: SnapshotReason, name: &str) -> Errand {
+    fn begin(&self, reason: SnapshotReason, name: &str) -> RuntimeThread {
         let (taker, name) = (self.taker, name.to_owned());
-        Errand::begin(&taker.info, "clrscope-heap", move || match taker.take(reason, &name) {
+        RuntimeThread::begin(&taker.info, "clrscope-heap", move || match taker.take_snapshot(reason, &name) {
             true => Answer::Done,
             false => Answer::Failed,
         })
@@ -65,7 +65,7 @@ impl Task for HeapTask {
     }
 
     fn answer(&self) -> Option<Answer> {
-        self.commanded.as_ref().map_or(Some(Answer::Failed), Errand::answer)
+        self.commanded.as_ref().map_or(Some(Answer::Failed), RuntimeThread::answer)
     }
 
     fn finish(&mut self) -> bool {

@@ -2,7 +2,7 @@
 
 use clrscope_recording::model::HeapType;
 
-use super::shape::{Content, Described, Shape, describe};
+use super::shape::{Content, Description, Shape, describe};
 
 /// Objects of a type that are compared with what the runtime says of them.
 const PROOFS: u8 = 3;
@@ -113,12 +113,12 @@ impl Classes {
             return Meaning::Free;
         }
         match describe(word) {
-            Described::Free => {
+            Description::Free => {
                 self.free = word;
                 Meaning::Free
             }
-            Described::Nothing => Meaning::Nothing,
-            Described::Object(shape) => {
+            Description::Nothing => Meaning::Nothing,
+            Description::Object(shape) => {
                 self.all.push(HeapClass { id: word, shape, proofs_left: PROOFS, is_unlike: false, loader: 0 });
                 let number = self.all.len() as u32;
                 self.insert(word, number);

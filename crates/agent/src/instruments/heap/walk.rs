@@ -11,7 +11,7 @@ use clr_profiler::{HeapRange, ObjectId, ProfilerInfo};
 use clrscope_recording::model::{HeapGeneration, HeapType};
 use clrscope_recording::writer::{HeapWriter, ObjectHead};
 
-use super::memory::Stopped;
+use super::memory::StopProof;
 use super::shape::Content;
 use super::types::{Classes, Meaning};
 use crate::services::object_types::ObjectTypes;
@@ -52,8 +52,9 @@ pub(super) struct Walk<'w, 's> {
 }
 
 impl Walk<'_, '_> {
-    /// Walks pieces of the heap in the order of their addresses, until there is no room for what is found.
-    pub(super) fn pieces(&mut self, stopped: &Stopped, mut ranges: Vec<HeapRange>) {
+    /// Walks pieces of the heap in the order of their addresses, until there is no room for what is
+    /// found.
+    pub(super) fn pieces(&mut self, stopped: &StopProof, mut ranges: Vec<HeapRange>) {
         ranges.sort_unstable_by_key(|range| range.start);
         for range in ranges.iter().filter(|range| range.bytes >= 24) {
             let words = stopped.words(range);

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use clr_profiler::{FunctionId, WrittenBody};
+use clrscope_agent_base::developer_log::{Level, log};
 
 use super::fixed_modules::reason;
 use super::methods::Method;
 use super::prober::Prober;
-use crate::services::developer_log::{Level, log};
 
 impl Prober {
     /// The body of a method that is compiled anew; `None` for the one that it has. Without probes, too, it is said wherever it is not the

@@ -15,10 +15,10 @@
 use clr_profiler::Token;
 use clr_profiler::il::{Body, Code, Edits, Flow, Opcode, Operand};
 use clrscope_recording::writer::MethodLanes;
+use clrscope_agent_base::hooks::is_stopped;
+use clrscope_agent_base::clock::ticks;
 
 use super::nesting::{self, OUTERMOST};
-use crate::hooks::is_stopped;
-use crate::services::clock::ticks;
 
 /// Types of the numbers that are handed over, as signatures have them.
 const VOID: u8 = 0x01;

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use clrscope_contract::request::Pattern;
 use clrscope_recording::writer::{Answer, Command};
+use clrscope_agent_base::runtime_thread::RuntimeThread;
+use clrscope_agent_base::helper::Task;
 
 use super::prober::Prober;
-use crate::services::errand::Errand;
-use crate::services::helper::Task;
 
 /// The instrument's work on the helper thread for commands.
 pub(super) struct Commands {
     prober: Arc<Prober>,
-    last: Option<Errand>,
+    last: Option<RuntimeThread>,
 }
 
 impl Commands {
@@ -21,9 +21,9 @@ impl Commands {
     }
 
     /// Begins on a thread that the runtime knows. Whoever gives commands has looked at what they name before.
-    fn begin<T: Send + 'static>(&self, named: Option<T>, change: fn(&Prober, &T) -> Answer) -> Errand {
+    fn begin<T: Send + 'static>(&self, named: Option<T>, change: fn(&Prober, &T) -> Answer) -> RuntimeThread {
         let prober = Arc::clone(&self.prober);
-        Errand::begin(&self.prober.info, "clrscope-probe", move || {
+        RuntimeThread::begin(&self.prober.info, "clrscope-probe", move || {
             named.map_or(Answer::Failed, |named| change(&prober, &named))
         })
     }
@@ -42,7 +42,7 @@ impl Task for Commands {
     }
 
     fn answer(&self) -> Option<Answer> {
-        self.last.as_ref().map_or(Some(Answer::Failed), Errand::answer)
+        self.last.as_ref().map_or(Some(Answer::Failed), RuntimeThread::answer)
     }
 
     fn finish(&mut self) -> bool {

@@ -7,10 +7,11 @@
 use std::sync::atomic::AtomicU64;
 
 use clr_profiler::Token;
-use clr_profiler::il::{Code, Edits, Label, Opcode};
+use clr_profiler::il::{Code, Edits, Label, NewLocal, Opcode};
 use clrscope_recording::writer::LineLanes;
+use clrscope_agent_base::hooks::is_stopped;
 
-use crate::hooks::is_stopped;
+use super::line_search::Start;
 
 /// `native unsigned int`, as signatures have it.
 const UINT: u8 = 0x19;
@@ -25,8 +26,8 @@ pub(super) struct PlacedLine {
     /// Path of the source file.
     pub(super) file: String,
     pub(super) line: u32,
-    /// Offsets of the instructions that the place begins with, in the method's own code.
-    pub(super) offsets: Vec<u32>,
+    /// Instructions that the place begins with.
+    pub(super) starts: Vec<Start>,
     pub(super) lanes: LineLanes,
     /// Token of [`COUNTER`] in the method's module.
     pub(super) signature: Token,
@@ -44,6 +45,21 @@ unsafe extern "C" fn counter(lanes: *mut u8) -> *mut u8 {
     unsafe { LineLanes::at(lanes) }.counter(thread)
 }
 
+/// Adds one where the method has values on the stack.
+///
+/// The optimising compiler notes which native code a place of the IL became where the stack is empty, and behind calls; stack
+/// traces find lines by these notes. Behind a call, with values on the stack, the counter takes the note, and keeps it.
+fn add_one_with_a_note(own: NewLocal) -> Code {
+    Code::new().load(own).add_one_there()
+}
+
+/// Adds one where the stack is empty: the instruction behind the counter has a note of its own there, and the counter must
+/// leave none. The `dup` of a constant takes it, and is thrown away; the stack stays in use for as long as the counter runs.
+fn add_one_without_a_note(own: NewLocal) -> Code {
+    let taken = Code::new().plain(Opcode::LdcI4_1).plain(Opcode::Dup).plain(Opcode::Pop);
+    taken.load(own).add_one_there().plain(Opcode::Pop)
+}
+
 /// The edits that count places of a method.
 pub(super) fn edits<'p>(places: impl Iterator<Item = &'p PlacedLine>) -> Edits {
     let mut edits = Edits::new();
@@ -52,8 +68,9 @@ pub(super) fn edits<'p>(places: impl Iterator<Item = &'p PlacedLine>) -> Edits {
         let own = edits.new_local(&[UINT]);
         let asked = Code::new().address(place.lanes.address()).address(address);
         edits.at_entry(asked.call(Opcode::Calli, place.signature.as_raw(), 2, 1).store(own));
-        for offset in &place.offsets {
-            edits.before(Label::at(*offset), Code::new().load(own).add_one_there());
+        for start in &place.starts {
+            let code = if start.has_values { add_one_with_a_note(own) } else { add_one_without_a_note(own) };
+            edits.before(Label::at(start.offset), code);
         }
     }
     edits

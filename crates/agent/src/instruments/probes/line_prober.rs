@@ -4,16 +4,16 @@ use clr_profiler::{FunctionName, ModuleId};
 use clrscope_contract::request::{MissedLine, SourceLine, file_name};
 use clrscope_recording::model::ProbedLine;
 use clrscope_recording::writer::Answer;
+use clrscope_agent_base::developer_log::{Level, log};
+use clrscope_agent_base::functions::{beside_program, is_runtime_helper};
 
 use super::line_code::{self, PlacedLine};
 use super::line_search::LinePlace;
-use super::lines::Found;
+use super::lines::LineMatches;
 use super::methods::Method;
 use super::fixed_modules::reason;
 use super::prober::{Prober, RUNTIME_HELPER, Refused};
 use super::undo;
-use crate::services::developer_log::{Level, log};
-use crate::services::functions::{beside_program, is_runtime_helper};
 
 impl Prober {
     /// Counts a line, in modules that come later too. In a thread that the runtime knows.
@@ -79,13 +79,13 @@ impl Prober {
     }
 
     /// Finds in all modules.
-    fn find_lines(&self, lines: &[SourceLine]) -> Vec<(ModuleId, Found)> {
+    fn find_lines(&self, lines: &[SourceLine]) -> Vec<(ModuleId, LineMatches)> {
         let modules = self.info.modules().unwrap_or_default().into_iter();
         modules.filter_map(|module| Some((module, self.find_lines_in(module, lines)?))).collect()
     }
 
-    /// Finds in a module; `None` where nobody wrote lines of it here.
-    fn find_lines_in(&self, module: ModuleId, lines: &[SourceLine]) -> Option<Found> {
+    /// Finds lines in a module; `None` where no lines of it were written here.
+    fn find_lines_in(&self, module: ModuleId, lines: &[SourceLine]) -> Option<LineMatches> {
         let about = self.info.module_info(module).ok()?;
         let is_of_file = !about.flags.is_dynamic() && !about.flags.is_resource() && !about.path.is_empty();
         if lines.is_empty() || !is_of_file || self.functions.is_framework_module(module, &about.path) {
@@ -146,13 +146,13 @@ impl Prober {
         };
         let records: Vec<_> = places.iter().map(record).collect();
         let mut taken = Vec::new();
-        for ((name, place), lanes) in places.iter().zip(self.lines.store.take(&records)) {
+        for ((name, place), lanes) in places.iter().zip(self.lines.store.allocate_lanes(&records)) {
             let Some(lanes) = lanes else {
                 refused.push((at(name, place), "there is no room for its numbers".to_owned()));
                 continue;
             };
-            let LinePlace { file, line, offsets, .. } = place.clone();
-            let placed = PlacedLine { file, line, offsets, lanes, signature, is_counted: true };
+            let LinePlace { file, line, starts, .. } = place.clone();
+            let placed = PlacedLine { file, line, starts, lanes, signature, is_counted: true };
             self.methods.add_line((module, place.method), placed);
             taken.push(((module, place.method), lanes, at(name, place)));
         }

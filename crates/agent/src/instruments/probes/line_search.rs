@@ -6,8 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use clr_metadata::{Assembly, Files, Pdb, SequencePoint};
 use clr_profiler::Token;
+use clr_profiler::il::{self, Body};
 use clrscope_contract::request::{LineHint, SourceLine, file_name};
 use clrscope_contract::words::nearest;
+use clrscope_coverage::{CounterPlace, has_values};
 
 /// Number of the table of methods, as tokens begin with it.
 const METHODS: u32 = 0x0600_0000;
@@ -19,8 +21,17 @@ pub(super) struct LinePlace {
     /// Path of the source file.
     pub(super) file: String,
     pub(super) line: u32,
-    /// Offsets of the instructions that the place begins with.
-    pub(super) offsets: Vec<u32>,
+    /// Instructions that the place begins with.
+    pub(super) starts: Vec<Start>,
+}
+
+/// An instruction that a place begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Start {
+    /// Offset in the method's own code.
+    pub(super) offset: u32,
+    /// Whether the method has values on the stack there.
+    pub(super) has_values: bool,
 }
 
 /// Reader of symbols; what single-file programs hold is looked up once.
@@ -29,6 +40,7 @@ pub(super) struct LineSearch(Mutex<Files>);
 
 /// Lines of an assembly.
 pub(super) struct ModuleLines {
+    assembly: Assembly,
     pdb: Pdb,
     /// Paths of the source files, the first of which has the row 1.
     files: Vec<String>,
@@ -47,7 +59,7 @@ impl LineSearch {
         let pdb = files.pdb_of(&assembly, path);
         let pdb = pdb.map_err(|why| unknown(&format!("{why}. {}", why.cure())))?;
         let files = (1..=pdb.documents()).map(|row| pdb.document(row).unwrap_or_default()).collect();
-        Ok(ModuleLines { pdb, files })
+        Ok(ModuleLines { assembly, pdb, files })
     }
 }
 
@@ -64,7 +76,7 @@ impl ModuleLines {
             points.retain(|point| !point.is_hidden() && is_wanted(point));
             points.sort_by_key(|point| (point.document, point.start_line, point.start_column, point.il_offset));
             let pieces = points.chunk_by(|a, b| (a.document, a.start_line) == (b.document, b.start_line));
-            pieces.map(|points| self.place(row, points)).collect::<Vec<_>>()
+            pieces.map(|points| self.line_place(row, points)).collect::<Vec<_>>()
         };
         if !self.files.iter().any(|file| lines.iter().any(|line| line.is_of(file))) {
             return Vec::new();
@@ -72,16 +84,25 @@ impl ModuleLines {
         (1..=self.pdb.methods()).flat_map(of_method).collect()
     }
 
-    /// The place at which the first of some pieces of one line begins.
-    fn place(&self, row: u32, points: &[SequencePoint]) -> LinePlace {
+    /// Returns the place at which the first of some pieces of one line begins.
+    fn line_place(&self, row: u32, points: &[SequencePoint]) -> LinePlace {
         let first = points[0];
         let same = points.iter().take_while(|point| point.start_column == first.start_column);
         LinePlace {
             method: Token::new(METHODS | row),
             file: self.file(&first).to_owned(),
             line: first.start_line,
-            offsets: same.map(|point| point.il_offset).collect(),
+            starts: self.starts(row, &same.map(|point| point.il_offset).collect::<Vec<_>>()),
         }
+    }
+
+    fn starts(&self, row: u32, offsets: &[u32]) -> Vec<Start> {
+        let places: Vec<CounterPlace> = offsets.iter().map(|offset| CounterPlace::Before(*offset)).collect();
+        let code = self.assembly.code_from(row);
+        let body = code.and_then(|code| Body::read(code.get(..il::length(code).ok()?)?).ok());
+        let values = body.map(|body| has_values(&places, &body, &self.assembly)).unwrap_or_default();
+        let values = values.into_iter().chain(std::iter::repeat(false));
+        offsets.iter().zip(values).map(|(offset, has_values)| Start { offset: *offset, has_values }).collect()
     }
 
     fn file(&self, point: &SequencePoint) -> &str {
@@ -135,7 +156,7 @@ mod tests {
         let places = lines.places(&wanted("Covered.cs"));
         assert_eq!(places.len(), 1, "{places:?}");
         assert!(places[0].file.ends_with("/Covered/Covered.cs") && places[0].line == line, "{places:?}");
-        assert_eq!(places[0].offsets.len(), 1, "{places:?}");
+        assert_eq!(places[0].starts.len(), 1, "{places:?}");
         assert_eq!(lines.places(&wanted("Covered/Covered.cs")), places);
         assert_eq!(lines.places(&wanted("Other.cs")), []);
     }

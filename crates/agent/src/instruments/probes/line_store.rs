@@ -5,9 +5,8 @@ use std::sync::OnceLock;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::ProbedLine;
 use clrscope_recording::writer::{Chunk, LineLanes, ProcessWriter, monotonic_ns};
-
-use crate::services::helper::Task;
-use crate::services::record_room::RecordRoom;
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::record_room::RecordRoom;
 
 /// Address space for all lines: a mapping can't grow.
 const ADDRESS_SPACE: u64 = 1 << 30;
@@ -23,8 +22,9 @@ impl LineStore {
         Self { writer, room: OnceLock::new() }
     }
 
-    /// Counters of zero for each of these lines, as far as there is room. Waits for the disk.
-    pub(super) fn take(&self, lines: &[ProbedLine]) -> Vec<Option<LineLanes>> {
+    /// Allocates counters of zero for each of these lines, as far as there is room. Waits for the
+    /// disk.
+    pub(super) fn allocate_lanes(&self, lines: &[ProbedLine]) -> Vec<Option<LineLanes>> {
         let chunk = self.chunk(lines.iter().map(ProbedLine::record_bytes).sum());
         lines.iter().map(|line| chunk?.append_line(line, monotonic_ns())).collect()
     }

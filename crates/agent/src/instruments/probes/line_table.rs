@@ -4,14 +4,14 @@ use clrscope_contract::request::SourceLine;
 use clrscope_recording::writer::LineLanes;
 
 use super::line_code::PlacedLine;
-use super::lined::Lined;
+use super::lined::MethodLines;
 use super::methods::{Method, Methods};
 
 impl Methods {
     /// Whether a line of a method was given a counter before.
     pub(super) fn has_line(&self, method: Method, file: &str, line: u32) -> bool {
         let table = self.lock();
-        let is_there = |lined: &Lined| lined.places.iter().any(|place| place.line == line && place.file == file);
+        let is_there = |lined: &MethodLines| lined.places.iter().any(|place| place.line == line && place.file == file);
         table.lined.get(&method).is_some_and(is_there)
     }
 
@@ -47,7 +47,7 @@ impl Methods {
         if is_counted && table.is_over() {
             return Vec::new();
         }
-        let change = |(method, lined): (&Method, &mut Lined)| {
+        let change = |(method, lined): (&Method, &mut MethodLines)| {
             let changes = |place: &&mut PlacedLine| {
                 place.is_counted != is_counted && line.is_meant(&place.file, place.line)
             };

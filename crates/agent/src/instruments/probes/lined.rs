@@ -6,13 +6,13 @@ use super::line_code::{self, PlacedLine};
 
 /// The counted places of one method.
 #[derive(Default)]
-pub(super) struct Lined {
+pub(super) struct MethodLines {
     pub(super) places: Vec<PlacedLine>,
     /// The method's own code is back, as it was.
     pub(super) is_reverted: bool,
 }
 
-impl Lined {
+impl MethodLines {
     /// Whether any place is counted.
     pub(super) fn is_any_counted(&self) -> bool {
         self.places.iter().any(|place| place.is_counted)

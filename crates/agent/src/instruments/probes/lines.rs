@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clrscope_contract::request::{LineHint, SourceLine};
 use clrscope_recording::writer::ProcessWriter;
+use clrscope_agent_base::recording_lifetime::keep;
 
 use super::line_search::{LinePlace, LineSearch};
 use super::line_store::LineStore;
@@ -28,9 +29,9 @@ pub(super) struct LineRule {
     is_wanted: bool,
 }
 
-/// Finds in a module: places of lines, or hints at what could have been meant.
+/// What a module has of lines: their places, or hints at what could have been meant.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct LineMatches {
     pub(super) places: Vec<LinePlace>,
     pub(super) hints: Vec<(SourceLine, LineHint)>,
 }
@@ -41,7 +42,7 @@ impl Lines {
         Self {
             rules: Mutex::new(rules),
             search: LineSearch::default(),
-            store: Box::leak(Box::new(LineStore::new(writer))),
+            store: keep(LineStore::new(writer)),
             writer,
             noted: Mutex::default(),
         }
@@ -78,23 +79,24 @@ impl Lines {
     }
 
     /// Places of lines in the assembly at a path.
-    pub(super) fn find(&self, path: &Path, lines: &[SourceLine]) -> Found {
+    pub(super) fn find(&self, path: &Path, lines: &[SourceLine]) -> LineMatches {
         let module = match self.search.open(path) {
             Ok(module) => module,
             Err(hint) => {
                 let hints = lines.iter().map(|line| (line.clone(), hint.clone())).collect();
-                return Found { hints, ..Found::default() };
+                return LineMatches { hints, ..LineMatches::default() };
             }
         };
         let places = module.places(lines);
         let is_missed = |line: &&SourceLine| !places.iter().any(|place| line.is_meant(&place.file, place.line));
         let missed = lines.iter().filter(is_missed);
         let hints = missed.flat_map(|line| module.hints(line).into_iter().map(|hint| (line.clone(), hint)));
-        Found { hints: hints.collect(), places }
+        LineMatches { hints: hints.collect(), places }
     }
 
-    /// Notes in the recording which lines have a place, and what could have been meant by the others, each once.
-    pub(super) fn note(&self, lines: &[SourceLine], found: &Found) {
+    /// Notes in the recording which lines have a place, and what could have been meant by the
+    /// others, each once.
+    pub(super) fn note(&self, lines: &[SourceLine], found: &LineMatches) {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         let word = |line: &SourceLine| format!("probe-at={line}");
         let has_place = |line: &&SourceLine| found.places.iter().any(|place| line.is_meant(&place.file, place.line));

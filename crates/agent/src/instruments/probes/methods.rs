@@ -11,7 +11,7 @@ use clrscope_recording::writer::MethodLanes;
 use super::callers::{self, CalledMethod, CallerSignatures};
 use super::code::{self, Signatures};
 use super::each::{self, EachSignatures, WatchedMethod};
-use super::lined::Lined;
+use super::lined::MethodLines;
 
 /// A method of a module.
 pub(super) type Method = (ModuleId, Token);
@@ -23,9 +23,9 @@ pub(super) struct Methods(Mutex<Table>);
 /// Table behind the lock.
 #[derive(Default)]
 pub(super) struct Table {
-    pub(super) probed: HashMap<Method, Probed>,
+    pub(super) probed: HashMap<Method, MethodProbes>,
     /// Methods with lines that are counted, or were.
-    pub(super) lined: HashMap<Method, Lined>,
+    pub(super) lined: HashMap<Method, MethodLines>,
     /// Code with all probes that methods have, or had last.
     pub(super) bodies: HashMap<Method, Arc<WrittenBody>>,
     /// Methods that had taken in a probed one.
@@ -37,7 +37,7 @@ pub(super) struct Table {
 }
 
 /// A method with probes.
-pub(super) struct Probed {
+pub(super) struct MethodProbes {
     pub(super) name: ProbedName,
     pub(super) lanes: MethodLanes,
     pub(super) signatures: Signatures,
@@ -96,9 +96,9 @@ impl Methods {
     pub(super) fn put_back(&self, pattern: &Pattern) -> Vec<Method> {
         let mut table = self.lock();
         let is_over = table.is_over;
-        let is_without = |probed: &Probed| !is_over && probed.is_ready && probed.standing != Standing::Probed;
+        let is_without = |probed: &MethodProbes| !is_over && probed.is_ready && probed.standing != Standing::Probed;
         let without = table.probed.iter_mut().filter(|(_, probed)| is_without(probed) && probed.name.is_meant(pattern));
-        let put_back = |(method, probed): (&Method, &mut Probed)| {
+        let put_back = |(method, probed): (&Method, &mut MethodProbes)| {
             probed.standing = Standing::Probed;
             probed.lanes.set_removed(false);
             *method
@@ -110,7 +110,7 @@ impl Methods {
     pub(super) fn take_out(&self, pattern: &Pattern) -> Vec<Method> {
         let mut table = self.lock();
         let with = table.probed.iter_mut().filter(|(_, probed)| probed.standing == Standing::Probed && probed.name.is_meant(pattern));
-        let take_out = |(method, probed): (&Method, &mut Probed)| {
+        let take_out = |(method, probed): (&Method, &mut MethodProbes)| {
             probed.standing = Standing::Removed;
             probed.lanes.set_removed(true);
             *method
@@ -121,13 +121,13 @@ impl Methods {
     /// All methods that were compiled anew, where none has probes any more: they are to be as they were.
     pub(super) fn all_unless_probed(&self) -> Option<Vec<Method>> {
         let mut table = self.lock();
-        let is_any_counted = table.lined.values().any(Lined::is_any_counted);
+        let is_any_counted = table.lined.values().any(MethodLines::is_any_counted);
         if is_any_counted || table.probed.values().any(|probed| probed.standing == Standing::Probed) {
             return None;
         }
         let changed = table.changed();
         table.probed.values_mut().for_each(|probed| probed.standing = Standing::Reverted);
-        table.lined.values_mut().for_each(Lined::revert);
+        table.lined.values_mut().for_each(MethodLines::revert);
         table.inliners.clear();
         Some(changed)
     }
@@ -135,7 +135,7 @@ impl Methods {
     /// Number of the methods with probes that a pattern means.
     pub(super) fn count(&self, pattern: &Pattern) -> u32 {
         let table = self.lock();
-        let is_counted = |probed: &&Probed| probed.standing == Standing::Probed && probed.name.is_meant(pattern);
+        let is_counted = |probed: &&MethodProbes| probed.standing == Standing::Probed && probed.name.is_meant(pattern);
         table.probed.values().filter(is_counted).count() as u32
     }
 
@@ -213,7 +213,7 @@ impl Table {
     /// Whether a method's calls or any of its lines are counted.
     fn has_probes(&self, method: Method) -> bool {
         self.probed.get(&method).is_some_and(|probed| probed.standing == Standing::Probed)
-            || self.lined.get(&method).is_some_and(Lined::is_any_counted)
+            || self.lined.get(&method).is_some_and(MethodLines::is_any_counted)
     }
 
     /// Whether the recording is over.
@@ -229,10 +229,10 @@ impl BodyWriter for Methods {
         let probed = table.probed.get(&key).filter(|probed| probed.standing == Standing::Probed);
         let mut edits = match probed {
             None => Edits::new(),
-            Some(Probed { each: Some((watched, signatures)), called, .. }) => {
+            Some(MethodProbes { each: Some((watched, signatures)), called, .. }) => {
                 each::edits(watched, *signatures, *called, method)
             }
-            Some(Probed { called: Some(called), .. }) => callers::edits(*called),
+            Some(MethodProbes { called: Some(called), .. }) => callers::edits(*called),
             Some(probed) => code::edits(probed.lanes, probed.signatures),
         };
         if let Some(lined) = table.lined.get(&key) {
@@ -244,7 +244,7 @@ impl BodyWriter for Methods {
 
 #[cfg(test)]
 mod tests {
-    use clr_profiler::fake::FakeRuntime;
+    use clr_profiler_fake::FakeRuntime;
     use clrscope_recording::model::ProbedMethod;
     use clrscope_recording::writer::EventStore;
 
@@ -271,7 +271,7 @@ mod tests {
         let module = runtime.module_id("Shop");
         let folder = tempfile::tempdir().expect("a folder");
         let store = EventStore::create_slow(&folder.path().join("probes.seg"), 1 << 20).expect("a store");
-        let chunk = store.take(0, 64 << 10, 1).expect("a chunk");
+        let chunk = store.allocate_chunk(0, 64 << 10, 1).expect("a chunk");
         let methods = Methods::default();
         for (at, name) in ["Shop.Cart::Add", "Shop.Cart::Clear", "Shop.Till::Pay"].into_iter().enumerate() {
             let record = ProbedMethod { token: 1 + at as u32, name: name.to_owned(), ..ProbedMethod::default() };
@@ -279,7 +279,7 @@ mod tests {
             let signatures = Signatures { enter: Token::new(1), leave: Token::new(2) };
             let signature = format!("{}()", name.replace("::", "."));
             let name = ProbedName { assembly: "Shop".into(), name: name.to_owned(), signature };
-            let probed = Probed { name, lanes, signatures, each: None, called: None, is_ready: true, standing: Standing::Probed };
+            let probed = MethodProbes { name, lanes, signatures, each: None, called: None, is_ready: true, standing: Standing::Probed };
             let method = (module, Token::new(0x0600_0001 + at as u32));
             methods.lock().probed.insert(method, probed);
             methods.lock().bodies.insert(method, Arc::new(WrittenBody::default()));

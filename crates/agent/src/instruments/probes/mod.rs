@@ -51,13 +51,13 @@ use std::sync::Arc;
 use clr_profiler::callback_args::{FunctionControl, SuspendReason};
 use clr_profiler::{AssemblyId, Callbacks, Events, FunctionId, ModuleId, ReJitId, Token};
 use clrscope_recording::writer::{ProcessWriter, ThreadRecord};
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_values::types;
+use clrscope_agent_values::unread::ReportUnread;
+use clrscope_agent_stacks::code::CodeFeed;
 
 use crate::instrument::Instrument;
-use crate::services::code::CodeFeed;
 use crate::services::context::{Beginning, Context};
-use crate::services::helper::Task;
-use crate::services::values::types;
-use crate::services::values::unread::ReportUnread;
 
 use callers::Callers;
 use commands::Commands;

@@ -9,9 +9,8 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use clrscope_recording::writer::{MethodLanes, ProcessWriter};
-
-use crate::arch::thread_address;
-use crate::services::helper::Task;
+use clrscope_agent_base::arch::thread_address;
+use clrscope_agent_base::helper::Task;
 
 /// Entries, a power of two: memory that was never used is not there.
 const ENTRIES: usize = 1 << 16;

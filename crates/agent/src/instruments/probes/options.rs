@@ -2,7 +2,7 @@
 
 use clrscope_contract::instruments::flow::TYPES;
 use clrscope_contract::instruments::probes::{ARGS, CALLERS, DEPTH, EACH, FRAMES, LAST, SPEC};
-use clrscope_contract::instruments::{Checked, Spec};
+use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
 use crate::instrument::InstrumentOptions;
 
@@ -36,7 +36,7 @@ pub(super) struct Values {
 impl InstrumentOptions for ProbesOptions {
     const SPEC: &'static Spec = SPEC;
 
-    fn of(request: &Checked) -> Self {
+    fn from_request(request: &CheckedInstrument) -> Self {
         let values = request.word(ARGS).map(|word| Values { types_only: word == TYPES });
         let is_wanted = values.is_some() || request.is_on(EACH);
         let each = Each { values, depth: request.number(DEPTH) as u32, last: request.number(LAST) };
@@ -63,11 +63,11 @@ mod tests {
             ("probes:each,args=types", each(Some(true), 1, 1 << 30)),
             ("probes:args,depth=0,last=4MiB", each(Some(false), 0, 4 << 20)),
         ] {
-            let options = ProbesOptions::of(&checked(text));
+            let options = ProbesOptions::from_request(&checked(text));
             assert_eq!(options, ProbesOptions { each: wanted, callers: None }, "{text}");
         }
         for (text, wanted) in [("probes:callers", 8), ("probes:callers,frames=1,args", 1)] {
-            assert_eq!(ProbesOptions::of(&checked(text)).callers, Some(wanted), "{text}");
+            assert_eq!(ProbesOptions::from_request(&checked(text)).callers, Some(wanted), "{text}");
         }
     }
 }

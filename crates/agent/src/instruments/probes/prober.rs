@@ -9,20 +9,21 @@ use clr_profiler::{BodyWriter, BodyWriters, FunctionName, ModuleId, ProfilerInfo
 use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{LossReason, ProbedMethod};
 use clrscope_recording::writer::{Answer, ProcessWriter, monotonic_ns};
+use clrscope_agent_base::developer_log::{Level, log};
+use clrscope_agent_base::functions::{Functions, is_runtime_helper};
+use clrscope_agent_base::recording_lifetime::keep;
+use clrscope_agent_base::patterns::ProbePatterns;
 
 use super::callers::{CallerSignatures, Callers};
 use super::code::{self, Signatures};
 use super::each::{EachCall, EachSignatures};
 use super::fixed_modules::{FixedModules, reason};
 use super::lines::Lines;
-use super::methods::{Method, Methods, Probed, Standing};
+use super::methods::{Method, Methods, MethodProbes, Standing};
 use super::options::ProbesOptions;
 use super::store::ProbeStore;
 use super::undo;
 use crate::services::context::Context;
-use crate::services::developer_log::{Level, log};
-use crate::services::functions::{Functions, is_runtime_helper};
-use crate::services::patterns::ProbePatterns;
 
 /// Refused methods of a module that are named.
 const MOST_NAMED: usize = 20;
@@ -71,7 +72,7 @@ impl Prober {
             functions: Arc::clone(&context.functions),
             patterns: Mutex::new(context.probes.clone()),
             lines: Lines::new(&context.probe_lines, context.writer),
-            store: Box::leak(Box::new(ProbeStore::create(context)?)),
+            store: keep(ProbeStore::create(context)?),
             writers: context.code_authors.anew(&context.info, Arc::clone(&methods) as Arc<dyn BodyWriter>),
             has_changed_at_load: context.code_authors.change_at_load(),
             methods,
@@ -273,7 +274,7 @@ impl Prober {
             })
             .collect();
         let mut methods = Vec::with_capacity(chosen.len());
-        for ((name, record), lanes) in chosen.into_iter().zip(&records).zip(self.store.take(&records)) {
+        for ((name, record), lanes) in chosen.into_iter().zip(&records).zip(self.store.allocate_lanes(&records)) {
             match lanes {
                 Some(lanes) => {
                     let method = (module, name.token);
@@ -284,7 +285,7 @@ impl Prober {
                     });
                     let called = callers.map(|(callers, signatures)| (callers.method(record.number, lanes), signatures));
                     let (name, standing) = (name.into(), Standing::Probed);
-                    let probed = Probed { name, lanes, signatures, each, called, is_ready: false, standing };
+                    let probed = MethodProbes { name, lanes, signatures, each, called, is_ready: false, standing };
                     self.methods.lock().probed.insert(method, probed);
                 }
                 None => refused.push((name.signature, "there is no room for its numbers".to_owned())),

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use clrscope_recording::layout::{instrument, probes};
 use clrscope_recording::model::ProbedMethod;
 use clrscope_recording::writer::{Chunk, MethodLanes, monotonic_ns};
+use clrscope_agent_base::hooks;
+use clrscope_agent_base::os::process;
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::record_room::RecordRoom;
 
-use crate::hooks;
-use crate::os::process;
 use crate::services::context::Context;
-use crate::services::helper::Task;
-use crate::services::record_room::RecordRoom;
 
 /// Address space for all methods: a mapping can't grow.
 const ADDRESS_SPACE: u64 = 4 << 30;
@@ -36,8 +36,9 @@ impl ProbeStore {
         Ok(Self { room: RecordRoom::new(made.map_err(|error| format!("no memory for probes: {error}"))?) })
     }
 
-    /// Numbers of zero for each of these methods, as far as there is room. Waits for the disk.
-    pub(super) fn take(&self, methods: &[ProbedMethod]) -> Vec<Option<MethodLanes>> {
+    /// Allocates numbers of zero for each of these methods, as far as there is room. Waits for the
+    /// disk.
+    pub(super) fn allocate_lanes(&self, methods: &[ProbedMethod]) -> Vec<Option<MethodLanes>> {
         let most = if methods.len() > FEW_METHODS { FEW_LANES } else { MOST_LANES };
         let lanes = process::processors().clamp(1, most).next_power_of_two();
         let mut left: usize = methods.iter().map(|method| bytes(method, lanes)).sum();

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use clr_profiler::ProfilerInfo;
 use clrscope_recording::writer::Answer;
+use clrscope_agent_base::developer_log::{Level, log};
+use clrscope_agent_base::runtime_thread::RuntimeThread;
+use clrscope_agent_base::helper::Task;
 
 use super::methods::{Method, Methods};
-use crate::services::developer_log::{Level, log};
-use crate::services::errand::Errand;
-use crate::services::helper::Task;
 
 /// Gives methods their own code back.
 pub(super) struct Undo {
     info: ProfilerInfo,
     methods: Arc<Methods>,
     /// The work, once it was begun.
-    begun: Option<Errand>,
+    begun: Option<RuntimeThread>,
 }
 
 impl Undo {
@@ -24,9 +24,9 @@ impl Undo {
     }
 
     /// Begins on a thread that the runtime knows: it stops the program for a moment.
-    fn begin(&self) -> Errand {
+    fn begin(&self) -> RuntimeThread {
         let (info, methods) = (self.info.clone(), Arc::clone(&self.methods));
-        Errand::begin(&self.info, "clrscope-revert", move || {
+        RuntimeThread::begin(&self.info, "clrscope-revert", move || {
             revert(&info, &methods.end());
             Answer::Done
         })

@@ -2,16 +2,16 @@
 //!
 //! Time on a processor is that of the engine's samples of CPU time; what else a thread did is read from the system, without interrupting the
 //! thread: no call of the kernel ends early because of us. The work is that of
-//! [`services::sampling`](crate::services::sampling).
+//! [`clrscope_agent_stacks::sampling`](clrscope_agent_stacks::sampling).
 
 mod options;
 
 use clr_profiler::{Callbacks, Events};
 use clrscope_recording::layout::instrument;
+use clrscope_agent_stacks::sampling::{Sampler, WallRequest};
 
 use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};
-use crate::services::sampling::{Sampler, WallWanted};
 
 pub(crate) use options::WallOptions;
 
@@ -28,7 +28,7 @@ impl Instrument for Wall {
     fn start(options: &WallOptions, context: &Context) -> Result<Self, String> {
         let store = context.sample_store(instrument::WALL, options.max_bytes)?;
         let sampler = context.sampler()?;
-        sampler.want_wall(WallWanted { store, interval_ns: options.interval_ns });
+        sampler.want_wall(WallRequest { store, interval_ns: options.interval_ns });
         Ok(Self { sampler })
     }
 

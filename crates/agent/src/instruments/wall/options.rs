@@ -2,7 +2,7 @@
 
 use clrscope_contract::instruments::samples::{MAX, RATE};
 use clrscope_contract::instruments::wall;
-use clrscope_contract::instruments::{Checked, Spec};
+use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) struct WallOptions {
 impl crate::instrument::InstrumentOptions for WallOptions {
     const SPEC: &Spec = wall::SPEC;
 
-    fn of(request: &Checked) -> Self {
+    fn from_request(request: &CheckedInstrument) -> Self {
         Self { interval_ns: 1_000_000_000 / request.number(RATE).max(1), max_bytes: request.number(MAX) }
     }
 }
@@ -28,8 +28,8 @@ mod tests {
 
     #[test]
     fn every_option_arrives() {
-        assert_eq!(WallOptions::of(&checked("wall")), WallOptions { interval_ns: 10_000_000, max_bytes: 1 << 30 });
+        assert_eq!(WallOptions::from_request(&checked("wall")), WallOptions { interval_ns: 10_000_000, max_bytes: 1 << 30 });
         let all = WallOptions { interval_ns: 2_000_000, max_bytes: 64 << 20 };
-        assert_eq!(WallOptions::of(&checked("wall:rate=500,max=64MiB")), all);
+        assert_eq!(WallOptions::from_request(&checked("wall:rate=500,max=64MiB")), all);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use clrscope_coverage::{Files, open};
+use clrscope_coverage::Opener;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{LossReason, MethodHits, ProbedLine, ProbedMethod, Process};
 use clrscope_testkit::{Expectations, workspace_root};
@@ -33,7 +33,7 @@ pub(crate) fn covered(process: &Process) -> Vec<MethodHits> {
 
 /// Hits by line, of the points that begin there.
 pub(crate) fn hits_by_line(module: &Path, methods: &[MethodHits]) -> BTreeMap<u32, u64> {
-    let plans = open(module, &mut Files::default()).expect("a module with symbols");
+    let plans = Opener::default().open(module, None).expect("a module with symbols");
     let mut lines = BTreeMap::new();
     for method in methods {
         let plan = plans.plan(method.token).expect("a plan");

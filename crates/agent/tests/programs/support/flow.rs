@@ -24,7 +24,7 @@ struct Active {
 struct Counts(Vec<u64>);
 
 impl Counts {
-    fn of(&mut self, id: NameId) -> &mut u64 {
+    fn count_mut(&mut self, id: NameId) -> &mut u64 {
         let at = id as usize;
         if self.0.len() <= at {
             self.0.resize(at + 1, 0);
@@ -43,12 +43,12 @@ impl Counts {
 struct Pairs(Vec<Counts>);
 
 impl Pairs {
-    fn of(&mut self, a: NameId, b: NameId) -> &mut u64 {
+    fn count_mut(&mut self, a: NameId, b: NameId) -> &mut u64 {
         let at = a as usize;
         if self.0.len() <= at {
             self.0.resize_with(at + 1, Counts::default);
         }
-        self.0[at].of(b)
+        self.0[at].count_mut(b)
     }
 
     fn by_name(&self, name: impl Fn(NameId) -> String) -> BTreeMap<(String, String), u64> {
@@ -99,11 +99,11 @@ impl FlowSums {
     ///
     /// # Panics
     /// When rows contradict each other: time that runs backwards, ends without begins.
-    pub(crate) fn of(recording: &Recording, module: &str) -> Self {
+    pub(crate) fn replay(recording: &Recording, module: &str) -> Self {
         let log = FlowLog::open(recording, &Query::default(), None).expect("flow was recorded");
         let mut all = Self::default();
         let walked = log.walk(|row| -> Result<(), std::convert::Infallible> {
-            all.take(row, module);
+            all.add_row(row, module);
             Ok(())
         });
         let Ok((functions, left_out)) = walked;
@@ -114,7 +114,7 @@ impl FlowSums {
         all
     }
 
-    fn take(&mut self, row: &FlowRow<'_>, module: &str) {
+    fn add_row(&mut self, row: &FlowRow<'_>, module: &str) {
         if row.thread.id != self.thread {
             self.end_thread();
             self.thread = row.thread.id;
@@ -151,7 +151,7 @@ impl FlowSums {
     }
 
     fn name(&mut self, row: &FlowRow<'_>) -> NameId {
-        let known = self.by_function.of(row.id);
+        let known = self.by_function.count_mut(row.id);
         if *known == 0 {
             let name = row.function.name();
             let next = self.names.len() as NameId;
@@ -170,19 +170,19 @@ impl FlowSums {
         // A filter's calls stand under the filter's owner, with the thrower's frames in between.
         let caller = self.stack.iter().rev().find(|active| active.depth + 1 == row.depth);
         let above = caller.map(|caller| (caller.name, caller.nearest_own));
-        *self.calls.of(name) += 1;
-        *self.thread_calls.of(name) += 1;
+        *self.calls.count_mut(name) += 1;
+        *self.thread_calls.count_mut(name) += 1;
         let mut nearest_own = None;
         if let Some((caller, own)) = above {
-            *self.edges.of(caller, name) += 1;
+            *self.edges.count_mut(caller, name) += 1;
             nearest_own = own;
         }
         if let Some(own) = nearest_own {
-            *self.under.of(own, name) += 1;
+            *self.under.count_mut(own, name) += 1;
         }
-        let active = self.active.of(name);
+        let active = self.active.count_mut(name);
         *active += 1;
-        let deepest = self.max_recursion.of(name);
+        let deepest = self.max_recursion.count_mut(name);
         *deepest = (*active).max(*deepest);
         if row.function.module() == module {
             nearest_own = Some(name);
@@ -193,9 +193,9 @@ impl FlowSums {
     fn end(&mut self, row: &FlowRow<'_>) {
         self.ends += 1;
         let name = self.name(row);
-        *self.ended_by_exceptions.of(name) += u64::from(row.unwound);
+        *self.ended_by_exceptions.count_mut(name) += u64::from(row.unwound);
         let top = self.stack.pop().unwrap_or_else(|| panic!("an end without a begin: {row:?}"));
-        *self.active.of(top.name) -= 1;
+        *self.active.count_mut(top.name) -= 1;
         assert_eq!((top.name, top.depth, top.call), (name, row.depth, row.call_count), "the call that ends: {row:?}");
     }
 }

@@ -41,10 +41,10 @@ fn check_run(
         assert!(wrong.is_empty(), "{place}, {what}:\n{}\nlosses: {lost:?}", wrong.join("\n"));
     };
     if request.contains("calls") {
-        agree("calls", &Sums::of(process, name));
+        agree("calls", &Sums::of_process(process, name));
     }
     if request.contains("flow") {
-        let flow = FlowSums::of(&run.recording, name);
+        let flow = FlowSums::replay(&run.recording, name);
         agree("flow", &flow.sums);
         look(&flow, place);
     }

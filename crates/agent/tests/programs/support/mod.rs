@@ -100,7 +100,7 @@ pub(crate) struct Sums {
 
 impl Sums {
     /// Adds up a process; `module` is the fixture's own assembly.
-    pub(crate) fn of(process: &Process, module: &str) -> Self {
+    pub(crate) fn of_process(process: &Process, module: &str) -> Self {
         let mut sums = Self::default();
         for thread in &process.threads {
             sums.add(process, module, &thread.name, &thread.tree.load());

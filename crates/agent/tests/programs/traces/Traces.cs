@@ -272,7 +272,7 @@ static class Traces
     static void Lambdas()
     {
         int count = Number(1);
-        Action<int> inner = number =>
+        Action<int> inner = [MethodImpl(Alone)] (number) =>
         {
             Say("in a lambda"); // probed
             if (number > count) Fail("lambda"); // probed

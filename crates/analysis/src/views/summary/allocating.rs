@@ -28,7 +28,7 @@ pub fn findings_about_allocations(view: &Allocations<'_>) -> Vec<Finding> {
     found.extend(alive(view));
     let large = view.rows.iter().map(|row| (row, Part::between(row.bytes, row.bytes_bounds, view.bytes)));
     let large = large.filter(|(_, part)| part.is_surely(LEAST_SHARE)).take(MOST);
-    found.extend(large.map(|(row, part)| Finding::of(of_type(row), part)));
+    found.extend(large.map(|(row, part)| Finding::with_share(of_type(row), part)));
     found
 }
 

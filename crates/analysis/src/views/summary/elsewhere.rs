@@ -66,7 +66,7 @@ impl ElsewhereKind {
 
 /// Exceptions of the most frequent type and place.
 #[derive(Debug, Clone)]
-pub struct ExceptionsSeen<'a> {
+pub struct FrequentExceptions<'a> {
     /// Type of the exception; empty where only calls of constructors were recorded.
     pub type_name: Box<str>,
     /// Number of exceptions of that type thrown there.
@@ -91,7 +91,7 @@ pub struct Elsewhere<'a> {
     /// Collections by the highest generation that was collected: 0, 1, 2 and above.
     pub generations: [u64; 3],
     /// The most frequent exceptions by type and place, or the own function below which most were made.
-    pub exceptions: Option<ExceptionsSeen<'a>>,
+    pub exceptions: Option<FrequentExceptions<'a>>,
 }
 
 impl Elsewhere<'_> {
@@ -173,7 +173,7 @@ fn thrown<'a>(recording: &'a Recording, query: &Query) -> Option<Elsewhere<'a>> 
     let log = ExceptionLog::open(recording, &ExceptionQuery { query, types: Vec::new() }).ok()?;
     let (groups, _) = log.groups();
     let count = groups.iter().fold(0_u64, |sum, group| sum.saturating_add(group.count));
-    let most = groups.first().map(|group| ExceptionsSeen {
+    let most = groups.first().map(|group| FrequentExceptions {
         type_name: group.type_name.into(),
         count: group.count,
         place: group.own_place.or(group.place).and_then(|place| of_recording(recording, &place)),
@@ -187,7 +187,7 @@ fn made<'a>(below: &[(Option<FunctionRef<'a>>, u64)]) -> Option<Elsewhere<'a>> {
     let count = below.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
     let named = below.iter().filter_map(|(function, count)| Some((function.as_ref()?, *count)));
     let most = named.min_by(|a, b| Reverse(a.1).cmp(&Reverse(b.1)).then_with(|| a.0.compare(b.0)));
-    let seen = |(place, count): (&FunctionRef<'a>, u64)| ExceptionsSeen {
+    let seen = |(place, count): (&FunctionRef<'a>, u64)| FrequentExceptions {
         type_name: Box::default(),
         count,
         place: Some(*place),
@@ -201,6 +201,6 @@ fn made<'a>(below: &[(Option<FunctionRef<'a>>, u64)]) -> Option<Elsewhere<'a>> {
 fn of_recording<'a>(recording: &'a Recording, place: &FunctionRef<'_>) -> Option<FunctionRef<'a>> {
     recording.processes.iter().filter(|process| process.pid == place.pid).find_map(|process| {
         let function = process.functions.iter().find(|function| std::ptr::eq(*function, place.function))?;
-        Some(FunctionRef::of(process, Some(function)))
+        Some(FunctionRef::new(process, Some(function)))
     })
 }

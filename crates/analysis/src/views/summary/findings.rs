@@ -35,8 +35,8 @@ impl Finding {
         Self { text, share, bounds: (share, share) }
     }
 
-    /// A sentence about a part of the whole.
-    pub(super) fn of(text: String, part: Part) -> Self {
+    /// Creates a sentence about a part of the whole.
+    pub(super) fn with_share(text: String, part: Part) -> Self {
         Self { text, share: part.share, bounds: (part.low, part.high) }
     }
 }
@@ -152,7 +152,7 @@ fn busiest_own(view: &Summary<'_>) -> Option<Finding> {
     let (_, what) = all_work(view);
     let part = part_of_work(view, *work, (*low, *high));
     let text = format!("{name} and the framework code that it calls used {} of the {what}", percent(part.share));
-    part.is_surely(MUCH).then(|| Finding::of(text, part))
+    part.is_surely(MUCH).then(|| Finding::with_share(text, part))
 }
 
 /// The innermost function of a library below which most of the CPU time was spent, where own code and what it calls used less: a program
@@ -175,7 +175,7 @@ fn busiest_library(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Findi
     let row = rows.iter().filter(is_of_library).filter(has_most).min_by(innermost)?;
     let found = of_all(row);
     let text = format!("{} and what it calls used {} of the {what}", row.function.label(), percent(found.share));
-    (part(own, all) < MOST).then(|| Finding::of(text, found))
+    (part(own, all) < MOST).then(|| Finding::with_share(text, found))
 }
 
 /// The function of the framework with the most work, where own code does little. None where all threads were sampled by
@@ -189,7 +189,7 @@ fn busiest(view: &Summary<'_>) -> Option<Finding> {
     let (_, what) = all_work(view);
     let part = part_of_work(view, row.work_ns(), bounds_of_work(row));
     let text = format!("{} used {} of the {what} itself", row.function.label(), percent(part.share));
-    part.is_surely(MUCH).then(|| Finding::of(text, part))
+    part.is_surely(MUCH).then(|| Finding::with_share(text, part))
 }
 
 /// The own function below which threads waited longest for this: worth a sentence by how long the program ran, however many
@@ -202,7 +202,7 @@ fn longest_wait(view: &Summary<'_>, waits: &[OwnWait<'_>], kind: WaitKind, run_n
     let part = Part::between(ns, (low as u64, high as u64), run_ns);
     let what = if kind == WaitKind::Lock { "waiting for locks" } else { "sleeping" };
     let text = format!("below {} threads spent {} {what}", function.label(), time(ns));
-    part.is_surely(MUCH_WAITED).then(|| Finding::of(text, part))
+    part.is_surely(MUCH_WAITED).then(|| Finding::with_share(text, part))
 }
 
 /// Step in which waits were measured, nanoseconds: what a sample stands for, or that of the wall clock of `calls`; 0 where that is exact.
@@ -211,7 +211,7 @@ fn step_of_waits(view: &Summary<'_>) -> f64 {
     if conditions.metric.is_sampled() {
         return conditions.total as f64 / conditions.samples.max(1) as f64;
     }
-    let steps = conditions.processes.iter().filter_map(|process| Some(Steps::of(process.calls?).wall_ns));
+    let steps = conditions.processes.iter().filter_map(|process| Some(Steps::from_info(process.calls?).wall_ns));
     steps.fold(0.0, f64::max)
 }
 
@@ -245,7 +245,8 @@ fn most_by_kind(view: &Summary<'_>) -> Vec<Finding> {
     let of_all = |row: &KindRow| Part::of_samples(part(row.time_ns, all), samples);
     let found = view.kinds.iter().filter_map(|row| Some((of_all(row), said(row.kind)?)));
     let much = found.filter(|(part, _)| part.is_surely(MUCH));
-    much.map(|(part, what)| Finding::of(format!("{} of the CPU time {what}", percent(part.share)), part)).collect()
+    much.map(|(part, what)| Finding::with_share(format!("{} of the CPU time {what}", percent(part.share)), part))
+        .collect()
 }
 
 /// Time in methods whose code was still that of their first, quick compilation.
@@ -263,7 +264,7 @@ fn unoptimised(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Finding> 
         percent(part.share),
         most.function.label()
     );
-    part.is_surely(MUCH_UNOPTIMISED).then(|| Finding::of(text, part))
+    part.is_surely(MUCH_UNOPTIMISED).then(|| Finding::with_share(text, part))
 }
 
 fn most_thrown(view: &Summary<'_>) -> Option<Finding> {
@@ -320,5 +321,5 @@ fn runtime(view: &Summary<'_>) -> Vec<Finding> {
         ),
     ];
     let said = candidates.into_iter().filter(|(part, least, _)| part.is_surely(*least));
-    said.map(|(part, _, text)| Finding::of(format!("{} {text}", percent(part.share)), part)).collect()
+    said.map(|(part, _, text)| Finding::with_share(format!("{} {text}", percent(part.share)), part)).collect()
 }

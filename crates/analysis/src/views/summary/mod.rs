@@ -31,9 +31,9 @@ use crate::waits::WaitKind;
 
 pub use allocating::findings_about_allocations;
 pub use collections::findings_about_collections;
-pub use elsewhere::{Elsewhere, ElsewhereKind, ExceptionsSeen};
+pub use elsewhere::{Elsewhere, ElsewhereKind, FrequentExceptions};
 pub use findings::Finding;
-pub use sampled::{KindRow, StateRow, ThreadsSeen};
+pub use sampled::{KindRow, SampledThreads, StateRow};
 
 /// A function of the program itself, with the framework code that it calls.
 #[derive(Debug, Clone, Copy)]
@@ -92,7 +92,7 @@ pub struct Summary<'a> {
     /// Thread time by state, where samples were taken by the clock.
     pub states: Vec<StateRow<'a>>,
     /// Threads, where samples are all there is.
-    pub threads: ThreadsSeen<'a>,
+    pub threads: SampledThreads<'a>,
     /// Allocations of all types, those with the most bytes first, where they were recorded.
     pub allocated: Option<Allocations<'a>>,
     /// Conditions of the selected part, with its sums.
@@ -133,7 +133,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         totals.push((paths.process, sums.totals));
         let wanted = sums.catalog.wanted(query);
         let all: Vec<FunctionRow<'a>> = sums.rows(&wanted).collect();
-        let clock = Clock::of(&paths, query);
+        let clock = Clock::new(&paths, query);
         let is_own = !has_users || is_users(paths.process);
         own.extend(if is_own { own_rows(&sums, &owners, &wanted, &clock) } else { Vec::new() });
         below.add(&sums, &owners, is_own);
@@ -163,7 +163,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         elsewhere: elsewhere::elsewhere(recording, query, &rows, &below, !has_states, &conditions),
         kinds: sampled::kinds(recording, query)?,
         states: sampled::states(recording, query)?,
-        threads: ThreadsSeen::of(threads),
+        threads: SampledThreads::from_rows(threads),
         allocated: allocating::recorded(recording, query)?,
         own,
         framework,
@@ -199,10 +199,10 @@ struct Clock {
 }
 
 impl Clock {
-    fn of(paths: &Paths<'_>, query: &Query) -> Self {
+    fn new(paths: &Paths<'_>, query: &Query) -> Self {
         let calls = paths.process.calls.as_ref().filter(|_| paths.metric.is_of_calls());
         let step_ns = calls.map_or(0.0, |calls| {
-            let steps = Steps::of(calls);
+            let steps = Steps::from_info(calls);
             if calls.cpu_measured { steps.cpu_ns } else { steps.wall_ns }
         });
         Self { step_ns, raw: query.raw }

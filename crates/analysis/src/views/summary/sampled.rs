@@ -12,13 +12,13 @@ use crate::catalog::{Catalog, Slot};
 use crate::columns::Columns;
 use crate::edges::edges;
 use crate::function::{FunctionRef, is_profilers};
-use crate::measured::Measured;
+use crate::metric_events::MetricEvents;
 use crate::owners::{OwnFrames, Owners};
 use crate::paths::Paths;
 use crate::query::{Query, QueryProblem};
 use crate::samples::{EventKinds, SAMPLED_CPU, SampleKind, each_sample, lasted_ns};
 use crate::select;
-use crate::stack_trees::Wanted;
+use crate::stack_trees::EventFilter;
 use crate::views::rows::ThreadRow;
 
 /// Threads with less than this share of the time are not shown one by one.
@@ -58,7 +58,7 @@ pub struct StateRow<'a> {
 
 /// Threads of a summary by samples: those that matter, and how many others there are.
 #[derive(Debug, Clone, Default)]
-pub struct ThreadsSeen<'a> {
+pub struct SampledThreads<'a> {
     /// Threads with a share worth a line, the largest first.
     pub rows: Vec<ThreadRow<'a>>,
     /// Number of the others.
@@ -69,8 +69,8 @@ pub struct ThreadsSeen<'a> {
     pub others_ns: u64,
 }
 
-impl<'a> ThreadsSeen<'a> {
-    pub(super) fn of(mut rows: Vec<ThreadRow<'a>>) -> Self {
+impl<'a> SampledThreads<'a> {
+    pub(super) fn from_rows(mut rows: Vec<ThreadRow<'a>>) -> Self {
         let all = rows.iter().fold(0_u64, |sum, row| sum.saturating_add(row.amount.own));
         rows.sort_by_key(|row| (Reverse(row.amount.own), row.pid, row.thread.id));
         let matters = |row: &ThreadRow<'_>| row.amount.own as f64 >= LEAST_OF_THREAD * all as f64 && row.amount.own > 0;
@@ -107,13 +107,13 @@ pub(super) fn kinds(recording: &Recording, query: &Query) -> Result<Vec<KindRow>
     let mut sums = vec![(0_u64, 0_u64); SampleKind::ALL.len()];
     for selected in select::threads(recording, query)? {
         let process = selected.process;
-        let Some(measured) = Measured::of(process, &SAMPLED_CPU) else { continue };
+        let Some(measured) = MetricEvents::for_metric(process, &SAMPLED_CPU) else { continue };
         let kinds = EventKinds::new(process, &measured);
-        let wanted = Wanted::new(process, query);
+        let wanted = EventFilter::new(process, query);
         let new = || vec![(0, 0); SampleKind::ALL.len()];
         let parts = fold(measured.blocks.len(), new, |sums, at| {
             wanted.each_whole(&measured.blocks[at], |event| {
-                add(&mut sums[kinds.of(event) as usize], (event.samples.into(), event.amount));
+                add(&mut sums[kinds.kind_of_event(event) as usize], (event.samples.into(), event.amount));
             });
         });
         for part in parts {

@@ -8,6 +8,9 @@ use crate::errors::{Failure, shown};
 
 /// The crate inside a checkout.
 const INSIDE: &str = "crates/clr-profiler";
+/// The crates that a profiler depends on: for itself, and for its tests. The second lies beside the
+/// first.
+pub(super) const FRAMEWORK: [&str; 2] = ["clr-profiler", "clr-profiler-fake"];
 
 /// The folder of the crate `clr-profiler`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,12 +45,14 @@ impl Framework {
         &self.0
     }
 
-    /// Dependency on the framework of the crate in `crate_folder`: the published version; and as long as there is none
-    /// that can be fetched, the path in a checkout beside it, relative where the crate stands in that checkout.
-    pub(super) fn dependency(&self, crate_folder: &Path) -> String {
+    /// Returns the dependency of the crate in `crate_folder` on one of [`FRAMEWORK`]: the published
+    /// version; and as long as there is none that can be fetched, the path in a checkout beside it,
+    /// relative where the crate stands in that checkout.
+    pub(super) fn dependency(&self, package: &str, crate_folder: &Path) -> String {
         let published = env!("CARGO_PKG_VERSION");
         let Self(folder) = self;
         let path = within(folder, crate_folder).unwrap_or_else(|| folder.clone());
+        let path = if package == FRAMEWORK[0] { path } else { path.with_file_name(package) };
         let path = format!("path = {}", quoted(&path.to_string_lossy()));
         // Cargo refuses a path where the version is another.
         if has_version(folder, published) { format!("version = \"{published}\", {path}") } else { path }
@@ -115,7 +120,8 @@ mod tests {
     #[test]
     fn dependencies_are_toml() {
         let odd = Framework(PathBuf::from("/a \"b\"\\c\n"));
-        assert_eq!(odd.dependency(Path::new("/x")), "path = \"/a \\\"b\\\"\\\\c\\u000A\"");
+        let path = odd.dependency("clr-profiler", Path::new("/x"));
+        assert_eq!(path, "path = \"/a \\\"b\\\"\\\\c\\u000A\"");
     }
 
     #[test]
@@ -123,9 +129,9 @@ mod tests {
         let root = fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).expect("the repository");
         let framework = Framework(root.join(INSIDE));
         let version = format!("version = \"{}\", ", env!("CARGO_PKG_VERSION"));
-        let inside = framework.dependency(&root.join("examples/not-there/mine"));
+        let inside = framework.dependency("clr-profiler", &root.join("examples/not-there/mine"));
         assert_eq!(inside, format!("{version}path = \"../../../crates/clr-profiler\""));
-        let outside = framework.dependency(Path::new("/not-there/mine"));
-        assert_eq!(outside, format!("{version}path = {:?}", root.join(INSIDE)));
+        let outside = framework.dependency("clr-profiler-fake", Path::new("/not-there/mine"));
+        assert_eq!(outside, format!("{version}path = {:?}", root.join("crates/clr-profiler-fake")));
     }
 }

@@ -13,7 +13,7 @@ pub(crate) use template::{TEMPLATES, Template};
 
 use crate::errors::{Failure, reason, shown};
 use crate::terminal::say;
-use framework::Framework;
+use framework::{FRAMEWORK, Framework};
 
 /// Options of `new`.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) fn perform(options: &NewOptions) -> Result<(), Failure> {
         options.template,
         &options.name,
         &class_id,
-        &framework.dependency(&folder),
+        &FRAMEWORK.map(|package| (package, framework.dependency(package, &folder))),
         stands_in_a_package(&folder),
     );
     write(&folder, &files).map_err(|error| {

@@ -60,12 +60,13 @@ const LAYOUT: &str = include_str!("../../../../../rustfmt.toml");
 /// Marks around the part of the README that concerns the repository alone.
 const LEFT_OUT: (&str, &str) = ("<!-- only in the repository -->\n", "<!-- end -->\n");
 
-/// Paths in the crate's folder, and what is in them. `apart` keeps the crate out of a workspace around it.
+/// Paths in the crate's folder, and what is in them. `framework` has the dependencies of library
+/// and tests; `apart` keeps the crate out of a workspace around it.
 pub(super) fn files(
     template: &Template,
     name: &CrateName,
     class_id: &str,
-    framework: &str,
+    framework: &[(&str, String); 2],
     apart: bool,
 ) -> [(&'static str, String); 6] {
     let (code, package) = (name.in_code(), template.package);
@@ -89,8 +90,9 @@ pub(super) fn files(
     ]
 }
 
-/// `framework` is what the dependency on the framework has: version, path or both.
-fn manifest(name: &CrateName, framework: &str, apart: bool) -> String {
+/// A dependency has version, path or both.
+fn manifest(name: &CrateName, framework: &[(&str, String); 2], apart: bool) -> String {
+    let [(library, for_library), (tests, for_tests)] = framework;
     let mut text = format!(
         "[package]
 name = \"{}\"
@@ -104,10 +106,10 @@ publish = false
 crate-type = [\"cdylib\"]
 
 [dependencies]
-clr-profiler = {{ {framework} }}
+{library} = {{ {for_library} }}
 
 [dev-dependencies]
-clr-profiler = {{ {framework}, features = [\"testing\"] }}
+{tests} = {{ {for_tests} }}
 ",
         name.as_str(),
         env!("CARGO_PKG_RUST_VERSION"),
@@ -132,8 +134,10 @@ mod tests {
     fn nothing_of_an_example_is_left() {
         let name = CrateName::parse("shop-watch").expect("a name");
         let class_id = "{00000000-0000-4000-8000-000000000000}";
+        let framework =
+            ["clr-profiler", "clr-profiler-fake"].map(|package| (package, "version = \"0.1.0\"".to_owned()));
         for template in &TEMPLATES {
-            let files = files(template, &name, class_id, "version = \"0.1.0\"", false);
+            let files = files(template, &name, class_id, &framework, false);
             let (package, class) = (template.package, template.class_id[1..9].to_lowercase());
             let words = [class, format!("lib{package}"), format!("-p {package}"), format!("{package}_profiler_output")];
             for (path, text) in &files {

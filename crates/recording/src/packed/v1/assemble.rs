@@ -31,13 +31,13 @@ pub(crate) fn read(source: Arc<Source>) -> Recording {
         assembly.problem("file", what);
     }
     let source = Arc::clone(&assembly.source);
-    let read = |sections: &[Section]| batch::examined(sections, |section| Body::of(&source, section));
+    let read = |sections: &[Section]| batch::examined(sections, |section| Body::read(&source, section));
     let are_many = batch::are_many(&found.sections);
     let (mut together, mut rest) = batch::first(&found.sections);
     let mut bodies = read(together);
     while !together.is_empty() {
         let (next, behind) = batch::first(rest);
-        let take = || together.iter().zip(bodies).for_each(|(section, body)| assembly.take(section, body));
+        let take = || together.iter().zip(bodies).for_each(|(section, body)| assembly.add_section(section, body));
         bodies = if are_many {
             both(|| read(next), take).0
         } else {
@@ -59,7 +59,7 @@ enum Body {
 
 impl Body {
     /// Reads a section and checks that it is what was written.
-    fn of(source: &Source, section: &Section) -> Result<Self, String> {
+    fn read(source: &Source, section: &Section) -> Result<Self, String> {
         let head = &section.head;
         let mut stored = Vec::new();
         source.read(section.body(), head.stored, &mut stored).map_err(|error| format!("can't be read: {error}"))?;
@@ -110,7 +110,7 @@ impl Assembly {
         }
     }
 
-    fn take(&mut self, section: &Section, body: Result<Body, String>) {
+    fn add_section(&mut self, section: &Section, body: Result<Body, String>) {
         let head = &section.head;
         let outcome = match body {
             Err(what) => Err(what),
@@ -122,7 +122,7 @@ impl Assembly {
             Ok(Body::Content(content)) => self.take_content(section, &content),
         };
         if let Err(what) = outcome {
-            self.problem(&place(section), format!("{what}; it was left out"));
+            self.problem(&section_label(section), format!("{what}; it was left out"));
             if of_a_process(head.kind) {
                 self.processes.entry(head.process).or_default().lost += 1;
             }
@@ -198,7 +198,7 @@ impl Assembly {
         let wrong = Arc::make_mut(&mut self.parts(section).process.stacks).add(section.head.item, content)?;
         if wrong > 0 {
             let what = format!("has {wrong} frames with callers that can't be; their stacks end there");
-            self.problem(&place(section), what);
+            self.problem(&section_label(section), what);
         }
         Ok(())
     }
@@ -244,7 +244,7 @@ impl Parts {
             kind::NATIVE_SYMBOLS => {
                 self.process.native_symbols.extend(all::<NativeSymbol>(log));
                 // As the writer had them, unless somebody else wrote the file.
-                self.process.native_symbols.sort_by_key(NativeSymbol::place);
+                self.process.native_symbols.sort_by_key(NativeSymbol::module_and_offset);
             }
             kind::COVERAGE_PLANS => self.process.coverage_plans.extend(all::<CoveragePlan>(log)),
             _ => {
@@ -431,7 +431,7 @@ impl ByteSource for Chunk {
 
 /// Content of a section that was there when the recording was opened.
 fn content(source: &Source, section: &Section, buffer: &mut Vec<u8>) -> Result<Vec<u8>, Problem> {
-    let problem = |what| Problem { place: place(section), what };
+    let problem = |what| Problem { place: section_label(section), what };
     source
         .read(section.body(), section.head.stored, buffer)
         .map_err(|error| problem(format!("can't be read any more: {error}")))?;
@@ -446,7 +446,7 @@ fn decode_tree(source: &Source, parts: &[Section]) -> (CallTree, Option<Problem>
     for part in parts {
         let added = content(source, part, &mut buffer).and_then(|content| {
             let what = || Problem {
-                place: place(part),
+                place: section_label(part),
                 what: "ends early or holds no tree; what stood before is here".to_owned(),
             };
             decoder.add(&content, part.head.count).then_some(()).ok_or_else(what)
@@ -456,7 +456,7 @@ fn decode_tree(source: &Source, parts: &[Section]) -> (CallTree, Option<Problem>
     (decoder.finish(), problem)
 }
 
-fn place(section: &Section) -> String {
+fn section_label(section: &Section) -> String {
     let head = &section.head;
     let (process, item) = (head.process, head.item);
     match head.kind {

@@ -23,8 +23,8 @@ impl Section {
     }
 }
 
-/// Sections that were found, and problems.
-pub(super) struct Found {
+/// The sections of a file, and problems with them.
+pub(super) struct SectionIndex {
     /// In the order of the file; none overlaps another, all lie within the file.
     pub(super) sections: Vec<Section>,
     /// Sentences for the user.
@@ -32,9 +32,9 @@ pub(super) struct Found {
 }
 
 /// Finds all sections.
-pub(super) fn find(source: &Source) -> Found {
+pub(super) fn find(source: &Source) -> SectionIndex {
     match by_index(source) {
-        Some(sections) => Found { sections, problems: Vec::new() },
+        Some(sections) => SectionIndex { sections, problems: Vec::new() },
         None => scan(source),
     }
 }
@@ -73,8 +73,8 @@ fn entries(content: &[u8], end: u64) -> Option<Vec<Section>> {
 }
 
 /// Walks from head to head; where one is damaged, on to the next that is not.
-fn scan(source: &Source) -> Found {
-    let mut found = Found { sections: Vec::new(), problems: Vec::new() };
+fn scan(source: &Source) -> SectionIndex {
+    let mut found = SectionIndex { sections: Vec::new(), problems: Vec::new() };
     let mut at = START;
     let mut buffer = Vec::new();
     let mut complete = false;

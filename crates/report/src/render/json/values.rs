@@ -1,23 +1,23 @@
 //! Values of the program as JSON.
 
-use clrscope_analysis::{Argument, Captured, Elements, Field, Value as Taken};
+use clrscope_analysis::{Argument, CapturedValues, Elements, Field, Value as Taken};
 use serde_json::{Value, json};
 
 use super::Object;
 
 /// The value of `this`, where there is one.
-pub(crate) fn this(captured: &Captured<'_>) -> Option<Value> {
+pub(crate) fn this(captured: &CapturedValues<'_>) -> Option<Value> {
     captured.this.as_ref().map(|this| this.value.as_ref().map_or(Value::Null, value))
 }
 
 /// The arguments: an empty list at the begin of a call without any, nothing at its end.
-pub(crate) fn arguments(captured: &Captured<'_>, at_enter: bool) -> Option<Value> {
+pub(crate) fn arguments(captured: &CapturedValues<'_>, at_enter: bool) -> Option<Value> {
     let all = &captured.arguments;
     (at_enter || !all.is_empty()).then(|| all.iter().map(argument).collect())
 }
 
 /// Result of the call, where it returned a value.
-pub(crate) fn returns(captured: &Captured<'_>) -> Option<Value> {
+pub(crate) fn returns(captured: &CapturedValues<'_>) -> Option<Value> {
     let (type_name, returned) = captured.returns.as_ref()?;
     let mut returns = Object::new();
     returns.insert("type".to_owned(), json!(type_name));

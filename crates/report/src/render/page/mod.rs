@@ -4,5 +4,5 @@
 mod packed;
 mod plain;
 
-pub(crate) use packed::{Packed, Pool, said};
+pub(crate) use packed::{Pool, SectionPacker, said};
 pub(crate) use plain::{Plain, escaped};

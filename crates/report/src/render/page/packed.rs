@@ -24,8 +24,8 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// The place of a value.
-    pub(crate) fn place(&mut self, value: &Value) -> usize {
+    /// Returns the index of a value, which is added where it is new.
+    pub(crate) fn index_of(&mut self, value: &Value) -> usize {
         let text = value.to_string();
         if let Some(&place) = self.places.get(&text) {
             return place;
@@ -46,7 +46,7 @@ impl Pool {
 }
 
 /// Packs the sections of one report.
-pub(crate) struct Packed<'p> {
+pub(crate) struct SectionPacker<'p> {
     pool: &'p mut Pool,
     sections: Vec<String>,
     /// Rows of all sections.
@@ -54,7 +54,7 @@ pub(crate) struct Packed<'p> {
     metric: Option<&'static str>,
 }
 
-impl<'p> Packed<'p> {
+impl<'p> SectionPacker<'p> {
     /// Packs into the pool of a page.
     pub(crate) fn new(pool: &'p mut Pool) -> Self {
         Self { pool, sections: Vec::new(), rows: 0, metric: None }
@@ -82,7 +82,7 @@ impl Packing {
         Self { column, plain, values: String::new(), words: String::new() }
     }
 
-    fn take(&mut self, row: usize, entry: &dyn Entry, is_tree: bool, pool: &mut Pool) {
+    fn add_cell(&mut self, row: usize, entry: &dyn Entry, is_tree: bool, pool: &mut Pool) {
         let cell = entry.cell(self.column);
         if row > 0 {
             self.values.push(',');
@@ -92,12 +92,12 @@ impl Packing {
             (None, true) => write!(self.values, "\"\""),
             (None, false) => write!(self.values, "-1"),
             (Some(value @ (Value::Null | Value::Bool(_) | Value::Number(_))), true) => write!(self.values, "{value}"),
-            (Some(value), true) => write!(self.values, "[{}]", pool.place(&value)),
-            (Some(value), false) => write!(self.values, "{}", pool.place(&value)),
+            (Some(value), true) => write!(self.values, "[{}]", pool.index_of(&value)),
+            (Some(value), false) => write!(self.values, "{}", pool.index_of(&value)),
         };
         if let Some(words) = said(cell, is_tree) {
             let comma = if self.words.is_empty() { "" } else { "," };
-            let _ = write!(self.words, "{comma}{row},{}", pool.place(&Value::String(words)));
+            let _ = write!(self.words, "{comma}{row},{}", pool.index_of(&Value::String(words)));
         }
     }
 
@@ -146,7 +146,7 @@ fn columns(section: &Section) -> Vec<usize> {
     all
 }
 
-impl Renderer for Packed<'_> {
+impl Renderer for SectionPacker<'_> {
     fn begin(&mut self, about: &About<'_>) -> io::Result<()> {
         self.metric = about.metric.map(|metric| metric.name);
         Ok(())
@@ -158,13 +158,13 @@ impl Renderer for Packed<'_> {
             columns(section).into_iter().map(|at| Packing::new(at, section.columns[at].kind)).collect();
         let (mut count, mut depths, mut below) = (0_usize, String::new(), String::new());
         let tail: Tail = rows(&mut |entry| {
-            packing.iter_mut().for_each(|column| column.take(count, entry, is_tree, self.pool));
+            packing.iter_mut().for_each(|column| column.add_cell(count, entry, is_tree, self.pool));
             if is_tree {
                 let _ = write!(depths, "{}{}", if count > 0 { "," } else { "" }, entry.depth());
             }
             for line in entry.below() {
                 let comma = if below.is_empty() { "" } else { "," };
-                let _ = write!(below, "{comma}{count},{}", self.pool.place(&json!(line)));
+                let _ = write!(below, "{comma}{count},{}", self.pool.index_of(&json!(line)));
             }
             count += 1;
             Ok(())

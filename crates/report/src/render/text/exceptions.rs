@@ -7,7 +7,7 @@ use super::events::thread_title;
 use super::units::{count, time};
 use super::values::arguments;
 use super::{TITLE, WARNING, one_line, styled};
-use crate::spot::Located;
+use crate::spot::LocatedLine;
 
 /// One exception in detail, in lines.
 pub(crate) fn details(view: &ExceptionLog<'_>, exception: &Exception<'_>, lines: &mut Lines, several: bool) -> String {
@@ -29,8 +29,10 @@ fn write_details(
     let mut line = |words: &str| text.push_str(&format!("  {words}\n"));
     let thread = thread_title(several.then_some(exception.process.pid), exception.thread);
     line(&format!("thrown at {} on {thread}", time(exception.time_ns)));
-    if let Some(number) = exception.rethrow_of {
-        line(&format!("rethrown: the object of #{number}"));
+    match exception.rethrow_of {
+        Some(number) => line(&format!("rethrown: the object of #{number}")),
+        None if exception.rethrown => line("rethrown: an object that had been thrown before"),
+        None => {}
     }
     if let Some(inner) = exception.inner {
         let number = inner.number.map_or_else(String::new, |number| format!(" (#{number})"));
@@ -39,7 +41,7 @@ fn write_details(
     let mut frames: Vec<String> = Vec::new();
     for frame in exception.stack.iter() {
         let of = &frame.function;
-        let place = Located::of(lines, of, frame.place).map_or_else(String::new, |found| {
+        let place = LocatedLine::find(lines, of, frame.place).map_or_else(String::new, |found| {
             format!(" in {}:{}{}", one_line(&found.line.file), found.line.line, found.remark())
         });
         frames.push(format!("  at {}{}{place}", name(of), module(of)));

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use clrscope_analysis::{
-    Conditions, InliningKnown, ProcessConditions, Program, Totals, own_programs, stack_overflows, unmatched_patterns,
+    Conditions, InliningKnowledge, ProcessConditions, Program, Totals, own_programs, stack_overflows,
+    unmatched_patterns,
 };
 use clrscope_recording::model::{CallsInfo, Clock, Exit, LossReason, Part, Process, Recording, RemarkKind};
 
 use super::one_line;
-use super::sampling::{inlined, sampled};
+use super::sampling::{awaiters, inlined, sampled};
 use super::units::{bytes, count, share, time};
 use crate::recorded::is_complete;
 
@@ -16,7 +17,7 @@ use crate::recorded::is_complete;
 const MOST_LISTED: usize = 8;
 
 /// Keys of facts that every report of samples has.
-pub(super) const OF_SAMPLES: [&str; 2] = ["sampled", "inlined"];
+pub(super) const OF_SAMPLES: [&str; 3] = ["sampled", "inlined", "awaiters"];
 
 /// One fact.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +35,9 @@ pub(crate) struct Fact {
     /// The part that the time is of the thread time, 0 to 1.
     pub(crate) share: Option<f64>,
     /// Knowledge of inlined methods that it speaks of.
-    pub(crate) inlining: Option<InliningKnown>,
+    pub(crate) inlining: Option<InliningKnowledge>,
+    /// Samples of which is not known who awaits their method, where it speaks of them.
+    pub(crate) unknown_awaiter: Option<u64>,
 }
 
 impl Fact {
@@ -56,10 +59,14 @@ pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<F
         // With blanks it can be wrapped.
         facts.push(Fact::new("recorded", conditions.recorded.replace(',', ", ").replace(';', "; ")));
     }
-    let [of_samples, of_inlined] = OF_SAMPLES;
+    let [of_samples, of_inlined, of_awaiters] = OF_SAMPLES;
     facts.extend(conditions.sampling.iter().map(|of| Fact::new(of_samples, sampled(of))));
     let known = conditions.sampling.iter().filter_map(|of| Some((inlined(of)?, of.inlining)));
     facts.extend(known.map(|(text, of)| Fact { inlining: Some(of), ..Fact::new(of_inlined, text) }));
+    let awaiters = conditions.sampling.iter().filter_map(|of| Some((awaiters(of)?, of.unknown_awaiter)));
+    facts.extend(
+        awaiters.map(|(text, unknown)| Fact { unknown_awaiter: Some(unknown), ..Fact::new(of_awaiters, text) }),
+    );
     if let Some(calls) = conditions.processes.iter().find_map(|p| p.calls) {
         facts.push(Fact::new("clock", clock(calls)));
         let includes = recording.run.filled.text().contains("include=");
@@ -98,7 +105,7 @@ fn processes(facts: &mut Vec<Fact>, recording: &Recording, processes: &[ProcessC
     }
     // Among the processes of a build or a test run the user's own is easily overlooked.
     for process in own.iter().take(MOST_LISTED) {
-        let name = Program::of(process).name();
+        let name = Program::from_process(process).name();
         let text = format!("process {} is {name}, not a tool of the SDK: --process {name} shows it alone", process.pid);
         facts.push(Fact::new("yours", text));
     }
@@ -261,7 +268,7 @@ pub(super) fn open_end(recording: &Recording, one: &ProcessConditions<'_>) -> &'
 
 /// The program and its arguments without the folders in front: what is left says which program it is.
 fn without_folders(process: &Process) -> String {
-    let program = Program::of(process);
+    let program = Program::from_process(process);
     let short = |word: &String| match word.rsplit_once('/') {
         Some((folder, file)) if folder.starts_with('/') && !file.is_empty() => file.to_owned(),
         _ => word.clone(),

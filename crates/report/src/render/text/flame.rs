@@ -42,8 +42,9 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The frame of a node, whose section has the columns total, name and kind of code in text.
-    pub(super) fn of(section: &Section, entry: &dyn Entry) -> Self {
+    /// Returns the frame of a node, whose section has the columns total, name and kind of code in
+    /// text.
+    pub(super) fn from_entry(section: &Section, entry: &dyn Entry) -> Self {
         let mut cells = section.text.iter().map(|shown| entry.cell(shown.column));
         let total = cells.next().map_or(0, |cell| amount(&cell));
         let label = match cells.next() {

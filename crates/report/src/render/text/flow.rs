@@ -23,13 +23,13 @@ pub(crate) fn flow_heading(row: &FlowRow<'_>, several: bool) -> String {
 
 /// One row: time, then the function under its caller; which call of it, or how it ended.
 pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
-    let parts = Parts::of(row);
+    let parts = Parts::from_row(row);
     parts.with(&values(row))
 }
 
 /// One row, and below it a line for each of its values where all in one line would be wider than `width`.
 pub(crate) fn flow_lines(row: &FlowRow<'_>, width: usize) -> String {
-    let (parts, values) = (Parts::of(row), values(row));
+    let (parts, values) = (Parts::from_row(row), values(row));
     let indent = MOMENT + parts.indent + MARK;
     let needed = indent + columns(&parts.name) + columns(&values) + columns(&parts.note);
     let Some(captured) = row.captured().filter(|_| needed > width) else { return parts.with(&values) };
@@ -66,7 +66,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(row: &FlowRow<'_>) -> Self {
+    fn from_row(row: &FlowRow<'_>) -> Self {
         let seconds = row.time_ns / 1_000_000_000;
         let (mark, note) = match (row.kind, row.unwound) {
             (FlowKind::Enter, _) => ("->", format!("id {}, call {}", row.id, count(row.call_count))),

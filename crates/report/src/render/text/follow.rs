@@ -37,7 +37,7 @@ impl Renderer for News<'_> {
         }
         rows(&mut |entry| {
             let Some(row) = entry.log() else { return Ok(()) };
-            let (thread, stamp) = row.place();
+            let (thread, stamp) = row.order_key();
             if !self.state.seen.is_new(thread, stamp) {
                 return Ok(());
             }

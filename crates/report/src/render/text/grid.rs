@@ -101,8 +101,8 @@ impl Grid {
         self.rows.len()
     }
 
-    /// The rows so far as text, below their titles the first time.
-    pub(super) fn take(&mut self) -> String {
+    /// Returns the rows so far as text, below their titles the first time, and forgets them.
+    pub(super) fn flush(&mut self) -> String {
         let rows = std::mem::take(&mut self.rows);
         if rows.is_empty() || self.columns.is_empty() {
             return String::new();
@@ -115,7 +115,7 @@ impl Grid {
             Text::Function { name, signature, .. } => Some((name.as_str(), signature.as_str())),
             Text::Words { .. } => None,
         });
-        let names = Names::of(functions);
+        let names = Names::from_functions(functions);
         let mut table = Table::new(self.columns.iter().map(|(_, column)| *column).collect());
         for line in &rows {
             let row = match line {

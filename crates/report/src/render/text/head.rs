@@ -92,14 +92,14 @@ impl Head {
         let is_own =
             |one: &&ProcessConditions<'_>| own_programs(recording).iter().any(|own| std::ptr::eq(*own, one.process));
         let named = |one: &ProcessConditions<'_>| {
-            let name = one_line(Program::of(one.process).name());
+            let name = one_line(Program::from_process(one.process).name());
             format!("{name} (process {}, {} of the time)", one.process.pid, share(one.share))
         };
         let own: Vec<&ProcessConditions<'_>> = processes.iter().filter(is_own).collect();
         let most = processes.iter().reduce(|a, b| if b.share > a.share { b } else { a });
         let which = match (own.as_slice(), most) {
             ([own], _) if processes.len() > 1 => {
-                let name = one_line(Program::of(own.process).name());
+                let name = one_line(Program::from_process(own.process).name());
                 format!("; yours is {}: --process {name} shows it alone", named(own))
             }
             (_, Some(most)) => format!("; most in {}; --view conditions has all", named(most)),

@@ -101,7 +101,7 @@ impl<'o> Text<'o> {
             count += 1;
             grid.row(entry);
             if in_parts && grid.len() >= TOGETHER {
-                let part = grid.take();
+                let part = grid.flush();
                 return self.write(&part);
             }
             if !std::mem::replace(&mut is_begun, true) && in_parts {
@@ -119,7 +119,7 @@ impl<'o> Text<'o> {
             }
             self.title(&section.title)?;
         }
-        let rest = grid.take();
+        let rest = grid.flush();
         self.write(&rest)?;
         self.tail(section, &tail, count)
     }
@@ -135,7 +135,7 @@ impl<'o> Text<'o> {
     fn flame(&mut self, section: &Section, own: bool, rows: &mut Rows<'_>) -> io::Result<()> {
         let mut frames = Vec::new();
         let tail = rows(&mut |entry| {
-            frames.push(flame::Frame::of(section, entry));
+            frames.push(flame::Frame::from_entry(section, entry));
             Ok(())
         })?;
         if frames.is_empty() {

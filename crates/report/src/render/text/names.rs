@@ -30,7 +30,7 @@ pub(super) fn shortened_function(text: &str, room: usize) -> String {
     if columns(&text) <= room {
         return text;
     }
-    let parts = Parts::of(&text);
+    let parts = Parts::parse(&text);
     parts.forms().find(|form| columns(form) <= room).unwrap_or_else(|| {
         let method = room.saturating_sub(columns(parts.after));
         shortened(parts.method, if method < LEAST_METHOD { room } else { method })
@@ -56,7 +56,7 @@ struct Parts<'t> {
 }
 
 impl<'t> Parts<'t> {
-    fn of(text: &'t str) -> Self {
+    fn parse(text: &'t str) -> Self {
         let (mut rest, mut parameters) = (text, "");
         while let Some(at) = last_group(rest) {
             if !rest[..at].ends_with(' ') {
@@ -211,8 +211,8 @@ enum Signatures<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Looks at the functions of a table, each a name and a signature.
-    pub(super) fn of(functions: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+    /// Collects the functions of a table, each a name and a signature.
+    pub(super) fn from_functions(functions: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut names = Self::default();
         for (name, signature) in functions {
             let entry = names.seen.entry(name).or_insert(Signatures::One(signature));

@@ -28,7 +28,8 @@ pub fn first_functions(view: &Summary<'_>, width: usize) -> String {
         let work = |row: &FunctionRow<'_>| row.times.exclusive_cpu_ns.unwrap_or(row.times.exclusive_ns);
         rows.extend(view.framework.iter().map(|row| (work(row), row)));
     }
-    let names = Names::of(rows.iter().map(|(_, row)| (row.function.name(), row.function.plain_signature())));
+    let names =
+        Names::from_functions(rows.iter().map(|(_, row)| (row.function.name(), row.function.plain_signature())));
     let all = totals.cpu_ns.unwrap_or(totals.functions_ns).max(1);
     let what = if totals.cpu_ns.is_some() { "cpu" } else { "time" };
     let function = if is_own { "own function, with the framework code it calls" } else { "function" };

@@ -1,6 +1,6 @@
 //! Ways in which samples were taken, in words.
 
-use clrscope_analysis::{InliningKnown, SamplingConditions};
+use clrscope_analysis::{InliningKnowledge, SamplingConditions};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::SamplingEngine;
 
@@ -9,9 +9,12 @@ use super::units::{count, share, time};
 /// Part by which the interval that was reached may be longer than the one asked for before it is worth a word.
 const LATE: f64 = 1.2;
 
+/// Part of the samples whose awaiters are not known from which on another engine is worth a word.
+const WORTH_ANOTHER_ENGINE: f64 = 0.05;
+
 /// Line about methods that the compiler put into others; `None` where nothing is known of that.
 pub(super) fn inlined(of: &SamplingConditions<'_>) -> Option<String> {
-    let InliningKnown { none, named, unknown, older_methods } = of.inlining;
+    let InliningKnowledge { none, named, unknown, older_methods } = of.inlining;
     let all = of.inlining.samples();
     if all == 0 {
         return None;
@@ -30,6 +33,24 @@ pub(super) fn inlined(of: &SamplingConditions<'_>) -> Option<String> {
         text.push_str(&format!("; of {older} methods that were compiled before the recording began it is not known"));
     }
     Some(text)
+}
+
+/// Line about methods that went on after an `await`; `None` where each is below what awaits it.
+pub(super) fn awaiters(of: &SamplingConditions<'_>) -> Option<String> {
+    let part = of.unknown_awaiter as f64 / of.samples.max(1) as f64;
+    let mut text = format!(
+        "not known in {} of {} samples ({}), which are below a method that went on after an await: these stand below \
+         [unknown awaiter]; --paths physical shows what their threads had",
+        share(part),
+        count(of.samples),
+        of.instrument
+    );
+    // Samples of perf events are looked at when the method may have ended.
+    let is_perf = of.sampler.is_some_and(|sampler| sampler.engine == SamplingEngine::Perf);
+    if is_perf && of.instrument == instrument::CPU && part >= WORTH_ANOTHER_ENGINE {
+        text.push_str("; cpu:engine=timer knows nearly all of them");
+    }
+    (of.unknown_awaiter > 0).then_some(text)
 }
 
 /// Line about the samples of an instrument: engine, interval, number, complete stacks, and what would be better.

@@ -1,7 +1,7 @@
 //! Values of the program over several lines: a line for each argument and for each field with its type, where one line for all
 //! would be wider than there is room.
 
-use clrscope_analysis::{Argument, Captured, Elements, Field, Value};
+use clrscope_analysis::{Argument, CapturedValues, Elements, Field, Value};
 
 use super::names::columns;
 use super::one_line;
@@ -13,7 +13,7 @@ const INDENT: usize = 2;
 const LEAST_ROOM: usize = 20;
 
 /// Lines for the values of a call, each without indentation of its own beyond that of parts.
-pub(super) fn lines(captured: &Captured<'_>, room: usize) -> Vec<String> {
+pub(super) fn lines(captured: &CapturedValues<'_>, room: usize) -> Vec<String> {
     let mut lines = Lines { room, lines: Vec::new() };
     if let Some((type_name, returned)) = &captured.returns {
         lines.value(&format!("= {}", type_before(type_name, returned)), returned, 0);
@@ -122,7 +122,7 @@ mod tests {
         Field { name, type_name, value }
     }
 
-    fn captured() -> Captured<'static> {
+    fn captured() -> CapturedValues<'static> {
         let place = vec![field("X", "int", Value::Int(1)), field("Y", "int", Value::Int(2))];
         let fields = vec![
             field("Total", "decimal", Value::Null),
@@ -132,7 +132,7 @@ mod tests {
         let cart = Value::Object { type_name: "Shop.Cart", address: 16, size_bytes: 40, fields };
         let argument =
             |name, type_name, value| Argument { name, type_name, passing: Passing::Value, value: Some(value) };
-        Captured {
+        CapturedValues {
             this: Some(argument("this", "Shop.Cart", cart)),
             arguments: vec![argument("id", "int", Value::Int(7))],
             returns: None,
@@ -166,7 +166,7 @@ mod tests {
         };
         let items =
             Value::Array { type_name: "Shop.Item[]", length: 3, dimensions: Vec::new(), items: vec![item(1), item(2)] };
-        let captured = Captured { returns: Some(("Shop.Item[]", items)), ..Captured::default() };
+        let captured = CapturedValues { returns: Some(("Shop.Item[]", items)), ..CapturedValues::default() };
         assert_eq!(
             lines(&captured, 40),
             ["= Item[] of 3", "  [0]: Item @0x1 (24 bytes) {Id: 1}", "  [1]: Item @0x2 (24 bytes) {Id: 2}", "  ..."]

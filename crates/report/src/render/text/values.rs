@@ -1,6 +1,6 @@
 //! Values of the program as text, in one line.
 
-use clrscope_analysis::{Argument, Captured, Elements, Field, Value};
+use clrscope_analysis::{Argument, CapturedValues, Elements, Field, Value};
 
 use super::one_line;
 
@@ -8,13 +8,13 @@ use super::one_line;
 const CHARACTERS: usize = 80;
 
 /// The arguments of a call that begins: `(this: Cart {Total: 3}, int id: 7)`.
-pub(super) fn arguments(captured: &Captured<'_>) -> String {
+pub(super) fn arguments(captured: &CapturedValues<'_>) -> String {
     let all: Vec<String> = captured.this.iter().chain(&captured.arguments).map(argument).collect();
     format!("({})", all.join(", "))
 }
 
 /// Results of a call that ends: ` = int 42, out int rest: 1`.
-pub(super) fn results(captured: &Captured<'_>) -> String {
+pub(super) fn results(captured: &CapturedValues<'_>) -> String {
     let mut text = String::new();
     if let Some((type_name, returned)) = &captured.returns {
         text += &format!(" = {}{}", type_before(type_name, returned), value(returned));
@@ -273,7 +273,7 @@ mod tests {
         };
         let items =
             Value::Array { type_name: "Shop.Item[]", length: 40, dimensions: Vec::new(), items: vec![Value::Null] };
-        let captured = Captured {
+        let captured = CapturedValues {
             this: Some(taken("this", "Shop.Cart", Passing::Value, Some(cart))),
             arguments: vec![
                 taken("id", "int", Passing::Value, Some(Value::Int(7))),
@@ -291,13 +291,13 @@ mod tests {
     #[test]
     fn results_are_shown_with_type_and_value() {
         let color = Value::Enum { type_name: "Shop.Color", name: Some("Red".to_owned()), number: 0 };
-        let captured = Captured {
+        let captured = CapturedValues {
             this: None,
             arguments: vec![taken("rest", "string", Passing::Out, Some(Value::Null))],
             returns: Some(("Shop.Color", color)),
         };
         assert_eq!(results(&captured), " = Color.Red, out string rest: null");
-        let captured = Captured { returns: Some(("int", Value::Int(42))), ..Captured::default() };
+        let captured = CapturedValues { returns: Some(("int", Value::Int(42))), ..CapturedValues::default() };
         assert_eq!(results(&captured), " = int 42");
         let nothing = Value::Array { type_name: "int[]", length: 9, dimensions: Vec::new(), items: Vec::new() };
         assert_eq!(value(&nothing), "int[] of 9 [...]");

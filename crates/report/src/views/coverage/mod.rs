@@ -10,8 +10,8 @@ use clrscope_analysis::{
 };
 use clrscope_recording::model::Recording;
 
+use super::nothing;
 use super::sources::file_name;
-use super::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_TYPES, RAW, THREADS_APART, TIMES, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::{count, share};
@@ -23,27 +23,13 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "coverage",
     about: "Lines and branches that were run, by assembly, class and method",
-    refuses: &[
-        NO_CALLERS,
-        LOG_FLAGS,
-        RAW,
-        NO_METRIC,
-        NO_FOLDING,
-        NO_HEAP,
-        NO_TYPES,
-        TIMES,
-        THREADS_APART,
-        (&[Flag::Thread], "lines are counted for all threads together"),
-        (&[Flag::Function], "it has methods that never ran, which have no name in the recording"),
-        (&[Flag::Part], "lines are counted over the whole run"),
-        (&[Flag::Sort], "its rows have an order: what was run least comes first, lines by number"),
-    ],
+    takes: &[&[Flag::Module, Flag::Limit, Flag::Verbose, Flag::Source, Flag::Lines]],
     sorts: &[],
     text_rows: |_| Some(20),
     has_head: true,
     layout: Layout::Rows,
     columns: |request| if request.lines { line_sheet().infos() } else { method_sheet().infos() },
-    open: |recording, request, _| Ok(Box::new(Opened::new(recording, request)?)),
+    open: |recording, request, _| Ok(Box::new(OpenView::new(recording, request)?)),
 };
 
 /// Classes that text shows.
@@ -158,7 +144,7 @@ fn line_sheet<'c>() -> Sheet<'c, LineRows> {
     ])
 }
 
-struct Opened<'a> {
+struct OpenView<'a> {
     coverage: Coverage,
     files: Vec<FileCoverage>,
     request: Request,
@@ -166,13 +152,14 @@ struct Opened<'a> {
 }
 
 /// Coverage by assembly in the view `summary`.
-pub(super) struct OfSummary<'a>(Opened<'a>);
+pub(super) struct OfSummary<'a>(OpenView<'a>);
 
 impl<'a> OfSummary<'a> {
-    /// Coverage of the recording; `None` where that was not recorded, or no lines are known.
-    pub(super) fn of(recording: &'a Recording, query: &Query) -> Option<Self> {
+    /// Returns the coverage of the recording; `None` where that was not recorded, or no lines are
+    /// known.
+    pub(super) fn for_query(recording: &'a Recording, query: &Query) -> Option<Self> {
         let request = Request { query: query.clone(), ..Request::default() };
-        let opened = Opened::new(recording, &request).ok()?;
+        let opened = OpenView::new(recording, &request).ok()?;
         (!opened.files.is_empty()).then_some(Self(opened))
     }
 
@@ -191,7 +178,7 @@ impl<'a> OfSummary<'a> {
 /// When no coverage was recorded.
 pub fn first_coverage(recording: &Recording, query: &Query, width: usize) -> Result<String, QueryProblem> {
     let request = Request { query: query.clone(), ..Request::default() };
-    let opened = Opened::new(recording, &request)?;
+    let opened = OpenView::new(recording, &request)?;
     let mut out = Vec::new();
     let mut renderer = text::Text::new(&mut out, width, false);
     // Nothing that is written to memory fails.
@@ -199,7 +186,7 @@ pub fn first_coverage(recording: &Recording, query: &Query, width: usize) -> Res
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-impl<'a> Opened<'a> {
+impl<'a> OpenView<'a> {
     fn new(recording: &'a Recording, request: &Request) -> Result<Self, QueryProblem> {
         let coverage = coverage(recording, &request.query)?;
         Ok(Self { files: coverage.files(), coverage, request: request.clone(), recording })
@@ -215,7 +202,7 @@ impl<'a> Opened<'a> {
                 rows.push(Sums { module, file: "", class: "", name: "", parameters: "", line: 0, sums });
             }
             if let Some(last) = rows.last_mut() {
-                last.sums.add(CoverageSums::of(&file.lines));
+                last.sums.add(CoverageSums::from_lines(&file.lines));
             }
         }
         rows
@@ -227,7 +214,7 @@ impl<'a> Opened<'a> {
         let same = |a: &MethodCoverage, b: &Sums<'_>| (&*a.module, &*a.class, &*a.file) == (b.module, b.class, b.file);
         let mut rows: Vec<Sums<'_>> = Vec::new();
         for method in methods {
-            let sums = CoverageSums::of(&method.lines);
+            let sums = CoverageSums::from_lines(&method.lines);
             match rows.last_mut().filter(|last| same(method, last)) {
                 Some(last) => last.sums.add(sums),
                 None => rows.push(Sums { name: "", parameters: "", line: 0, ..row(method) }),
@@ -331,20 +318,20 @@ impl<'a> Opened<'a> {
 
 fn row(method: &MethodCoverage) -> Sums<'_> {
     let MethodCoverage { module, file, class, name, parameters, lines } = method;
-    Sums { module, file, class, name, parameters, line: method.first_line(), sums: CoverageSums::of(lines) }
+    Sums { module, file, class, name, parameters, line: method.first_line(), sums: CoverageSums::from_lines(lines) }
 }
 
 /// Most lines that were not run first, then as they stand in the source.
 fn order(rows: &mut [Sums<'_>]) {
     let missed = |row: &Sums<'_>| row.sums.lines - row.sums.lines_covered;
-    rows.sort_by(|a, b| missed(b).cmp(&missed(a)).then_with(|| place(a).cmp(&place(b))));
+    rows.sort_by(|a, b| missed(b).cmp(&missed(a)).then_with(|| sort_key(a).cmp(&sort_key(b))));
 }
 
-fn place<'r>(row: &'r Sums<'_>) -> (&'r str, &'r str, u32, &'r str, &'r str) {
+fn sort_key<'r>(row: &'r Sums<'_>) -> (&'r str, &'r str, u32, &'r str, &'r str) {
     (row.module, row.file, row.line, row.class, row.name)
 }
 
-impl Answer for Opened<'_> {
+impl Answer for OpenView<'_> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         conditions(self.recording, &self.request.query).ok()
     }

@@ -7,7 +7,7 @@ use clrscope_analysis::{FileCoverage, LineCoverage};
 use clrscope_recording::model::Recording;
 use clrscope_symbols::{Lines, Sources};
 
-use super::Opened;
+use super::OpenView;
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::{Renderer, Section, Style, Tail, Title};
@@ -89,7 +89,7 @@ fn embedded(recording: &Recording) -> HashMap<String, String> {
 }
 
 /// Everything that is known of the sources of some files.
-struct Found<'a> {
+struct SourceFacts<'a> {
     lines: Vec<SourceLine<'a>>,
     /// Files that this machine does not have.
     missing: Vec<String>,
@@ -97,8 +97,8 @@ struct Found<'a> {
     others: Vec<&'a str>,
 }
 
-fn found<'a>(files: &'a [FileCoverage], started_unix_ns: u64, sources: &mut Sources) -> Found<'a> {
-    let mut found = Found { lines: Vec::new(), missing: Vec::new(), others: Vec::new() };
+fn found<'a>(files: &'a [FileCoverage], started_unix_ns: u64, sources: &mut Sources) -> SourceFacts<'a> {
+    let mut found = SourceFacts { lines: Vec::new(), missing: Vec::new(), others: Vec::new() };
     for file in files {
         let is_source = file.file.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending));
         let Some(text) = is_source.then(|| sources.text(&file.file)).flatten() else {
@@ -137,10 +137,10 @@ fn changed(others: &[&str]) -> Option<String> {
 }
 
 /// Hands the source of all files to a renderer.
-pub(super) fn section(opened: &Opened<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
-    let Opened { files, request, recording, .. } = opened;
+pub(super) fn section(opened: &OpenView<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
+    let OpenView { files, request, recording, .. } = opened;
     let mut sources = Sources::new(embedded(recording), request.source_root.clone());
-    let Found { lines, missing, others } = found(files, recording.run.started_unix_ns, &mut sources);
+    let SourceFacts { lines, missing, others } = found(files, recording.run.started_unix_ns, &mut sources);
     let said = [not_found(&missing, request.source_root.as_deref()), changed(&others)];
     let note = said.into_iter().flatten().reduce(|all, next| format!("{all} {next}"));
     let sheet = sheet();

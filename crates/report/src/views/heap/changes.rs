@@ -4,18 +4,18 @@ use std::io;
 use std::slice::from_ref;
 
 use clrscope_analysis::{
-    Change, GrownWay, HeapChange, HeapChanges, HeapQuery, Heaps, QueryProblem, Side, SnapshotRef, Sort,
+    Change, GrownPath, HeapChange, HeapChanges, HeapQuery, Heaps, QueryProblem, Side, SnapshotRef, Sort,
     complete_snapshots, heap_changes,
 };
 use clrscope_recording::model::Recording;
 
 use super::fields::FieldLines;
-use super::frame::{Frame, HeapRows, OF_TWO, OfSnapshots, Refusals, answer, heap_query, heap_view};
+use super::frame::{Frame, HeapRows, OF_ONE, OfSnapshots, answer, heap_query, heap_view};
 use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count, signed};
 use crate::render::{Renderer, Section, Style, Title};
-use crate::request::Request;
+use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
 
 /// The view `heap-diff`.
@@ -49,7 +49,7 @@ pub(crate) fn heap_changes_of<'a>(
     last: &'a Recording,
     request: &Request,
 ) -> Result<Box<dyn Answer + 'a>, QueryProblem> {
-    let heaps = |all: &[&'a Recording]| all.iter().map(|one| Heaps::of(one)).collect::<Vec<_>>();
+    let heaps = |all: &[&'a Recording]| all.iter().map(|one| Heaps::new(one)).collect::<Vec<_>>();
     let [then, now] = [Side::Before, Side::After].map(|side| heap_query_of(side, request));
     let found = heap_changes((&heaps(before), &then), (&heaps(after), &now))?;
     Ok(answer::<Changes>(found, request, last))
@@ -69,7 +69,7 @@ struct ChangeEntry<'a> {
 
 impl<'a> ChangeEntry<'a> {
     fn new(change: &'a HeapChange, fields: &mut FieldLines<'_>) -> Self {
-        let line = |way: &GrownWay| {
+        let line = |way: &GrownPath| {
             let held_by = fields.grown_way(way);
             let size = bytes(way.bytes.unsigned_abs());
             match way.objects {
@@ -187,7 +187,7 @@ impl<'a> OfSnapshots<'a> for HeapChanges<'a> {
 impl HeapRows for Changes {
     const NAME: &'static str = "heap-diff";
     const ABOUT: &'static str = "Types by what their objects retain more than in an earlier snapshot (see --against)";
-    const REFUSES: Refusals = OF_TWO;
+    const TAKES: &'static [&'static [Flag]] = &[OF_ONE, &[Flag::Against]];
     const SORTS: &'static [Sort] = &[Sort::Total, Sort::Own, Sort::Calls, Sort::Name, Sort::Module];
 
     type Found<'a> = HeapChanges<'a>;
@@ -221,7 +221,7 @@ impl HeapRows for Changes {
             what: "types",
             ..sheet.main(frame.request, "rows", Style::Table, &text)
         };
-        let mut fields = FieldLines::of(&frame.recording.processes);
+        let mut fields = FieldLines::new(&frame.recording.processes);
         renderer.section(&section, &mut |visit| {
             found.rows.iter().try_for_each(|row| visit(&sheet.entry(&ChangeEntry::new(row, &mut fields))))?;
             Ok(frame.tail(found.left_out, None))

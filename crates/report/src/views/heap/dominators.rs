@@ -5,7 +5,7 @@ use std::io;
 use clrscope_analysis::{DominatorNode, DominatorTree, Sort};
 
 use super::super::nothing;
-use super::frame::{Frame, HeapRows, OF_TREE, Refusals, heap_view};
+use super::frame::{Frame, HeapRows, heap_view};
 use super::types::share;
 use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -58,7 +58,6 @@ impl HeapRows for Nodes {
     const NAME: &'static str = "dominators";
     const ABOUT: &'static str =
         "The tree of what holds what alone, by type, with the bytes that would be free without it";
-    const REFUSES: Refusals = OF_TREE;
     const SORTS: &'static [Sort] = &[];
     const TEXT_ROWS: Option<usize> = None;
     const LAYOUT: Layout = Layout::Dense;

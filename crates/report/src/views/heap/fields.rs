@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use clrscope_analysis::{GrownWay, HeapWay};
+use clrscope_analysis::{GrownPath, HeapPath};
 use clrscope_recording::model::{Module, ModuleKind, Process};
 use clrscope_symbols::{Lines, SourceLine};
 
@@ -17,8 +17,9 @@ pub(super) struct FieldLines<'a> {
 }
 
 impl<'a> FieldLines<'a> {
-    /// For fields of the programs of these processes; the framework's own have no lines that would say anything.
-    pub(super) fn of(processes: &'a [Process]) -> Self {
+    /// Creates an index for fields of the programs of these processes; the framework's own have no
+    /// lines that would say anything.
+    pub(super) fn new(processes: &'a [Process]) -> Self {
         let is_searched =
             |module: &&Module| !module.framework && module.kind == ModuleKind::Managed && !module.path.is_empty();
         let mut modules: Vec<&Module> = processes.iter().flat_map(|of| &of.modules).filter(is_searched).collect();
@@ -40,12 +41,12 @@ impl<'a> FieldLines<'a> {
     }
 
     /// A way in a line, with that of its static field.
-    pub(super) fn way(&mut self, way: &HeapWay<'_>) -> String {
+    pub(super) fn way(&mut self, way: &HeapPath<'_>) -> String {
         format!("{}{}{}", way.root_label(), self.behind(way.static_field()), way.steps_label())
     }
 
     /// A way in which more is held than before, in a line, with that of its static field.
-    pub(super) fn grown_way(&mut self, way: &GrownWay) -> String {
+    pub(super) fn grown_way(&mut self, way: &GrownPath) -> String {
         format!("{}{}{}", way.root, self.behind(way.static_field.as_deref()), way.steps)
     }
 }

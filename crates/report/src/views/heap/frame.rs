@@ -1,40 +1,22 @@
-//! Frame of the views of snapshots: the options that they refuse, the snapshots above the rows, and the notes below.
+//! Frame of the views of snapshots: the options that they take, the snapshots above the rows, and
+//! the notes below.
 
 use std::io;
 
 use clrscope_analysis::{
-    Conditions, DominatorTree, HeapQuery, HeapView, HeapWaste, HeapWays, Heaps, QueryProblem, SnapshotRef, Sort,
-    conditions, dominator_tree, heap, heap_waste, heap_ways,
+    Conditions, DominatorTree, HeapPaths, HeapQuery, HeapView, HeapWaste, Heaps, PendingOperations, QueryProblem,
+    SnapshotRef, Sort, conditions, dominator_tree, heap, heap_paths, heap_waste, pending_operations,
 };
 use clrscope_recording::model::Recording;
 
-use super::super::{LOG_FLAGS, NO_CALLERS, NO_FOLDING, NO_METRIC, NO_SOURCE, RAW};
 use super::snapshots;
 use crate::cell::ColumnInfo;
 use crate::render::{Layout, Renderer, Tail};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
 
-/// Options that make no sense for a view, each with the reason.
-pub(super) type Refusals = &'static [(&'static [Flag], &'static str)];
-
-/// Options that rows of objects don't have.
-const REFUSED: (&[Flag], &str) = (
-    &[Flag::Thread, Flag::PerThread, Flag::Function, Flag::Part],
-    "its rows are objects of a whole process at one moment",
-);
-/// Parts of the time, which a snapshot has none of.
-const TIMES: (&[Flag], &str) = (&[Flag::Since, Flag::Until], "a snapshot is of one moment; choose one with --snapshot");
-/// A second snapshot, where rows are of one.
-const ALONE: (&[Flag], &str) = (&[Flag::Against], "it shows one snapshot; the view heap-diff compares two");
-/// An order, where there is one only.
-const NO_SORT: (&[Flag], &str) = (&[Flag::Sort], "its nodes are in the order of what they retain");
-
-/// Refusals of views of two snapshots, of one, and of a tree of one.
-pub(super) const OF_TWO: Refusals = &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_CALLERS, NO_SOURCE, RAW, REFUSED, TIMES];
-const OF_ONE: Refusals = &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_CALLERS, NO_SOURCE, RAW, REFUSED, TIMES, ALONE];
-pub(super) const OF_TREE: Refusals =
-    &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_CALLERS, NO_SOURCE, RAW, REFUSED, TIMES, ALONE, NO_SORT];
+/// What views of snapshots take.
+pub(super) const OF_ONE: &[Flag] = &[Flag::Module, Flag::Limit, Flag::Verbose, Flag::Snapshot, Flag::Type];
 
 /// A view of snapshots: what is its own.
 pub(super) trait HeapRows: 'static {
@@ -43,7 +25,7 @@ pub(super) trait HeapRows: 'static {
     /// See [`View`].
     const ABOUT: &'static str;
     /// See [`View`].
-    const REFUSES: Refusals = OF_ONE;
+    const TAKES: &'static [&'static [Flag]] = &[OF_ONE];
     /// See [`View`].
     const SORTS: &'static [Sort];
     /// Rows in text when nobody asks for a number.
@@ -85,7 +67,13 @@ macro_rules! of_one {
     )*};
 }
 
-of_one!(HeapView by heap, HeapWays by heap_ways, DominatorTree by dominator_tree, HeapWaste by heap_waste);
+of_one!(
+    HeapView by heap,
+    HeapPaths by heap_paths,
+    DominatorTree by dominator_tree,
+    HeapWaste by heap_waste,
+    PendingOperations by pending_operations
+);
 
 /// The part of a request that is about snapshots.
 pub(super) fn heap_query(request: &Request) -> HeapQuery {
@@ -97,7 +85,7 @@ pub(super) const fn heap_view<R: HeapRows>() -> View {
     View {
         name: R::NAME,
         about: R::ABOUT,
-        refuses: R::REFUSES,
+        takes: R::TAKES,
         sorts: R::SORTS,
         text_rows: |_| R::TEXT_ROWS,
         has_head: true,
@@ -115,16 +103,16 @@ pub(super) fn answer<'a, R: HeapRows>(
     request: &Request,
     recording: &'a Recording,
 ) -> Box<dyn Answer + 'a> {
-    Box::new(Opened::<'a, R> { found, request: request.clone(), recording })
+    Box::new(OpenView::<'a, R> { found, request: request.clone(), recording })
 }
 
-struct Opened<'a, R: HeapRows> {
+struct OpenView<'a, R: HeapRows> {
     found: R::Found<'a>,
     request: Request,
     recording: &'a Recording,
 }
 
-impl<R: HeapRows> Answer for Opened<'_, R> {
+impl<R: HeapRows> Answer for OpenView<'_, R> {
     fn conditions(&self) -> Option<Conditions<'_>> {
         conditions(self.recording, &self.request.query).ok()
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use clrscope_analysis::{HeapWay, HeapWays, Sort, WayPlace, WayStep};
+use clrscope_analysis::{HeapPath, HeapPathPlace, HeapPathStep, HeapPaths, Sort};
 use serde_json::{Value, json};
 
 use super::super::nothing;
@@ -24,12 +24,12 @@ impl RowKind for Ways {
 
 /// A way, and its steps in lines.
 struct WayEntry<'a> {
-    way: &'a HeapWay<'a>,
+    way: &'a HeapPath<'a>,
     lines: Vec<String>,
 }
 
 impl<'a> WayEntry<'a> {
-    fn new(way: &'a HeapWay<'a>) -> Self {
+    fn new(way: &'a HeapPath<'a>) -> Self {
         Self { way, lines: way.steps.iter().map(line).collect() }
     }
 }
@@ -41,7 +41,7 @@ impl Row for WayEntry<'_> {
 }
 
 /// A step in a line: what leads there, and the type of the object.
-fn line(step: &WayStep) -> String {
+fn line(step: &HeapPathStep) -> String {
     let again = if step.repeats { ", which leads to such again" } else { "" };
     match step.place.label().as_str() {
         "" => format!("  {}{again}", step.type_name),
@@ -63,7 +63,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Ways> {
 }
 
 /// A way in JSON: the root, then each object.
-fn path(way: &HeapWay<'_>) -> Value {
+fn path(way: &HeapPath<'_>) -> Value {
     let root = way.root.as_ref().map_or_else(
         || object([("kind", Value::Null), ("name", Value::Null), ("thread", Value::Null)]),
         |root| {
@@ -74,20 +74,20 @@ fn path(way: &HeapWay<'_>) -> Value {
     std::iter::once(root).chain(way.steps.iter().map(step)).map(Value::Object).collect()
 }
 
-fn step(step: &WayStep) -> Object {
+fn step(step: &HeapPathStep) -> Object {
     let mut row = object([("type", json!(&*step.type_name))]);
     let mut set = |key: &str, value: Value| _ = row.insert(key.to_owned(), value);
     match &step.place {
-        WayPlace::Root => {}
-        WayPlace::Field(name) => set("field", json!(&**name)),
-        WayPlace::Index(at) => set("index", json!(at)),
-        WayPlace::FieldOfElement(at, name) => {
+        HeapPathPlace::Root => {}
+        HeapPathPlace::Field(name) => set("field", json!(&**name)),
+        HeapPathPlace::Index(at) => set("index", json!(at)),
+        HeapPathPlace::FieldOfElement(at, name) => {
             set("index", json!(at));
             set("field", json!(&**name));
         }
-        WayPlace::Dependent => set("field", json!("(value of a weak table)")),
-        WayPlace::Loader => set("field", json!("(load context)")),
-        WayPlace::Unknown => set("field", Value::Null),
+        HeapPathPlace::Dependent => set("field", json!("(value of a weak table)")),
+        HeapPathPlace::Loader => set("field", json!("(load context)")),
+        HeapPathPlace::Unknown => set("field", Value::Null),
     }
     if step.repeats {
         set("repeats", json!(true));
@@ -101,13 +101,13 @@ impl HeapRows for Ways {
     const SORTS: &'static [Sort] = &[Sort::Own, Sort::Calls, Sort::Name];
     const TEXT_ROWS: Option<usize> = Some(10);
 
-    type Found<'a> = HeapWays<'a>;
+    type Found<'a> = HeapPaths<'a>;
 
     fn columns() -> Vec<ColumnInfo> {
         sheet(true).infos()
     }
 
-    fn show(found: &HeapWays<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
+    fn show(found: &HeapPaths<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
         let sheet = sheet(frame.has_processes);
         let text =
             shown(&[("bytes", 0, true), ("objects", 0, true), ("pid", 2, frame.has_processes), ("path", 0, true)]);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use clrscope_analysis::{Finding, HeapSummary, HeapWay, Heaps, QueryProblem, Retainer, heap_summary};
+use clrscope_analysis::{Finding, HeapPath, HeapSummary, Heaps, QueryProblem, Retainer, heap_summary};
 use clrscope_recording::model::Recording;
 
 use super::fields::FieldLines;
@@ -50,7 +50,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Retainers> {
         .only_if(processes),
         Column::new("type", "type", Kind::Text, |row: &RetainerEntry<'_>| Cell::text(&row.of.row.type_name)),
         Column::new("held_by", "held by", Kind::Text, |row: &RetainerEntry<'_>| {
-            Cell::or_null(row.of.way.as_ref().map(HeapWay::label), |label| Cell::Text(label.into()))
+            Cell::or_null(row.of.way.as_ref().map(HeapPath::label), |label| Cell::Text(label.into()))
         }),
     ])
 }
@@ -113,7 +113,7 @@ impl OfSummary<'_> {
         let title = format!("The heap by what types retain ({first} of {of} types; {} in all)", bytes(size));
         let title = Title::Bold(title);
         let section = Section { title, what: "types", ..sheet.section("heap", Style::Table, &text) };
-        let mut fields = FieldLines::of(&self.recording.processes);
+        let mut fields = FieldLines::new(&self.recording.processes);
         renderer.section(&section, &mut |visit| {
             for of in types {
                 let lines = of.way.iter().map(|way| format!("held by {}", fields.way(way))).collect();

@@ -2,8 +2,9 @@
 
 use std::arch::global_asm;
 
-use super::super::hooks::{enter, leave, tailcall};
 use crate::arch::x86_64::stubs::{enter_slow_after, leave_slow};
+
+use super::super::hooks::{enter, leave, tailcall};
 
 global_asm!(
     ".text",

@@ -7,10 +7,10 @@
 //! chunk, and is there for others once the chunk's `USED` has grown over it: the very last store.
 
 use clrscope_recording::layout::{chunk, flow};
+use crate::arch::x86_64::stubs::{enter_slow_after, leave_slow_after, leave_slow_both};
+use clrscope_agent_base::hooks::own;
 
 use super::super::{slow, values};
-use crate::arch::x86_64::stubs::{enter_slow_after, leave_slow_after, leave_slow_both};
-use crate::hooks::own;
 use crate::instruments::calls;
 use crate::instruments::calls::arch::x86_64::hooks::{
     calls_asm, carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, find_mapped_edge, load_record, load_top,

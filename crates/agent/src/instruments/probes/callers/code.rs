@@ -7,12 +7,12 @@
 use clr_profiler::il::{Code, Edits, NewLocal, Opcode};
 use clr_profiler::{ModuleId, ProfilerInfo, Token};
 use clrscope_recording::writer::CallerCell;
+use clrscope_agent_base::hooks::is_stopped;
+use clrscope_agent_base::clock::ticks;
 
 use super::super::code::{NOT_COUNTED, add, ends_counted};
 use super::super::nesting;
 use super::{CalledMethod, arch};
-use crate::hooks::is_stopped;
-use crate::services::clock::ticks;
 
 /// Types of what is handed over, as signatures have them.
 const VOID: u8 = 0x01;
@@ -95,7 +95,7 @@ pub(in crate::instruments::probes) fn keep_record(
     (method, signatures): (&'static CalledMethod, CallerSignatures),
 ) -> (Code, NewLocal) {
     let record = edits.new_local(&[UINT]);
-    let code = Code::new().address(place(method)).address(address(arch::find as *const ()));
+    let code = Code::new().address(method_address(method)).address(address(arch::find as *const ()));
     (code.call(Opcode::Calli, signatures.find.as_raw(), 2, 1).store(record), record)
 }
 
@@ -105,10 +105,10 @@ pub(in crate::instruments::probes) fn edits(called: (&'static CalledMethod, Call
     let mut edits = Edits::new();
     let (found, record) = keep_record(&mut edits, called);
     let began = edits.new_local(&[I8]);
-    let entered = found.address(place(method)).load(record).address(address(enter as *const ()));
+    let entered = found.address(method_address(method)).load(record).address(address(enter as *const ()));
     edits.at_entry(entered.call(Opcode::Calli, signatures.enter.as_raw(), 3, 1).store(began));
     let end = |function: *const ()| {
-        let code = Code::new().address(place(method)).load(began).load(record).address(address(function));
+        let code = Code::new().address(method_address(method)).load(began).load(record).address(address(function));
         code.call(Opcode::Calli, signatures.leave.as_raw(), 4, 0)
     };
     edits.at_returns(end(leave as *const ()));
@@ -116,7 +116,7 @@ pub(in crate::instruments::probes) fn edits(called: (&'static CalledMethod, Call
     edits
 }
 
-fn place(method: &'static CalledMethod) -> u64 {
+fn method_address(method: &'static CalledMethod) -> u64 {
     std::ptr::from_ref(method).expose_provenance() as u64
 }
 

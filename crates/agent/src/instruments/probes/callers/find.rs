@@ -1,7 +1,8 @@
 //! Record of the callers of a probed method, which is asked for when the method is called.
 
-use super::CalledMethod;
-use crate::hooks::is_stopped;
+use clrscope_agent_base::hooks::is_stopped;
+
+use super::{CalledMethod, Callers};
 
 /// Address of the record of those who call the method whose frame this is; 0 where there is none.
 pub(super) unsafe extern "C" fn find_from(method: *const CalledMethod, frame: usize, goes_on_at: usize) -> usize {
@@ -10,5 +11,5 @@ pub(super) unsafe extern "C" fn find_from(method: *const CalledMethod, frame: us
     }
     // SAFETY: the address that the code of the method has.
     let method = unsafe { &*method };
-    method.callers.record(method.number, frame, goes_on_at)
+    Callers::of_recording(method.recording).map_or(0, |callers| callers.record(method.number, frame, goes_on_at))
 }

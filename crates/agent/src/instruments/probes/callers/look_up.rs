@@ -8,13 +8,13 @@ use std::time::Duration;
 use clr_profiler::{OwnThread, ProfilerInfo};
 use clrscope_recording::model::StackFrame;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_stacks::code::{CodeMap, Place};
+use clrscope_agent_stacks::stacks::hidden_returns::{CallerReturn, HiddenReturns};
+use clrscope_agent_stacks::stacks::table::RecordedStacks;
 
 use super::records::{Records, Waiting};
-use crate::services::code::{CodeMap, Place};
 use crate::services::context::Context;
-use crate::services::helper::Task;
-use crate::services::stacks::hidden_returns::{Behind, HiddenReturns};
-use crate::services::stacks::table::RecordedStacks;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -78,7 +78,7 @@ impl LookUp {
     }
 
     fn look_up(&self, (map, known): (&mut CodeMap, &mut KnownSince), records: &Records, taken: &mut Vec<Waiting>) {
-        records.take(taken);
+        records.swap_waiting(taken);
         if !taken.is_empty() {
             if map.update() {
                 self.hidden.forget();
@@ -133,14 +133,14 @@ fn frames_of(
             && (1..waiting.frames).contains(&nth)
         {
             match map.behind(body, address) {
-                Behind::Nothing => {}
-                behind @ (Behind::Hidden(_) | Behind::Seen(_)) => {
+                CallerReturn::Nothing => {}
+                behind @ (CallerReturn::Hidden(_) | CallerReturn::Seen(_)) => {
                     let since_ns = || if hidden.note(address, behind) { monotonic_ns() } else { u64::MAX };
                     let since_ns = *known.entry(address).or_insert_with(since_ns);
                     found |= 1_u32.checked_shl(nth as u32 - 1).unwrap_or(0);
                     is_cut |= !waiting.is_whole || since_ns > waiting.time_ns;
                 }
-                Behind::Unsure => is_cut = true,
+                CallerReturn::Unsure => is_cut = true,
             }
         }
     }

@@ -27,12 +27,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clr_profiler::internals::CurrentStack;
 use clrscope_recording::model::{LossReason, ProbeCaller};
 use clrscope_recording::writer::{MethodLanes, ProcessWriter, ThreadRecord, monotonic_ns};
+use clrscope_agent_base::boundary::guard;
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::memory::PublishedState;
+use clrscope_agent_base::threads;
 
-use crate::boundary::guard;
 use crate::services::context::Context;
-use crate::services::helper::Task;
-use crate::services::memory::Published;
-use crate::services::threads;
 
 pub(super) use code::{CallerSignatures, edits, keep_record};
 use look_up::LookUp;
@@ -41,17 +41,22 @@ use records::{Records, Way};
 use table::{Key, Table};
 
 /// The callers of the recording that goes on. Code of an earlier one may still run, and writes to no other.
-static CURRENT: Published<Callers> = Published::nothing();
+static CURRENT: PublishedState<Callers> = PublishedState::nothing();
+/// Recordings of callers so far.
+static RECORDINGS: AtomicU64 = AtomicU64::new(0);
 
 /// A method whose callers are recorded. Code has the address, so it is made once and never freed.
 pub(super) struct CalledMethod {
     pub(super) number: u32,
     pub(super) lanes: MethodLanes,
-    callers: &'static Callers,
+    /// Number of the recording. The parts of that go when it is over, and the method does not.
+    recording: u64,
 }
 
-/// The callers of a recording. Made once, never freed.
+/// The callers of a recording.
 pub(super) struct Callers {
+    /// Tells the recording from others of the process.
+    recording: u64,
     writer: &'static ProcessWriter,
     start_ns: u64,
     /// Callers that are kept of a call.
@@ -70,10 +75,11 @@ impl Callers {
     /// A sentence for the user, when a file could not be made.
     pub(super) fn publish(context: &Context, frames: u32) -> Result<&'static Self, String> {
         Ok(CURRENT.publish(Self {
+            recording: RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1,
             writer: context.writer,
             start_ns: context.start_ns,
             frames: (frames as usize).clamp(1, path::MOST_FRAMES),
-            table: Table::take(),
+            table: Table::cleared(),
             records: Records::create(context)?,
             look_up: LookUp::new(context)?,
             unloads: AtomicU64::new(0),
@@ -81,17 +87,21 @@ impl Callers {
     }
 
     /// A method whose callers are recorded under this number.
-    pub(super) fn method(&'static self, number: u32, lanes: MethodLanes) -> &'static CalledMethod {
-        Box::leak(Box::new(CalledMethod { number, lanes, callers: self }))
+    pub(super) fn method(&self, number: u32, lanes: MethodLanes) -> &'static CalledMethod {
+        Box::leak(Box::new(CalledMethod { number, lanes, recording: self.recording }))
+    }
+
+    /// Returns the callers of a recording, where that goes on. Valid until the next stop of all
+    /// threads, so for hooks.
+    #[inline]
+    fn of_recording(recording: u64) -> Option<&'static Self> {
+        CURRENT.get().filter(|current| current.recording == recording)
     }
 
     /// Address of the record of those who call a method, given the method's frame pointer and the address at which it goes on; 0 where there is none,
     /// which is counted. For hooks.
     #[inline]
     fn record(&self, method: u32, frame: usize, goes_on_at: usize) -> usize {
-        if !CURRENT.get().is_some_and(|current| std::ptr::eq(current, self)) {
-            return 0;
-        }
         if let (Some(thread), Some(stack)) = (threads::known(), CurrentStack::here()) {
             let call = Call { stack, frame, goes_on_at };
             let path = call.path(self.frames, self.unloads.load(Ordering::Relaxed));

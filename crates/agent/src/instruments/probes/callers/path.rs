@@ -1,9 +1,8 @@
 //! The way to a call: the return addresses on the stack of the calling thread, from the frame of a probed method on.
 
 use clr_profiler::internals::{CurrentStack, NativeFrame, hidden_returns};
-
-use crate::services::stacks::hidden_returns::HiddenReturns;
-use crate::services::stacks::mix_address;
+use clrscope_agent_stacks::stacks::hidden_returns::HiddenReturns;
+use clrscope_agent_stacks::stacks::mix_address;
 
 /// Callers that are kept at most.
 pub(super) const MOST_FRAMES: usize = 32;
@@ -88,8 +87,7 @@ impl Call {
 mod tests {
     use super::*;
     use clr_profiler::internals::HiddenReturn;
-
-    use crate::services::stacks::hidden_returns::Behind;
+    use clrscope_agent_stacks::stacks::hidden_returns::CallerReturn;
 
     #[test]
     fn callers_without_frames_and_frames_that_were_taken_over_are_found() {
@@ -106,7 +104,7 @@ mod tests {
         let call = Call { stack: CurrentStack::here().expect("bounds are known"), frame: at(0), goes_on_at: 5 };
         let gaps = HiddenReturns::default();
         for (address, bytes, takes_place) in [(0xA1, 8, false), (0xA2, 16, false), (0xB1, 192, true)] {
-            assert!(gaps.note(address, Behind::Hidden(HiddenReturn::new(bytes, takes_place))));
+            assert!(gaps.note(address, CallerReturn::Hidden(HiddenReturn::new(bytes, takes_place))));
         }
         assert_eq!(call.callers().collect::<Vec<_>>(), [0xA1, 0xFA, 0xC1, 0xD1]);
         assert_eq!(call.all_callers(1, &gaps).collect::<Vec<_>>(), [0xA1, 0xA2, 0xB1, 0xB2, 0xC1, 0xD1]);

@@ -5,11 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use clrscope_recording::layout::{chunk, instrument, probe_callers as layout};
 use clrscope_recording::model::ProbeCaller;
 use clrscope_recording::writer::{CallerCell, Chunk, EventStore};
+use clrscope_agent_base::helper::Task;
 
 use super::path::MOST_FRAMES;
 use super::table::MOST_RECORDS;
 use crate::services::context::Context;
-use crate::services::helper::Task;
 
 /// Bytes of a chunk.
 const CHUNK: usize = 64 << 10;
@@ -113,7 +113,7 @@ impl Records {
             return None;
         }
         let cell = new.chunk.and_then(|chunk| chunk.append_caller(record, now)).or_else(|| {
-            new.chunk = self.store.take(0, CHUNK, now);
+            new.chunk = self.store.allocate_chunk(0, CHUNK, now);
             new.chunk?.append_caller(record, now)
         })?;
         if !insert(cell) {
@@ -123,8 +123,9 @@ impl Records {
         Some(cell)
     }
 
-    /// Takes the records that wait into `taken`, which is empty. [`is_done`](Self::is_done) says when they are looked up.
-    pub(super) fn take(&self, taken: &mut Vec<Waiting>) {
+    /// Moves the records that wait into `taken`, which is empty. [`is_done`](Self::is_done) says
+    /// when they are looked up.
+    pub(super) fn swap_waiting(&self, taken: &mut Vec<Waiting>) {
         let mut new = self.lock();
         std::mem::swap(&mut new.waiting, taken);
         new.under_way = true;

@@ -8,9 +8,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clrscope_recording::writer::CallerCell;
-
-use crate::os::memory::zeroed_words;
-use crate::services::stacks::mix_address;
+use clrscope_agent_base::os::memory::zeroed_words;
+use clrscope_agent_stacks::stacks::mix_address;
 
 /// Places of the table. A power of two.
 const PLACES: usize = 1 << 20;
@@ -44,8 +43,8 @@ impl Key {
 }
 
 impl Table {
-    /// The process's table, empty. Nobody uses it for another recording any more.
-    pub(super) fn take() -> Self {
+    /// Clears the process's table and returns it. No other recording uses it then.
+    pub(super) fn cleared() -> Self {
         let words = WORDS.get_or_init(|| zeroed_words(PLACES));
         // What was never touched stays so.
         words.iter().filter(|word| word.load(Ordering::Relaxed) != 0).for_each(|word| word.store(0, Ordering::Relaxed));
@@ -99,7 +98,7 @@ mod tests {
     fn records_are_found_by_thread_and_path_until_no_place_is_free() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = EventStore::create_slow(&folder.path().join("callers.seg"), 1 << 20).expect("a store");
-        let chunk = store.take(0, 64 << 10, 1).expect("a chunk");
+        let chunk = store.allocate_chunk(0, 64 << 10, 1).expect("a chunk");
         let table = Table(Box::leak(zeroed_words(128)));
         let mut made = Vec::new();
         for (thread, path) in (0..2).flat_map(|thread| (0..40).map(move |path| (thread, path * 64))) {

@@ -1,31 +1,35 @@
 //! Ring of the calls of probed methods: a record when a call begins, and one when it ends.
 //!
-//! A call may be under way when the recording is over, and end in a later one of the process: each method has the ring that it was
-//! made for, and writes to no other. What was written to a ring when the recording ended is done when the methods have their own
+//! A call may be under way when the recording is over, and end in a later one of the process: each method has the number of the
+//! recording that it was made for, and writes to the ring of no other. What was written to a ring when the recording ended is done when the methods have their own
 //! code back, since the runtime stops all threads for that.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clrscope_recording::layout::{chunk, instrument, probe_calls};
-use clrscope_recording::writer::{Chunk, Keep, ThreadRecord};
+use clrscope_recording::writer::{Chunk, Keep};
+use clrscope_agent_base::hooks::own;
+use clrscope_agent_base::clock::ticks;
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::memory::PublishedState;
+use clrscope_agent_base::threads;
 
-use crate::hooks::own;
-use crate::services::clock::ticks;
 use crate::services::context::Context;
 use crate::services::event_ring::{self, EventRing, RingLayout};
-use crate::services::helper::Task;
-use crate::services::memory::Published;
-use crate::services::threads;
 
 /// Bytes of values of a record at most.
 const MOST_VALUES: usize = 2048;
 
-static CALLS: Published<Calls> = Published::nothing();
+static CALLS: PublishedState<Calls> = PublishedState::nothing();
+/// Recordings of calls so far.
+static RECORDINGS: AtomicU64 = AtomicU64::new(0);
 
 /// The calls of a recording.
 pub(in crate::instruments::probes) struct Calls {
     ring: EventRing,
     pub(super) types_only: bool,
+    /// Tells the recording from others of the process.
+    pub(super) recording: u64,
 }
 
 impl Calls {
@@ -40,7 +44,8 @@ impl Calls {
         let _ = store.keep_ahead_at_least(event_ring::AHEAD);
         let layout = RingLayout { chunk: own::PROBE_CHUNK, room: own::PROBE_ROOM, calls_in };
         let ring = EventRing::new(layout, context.writer, store, context.helper.clone(), Some(bytes));
-        Ok(CALLS.publish(Self { ring, types_only }))
+        let recording = RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(CALLS.publish(Self { ring, types_only, recording }))
     }
 
     /// The ring.
@@ -53,15 +58,17 @@ impl Calls {
         self.ring.task("probes", || ())
     }
 
-    /// The calling thread's record, where this is the recording that goes on.
-    fn thread(&self) -> Option<ThreadRecord> {
-        CALLS.get().filter(|current| std::ptr::eq(*current, self)).and_then(|_| threads::current())
+    /// Returns the calls of a recording, where that goes on. Valid until the next stop of all
+    /// threads, so for hooks.
+    #[inline]
+    pub(super) fn of_recording(recording: u64) -> Option<&'static Self> {
+        CALLS.get().filter(|current| current.recording == recording)
     }
 
     /// Appends the begin of a call with the values that `fill` writes, and gives the time that it has. For hooks.
     pub(super) fn begin(&self, method: u32, fill: Option<impl FnOnce(&mut [u8]) -> usize>) -> Option<u64> {
         let most = fill.as_ref().map_or(0, |_| MOST_VALUES);
-        let record = self.thread()?;
+        let record = threads::current()?;
         let Some(chunk) = self.ring.room_for(record, probe_calls::HEAD + most) else {
             self.ring.drop_event();
             return None;
@@ -81,7 +88,7 @@ impl Calls {
     pub(super) fn end(&self, what: u32, now: u64, began: u64, fill: Option<impl FnOnce(&mut [u8]) -> usize>) {
         let most = fill.as_ref().map_or(0, |_| MOST_VALUES);
         let before = probe_calls::before_values(what);
-        let Some(record) = self.thread() else { return };
+        let Some(record) = threads::current() else { return };
         let Some(chunk) = self.ring.room_for(record, before + most) else { return self.ring.drop_event() };
         // SAFETY: `room_for` found the room for the head, the time of the begin and the values.
         let bytes = unsafe {

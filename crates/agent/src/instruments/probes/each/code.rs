@@ -9,15 +9,15 @@ use clr_profiler::il::{Code, Edits, NewLocal, Opcode, Operand};
 use clr_profiler::{MethodToWrite, ModuleId, ProfilerInfo, Token};
 use clrscope_recording::layout::probe_calls;
 use clrscope_recording::writer::CallerCell;
+use clrscope_agent_base::boundary::guard;
+use clrscope_agent_base::hooks::is_stopped;
+use clrscope_agent_base::clock::ticks;
+use clrscope_agent_values::probed::{HandedOver, Handing, MOST_AGAIN, MOST_PARAMETERS, ResultWay, Way};
 
 use super::super::callers::{CalledMethod, CallerSignatures, keep_record};
 use super::super::code::{NOT_COUNTED, add, ends_counted};
 use super::super::nesting::{self, OUTERMOST};
-use super::WatchedMethod;
-use crate::boundary::guard;
-use crate::hooks::is_stopped;
-use crate::services::clock::ticks;
-use crate::services::values::probed::{HandedOver, Handing, MOST_AGAIN, MOST_PARAMETERS, ResultWay, Way};
+use super::{Calls, WatchedMethod};
 
 /// Types of what is handed over, as signatures have them.
 const VOID: u8 = 0x01;
@@ -176,12 +176,13 @@ unsafe fn began(method: *const WatchedMethod, record: usize, addresses: &[usize]
     }
     let mut recorded = None;
     guard(|| {
+        let Some(calls) = Calls::of_recording(method.recording) else { return };
         let fill = method.values().map(|(handing, plan)| {
             let handed = HandedOver { handing, addresses };
             // SAFETY: the method's own code has handed them over just now.
-            move |buffer: &mut [u8]| unsafe { handed.write_arguments(plan, buffer, method.calls.types_only) }
+            move |buffer: &mut [u8]| unsafe { handed.write_arguments(plan, buffer, calls.types_only) }
         });
-        recorded = method.calls.begin(method.number, fill);
+        recorded = calls.begin(method.number, fill);
     });
     nesting::begin(method.lanes) | recorded.unwrap_or_else(ticks).max(NOT_COUNTED + 1)
 }
@@ -208,12 +209,13 @@ unsafe fn ended(
         cell.end(took, has_failed);
     }
     guard(|| {
+        let Some(calls) = Calls::of_recording(method.recording) else { return };
         let fill = left.zip(method.values()).map(|((result, addresses), (handing, plan))| {
             let handed = HandedOver { handing, addresses };
             // SAFETY: as in `began`.
-            move |buffer: &mut [u8]| unsafe { handed.write_results(plan, result, buffer, method.calls.types_only) }
+            move |buffer: &mut [u8]| unsafe { handed.write_results(plan, result, buffer, calls.types_only) }
         });
-        method.calls.end(kind | method.number, now, began & !OUTERMOST, fill);
+        calls.end(kind | method.number, now, began & !OUTERMOST, fill);
     });
 }
 
@@ -335,7 +337,7 @@ fn typed_reference(code: Code, ty: Token, reference: NewLocal) -> Code {
 /// Handing of the method, where values are wanted.
 fn handing(watched: &WatchedMethod, method: &MethodToWrite<'_>) -> Option<Handing> {
     let body = watched.takes_values.then_some(method.body)?;
-    Handing::of(method.metadata, method.token, body, &watched.typed)
+    Handing::for_method(method.metadata, method.token, body, &watched.typed)
 }
 
 fn watched_address(watched: &'static WatchedMethod) -> u64 {

@@ -16,20 +16,20 @@ use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::Type;
 use clr_profiler::{FunctionId, ModuleId, ProfilerInfo, Token};
 use clrscope_recording::writer::MethodLanes;
+use clrscope_agent_values::arguments;
+use clrscope_agent_values::open_types::open_types;
+use clrscope_agent_values::plan::Plan;
+use clrscope_agent_values::probed::{self, Handing};
+use clrscope_agent_values::types::Types;
 
 use crate::instruments::probes::options::Each;
 use crate::services::context::Context;
-use crate::services::values::arguments;
-use crate::services::values::open_types::open_types;
-use crate::services::values::plan::Plan;
-use crate::services::values::probed::{self, Handing};
-use crate::services::values::types::Types;
 
 pub(super) use calls::Calls;
 pub(super) use code::{EachSignatures, edits};
 pub(super) use pending::LookIntoTypes;
 
-/// Recording of each call. Made once, never freed.
+/// Recording of each call.
 pub(super) struct EachCall {
     pub(super) calls: &'static Calls,
     /// Types of the program, where values are wanted.
@@ -57,7 +57,8 @@ impl EachCall {
     pub(super) fn method(&self, number: u32, lanes: MethodLanes, typed: Vec<(Type, Token)>) -> &'static WatchedMethod {
         let (takes_values, handing, plan) = (self.types.is_some(), OnceLock::new(), OnceLock::new());
         // The method's code has its address, and may be called for ever.
-        Box::leak(Box::new(WatchedMethod { number, lanes, calls: self.calls, takes_values, typed, handing, plan }))
+        let recording = self.calls.recording;
+        Box::leak(Box::new(WatchedMethod { number, lanes, recording, takes_values, typed, handing, plan }))
     }
 
     /// Tokens of the types of a method's values that stand for others: what has these is handed over with what they stand for. Values
@@ -80,7 +81,8 @@ impl EachCall {
 pub(super) struct WatchedMethod {
     number: u32,
     lanes: MethodLanes,
-    calls: &'static Calls,
+    /// Number of the recording. The parts of that go when it is over, and the method does not.
+    recording: u64,
     takes_values: bool,
     /// Types of values that stand for others, with their tokens in the module.
     typed: Vec<(Type, Token)>,

@@ -5,13 +5,12 @@
 
 use clr_profiler::ProfilerInfo;
 use clrscope_recording::writer::Answer;
-
-use crate::services::developer_log::{Level, log};
-use crate::services::errand::Errand;
-use crate::services::helper::Task;
-use crate::services::values::arguments::depth;
-use crate::services::values::types::Types;
-use crate::services::values::types::loading::on_own_thread;
+use clrscope_agent_base::developer_log::{Level, log};
+use clrscope_agent_base::runtime_thread::RuntimeThread;
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_values::arguments::depth;
+use clrscope_agent_values::types::Types;
+use clrscope_agent_values::types::loading::on_own_thread;
 
 /// Rounds of the helper thread between two looks: about half a second.
 const ROUNDS: u32 = 25;
@@ -21,19 +20,19 @@ pub(in crate::instruments::probes) struct LookIntoTypes {
     info: ProfilerInfo,
     types: &'static Types,
     rounds: u32,
-    errand: Option<Errand>,
+    thread: Option<RuntimeThread>,
     /// Whether the last look, after the recording, was begun.
     is_last: bool,
 }
 
 impl LookIntoTypes {
     pub(in crate::instruments::probes) fn new(info: &ProfilerInfo, types: &'static Types) -> Self {
-        Self { info: info.clone(), types, rounds: 0, errand: None, is_last: false }
+        Self { info: info.clone(), types, rounds: 0, thread: None, is_last: false }
     }
 
     fn begin(&mut self) {
         let (info, types) = (self.info.clone(), self.types);
-        self.errand = Some(Errand::begin(&self.info, "clrscope-types", move || {
+        self.thread = Some(RuntimeThread::begin(&self.info, "clrscope-types", move || {
             if let Err(error) = on_own_thread(&info, depth(), || types.look_into_pending()) {
                 log(Level::Warn, || format!("probes: values of some types are unknown: {error}"));
             }
@@ -43,7 +42,7 @@ impl LookIntoTypes {
     }
 
     fn is_idle(&self) -> bool {
-        self.errand.as_ref().is_none_or(|errand| errand.answer().is_some())
+        self.thread.as_ref().is_none_or(|thread| thread.answer().is_some())
     }
 }
 

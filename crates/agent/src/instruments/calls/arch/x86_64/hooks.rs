@@ -15,10 +15,10 @@
 //! happens in [`slow`], behind stubs that save all argument registers.
 
 use clrscope_recording::layout::block;
+use crate::arch::x86_64::stubs::leave_slow;
+use clrscope_agent_base::hooks::own;
 
 use super::super::super::slow;
-use crate::arch::x86_64::stubs::leave_slow;
-use crate::hooks::own;
 
 // Layout that the assembly takes for granted of the numbers that are its operands.
 const _: () = assert!(
@@ -54,9 +54,9 @@ macro_rules! calls_asm {
     ($($assembly:tt)*) => {
         std::arch::global_asm!(
             $($assembly)*
-            top = const $crate::hooks::own::TOP,
-            base = const $crate::hooks::own::BASE,
-            last_ticks = const $crate::hooks::own::LAST_TICKS,
+            top = const clrscope_agent_base::hooks::own::TOP,
+            base = const clrscope_agent_base::hooks::own::BASE,
+            last_ticks = const clrscope_agent_base::hooks::own::LAST_TICKS,
             frame_bytes = const size_of::<clr_profiler::shadow_stack::Frame>(),
             frame_sp = const std::mem::offset_of!(clr_profiler::shadow_stack::Frame, sp),
             frame_word = const std::mem::offset_of!(clr_profiler::shadow_stack::Frame, word),
@@ -68,8 +68,8 @@ macro_rules! calls_asm {
             edge_mask = const clrscope_recording::layout::block::STRIDE_TSC - 1,
             ticks_behind = const clrscope_recording::layout::block::TICKS
                 - 2 * clrscope_recording::layout::block::CHILDREN,
-            edge_map = const $crate::hooks::own::EDGE_MAP,
-            edge_map_shift = const $crate::hooks::own::EDGE_MAP_SHIFT,
+            edge_map = const clrscope_agent_base::hooks::own::EDGE_MAP,
+            edge_map_shift = const clrscope_agent_base::hooks::own::EDGE_MAP_SHIFT,
             caller_factor = const $crate::instruments::calls::arch::x86_64::hooks::map::CALLER_FACTOR,
             callee_factor = const $crate::instruments::calls::arch::x86_64::hooks::map::CALLEE_FACTOR,
             map_edge = const $crate::instruments::calls::arch::x86_64::hooks::map::EDGE,

@@ -1,0 +1,13 @@
+//! Processors: a module for each, of which the target's is re-exported.
+//!
+//! Instruments and services keep what only they need of it in folders `arch` of their own. `clr-profiler` refuses, with a
+//! sentence, to be built for processors that have no such modules.
+
+#[cfg(target_arch = "x86_64")]
+pub mod x86_64;
+
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::{
+    BEFORE_CALL, Destination, LONGEST_CALL, LONGEST_JUMP, call_starts, called, current_record, ends_in_trap,
+    follows_call, jump, jumps_to, runs_on, set_current_record, shortest_call, stopped_flag, thread_address, ticks,
+};

@@ -1,0 +1,285 @@
+//! Events of the runtime's own, delivered inside the process, through one EventPipe session that all instruments share.
+//!
+//! An instrument [asks](EventPipe::want) for a provider when it starts, lets the session [begin](EventPipe::begin), and takes its
+//! events out of the callback `event_pipe_event_delivered`: [`of_runtime`](EventPipe::of_runtime) says which are the runtime's, by
+//! number and version, with their [`Fields`]. The callback runs on the thread that raises the event, during collections too:
+//! nothing may wait there, and the runtime may be asked for nothing but what is safe at that place.
+//!
+//! One session delivers what any instrument wants, so others' events arrive as well: who takes events looks at their numbers.
+//!
+//! Sessions are started and stopped on a thread of the agent's own that ends with that: the runtime refuses sessions in
+//! `Initialize`, and none may be open when an attached agent leaves.
+
+mod fields;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use clr_profiler::callback_args::EventPipeEvent;
+use clr_profiler::{EventPipeProviderId, EventPipeSessionId, Events, OwnThread, ProfilerInfo, ProviderConfig};
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+
+use super::developer_log::{Level, log};
+use super::helper::Task;
+use super::recording_lifetime::keep;
+
+pub use fields::Fields;
+
+/// The provider of the runtime itself.
+pub const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+/// The provider of what the runtime's own developers look at.
+pub const RUNTIME_PRIVATE: &str = "Microsoft-Windows-DotNETRuntimePrivate";
+
+/// Providers that events are looked for of.
+const KNOWN: [&str; 2] = [RUNTIME, RUNTIME_PRIVATE];
+
+/// Keyword of randomly sampled allocations (.NET 10 and later).
+pub const SAMPLED_ALLOCATIONS: u64 = 0x800_0000_0000;
+/// Keyword of collections, and of the tick that comes with each 100 KiB at the level [`level::VERBOSE`].
+pub const COLLECTIONS: u64 = 1;
+
+/// Levels of events: a session delivers what is at most as verbose.
+pub mod level {
+    /// Events that say what goes on.
+    pub const INFORMATIONAL: u32 = 4;
+    /// Every event.
+    pub const VERBOSE: u32 = 5;
+}
+
+/// Providers that are remembered by their identifiers; further ones are asked about at each event.
+const MOST_PROVIDERS: usize = 64;
+
+/// An event of one of the runtime's providers.
+#[derive(Debug, Clone, Copy)]
+pub struct RuntimeEvent<'a> {
+    /// Number of the event within its provider.
+    pub id: u32,
+    /// Version of the event: which fields it has.
+    pub version: u32,
+    /// The fields.
+    pub fields: Fields<'a>,
+}
+
+/// The session, once an instrument has asked for it.
+#[derive(Default)]
+pub struct SharedEventPipe(OnceLock<&'static EventPipe>);
+
+impl SharedEventPipe {
+    /// The session, where an instrument asked for it.
+    pub fn in_use(&self) -> Option<&'static EventPipe> {
+        self.0.get().copied()
+    }
+
+    /// The session, made when the first instrument asks.
+    pub fn open(&self, info: &ProfilerInfo, writer: &'static ProcessWriter) -> &'static EventPipe {
+        self.0.get_or_init(|| keep(EventPipe::new(info, writer)))
+    }
+}
+
+/// The session of all instruments.
+pub struct EventPipe {
+    info: ProfilerInfo,
+    writer: &'static ProcessWriter,
+    wanted: Mutex<Vec<ProviderConfig>>,
+    session: Mutex<Option<EventPipeSessionId>>,
+    /// Whether there is to be a session.
+    is_wanted: AtomicBool,
+    /// Whether there is one.
+    is_open: AtomicBool,
+    /// A thread is about to bring `is_open` to what is wanted.
+    is_changing: AtomicBool,
+    /// The providers that events have come from, each with its name where it is one of [`KNOWN`].
+    providers: RwLock<Vec<(EventPipeProviderId, Option<&'static str>)>>,
+}
+
+impl EventPipe {
+    fn new(info: &ProfilerInfo, writer: &'static ProcessWriter) -> Self {
+        Self {
+            info: info.clone(),
+            writer,
+            wanted: Mutex::default(),
+            session: Mutex::default(),
+            is_wanted: AtomicBool::new(false),
+            is_open: AtomicBool::new(false),
+            is_changing: AtomicBool::new(false),
+            providers: RwLock::default(),
+        }
+    }
+
+    /// Events of a provider are wanted: those with any of these keywords, up to this level. Before [`begin`](Self::begin). What
+    /// several instruments want of one provider is delivered together, up to the highest level of any.
+    pub fn want(&self, provider: &str, keywords: u64, level: u32) {
+        let mut wanted = lock(&self.wanted);
+        match wanted.iter_mut().find(|config| config.name == provider) {
+            Some(config) => {
+                config.keywords |= keywords;
+                config.level = config.level.max(level);
+            }
+            None => wanted.push(ProviderConfig { name: provider.to_owned(), keywords, level, filter: None }),
+        }
+    }
+
+    /// The events that the session needs from the runtime's interface for profilers.
+    pub fn events(&self) -> Events {
+        Events::EVENT_PIPE
+    }
+
+    /// Begins the session as soon as the runtime is up, with all that was asked for by then. For the instruments'
+    /// `begins`, as often as one likes.
+    pub fn begin(&'static self) {
+        self.is_wanted.store(true, Ordering::Release);
+        self.settle();
+    }
+
+    /// Whether there is a session.
+    pub fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    /// The event, where it is one of the runtime's provider.
+    pub fn of_runtime<'e>(&self, event: &EventPipeEvent<'e>) -> Option<RuntimeEvent<'e>> {
+        self.of_provider(RUNTIME, event)
+    }
+
+    /// The event, where it is one of this provider, which is one of `KNOWN`.
+    pub fn of_provider<'e>(&self, name: &str, event: &EventPipeEvent<'e>) -> Option<RuntimeEvent<'e>> {
+        let is_of_it = self.provider(event.provider) == Some(name);
+        is_of_it.then(|| RuntimeEvent {
+            id: event.event_id,
+            version: event.event_version,
+            fields: Fields::new(event.data),
+        })
+    }
+
+    fn provider(&self, provider: EventPipeProviderId) -> Option<&'static str> {
+        let find = |known: &[(EventPipeProviderId, Option<&'static str>)]| {
+            known.iter().find(|(id, _)| *id == provider).map(|(_, name)| *name)
+        };
+        if let Some(known) = find(&self.providers.read().unwrap_or_else(PoisonError::into_inner)) {
+            return known;
+        }
+        // The name is a copy of the runtime's own, which waits for no lock.
+        let name = self.info.event_pipe_provider_name(provider).ok()?;
+        let name = KNOWN.into_iter().find(|known| *known == name);
+        let mut known = self.providers.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < MOST_PROVIDERS && find(&known).is_none() {
+            known.push((provider, name));
+        }
+        name
+    }
+
+    /// The task of the helper thread for the session.
+    pub fn task(&'static self) -> Box<dyn Task> {
+        Box::new(Switch(self))
+    }
+
+    /// Brings the session to what is wanted, on another thread; whether it is already so.
+    fn settle(&'static self) -> bool {
+        if self.is_settled() {
+            return !self.is_changing.load(Ordering::Acquire);
+        }
+        if !self.is_changing.swap(true, Ordering::AcqRel) {
+            let started = OwnThread::start(&self.info, "clrscope-events", move |_| self.change_until_settled());
+            if let Err(error) = started {
+                log(Level::Warn, || format!("no thread for a session of events: {error}"));
+                self.is_changing.store(false, Ordering::Release);
+                // The program is about to end, and the session with it.
+                return true;
+            }
+        }
+        false
+    }
+
+    fn change_until_settled(&self) {
+        loop {
+            let changed = ChangeGuard(&self.is_changing);
+            while !self.is_settled() {
+                self.change();
+            }
+            drop(changed);
+            // Whoever wanted something else meanwhile relied on this thread.
+            if self.is_settled() || self.is_changing.swap(true, Ordering::AcqRel) {
+                return;
+            }
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.is_open.load(Ordering::Acquire) == self.is_wanted.load(Ordering::Acquire)
+    }
+
+    /// Starts or stops the session. On a thread of the agent's own, where both may wait.
+    fn change(&self) {
+        let mut session = lock(&self.session);
+        match (self.is_wanted.load(Ordering::Acquire), session.take()) {
+            (true, None) => {
+                let wanted = lock(&self.wanted).clone();
+                match self.info.event_pipe_start_session(&wanted, false) {
+                    Ok(started) => {
+                        log(Level::Info, || format!("a session of events begins: {wanted:?}"));
+                        *session = Some(started);
+                        self.bring_ticks_back();
+                        self.is_open.store(true, Ordering::Release);
+                    }
+                    Err(error) => {
+                        self.is_wanted.store(false, Ordering::Release);
+                        let text = format!("the runtime delivers no events of its own: {error}");
+                        self.writer.note(monotonic_ns(), &text);
+                    }
+                }
+            }
+            (false, Some(open)) => {
+                // A session that can't be stopped has ended with the program.
+                let stopped = self.info.event_pipe_stop_session(open);
+                log(Level::Info, || format!("the session of events is over: {stopped:?}"));
+                self.bring_ticks_back();
+                self.is_open.store(false, Ordering::Release);
+            }
+            (_, unchanged) => *session = unchanged,
+        }
+    }
+
+    /// A session with sampled allocations silences the allocation ticks of all others, the program's own listeners among them, also when
+    /// it is over (.NET 10; measured). Any session that comes after it brings them back.
+    fn bring_ticks_back(&self) {
+        let silences = |config: &ProviderConfig| config.name == RUNTIME && config.keywords & SAMPLED_ALLOCATIONS != 0;
+        if !lock(&self.wanted).iter().any(silences) {
+            return;
+        }
+        let short = ProviderConfig {
+            name: RUNTIME.to_owned(),
+            keywords: COLLECTIONS,
+            level: level::INFORMATIONAL,
+            filter: None,
+        };
+        let ended = self.info.event_pipe_start_session(&[short], false).map(|id| self.info.event_pipe_stop_session(id));
+        log(Level::Info, || format!("a short session of events brings ticks back: {ended:?}"));
+    }
+}
+
+/// Says that a change is over, also after a panic.
+struct ChangeGuard<'a>(&'a AtomicBool);
+
+impl Drop for ChangeGuard<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// Stops the session and starts it again with the recording.
+struct Switch(&'static EventPipe);
+
+impl Task for Switch {
+    fn stop(&mut self) -> bool {
+        self.0.is_wanted.store(false, Ordering::Release);
+        self.0.settle()
+    }
+
+    fn start_again(&mut self, _now_ns: u64) {
+        self.0.begin();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

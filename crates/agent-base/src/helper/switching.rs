@@ -1,0 +1,179 @@
+//! Recording stops for now, starts again, and ends, while the process goes on; boundaries between parts of it.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clrscope_recording::model::{BoundaryKind, LossReason, PartBoundary};
+use clrscope_recording::writer::{Answer, monotonic_ns};
+
+use super::Gains;
+use super::rounds::{Helper, WRITE_OUT_NS};
+use crate::clock;
+use crate::developer_log::{self, Level, log};
+use crate::hooks;
+
+/// Pause between two checks whether any thread records again after the end of the recording.
+const WATCH: Duration = Duration::from_millis(250);
+/// Between two rounds of stopping.
+const STOP_PAUSE: Duration = Duration::from_millis(2);
+
+impl Helper {
+    pub(super) fn is_stop_wanted(&self) -> bool {
+        self.link.is_stop_wanted.load(Ordering::Acquire)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.link.is_stopped.load(Ordering::Acquire)
+    }
+
+    /// Draws a boundary between parts of the recording.
+    pub(super) fn boundary(&mut self, kind: BoundaryKind) {
+        let (mono_ns, name) = (monotonic_ns(), std::mem::take(&mut self.next_part));
+        let number = if kind == BoundaryKind::Delay { 0 } else { self.note_gains(kind == BoundaryKind::Mark) };
+        self.writer.part_boundary(&PartBoundary { mono_ns, kind, name, number });
+    }
+
+    /// Notes what all tasks gained since the last boundary; where recording goes on, in turn with the thread's other work.
+    fn note_gains(&mut self, goes_on: bool) -> u32 {
+        let mut number = 0;
+        for at in 0..self.tasks.len() {
+            loop {
+                match self.tasks[at].gains() {
+                    Gains::Noted(noted) => {
+                        number = number.max(noted);
+                        break;
+                    }
+                    Gains::More if goes_on => self.round(),
+                    Gains::More => self.show_life(),
+                }
+            }
+        }
+        number
+    }
+
+    /// Stops recording until it is wanted again, or the recording is over.
+    pub(super) fn stop_for_now(&mut self) {
+        log(Level::Info, || "recording stops for now".to_owned());
+        let began = monotonic_ns();
+        let is_commanded = self.unanswered.is_some();
+        self.round();
+        self.slow_round(began);
+        while !self.stop_tasks() && !self.is_over(monotonic_ns()) {
+            self.show_life();
+            std::thread::park_timeout(STOP_PAUSE);
+        }
+        self.boundary(BoundaryKind::Stop);
+        self.link.is_stopped.store(true, Ordering::Release);
+        self.answer(Answer::Done);
+        self.stay_stopped();
+        if !is_commanded && !self.is_stopped() {
+            let (now, ms) = (monotonic_ns(), monotonic_ns().saturating_sub(began) as f64 / 1e6);
+            self.writer.note(now, &format!("recording was stopped for {ms:.1} ms"));
+        }
+    }
+
+    /// Goes on without recording until it is wanted again, or the recording is over.
+    pub(super) fn stay_stopped(&mut self) {
+        while self.is_stop_wanted() {
+            let now = monotonic_ns();
+            if self.is_over(now) {
+                return;
+            }
+            self.obey();
+            if self.delay_ends.is_some_and(|ends| now >= ends) {
+                self.link.is_stop_wanted.store(false, Ordering::Release);
+            } else {
+                self.stop_tasks();
+                self.show_life();
+                std::thread::park_timeout(STOP_PAUSE);
+            }
+        }
+        self.begin_again();
+    }
+
+    fn begin_again(&mut self) {
+        self.delay_ends = None;
+        // Before threads count again.
+        self.boundary(BoundaryKind::Start);
+        let now = monotonic_ns();
+        self.begin_duration(now);
+        for task in &mut self.tasks {
+            task.start_again(now);
+        }
+        log(Level::Info, || "recording starts again".to_owned());
+        hooks::stopped_flag().store(0, Ordering::SeqCst);
+        self.link.is_stopped.store(false, Ordering::Release);
+        self.answer(Answer::Done);
+    }
+
+    /// The part of a round that goes on without recording.
+    fn show_life(&mut self) {
+        let now = monotonic_ns();
+        self.writer.state().alive(now, clock::ticks(), clock::process_cpu_ns().unwrap_or(0));
+        developer_log::flush();
+        if now >= self.next_write_out {
+            self.next_write_out = now + WRITE_OUT_NS;
+            self.write_out();
+        }
+        self.link.rounds.fetch_add(1, Ordering::Release);
+    }
+
+    /// One round of stopping; whether all tasks have.
+    fn stop_tasks(&mut self) -> bool {
+        let mut done = true;
+        for task in &mut self.tasks {
+            done &= task.stop();
+        }
+        done
+    }
+
+    /// Whether no task has anything to record any more at the end.
+    pub(super) fn finish_tasks(&mut self) -> bool {
+        let mut done = true;
+        for task in &mut self.tasks {
+            done &= task.finish();
+        }
+        self.answer_for_task();
+        done
+    }
+
+    /// Whether the program has its own code again: tasks undo what they changed one after another.
+    fn undo_tasks(&mut self) -> bool {
+        self.tasks.iter_mut().all(|task| task.undo())
+    }
+
+    /// Ends the recording while the process goes on: until every thread's hooks are off, and sees to it that they stay
+    /// so.
+    pub(super) fn stop(&mut self) {
+        log(Level::Info, || "recording ends: every thread's hooks are switched off".to_owned());
+        if !self.is_stopped() {
+            self.round();
+            self.slow_round(monotonic_ns());
+        }
+        while !self.finish_tasks() {
+            self.show_life();
+            std::thread::park_timeout(STOP_PAUSE);
+        }
+        let mut pause = STOP_PAUSE;
+        loop {
+            let done = self.stop_tasks();
+            if done && !self.link.gone.swap(true, Ordering::AcqRel) {
+                // Only now: whoever finds this in the recording may count on nothing being added.
+                self.writer.state().lose(LossReason::Stopped, 1, monotonic_ns());
+                self.write_out();
+                self.writer.state().stopped();
+                log(Level::Info, || "nothing records any more".to_owned());
+                developer_log::flush();
+            }
+            if done && self.undo_tasks() && self.link.detachment.get().is_some_and(|detachment| detachment.request()) {
+                return;
+            }
+            // For ever: a thread that was preempted in the middle of a hook, for however long, stores where it
+            // stood when it goes on, and would record again.
+            std::thread::park_timeout(pause);
+            if done {
+                pause = (pause * 2).min(WATCH);
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Threads of this process.
+
+use std::time::Duration;
+
+/// The system's number of the calling thread. Async-signal-safe.
+pub fn thread_id() -> u32 {
+    // SAFETY: gettid(2) takes nothing and cannot fail.
+    unsafe { libc::gettid() as u32 }
+}
+
+/// The name that the system has of a thread of this process; empty once it is gone. Allocates.
+pub fn name_of(os_id: u32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/self/task/{os_id}/comm")).unwrap_or_default();
+    name.trim_end().to_owned()
+}
+
+/// Whether the system's name of the calling thread begins like this. Does not allocate.
+pub fn own_name_starts_with(beginning: &[u8]) -> bool {
+    let mut name = [0_u8; 16];
+    // SAFETY: writes at most sixteen bytes (prctl(2)).
+    let known = unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) } == 0;
+    known && name.starts_with(beginning)
+}
+
+/// The threads of this process, by ascending number. Allocates.
+pub fn all() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let mut all: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    all.sort_unstable();
+    all
+}
+
+/// Whether a thread is one of those that [`all`] gave.
+pub fn is_among(all: &[u32], os_id: u32) -> bool {
+    all.binary_search(&os_id).is_ok()
+}
+
+/// Lets the calling thread sleep; a signal ends the sleep early. For hooks: async-signal-safe.
+pub fn nap(time: Duration) {
+    let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
+    // SAFETY: reads one timespec.
+    unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+}

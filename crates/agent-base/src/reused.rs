@@ -1,0 +1,59 @@
+//! Data per thread that outlives a recording: a process that is attached to again and again would run out of thread keys.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+use clr_profiler::PerThread;
+
+/// All data per thread of one kind, in the order in which the instruments of a recording asked for
+/// some. What threads keep is from an earlier recording at first, which users of it must detect.
+pub struct PerThreadPool<T: Send + Sync + 'static>(Mutex<Lent<T>>);
+
+struct Lent<T: Send + Sync + 'static> {
+    made: Vec<&'static PerThread<T>>,
+    in_use: usize,
+}
+
+impl<T: Default + Send + Sync + 'static> PerThreadPool<T> {
+    /// Creates a list without data.
+    pub const fn nothing() -> Self {
+        Self(Mutex::new(Lent { made: Vec::new(), in_use: 0 }))
+    }
+
+    /// Returns the next that is not in use, made where there is none.
+    ///
+    /// # Errors
+    /// When the process has no thread key left.
+    pub fn borrow_next(&self) -> io::Result<&'static PerThread<T>> {
+        let mut lent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lent.in_use == lent.made.len() {
+            // Callbacks come even after the end, so it is never freed.
+            lent.made.push(Box::leak(Box::new(PerThread::new(T::default, |_| ())?)));
+        }
+        lent.in_use += 1;
+        Ok(lent.made[lent.in_use - 1])
+    }
+
+    /// The recording is over, and nobody uses any of it any more.
+    pub fn give_back_all(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).in_use = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn another_recording_takes_what_the_one_before_gave_back() {
+        static NUMBERS: PerThreadPool<AtomicU32> = PerThreadPool::nothing();
+        let first = [NUMBERS.borrow_next().expect("a key"), NUMBERS.borrow_next().expect("a key")];
+        first[1].with(|number| number.store(7, Ordering::Relaxed));
+        NUMBERS.give_back_all();
+        let again = [NUMBERS.borrow_next().expect("a key"), NUMBERS.borrow_next().expect("a key")];
+        assert_eq!([0, 1].map(|at| again[at].with(|number| number.load(Ordering::Relaxed))), [0, 7]);
+        assert!(!std::ptr::eq(again[0], again[1]));
+    }
+}

@@ -1,0 +1,47 @@
+//! Work on a thread of the agent's own that the runtime knows, and what became of it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::{OwnThread, ProfilerInfo};
+use clrscope_recording::writer::Answer;
+
+use crate::developer_log::{Level, log};
+
+/// Work that was begun on a thread of its own: the helper thread must not call the runtime.
+#[derive(Debug, Clone)]
+pub struct RuntimeThread(Arc<Mutex<Option<Answer>>>);
+
+impl RuntimeThread {
+    /// Begins the work on a thread of this name. Where there is no thread, or the work panics, it has failed.
+    pub fn begin(info: &ProfilerInfo, name: &str, work: impl FnOnce() -> Answer + Send + 'static) -> Self {
+        let thread = Self(Arc::default());
+        let over = FinishOnDrop(thread.clone());
+        let started = OwnThread::start(info, name, move |_thread| over.0.finish(work()));
+        if let Err(error) = started {
+            log(Level::Warn, || format!("no thread {name}: {error}"));
+        }
+        thread
+    }
+
+    /// Answer once the work is over; `None` while it is under way.
+    pub fn answer(&self) -> Option<Answer> {
+        *self.state()
+    }
+
+    fn finish(&self, answer: Answer) {
+        self.state().get_or_insert(answer);
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<Answer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The work is over however its thread ends.
+struct FinishOnDrop(RuntimeThread);
+
+impl Drop for FinishOnDrop {
+    fn drop(&mut self) {
+        self.0.finish(Answer::Failed);
+    }
+}

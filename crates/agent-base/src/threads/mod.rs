@@ -1,0 +1,264 @@
+//! Threads: a record for each, from its first event until its end, whatever the instruments.
+//!
+//! A thread begins where it is first seen, in a hook or in a callback, and each instrument that keeps
+//! something per thread prepares the record then. [`names`] finds out what threads are called.
+
+pub mod names;
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::time::Duration;
+
+use clr_profiler::internals::CurrentStack;
+use clrscope_recording::layout::thread;
+use clrscope_recording::model::{LossReason, ThreadRole};
+use clrscope_recording::writer::{ProcessWriter, ThreadRecord, ThreadTable, monotonic_ns};
+
+use crate::boundary::guard;
+use crate::clock;
+use crate::helper::HelperHandle;
+use crate::hooks;
+use crate::memory::{Patience, PublishedState};
+use crate::os::threads::{nap, thread_id};
+
+/// The process-wide key whose destructor runs at a thread's end.
+static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// Between two looks whether threads have ended.
+const A_MOMENT: Duration = Duration::from_micros(50);
+
+/// Some thread was seen by others before it was seen in a hook or callback of its own.
+static SEEN_BY_OTHERS: AtomicBool = AtomicBool::new(false);
+
+static REGISTRY: PublishedState<Registry> = PublishedState::nothing();
+
+/// Threads that are in [`thread_ended`].
+static ENDING: AtomicU32 = AtomicU32::new(0);
+
+/// Whether a recording of this process is over whose records threads may still have.
+static HAS_LET_GO: AtomicBool = AtomicBool::new(false);
+
+struct Registry {
+    writer: &'static ProcessWriter,
+    patience: Patience,
+    followers: &'static dyn FollowThreads,
+    /// Threads may have run long before they are seen.
+    begins_late: bool,
+}
+
+impl Registry {
+    /// Whether a thread is the program's first. Hosts may run it on any thread: without a delay it is the first that is seen.
+    fn is_main(&self, serial: u32, os_id: u32) -> bool {
+        if self.begins_late { os_id == std::process::id() } else { serial == 1 }
+    }
+}
+
+/// Receivers of the begin and end of threads, which prepare each thread's record.
+pub trait FollowThreads: Send + Sync {
+    /// Prepares the record of the calling thread, which is new. Runs in a hook, so it neither blocks nor waits;
+    /// false when there is no room, and then the thread is not recorded at all.
+    fn thread_begins(&self, record: ThreadRecord) -> bool;
+
+    /// The calling thread ends. Runs after its last hook, or between two.
+    fn thread_ends(&self, record: ThreadRecord);
+}
+
+/// Arranges that threads are known to `followers`. Called before any hook; whether that worked. `begins_late`: recording
+/// begins after the program.
+pub fn prepare(
+    writer: &'static ProcessWriter,
+    helper: HelperHandle,
+    followers: &'static dyn FollowThreads,
+    begins_late: bool,
+) -> bool {
+    let mut key = 0;
+    // SAFETY: writes one key; the destructor stays valid because the library is never unloaded.
+    let made = unsafe { libc::pthread_key_create(&mut key, Some(thread_ended)) } == 0;
+    if made {
+        KEY.store(key, Ordering::Release);
+        REGISTRY.publish(Registry { writer, patience: Patience::new(helper), followers, begins_late });
+    }
+    made
+}
+
+/// Forgets everything: for a forked child, in which no thread begins or ends for us. Async-signal-safe.
+pub fn withdraw() {
+    REGISTRY.withdraw();
+    hooks::set_current_record(ptr::null_mut());
+}
+
+/// Forgets everything, for a recording that is over while the process goes on: when this returns nobody uses a record any more.
+/// Called when no callback comes any more, and there are no hooks.
+pub fn let_go() {
+    HAS_LET_GO.store(true, Ordering::SeqCst);
+    REGISTRY.withdraw();
+    let key = KEY.swap(u32::MAX, Ordering::AcqRel);
+    // SAFETY: the key that `prepare` made, or none, which the C library refuses. What threads keep under it needs no end.
+    unsafe { libc::pthread_key_delete(key) };
+    fence(Ordering::SeqCst);
+    while ENDING.load(Ordering::SeqCst) != 0 {
+        nap(A_MOMENT);
+    }
+}
+
+/// The calling thread's record if it has one. Safe in a hook.
+#[inline]
+pub fn known() -> Option<ThreadRecord> {
+    let address = hooks::current_record();
+    // SAFETY: only `begin` sets it.
+    (!address.is_null() && is_of_this_recording(address)).then(|| unsafe { ThreadRecord::from_address(address) })
+}
+
+/// The thread-local word of a thread outlives the recording; what lies under the key does not.
+#[inline]
+fn is_of_this_recording(address: *mut u8) -> bool {
+    // SAFETY: for a key that is not there the C library answers null.
+    let kept = || unsafe { libc::pthread_getspecific(KEY.load(Ordering::Relaxed)) };
+    !HAS_LET_GO.load(Ordering::Relaxed) || kept() == address.cast()
+}
+
+/// The calling thread's record if it has one and recording goes on. Safe in a hook.
+#[inline]
+pub fn active() -> Option<ThreadRecord> {
+    known().filter(|_| !hooks::is_stopped())
+}
+
+/// The calling thread's record; begins the thread when it is new. Safe in a hook.
+#[inline]
+pub fn current() -> Option<ThreadRecord> {
+    if hooks::is_stopped() {
+        return None;
+    }
+    known().or_else(begin)
+}
+
+#[cold]
+fn begin() -> Option<ThreadRecord> {
+    let registry = REGISTRY.get()?;
+    let begun = try_begin(registry);
+    if begun.is_none() {
+        registry.writer.state().lose(reason_without_place(registry.writer.threads()), 1, monotonic_ns());
+    }
+    begun
+}
+
+/// Reason why a thread found no place: a full table never has one again, one that is behind has one soon, and the
+/// thread's next call takes it.
+fn reason_without_place(table: &ThreadTable) -> LossReason {
+    if table.may_grow() { LossReason::ThreadTableBehind } else { LossReason::ThreadTableFull }
+}
+
+fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
+    let table = registry.writer.threads();
+    let os_id = thread_id();
+    let seen = SEEN_BY_OTHERS.load(Ordering::Acquire).then(|| table.find(os_id)).flatten();
+    let record = match seen {
+        Some(record) => record,
+        None => {
+            // Threads can come faster than a busy machine lets the helper thread run.
+            let wait = || registry.patience.wait(table, thread::BYTES, || table.allocate_record());
+            let record = table.allocate_record().or_else(wait)?;
+            let first = registry.is_main(record.serial(), os_id);
+            record.u64(thread::CREATED).store(monotonic_ns(), Ordering::Relaxed);
+            record.set_role(if first { ThreadRole::Main } else { ThreadRole::User });
+            record.u32(thread::OS_ID).store(os_id, Ordering::Relaxed);
+            record
+        }
+    };
+    if !registry.followers.thread_begins(record) {
+        // A record without an id was never used; whoever walks the table passes over it.
+        record.u32(thread::OS_ID).store(0, Ordering::Release);
+        return None;
+    }
+    hooks::set_current_record(record.address());
+    // SAFETY: the key exists; without memory for the entry the thread's end is only seen by its absence.
+    unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), record.address().cast()) };
+    Some(record)
+}
+
+/// Record of a thread that somebody else has seen, for instruments that look at threads from outside; a new one where the thread
+/// has none, which it takes when it comes by a hook or callback. `None` where there is no room, which is counted. Not for
+/// hooks.
+pub fn seen(os_id: u32) -> Option<ThreadRecord> {
+    let registry = REGISTRY.get()?;
+    let table = registry.writer.threads();
+    SEEN_BY_OTHERS.store(true, Ordering::Release);
+    if let Some(record) = table.find(os_id) {
+        return Some(record);
+    }
+    let wait = || registry.patience.wait(table, thread::BYTES, || table.allocate_record());
+    let Some(record) = table.allocate_record().or_else(wait) else {
+        registry.writer.state().lose(reason_without_place(table), 1, monotonic_ns());
+        return None;
+    };
+    record.u64(thread::CREATED).store(monotonic_ns(), Ordering::Relaxed);
+    record.set_role(if os_id == std::process::id() { ThreadRole::Main } else { ThreadRole::User });
+    record.u32(thread::OS_ID).store(os_id, Ordering::Release);
+    Some(record)
+}
+
+/// The end of the calling thread's stack, 0 where it is unknown.
+pub fn stack_end() -> usize {
+    CurrentStack::bounds().map_or(0, |bounds| bounds.end)
+}
+
+/// Destructor of the key: runs on the thread at its end. Managed code that still runs afterwards
+/// finds no record, begins a new one, and this runs again.
+extern "C" fn thread_ended(record: *mut c_void) {
+    ENDING.fetch_add(1, Ordering::SeqCst);
+    fence(Ordering::SeqCst);
+    guard(|| {
+        let Some(registry) = REGISTRY.get() else { return };
+        // A thread that was seen by an earlier recording may be on its way here while the next one begins: its record may be
+        // gone, and nobody who follows threads now has prepared it.
+        if !registry.writer.threads().holds(record.cast()) {
+            return;
+        }
+        // SAFETY: an address of a record of the table that is in use.
+        let record = unsafe { ThreadRecord::from_address(record.cast()) };
+        hooks::set_current_record(ptr::null_mut());
+        if let Some(cpu) = clock::own_cpu_ns() {
+            record.u64(thread::CPU).store(cpu, Ordering::Relaxed);
+        }
+        record.u64(thread::ENDED).store(monotonic_ns(), Ordering::Release);
+        registry.followers.thread_ends(record);
+    });
+    ENDING.fetch_sub(1, Ordering::SeqCst);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_holds_its_own_records_and_those_of_no_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let table = |name| ThreadTable::create(&folder.path().join(name)).expect("a table");
+        let (ours, others) = (table("ours.seg"), table("others.seg"));
+        let (first, second) =
+            (ours.allocate_record().expect("a place").address(), ours.allocate_record().expect("a place").address());
+        assert!(ours.holds(first) && ours.holds(second) && !others.holds(first));
+        let not_taken = second.wrapping_add(thread::BYTES);
+        assert!(
+            [not_taken, first.wrapping_add(8), first.wrapping_sub(thread::BYTES), ptr::null_mut()]
+                .iter()
+                .all(|&address| !ours.holds(address))
+        );
+    }
+
+    #[test]
+    fn a_table_that_is_behind_is_not_told_of_as_full() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let table = ThreadTable::create(&folder.path().join("threads.seg")).expect("a table");
+        while table.allocate_record().is_some() {}
+        assert_eq!(reason_without_place(&table), LossReason::ThreadTableBehind);
+        table.keep_ahead();
+        assert!(table.allocate_record().is_some(), "the next attempt finds a place");
+        while table.len() < thread::MOST {
+            table.keep_ahead();
+            while table.allocate_record().is_some() {}
+        }
+        assert_eq!(reason_without_place(&table), LossReason::ThreadTableFull);
+    }
+}

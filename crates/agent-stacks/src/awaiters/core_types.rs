@@ -1,0 +1,189 @@
+//! The framework's types of tasks and continuations, and where their fields lie. Names and fields
+//! are those of .NET 8, 9 and 10 (`System.Private.CoreLib`, `System/Threading/Tasks` and
+//! `System/Runtime/CompilerServices` of dotnet/runtime); of a runtime that has others nothing is
+//! known.
+
+use clr_profiler::metadata::MetadataImport;
+use clr_profiler::{ClassId, ModuleId, ProfilerInfo, Token};
+use clrscope_agent_base::class_parents::parent_of;
+use clrscope_agent_base::functions::Functions;
+use clrscope_contract::async_code::CORE_LIBRARY;
+
+use super::memory::ObjectMemory;
+use super::{Questions, TO_ARRAY};
+
+/// Classes between one and its base at most.
+const MOST_BASES: usize = 8;
+
+/// No class.
+const NONE: usize = usize::MAX;
+const BUILDER_CORE: &str = "System.Runtime.CompilerServices.AsyncMethodBuilderCore";
+
+/// A type by its first word in objects, and the offset of one of its fields in them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TypeWithField {
+    pub(super) class: usize,
+    pub(super) field: usize,
+}
+
+/// The types.
+#[derive(Debug)]
+pub(super) struct CoreTypes {
+    pub(super) module: ModuleId,
+    /// The continuation of a task.
+    pub(super) task: TypeWithField,
+    /// What stands for the continuation of a task that has ended.
+    pub(super) object: usize,
+    /// The target of a delegate without arguments.
+    pub(super) action: TypeWithField,
+    /// The delegate that an awaiter gave.
+    pub(super) await_continuation: TypeWithField,
+    /// The task of `ContinueWith`.
+    pub(super) continue_with: TypeWithField,
+    /// The delegate that another one stands for.
+    pub(super) wrapper: TypeWithField,
+    /// A thread blocks.
+    pub(super) blocked_thread: usize,
+    /// Several continuations: where a list has its elements.
+    pub(super) list: Option<TypeWithField>,
+}
+
+/// What a chain is read by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChainReader<'c> {
+    /// The framework's types.
+    pub(super) core: &'c CoreTypes,
+    /// What may be asked.
+    pub(super) questions: Questions,
+    /// Where objects are read.
+    pub(super) memory: ObjectMemory<'c>,
+}
+
+impl CoreTypes {
+    /// Finds them. `None` where a type or field has another name, and where
+    /// classes do not say what they are derived from where we look.
+    pub(super) fn find(info: &ProfilerInfo, functions: &Functions) -> Option<Self> {
+        let modules = info.modules().ok()?;
+        let is_core =
+            |module: &ModuleId| functions.names().assembly(info, *module).is_ok_and(|name| &*name == CORE_LIBRARY);
+        let module = modules.into_iter().find(is_core)?;
+        let metadata = functions.names().metadata(info, module).ok()?;
+        let core = CoreLibrary { info, module, metadata: &metadata };
+        let tasks = "System.Threading.Tasks.";
+        let task = core.class(&format!("{tasks}Task"), None)?;
+        let action = core.class("System.Action", None)?;
+        let delegate = core.class("System.Delegate", None)?;
+        let object = core.class("System.Object", None)?;
+        let field = |class: ClassId, of: ClassId, name: &str| {
+            Some(TypeWithField { class: class.as_raw(), field: core.field(of, name)? })
+        };
+        // Those that are not loaded, where they may not be, are met by no chain until then.
+        let own = |class: Option<ClassId>, name: &str| {
+            class.and_then(|class| field(class, class, name)).unwrap_or(TypeWithField { class: NONE, field: 0 })
+        };
+        let found = Self {
+            module,
+            task: field(task, task, "m_continuationObject")?,
+            object: object.as_raw(),
+            action: field(action, delegate, "_target")?,
+            await_continuation: own(core.class(&format!("{tasks}AwaitTaskContinuation"), None), "m_action"),
+            continue_with: own(core.class(&format!("{tasks}ContinueWithTaskContinuation"), None), "m_task"),
+            wrapper: own(core.class(BUILDER_CORE, Some("ContinuationWrapper")), "_continuation"),
+            blocked_thread: core.class(&format!("{tasks}Task"), Some("SetOnInvokeMres")).map_or(NONE, ClassId::as_raw),
+            list: core.list(object),
+        };
+        let says_parents = parent(found.task.class) == Some(found.object)
+            && parent(found.action.class).and_then(parent) == Some(delegate.as_raw());
+        says_parents.then_some(found)
+    }
+
+    /// The fields by which objects that are no tasks lead on.
+    pub(super) fn followed(&self) -> Vec<(usize, usize)> {
+        let pair = |leads: TypeWithField| (leads.class, leads.field);
+        let ends = [self.object, self.blocked_thread].map(|class| (class, 0));
+        let by_field = [self.action, self.wrapper, self.await_continuation, self.continue_with].map(pair);
+        let list = self.list.map(|list| (list.class, list.field | TO_ARRAY));
+        ends.into_iter().chain(by_field).chain(list).filter(|(class, _)| *class != NONE).collect()
+    }
+
+    /// Whether a class is another one, or derived from it. `class` may be any word.
+    pub(super) fn derives(class: usize, base: usize) -> bool {
+        let classes = std::iter::successors(Some(class), |class| parent(*class).filter(|parent| *parent != 0));
+        classes.take(MOST_BASES).any(|class| class == base)
+    }
+}
+
+fn parent(class: usize) -> Option<usize> {
+    if class == 0 || !class.is_multiple_of(8) {
+        return None;
+    }
+    parent_of(class)
+}
+
+struct CoreLibrary<'a> {
+    info: &'a ProfilerInfo,
+    module: ModuleId,
+    metadata: &'a MetadataImport,
+}
+
+impl CoreLibrary<'_> {
+    fn token(&self, name: &str, nested: Option<&str>) -> Option<Token> {
+        let token = self.metadata.find_type_def(name, None).ok()??;
+        nested.map_or(Some(token), |nested| self.metadata.find_type_def(nested, Some(token)).ok()?)
+    }
+
+    /// The class of a type that is not generic, where it is loaded: the runtime knows the functions
+    /// of loaded types only, and says so without loading one.
+    fn class(&self, name: &str, nested: Option<&str>) -> Option<ClassId> {
+        let token = self.token(name, nested)?;
+        let methods = self.metadata.methods(token).ok()?;
+        let loaded = methods.into_iter().find_map(|method| {
+            let function = self.info.function_from_token(self.module, method).ok()?;
+            self.info.function_place(function).ok()?.0
+        });
+        loaded.or_else(|| self.info.class_from_token(self.module, token).ok().and_then(ClassId::non_null))
+    }
+
+    /// Offset in objects of a field that a class declares.
+    fn field(&self, class: ClassId, name: &str) -> Option<usize> {
+        field_offset(self.info, self.metadata, class, name)
+    }
+
+    /// The list of continuations.
+    fn list(&self, object: ClassId) -> Option<TypeWithField> {
+        let token = self.token("System.Collections.Generic.List`1", None)?;
+        let class = self.info.class_from_token_and_type_args(self.module, token, &[object]).ok()?.non_null()?;
+        Some(TypeWithField { class: class.as_raw(), field: self.field(class, "_items")? })
+    }
+}
+
+/// Offset of a field that a class declares: in its objects, or in its values.
+pub(super) fn field_offset(
+    info: &ProfilerInfo,
+    metadata: &MetadataImport,
+    class: ClassId,
+    name: &str,
+) -> Option<usize> {
+    let fields = info.class_layout(class).ok()?.fields;
+    let is_it = |token: Token| metadata.field(token).is_ok_and(|field| field.name == name && !field.is_static());
+    fields.into_iter().find(|(token, _)| is_it(*token)).map(|(_, offset)| offset as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_derived_from_what_its_words_say() {
+        let classes: [[usize; 4]; 3] = [[0; 4], [0; 4], [0; 4]];
+        let mut classes = Box::new(classes);
+        let address = |classes: &[[usize; 4]; 3], at: usize| classes[at].as_ptr().expose_provenance();
+        for (at, base) in [(1, 0), (2, 1)] {
+            classes[at][2] = address(&classes, base);
+        }
+        let classes = std::hint::black_box(classes);
+        let [first, second, third] = [0, 1, 2].map(|at| address(&classes, at));
+        assert!(CoreTypes::derives(third, first) && CoreTypes::derives(second, second));
+        assert!(!CoreTypes::derives(first, second) && !CoreTypes::derives(12, first) && !CoreTypes::derives(0, first));
+    }
+}

@@ -1,0 +1,236 @@
+//! The boxes that async methods live in while they wait.
+
+use std::sync::Arc;
+
+use clr_profiler::metadata::MetadataImport;
+use clr_profiler::metadata::signature::{self, Type};
+use clr_profiler::{ClassId, ClassInfo, FunctionId, Token};
+
+use clrscope_agent_base::il::body_of;
+
+use super::awaits::{STATES, awaits_in};
+use super::core_types::{ChainReader, CoreTypes, field_offset};
+use super::memory::ObjectMemory;
+use super::{Awaiters, Questions};
+
+/// Types of boxes, which the builders of async methods make.
+const BOXES: [&str; 2] = ["AsyncStateMachineBox`1", "DebugFinalizableAsyncStateMachineBox`1"];
+/// Names of the builder's field, of C# and Visual Basic.
+const BUILDERS: [&str; 2] = ["<>t__builder", "$Builder"];
+/// Words of a builder in which its task lies.
+const BUILDER_WORDS: usize = 3;
+/// Words of a method's own state that are looked through where its builder may lie anywhere.
+const STATE_WORDS: usize = 32;
+/// Classes between a box and the type that declares its field at most.
+const MOST_BASES: usize = 3;
+
+/// What builds the task of an async method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Builder {
+    /// A task, or a value task that stands for one.
+    Task,
+    /// Nobody sees the task of an `async void` method.
+    Void,
+    /// The task of an iterator is not what its consumer awaits, nor do we know others.
+    Other,
+}
+
+/// A class of boxes.
+#[derive(Debug, Clone)]
+pub(super) struct BoxClass {
+    /// Index in the recording of the function with the method's code.
+    pub(super) function: u32,
+    pub(super) builder: Builder,
+    /// Offset in the box of the method's own state, or of what refers to it.
+    machine: usize,
+    is_value: bool,
+    /// Offset in the method's own state of the number of its await, where that is known.
+    state: Option<usize>,
+    /// Offsets in its IL of the awaits, by their numbers.
+    awaits: Arc<[Option<u32>]>,
+}
+
+impl BoxClass {
+    /// The offset in the method's IL of the await that a box of it waits at, where that is known.
+    pub(super) fn place_of_await(&self, memory: ObjectMemory<'_>, object: usize) -> Option<u32> {
+        let at = object.checked_add(self.machine)?;
+        let machine = if self.is_value { at } else { memory.word(at)? };
+        let number = memory.number(machine.checked_add(self.state?)?)?;
+        // Negative ones are of a method that runs, or has ended.
+        *self.awaits.get(number as usize)?
+    }
+}
+
+/// A class of tasks.
+#[derive(Debug, Clone)]
+pub(super) enum TaskClass {
+    /// Of boxes.
+    Box(BoxClass),
+    /// Of tasks that are no method's, such as promises.
+    Plain,
+    /// Of boxes of which nothing is known.
+    Unknown,
+}
+
+/// The code of an async method.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AsyncMethod {
+    /// Offset of the builder from `this`; `None` of code that several types share.
+    pub(super) builder: Option<usize>,
+}
+
+impl Awaiters {
+    /// The async method whose code a function is; `None` for other functions.
+    pub(super) fn method(&self, function: FunctionId, questions: Questions) -> Option<AsyncMethod> {
+        let known = self.known().methods.get(&function).copied();
+        known.or_else(|| {
+            if questions == Questions::Noted {
+                self.want_function(function);
+                return None;
+            }
+            // Most functions are none, and not worth a place in the table.
+            let found = self.find_method(function)?;
+            self.known().methods.insert(function, found);
+            Some(found)
+        })
+    }
+
+    fn find_method(&self, function: FunctionId) -> Option<AsyncMethod> {
+        let (class, module, token) = self.info.function_place(function).ok()?;
+        let metadata = self.functions.names().metadata(&self.info, module).ok()?;
+        let code = metadata.method(token).ok().filter(|method| method.name == "MoveNext")?;
+        let fields = metadata.fields(code.class).ok()?.into_iter().filter_map(|field| metadata.field(field).ok());
+        fields.into_iter().find(|field| BUILDERS.contains(&&*field.name))?;
+        let builder = |name: &&str| field_offset(&self.info, &metadata, class?, name);
+        Some(AsyncMethod { builder: BUILDERS.iter().find_map(builder) })
+    }
+
+    /// The box of the method whose `this` is given, where it has one: a method that has not waited
+    /// yet has none.
+    pub(super) fn box_of(
+        &self,
+        reader: ChainReader<'_>,
+        method: AsyncMethod,
+        this: usize,
+    ) -> Option<(usize, BoxClass)> {
+        let memory = reader.memory;
+        let (first, words) = method.builder.map_or((0, STATE_WORDS), |builder| (builder, BUILDER_WORDS));
+        (0..words).find_map(|number| {
+            let object = memory.word(this.checked_add(first + number * 8)?)?;
+            let Some(TaskClass::Box(found)) = self.as_task(reader, object) else { return None };
+            // The box says which method it is of.
+            let machine = object.checked_add(found.machine)?;
+            let is_own = if found.is_value { machine == this } else { memory.word(machine) == Some(this) };
+            is_own.then_some((object, found))
+        })
+    }
+
+    /// The class of a task; `None` for an address that is of none. It may be any word.
+    pub(super) fn as_task(&self, reader: ChainReader<'_>, object: usize) -> Option<TaskClass> {
+        if object == 0 || !object.is_multiple_of(8) {
+            return None;
+        }
+        let ChainReader { core, questions, memory } = reader;
+        let class = memory.word(object)?;
+        if let Some(known) = self.known().tasks.get(&class) {
+            return Some(known.clone());
+        }
+        if !CoreTypes::derives(class, core.task.class) {
+            return None;
+        }
+        match questions {
+            Questions::Asked => self.find_class(core, class),
+            Questions::AskedUnlessUnloaded(unloads) => {
+                let found = self.unloads.ask(unloads, || self.find_class(core, class));
+                found.unwrap_or(Some(TaskClass::Unknown))
+            }
+            Questions::Noted => {
+                self.want_class(class);
+                Some(TaskClass::Unknown)
+            }
+        }
+    }
+
+    /// Finds the class of tasks out whose objects begin with a word, which is a class derived from
+    /// that of tasks.
+    pub(super) fn find_class(&self, core: &CoreTypes, class: usize) -> Option<TaskClass> {
+        // SAFETY: the first word of an object that is derived from a task, as its classes say.
+        let id = unsafe { ClassId::from_raw(class) };
+        let found = match self.machine_in(core, id) {
+            None => TaskClass::Unknown,
+            Some(None) => TaskClass::Plain,
+            Some(Some((machine, about))) => {
+                // The code may have to be looked up first, where the runtime may be asked.
+                let Some(code) = self.code_of(about.module, about.token) else { return Some(TaskClass::Unknown) };
+                self.box_class(core, id, (machine, &about, code)).map_or(TaskClass::Unknown, TaskClass::Box)
+            }
+        };
+        self.known().tasks.insert(class, found.clone());
+        Some(found)
+    }
+
+    /// The type that holds the state of the method whose boxes a class is of, `Some(None)` where it
+    /// is of other tasks, `None` where that is not known.
+    fn machine_in(&self, core: &CoreTypes, class: ClassId) -> Option<Option<(ClassId, ClassInfo)>> {
+        let about = self.info.class_info(class).ok()?;
+        let metadata = self.functions.names().metadata(&self.info, core.module).ok()?;
+        let is_box = about.module == core.module && BOXES.contains(&&*metadata.type_def(about.token).ok()?.name);
+        if !is_box {
+            return Some(None);
+        }
+        let machine = about.type_arguments.last()?.non_null()?;
+        Some(Some((machine, self.info.class_info(machine).ok()?)))
+    }
+
+    fn box_class(
+        &self,
+        core: &CoreTypes,
+        class: ClassId,
+        (machine_class, machine, function): (ClassId, &ClassInfo, FunctionId),
+    ) -> Option<BoxClass> {
+        let metadata = self.functions.names().metadata(&self.info, core.module).ok()?;
+        let bases = std::iter::successors(Some(class), |class| self.info.class_info(*class).ok()?.parent);
+        let offset =
+            bases.take(MOST_BASES).find_map(|class| field_offset(&self.info, &metadata, class, "StateMachine"))?;
+        let metadata = self.functions.names().metadata(&self.info, machine.module).ok()?;
+        let state = STATES.iter().find_map(|name| field_offset(&self.info, &metadata, machine_class, name));
+        let awaits = body_of(&self.info, function).map(|body| awaits_in(&body, &metadata)).unwrap_or_default();
+        Some(BoxClass {
+            function: self.functions.noted(function).index,
+            builder: builder_of(&metadata, machine.token),
+            machine: offset,
+            is_value: self.is_value(core, machine.parent?)?,
+            state,
+            awaits: awaits.into(),
+        })
+    }
+
+    /// Whether a class with this parent is one of values.
+    fn is_value(&self, core: &CoreTypes, parent: ClassId) -> Option<bool> {
+        let about = self.info.class_info(parent).ok()?;
+        let metadata = self.functions.names().metadata(&self.info, about.module).ok()?;
+        Some(about.module == core.module && metadata.type_def(about.token).ok()?.name == "System.ValueType")
+    }
+}
+
+/// The builder of an async method, by the type of its field.
+fn builder_of(metadata: &MetadataImport, machine: Token) -> Builder {
+    let fields = metadata.fields(machine).unwrap_or_default();
+    let builder = fields.into_iter().filter_map(|field| metadata.field(field).ok()).find_map(|field| {
+        let ty = signature::field(&field.signature).ok().filter(|_| BUILDERS.contains(&&*field.name))?;
+        let (Type::Named { token, .. } | Type::Generic { token, .. }) = ty else { return None };
+        // The core library declares it.
+        let declared = || metadata.type_def(token).ok().map(|declared| declared.name);
+        metadata.type_ref(token).ok().map(|named| named.name).or_else(declared)
+    });
+    match builder.as_deref() {
+        Some("System.Runtime.CompilerServices.AsyncVoidMethodBuilder") => Builder::Void,
+        Some(name) if is_of_tasks(name) => Builder::Task,
+        _ => Builder::Other,
+    }
+}
+
+fn is_of_tasks(builder: &str) -> bool {
+    let name = builder.strip_prefix("System.Runtime.CompilerServices.").unwrap_or_default();
+    matches!(name.split('`').next(), Some("AsyncTaskMethodBuilder" | "AsyncValueTaskMethodBuilder"))
+}

@@ -1,0 +1,79 @@
+//! Objects that a chain is read from: as they are now, or as they were copied when a sample was
+//! taken.
+
+use clrscope_agent_base::os::memory::word_if_there;
+
+/// Words of an object that are copied: of a box those of the task, and a method's own state as far
+/// as it lies among them.
+pub(crate) const COPIED_WORDS: usize = 24;
+
+/// Copies of objects at the moment of a sample.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct CopiedObjects {
+    /// `this` of the method from which objects were followed; 0 for none.
+    pub(crate) this: usize,
+    /// Addresses of the objects, and their first words.
+    pub(crate) objects: Vec<(usize, [usize; COPIED_WORDS])>,
+}
+
+impl CopiedObjects {
+    /// Forgets all, but keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.this = 0;
+        self.objects.clear();
+    }
+
+    fn word(&self, address: usize) -> Option<usize> {
+        let word_of = |(start, words): &(usize, [usize; COPIED_WORDS])| {
+            let above = address.checked_sub(*start).filter(|_| address.is_multiple_of(8))?;
+            words.get(above / 8).copied()
+        };
+        self.objects.iter().find_map(word_of)
+    }
+}
+
+/// Memory that objects are read from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ObjectMemory<'o> {
+    /// As it is now.
+    Live,
+    /// As it was when it was copied.
+    Copied(&'o CopiedObjects),
+}
+
+impl ObjectMemory<'_> {
+    /// A word of memory, if it is there.
+    pub(super) fn word(self, address: usize) -> Option<usize> {
+        match self {
+            Self::Live => word_if_there(address),
+            Self::Copied(objects) => objects.word(address),
+        }
+    }
+
+    /// A number of four bytes.
+    pub(super) fn number(self, address: usize) -> Option<u32> {
+        let word = self.word(address & !7)?;
+        Some((word >> (8 * (address & 4))) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_numbers_are_those_of_the_copies() {
+        let mut words = [0; COPIED_WORDS];
+        (words[1], words[COPIED_WORDS - 1]) = (0x0000_0007_0000_0003, 9);
+        let copies = CopiedObjects { this: 0, objects: vec![(0x1000, [1; COPIED_WORDS]), (0x2000, words)] };
+        let memory = ObjectMemory::Copied(&copies);
+        let end = 0x2000 + 8 * COPIED_WORDS;
+        assert_eq!(
+            [0x1000, 0x2008, end - 8, end, 0x2004, 0xFF8].map(|at| memory.word(at)),
+            [Some(1), Some(0x0000_0007_0000_0003), Some(9), None, None, None]
+        );
+        assert_eq!([0x2008, 0x200C].map(|at| memory.number(at)), [Some(3), Some(7)]);
+        let live = std::hint::black_box([5_usize, 6]);
+        assert_eq!(ObjectMemory::Live.word(live.as_ptr().expose_provenance() + 8), Some(6));
+    }
+}

@@ -1,0 +1,322 @@
+//! Changes of compiled code, by callbacks: which bodies are new, and which are gone.
+//!
+//! Callbacks run on the program's threads and do as little as they can; the threads that look addresses up take what they
+//! left. Functions whose identifiers may be used again get their index at once, all others when an address asks for it.
+//! There is one feed in a process, a part of the agent's composition of callbacks, and as many readers as there are maps.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use clr_profiler::callback_args::{DynamicIl, Inlining};
+use clr_profiler::{
+    AssemblyId, Callbacks, CodeRange, CodeStart, Events, FunctionId, IlRange, ModuleFlags, ModuleId, ProfilerInfo,
+    ReJitId, Result,
+};
+use clrscope_agent_base::functions::Functions;
+use clrscope_agent_base::os::threads;
+use clrscope_recording::writer::monotonic_ns;
+
+use super::origins::{Origin, Origins};
+use crate::awaiters::Awaiters;
+use crate::inlined::{Candidates, InlinedMethods, OwnCalls};
+use crate::stacks::code_around;
+
+/// A new body that may be gone before anybody asks what lies there: of a dynamic method, or of one of a module that may be unloaded.
+#[derive(Clone)]
+pub(super) struct NewBody {
+    pub(super) ranges: Vec<CodeRange>,
+    pub(super) function: u32,
+    pub(super) id: FunctionId,
+    pub(super) is_framework: bool,
+    /// The module that takes the body with it.
+    pub(super) module: Option<ModuleId>,
+    pub(super) origin: Origin,
+    /// Map to the IL, where the runtime may have forgotten it later.
+    pub(super) il: Option<Vec<IlRange>>,
+    /// Methods that the compiler looked at as candidates to be put into it.
+    pub(super) candidates: Candidates,
+    pub(super) born_ns: u64,
+}
+
+/// Changes of the code since a reader last took them.
+#[derive(Default)]
+pub(super) struct CodeChanges {
+    pub(super) bodies: Vec<NewBody>,
+    /// Dynamic methods that are gone, and when they went.
+    pub(super) freed: Vec<(FunctionId, u64)>,
+    /// Modules that were unloaded, and when.
+    pub(super) unloaded: Vec<(ModuleId, u64)>,
+}
+
+#[derive(Default)]
+struct FeedState {
+    /// Changes for each reader.
+    news: Vec<CodeChanges>,
+    /// Origins of bodies, by the addresses where they begin.
+    origins: Origins,
+    /// Functions that were compiled in the background before.
+    warm: HashSet<FunctionId>,
+    /// Modules that may be unloaded.
+    collectible: HashSet<ModuleId>,
+}
+
+/// The callbacks' side.
+pub struct CodeFeed {
+    info: ProfilerInfo,
+    functions: Arc<Functions>,
+    inlined: Arc<InlinedMethods>,
+    awaiters: Arc<Awaiters>,
+    told: Mutex<FeedState>,
+    /// Monotonic nanoseconds of the last callback about a module that goes.
+    last_unload_ns: AtomicU64,
+    /// Callbacks about modules that came.
+    loads: AtomicU64,
+}
+
+/// The feed of the process, once somebody has asked for a map of code.
+#[derive(Default)]
+pub struct SharedCodeFeed(OnceLock<Arc<CodeFeed>>);
+
+impl SharedCodeFeed {
+    /// The feed, where somebody asked for a map.
+    pub fn in_use(&self) -> Option<Arc<CodeFeed>> {
+        self.0.get().map(Arc::clone)
+    }
+
+    /// The feed, made when the first asks. Who does asks the runtime for [`CodeFeed::EVENTS`].
+    /// `has_changed_code`: methods may have code from the load of their module on that is not their own.
+    pub fn open(
+        &self,
+        info: &ProfilerInfo,
+        functions: &Arc<Functions>,
+        has_changed_code: Arc<AtomicBool>,
+    ) -> Arc<CodeFeed> {
+        let new = || Arc::new(CodeFeed::new(info, functions, has_changed_code));
+        Arc::clone(self.0.get_or_init(new))
+    }
+}
+
+impl CodeFeed {
+    /// The events that tell of code. Whoever has a map of code asks for them.
+    pub const EVENTS: Events =
+        Events::JIT_COMPILATION.union(Events::DYNAMIC_FUNCTION_UNLOADS).union(Events::MODULE_LOADS);
+
+    fn new(info: &ProfilerInfo, functions: &Arc<Functions>, has_changed_code: Arc<AtomicBool>) -> Self {
+        Self {
+            info: info.clone(),
+            functions: Arc::clone(functions),
+            inlined: Arc::new(InlinedMethods::new(info, functions, has_changed_code)),
+            awaiters: Arc::new(Awaiters::new(info, functions)),
+            told: Mutex::default(),
+            last_unload_ns: AtomicU64::new(0),
+            loads: AtomicU64::new(0),
+        }
+    }
+
+    fn told(&self) -> MutexGuard<'_, FeedState> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new reader's number.
+    pub(super) fn reader(&self) -> usize {
+        let mut told = self.told();
+        told.news.push(CodeChanges::default());
+        told.news.len() - 1
+    }
+
+    /// Returns everything that is new to a reader, and forgets it.
+    pub(super) fn take_news(&self, reader: usize) -> CodeChanges {
+        std::mem::take(&mut self.told().news[reader])
+    }
+
+    /// Tells every reader.
+    fn tell(&self, news: impl Fn(&mut CodeChanges)) {
+        self.told().news.iter_mut().for_each(news);
+    }
+
+    /// Origin of the body that begins at `start`, where that was told.
+    pub(super) fn origin(&self, start: usize) -> Option<Origin> {
+        self.told().origins.get(start)
+    }
+
+    /// Methods that were put into others.
+    pub fn inlined(&self) -> &Arc<InlinedMethods> {
+        &self.inlined
+    }
+
+    /// Who awaits async methods.
+    pub fn awaiters(&self) -> &Arc<Awaiters> {
+        &self.awaiters
+    }
+
+    /// Monotonic nanoseconds when a module began to go or was gone last; 0 for never.
+    pub(super) fn last_unload_ns(&self) -> u64 {
+        self.last_unload_ns.load(Ordering::Acquire)
+    }
+
+    /// Number of modules that have come since the feed was made: as long as it is the same, there are no new ones.
+    pub(super) fn loads(&self) -> u64 {
+        self.loads.load(Ordering::Acquire)
+    }
+
+    fn compiled(&self, function: FunctionId, rejit: ReJitId, candidates: &Candidates) {
+        // No lock is held while the runtime is asked.
+        let is_async = self.awaiters.compiled(function);
+        let Ok(starts) = self.info.code_starts(function, rejit) else { return };
+        if is_async {
+            starts.iter().for_each(|start| self.note_async_code(function, *start));
+        }
+        let in_background = is_tiering_thread();
+        let mut told = self.told();
+        let first = in_background && told.warm.insert(function);
+        let origin = if in_background { Origin::Background { first } } else { Origin::Foreground };
+        let starts = starts.into_iter().map(CodeStart::address);
+        let new: Vec<usize> = starts.filter(|start| told.origins.add(*start, origin)).collect();
+        let may_go = !told.collectible.is_empty();
+        drop(told);
+        self.inlined.told().keep(&new, candidates);
+        if may_go && let Some(module) = self.collectible_module(function) {
+            new.into_iter().for_each(|start| self.tell_body((function, rejit), (module, start), origin, candidates));
+        }
+    }
+
+    fn note_async_code(&self, function: FunctionId, start: CodeStart) {
+        self.awaiters.has_code(function, start.address());
+        for piece in self.info.code_info_at(start).unwrap_or_default() {
+            self.awaiters.note_code(function, start.address(), piece.start..piece.start + piece.bytes);
+        }
+    }
+
+    /// The module of a function, where that may be unloaded.
+    fn collectible_module(&self, function: FunctionId) -> Option<ModuleId> {
+        let module = self.info.function_info(function).ok()?.module;
+        self.told().collectible.contains(&module).then_some(module)
+    }
+
+    /// Tells of the body that begins at `start` as long as it is there.
+    fn tell_body(
+        &self,
+        (id, rejit): (FunctionId, ReJitId),
+        (module, start): (ModuleId, usize),
+        origin: Origin,
+        candidates: &Candidates,
+    ) {
+        let Some((code, ranges)) = code_around(&self.info, id, rejit, start) else { return };
+        let body = NewBody {
+            ranges,
+            function: self.functions.noted(id).index,
+            id,
+            is_framework: self.functions.is_framework(id),
+            module: Some(module),
+            origin,
+            il: Some(self.info.il_map_at(code).unwrap_or_default()),
+            candidates: candidates.clone(),
+            born_ns: monotonic_ns(),
+        };
+        self.tell(|news| news.bodies.push(body.clone()));
+    }
+}
+
+/// Whether this is the runtime's thread that compiles hot methods.
+fn is_tiering_thread() -> bool {
+    threads::own_name_starts_with(b".NET Tiered")
+}
+
+impl Callbacks for CodeFeed {
+    fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
+        self.inlined.told().begins(function, OwnCalls::Readable);
+    }
+
+    fn dynamic_method_jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool, il: DynamicIl<'_>) {
+        self.inlined.told().begins(function, OwnCalls::of_dynamic(il.bytes()));
+    }
+
+    fn rejit_compilation_started(&self, function: FunctionId, _rejit: ReJitId, _is_safe_to_block: bool) {
+        self.inlined.told().begins(function, OwnCalls::Readable);
+    }
+
+    fn jit_inlining(&self, caller: FunctionId, callee: FunctionId) -> Inlining {
+        self.inlined.told().candidate(caller, callee);
+        Inlining::Allow
+    }
+
+    fn jit_compilation_finished(&self, function: FunctionId, status: Result<()>, _is_safe_to_block: bool) {
+        let candidates = self.inlined.told().ends(function);
+        if status.is_ok() {
+            self.compiled(function, ReJitId::NULL, &candidates);
+        }
+    }
+
+    fn rejit_compilation_finished(
+        &self,
+        function: FunctionId,
+        rejit: ReJitId,
+        status: Result<()>,
+        _is_safe_to_block: bool,
+    ) {
+        let candidates = self.inlined.told().ends(function);
+        if status.is_ok() {
+            self.compiled(function, rejit, &candidates);
+        }
+    }
+
+    fn dynamic_method_jit_compilation_finished(
+        &self,
+        function: FunctionId,
+        status: Result<()>,
+        _is_safe_to_block: bool,
+    ) {
+        let candidates = self.inlined.told().ends(function);
+        let Some(ranges) = status.and_then(|()| self.info.code_info(function)).ok() else { return };
+        if let Some(first) = ranges.first() {
+            self.inlined.told().keep_dynamic(function, first.start, &candidates);
+        }
+        let body = NewBody {
+            ranges,
+            function: self.functions.noted(function).index,
+            id: function,
+            is_framework: false,
+            module: None,
+            origin: Origin::Dynamic,
+            il: None,
+            candidates,
+            born_ns: monotonic_ns(),
+        };
+        self.tell(|news| news.bodies.push(body.clone()));
+    }
+
+    fn dynamic_method_unloaded(&self, function: FunctionId) {
+        let now = monotonic_ns();
+        self.inlined.dynamic_unloaded(function);
+        self.tell(|news| news.freed.push((function, now)));
+    }
+
+    fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
+        self.loads.fetch_add(1, Ordering::AcqRel);
+        let flags = self.info.module_info(module).map(|about| about.flags);
+        if flags.is_ok_and(ModuleFlags::is_collectible) {
+            self.told().collectible.insert(module);
+        }
+    }
+
+    fn module_unload_started(&self, _module: ModuleId) {
+        self.last_unload_ns.store(monotonic_ns(), Ordering::Release);
+        self.awaiters.module_unloads();
+    }
+
+    fn module_unload_finished(&self, module: ModuleId, _status: Result<()>) {
+        let now = monotonic_ns();
+        self.last_unload_ns.store(now, Ordering::Release);
+        // Before the maps hear of it: what they find out from then on stays.
+        self.awaiters.forget();
+        self.tell(|news| news.unloaded.push((module, now)));
+        let mut told = self.told();
+        told.collectible.remove(&module);
+        // Of which modules these are is not known, and their identifiers and addresses may be used again.
+        told.origins.clear();
+        told.warm.clear();
+        drop(told);
+        self.inlined.module_unloaded();
+    }
+}

@@ -1,0 +1,41 @@
+//! Return addresses that no frame pointer leads to, by the unwind information of the code that hides them.
+
+use std::sync::Arc;
+
+use clr_profiler::internals::HiddenReturn;
+
+use super::{Body, CodeMap, Place};
+use crate::stacks::hidden_returns::{CallerReturn, HiddenReturns};
+use crate::unwind::BodyStep;
+use crate::unwind::arch::Base;
+
+impl CodeMap {
+    /// Knowledge of an address at which a body goes on: whether the body hides where its caller does.
+    pub fn behind(&mut self, body: &Arc<Body>, address: usize) -> CallerReturn {
+        let BodyStep { step, is_certain } = self.step(body, address, true);
+        let takes_place = body.took_over();
+        let is_hidden = takes_place || (step.base == Base::StackPointer && step.frame_pointer.is_none());
+        let bytes = usize::try_from(step.to_caller - 8).ok().filter(|_| is_certain && step.base == Base::StackPointer);
+        match (is_hidden, bytes) {
+            (false, _) => CallerReturn::Nothing,
+            (true, Some(bytes)) => CallerReturn::Hidden(HiddenReturn::new(bytes, takes_place)),
+            (true, None) => CallerReturn::Unsure,
+        }
+    }
+
+    /// Answers the doubts of those who follow frame pointers.
+    pub fn settle(&mut self, hidden: &HiddenReturns) {
+        hidden.settle(|doubt| {
+            let behind = match self.place_of_call(doubt.address, doubt.time_ns) {
+                Place::Method(body) => self.behind(&body, doubt.address),
+                _ => CallerReturn::Unsure,
+            };
+            // Code of the runtime, and what has no unwind information that can be believed.
+            if behind == CallerReturn::Unsure {
+                doubt.bytes.map_or(CallerReturn::Unsure, CallerReturn::Seen)
+            } else {
+                behind
+            }
+        });
+    }
+}

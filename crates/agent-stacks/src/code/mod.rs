@@ -1,0 +1,479 @@
+//! The map of code: from an address to what runs there.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `feed` | what callbacks tell of bodies that come and go |
+//! | `origins` | where each body was compiled, in a word |
+//! | `bodies` | compiled methods by address, each tier its own, precompiled code and code that is gone a moment ago too |
+//! | `hidden` | return addresses that no frame pointer leads to |
+//! | `native` | libraries and other mappings; `elf` reads what their files say |
+//!
+//! Look-ups are for one thread, which drains samples: they ask the runtime about addresses that are new, allocate, and
+//! read files. Nothing here is for hooks or signal handlers.
+
+mod bodies;
+pub(crate) mod elf;
+mod feed;
+mod hidden;
+pub mod native;
+mod origins;
+
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clr_profiler::ProfilerInfo;
+use clrscope_recording::model::{Inlining, Module, ModuleKind, StackFrame};
+use clrscope_recording::writer::monotonic_ns;
+
+use bodies::Bodies;
+pub use bodies::Body;
+use clrscope_agent_base::code_owner::is_call_before;
+use clrscope_agent_base::functions::Functions;
+pub use feed::{CodeFeed, SharedCodeFeed};
+pub use native::Library;
+use native::{Contents, NativeMap};
+
+use crate::awaiters::{AsyncPart, Awaiters};
+use crate::inlined::called::{CodeAt, called_before, called_by};
+use crate::inlined::{CodeOffset, InlinedFrames, InlinedThere, KnownRows};
+use crate::stacks::Mix;
+use crate::unwind::{BodyStep, FrameShape};
+
+/// Longest time that a list of mappings is believed.
+const STALE_NS: u64 = 2_000_000_000;
+/// Shortest time between two readings of it for the sake of single addresses. As long as readings bring nothing, each is twice as long after the
+/// one before.
+const HASTE_NS: u64 = 50_000_000;
+
+/// Code at an address.
+#[derive(Clone)]
+pub enum Place {
+    /// A compiled method.
+    Method(Arc<Body>),
+    /// A library, and its module's index in the recording.
+    Native(Arc<Library>, u32),
+    /// Code of the runtime that is no method: a stub, or a method that is gone. The offset counts from nowhere.
+    Stub,
+    /// Nothing that can be run.
+    Nowhere,
+}
+
+impl Place {
+    /// Whether that lay there at a time already, as far as it is known.
+    fn is_as_old_as(&self, time_ns: u64) -> bool {
+        match self {
+            Self::Method(body) => body.is_as_old_as(time_ns),
+            Self::Native(..) | Self::Stub | Self::Nowhere => true,
+        }
+    }
+}
+
+/// Ways in which an address came to be known, which say whether code there has run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KnownFrom {
+    /// A thread was interrupted there.
+    Interrupted,
+    /// A word of a stack says that a call there returns to the next address, which may be by chance: see
+    /// [`code_owner`](clrscope_agent_base::code_owner).
+    Called,
+}
+
+/// Frames at one place of compiled code.
+#[derive(Debug, Clone, Copy)]
+pub struct FramesThere {
+    /// The frame of the method whose code it is.
+    pub frame: StackFrame,
+    /// Methods that were put into that, for [`CodeMap::inlined`].
+    pub inlined: InlinedFrames,
+    /// Whether it is known which those are.
+    pub inlining: Inlining,
+    /// Whether that will be the same next time.
+    pub lasts: bool,
+}
+
+impl FramesThere {
+    /// Returns a frame of something that is no method.
+    pub(crate) fn from_frame(frame: StackFrame) -> Self {
+        Self { frame, inlined: InlinedFrames::default(), inlining: Inlining::Unsaid, lasts: true }
+    }
+}
+
+/// The map.
+pub struct CodeMap {
+    feed: Arc<CodeFeed>,
+    /// Number of the map among the feed's readers.
+    reader: usize,
+    functions: Arc<Functions>,
+    bodies: Bodies,
+    /// Frames of methods that were put into others.
+    rows: KnownRows,
+    native: NativeMap,
+    /// Modules of libraries in the recording, by where these are loaded.
+    modules: HashMap<usize, (u32, Arc<Library>)>,
+    special: HashMap<&'static str, u32>,
+    read_ns: u64,
+    /// Time after which the list is read again for the sake of one address.
+    haste_ns: u64,
+    /// Mappings are gone, or others lie there, since what was found out about addresses was last thrown away.
+    has_moved: bool,
+    /// Places found at addresses, until code goes or comes to lie where none was.
+    places: HashMap<usize, Place, BuildHasherDefault<Mix>>,
+    /// Whether a call ends before an address, where that could be read.
+    calls: HashMap<usize, Option<bool>, BuildHasherDefault<Mix>>,
+    /// Frames by the number of the body, by addresses.
+    frames: HashMap<(u64, usize, bool), StackFrame, BuildHasherDefault<Mix>>,
+    /// Numbers of the bodies that are made known where they are async code.
+    noted: HashSet<u64, BuildHasherDefault<Mix>>,
+}
+
+/// Addresses that are remembered.
+const MOST_PLACES: usize = 1 << 16;
+
+impl CodeMap {
+    /// An empty map, which callbacks tell of code from now on by the process's feed.
+    /// `has_changed_code`: methods may have code from the load of their module on that is not their own.
+    pub fn new(
+        info: &ProfilerInfo,
+        functions: &Arc<Functions>,
+        feed: &SharedCodeFeed,
+        has_changed_code: Arc<AtomicBool>,
+    ) -> Self {
+        let feed = feed.open(info, functions, has_changed_code);
+        Self {
+            reader: feed.reader(),
+            bodies: Bodies::new(info, functions, &feed),
+            feed,
+            functions: Arc::clone(functions),
+            rows: KnownRows::default(),
+            native: NativeMap::default(),
+            modules: HashMap::new(),
+            special: HashMap::new(),
+            read_ns: 0,
+            haste_ns: HASTE_NS,
+            has_moved: false,
+            places: HashMap::default(),
+            calls: HashMap::default(),
+            frames: HashMap::default(),
+            noted: HashSet::default(),
+        }
+    }
+
+    /// Takes what callbacks told; whether something is gone, so that what was found out about addresses may be wrong now.
+    pub fn update(&mut self) -> bool {
+        let news = self.feed.take_news(self.reader);
+        if self.is_older_than(STALE_NS) {
+            self.refresh();
+            self.bodies.forget_stubs();
+            self.places.retain(|_, place| !matches!(place, Place::Stub));
+        }
+        let has_changed = self.bodies.update(news) | std::mem::take(&mut self.has_moved);
+        if has_changed || self.calls.len() > MOST_PLACES {
+            self.calls.clear();
+        }
+        if has_changed || self.places.len() > MOST_PLACES {
+            self.places.clear();
+            self.frames.clear();
+            self.noted.clear();
+        }
+        has_changed
+    }
+
+    fn refresh(&mut self) {
+        self.has_moved |= self.native.update(&clrscope_agent_base::os::process::mappings());
+        self.read_ns = monotonic_ns();
+    }
+
+    /// Whether the list was read longer ago.
+    fn is_older_than(&self, time_ns: u64) -> bool {
+        monotonic_ns().saturating_sub(self.read_ns) > time_ns
+    }
+
+    /// Reads the list for the sake of an address that is not in it, if it may be: unwinding that has lost its way finds such all the time.
+    fn refresh_for(&mut self, address: usize) {
+        if self.is_older_than(self.haste_ns) {
+            self.refresh();
+            let was_worth_it = self.native.at(address).is_some();
+            self.haste_ns = if was_worth_it { HASTE_NS } else { (2 * self.haste_ns).min(STALE_NS) };
+        }
+    }
+
+    /// Asks the runtime for a method at an address that was on a thread's stack at a time. Not where a module was unloaded since: the runtime reads
+    /// what it knows of code that it is about to give back. Nor where it is sure that no call is.
+    fn ask(&mut self, address: usize, known: KnownFrom, is_image: bool, time_ns: u64) -> Option<Arc<Body>> {
+        let may_ask = !self.may_be_gone(time_ns)
+            && !self.bodies.is_known_stub(address)
+            && (known == KnownFrom::Interrupted || self.is_call_before(address + 1) != Some(false));
+        if may_ask { self.bodies.ask(address, is_image) } else { None }
+    }
+
+    /// Whether it is known that no call ends right before an address.
+    pub(crate) fn follows_no_call(&mut self, address: usize) -> bool {
+        self.is_call_before(address) == Some(false)
+    }
+
+    fn is_call_before(&mut self, address: usize) -> Option<bool> {
+        *self.calls.entry(address).or_insert_with(|| is_call_before(address))
+    }
+
+    /// Whether code that was there at a time may be gone by now.
+    pub(crate) fn may_be_gone(&self, time_ns: u64) -> bool {
+        self.feed.last_unload_ns() >= time_ns
+    }
+
+    /// Whether a call returns to an address, as far as that is known without reading the list again: for words that are addresses by
+    /// chance as a rule.
+    pub fn is_return_address(&mut self, address: usize, time_ns: u64) -> bool {
+        let call = address - 1;
+        let is_code = self.places.contains_key(&call)
+            || self.native.at(call).is_some()
+            || self.bodies.find(call, time_ns).is_some()
+            || self.ask(call, KnownFrom::Called, false, time_ns).is_some();
+        is_code && self.is_call_before(address) == Some(true)
+    }
+
+    /// The function of a library around an address, by the library's unwind data.
+    pub(crate) fn native_function(&self, address: usize) -> Option<(&Library, Range<usize>)> {
+        let Contents::Library(library) = self.native.at(address)? else { return None };
+        let distance = (library.base as u64).wrapping_sub(library.elf.loaded.start);
+        let found = library.elf.function_around((address as u64).wrapping_sub(distance))?;
+        let at = |address: u64| address.wrapping_add(distance) as usize;
+        Some((library, at(found.start)..at(found.end)))
+    }
+
+    /// Whether the address is where a function of a library begins: no call returns there.
+    pub(crate) fn begins_function(&self, address: usize) -> bool {
+        self.native_function(address).is_some_and(|(_, function)| function.start == address)
+    }
+
+    /// Whether a library's unwind data says how its function around an address is left.
+    pub(crate) fn has_unwind_data(library: &Library, address: usize) -> bool {
+        let distance = (library.base as u64).wrapping_sub(library.elf.loaded.start);
+        library.elf.has_unwind_data((address as u64).wrapping_sub(distance))
+    }
+
+    /// Whether what was found at an address is the same until code goes.
+    pub fn lasts(&self, place: &Place) -> bool {
+        match place {
+            Place::Method(body) => self.bodies.is_live(body),
+            Place::Native(..) => true,
+            Place::Stub | Place::Nowhere => false,
+        }
+    }
+
+    /// Returns the code at an address where a thread was interrupted at a time.
+    pub fn place_at(&mut self, address: usize, time_ns: u64) -> Place {
+        self.place_known(address, KnownFrom::Interrupted, time_ns)
+    }
+
+    /// Code of the call that returns to an address which was on a stack at a time: that address belongs to the next instruction.
+    pub fn place_of_call(&mut self, return_address: usize, time_ns: u64) -> Place {
+        self.place_known(return_address.saturating_sub(1), KnownFrom::Called, time_ns)
+    }
+
+    fn place_known(&mut self, address: usize, known: KnownFrom, time_ns: u64) -> Place {
+        if let Some(place) = self.places.get(&address).filter(|place| place.is_as_old_as(time_ns)) {
+            return place.clone();
+        }
+        let place = self.look_up(address, known, time_ns);
+        let is_sure = match &place {
+            Place::Method(body) => self.bodies.is_live(body),
+            // Code may come to lie where none is.
+            Place::Nowhere => false,
+            // Whoever is interrupted there later has it asked about.
+            Place::Stub => known == KnownFrom::Interrupted && !self.may_be_gone(time_ns),
+            Place::Native(..) => true,
+        };
+        if is_sure {
+            self.places.insert(address, place.clone());
+        }
+        place
+    }
+
+    fn look_up(&mut self, address: usize, known: KnownFrom, time_ns: u64) -> Place {
+        if let Some(body) = self.bodies.find(address, time_ns) {
+            return Place::Method(body);
+        }
+        let mut contents = self.native.at(address).cloned();
+        if contents.is_none() {
+            // The runtime maps memory for code all the time; asking it costs less than reading the list.
+            if let Some(body) = self.ask(address, known, false, time_ns) {
+                return Place::Method(body);
+            }
+            self.refresh_for(address);
+            contents = self.native.at(address).cloned();
+        }
+        match contents {
+            Some(Contents::Library(library)) => {
+                let module = self.module(&library);
+                Place::Native(library, module)
+            }
+            Some(Contents::Runtime { is_image }) => {
+                self.ask(address, known, is_image, time_ns).map_or(Place::Stub, Place::Method)
+            }
+            None => Place::Nowhere,
+        }
+    }
+
+    /// The frame for a place, as it is recorded. `is_return`: the address is where a call returns to.
+    pub fn frame(&mut self, place: &Place, address: usize, is_return: bool) -> StackFrame {
+        match place {
+            Place::Method(body) => {
+                let bodies = &self.bodies;
+                *self
+                    .frames
+                    .entry((body.number, address, is_return))
+                    .or_insert_with(|| bodies.frame(body, address, is_return))
+            }
+            Place::Native(library, module) => {
+                // A function that is called for good may be the last thing that its caller does: what follows is another's.
+                let at = address - usize::from(is_return);
+                StackFrame::Native { module: *module, offset: at.wrapping_sub(library.base) as u32 }
+            }
+            Place::Stub => StackFrame::Native { module: self.special("[stub]", ModuleKind::Stub), offset: 0 },
+            Place::Nowhere => StackFrame::Unknown,
+        }
+    }
+
+    /// The frames at a place in a method that an address on a stack is of. `is_return`: the address is where a call returns to.
+    pub fn frames_there(&mut self, body: &Arc<Body>, address: usize, is_return: bool, time_ns: u64) -> FramesThere {
+        let frame = self.frame(&Place::Method(Arc::clone(body)), address, is_return);
+        let inlining = if body.holds_no_other() { Inlining::None } else { Inlining::Unknown };
+        let alone = FramesThere { inlining, ..FramesThere::from_frame(frame) };
+        if body.candidates().is_empty() {
+            return alone;
+        }
+        let inlined = Arc::clone(self.feed.inlined());
+        let offset = (address - usize::from(is_return)).wrapping_sub(body.start()) as u32;
+        let at = CodeOffset { start: body.start(), offset, is_call: is_return };
+        let called = is_return.then(|| called_before(address, |at| self.code_at(at, time_ns)));
+        let calls = || called_by(&body.addresses, |at| self.code_at(at, time_ns));
+        let (there, lasts) = inlined.there((body.id(), body.candidates()), (called, at), calls);
+        let there = there.map_or(alone, |there| self.with_inlined(frame, there));
+        FramesThere { lasts, ..there }
+    }
+
+    /// The frame of a method with those that were put into it.
+    fn with_inlined(&mut self, frame: StackFrame, there: InlinedThere) -> FramesThere {
+        self.feed.inlined().copy_rows(&mut self.rows);
+        let inlining = match there {
+            InlinedThere { may_be_deeper: true, .. } => Inlining::Unknown,
+            // The instruction is the method's own.
+            InlinedThere { frames, .. } if frames.number() == 0 => Inlining::None,
+            _ => Inlining::Named,
+        };
+        FramesThere { frame: there.at_call(frame), inlined: there.frames, inlining, lasts: true }
+    }
+
+    /// Part that a method plays in running asynchronous code, at an address on a stack. `is_return`: a call returns
+    /// there.
+    pub(crate) fn async_part(&self, body: &Body, address: usize, is_return: bool) -> AsyncPart {
+        let awaiters = self.feed.awaiters();
+        match is_return {
+            true => awaiters.part(body.id(), body.start()),
+            false => awaiters.part_interrupted(body.id(), body.start(), address),
+        }
+    }
+
+    /// Makes a body known to [`Awaiters::fold`], where it is async code. It was there when there had been so many
+    /// unloads.
+    pub fn note_async_code(&mut self, body: &Body, unloads: u64) {
+        if self.noted.insert(body.number) {
+            self.feed.awaiters().note_code_of_before(unloads, body.id(), body.start(), body.addresses.clone());
+        }
+    }
+
+    /// Who awaits async methods.
+    pub(crate) fn awaiters(&self) -> &Awaiters {
+        self.feed.awaiters()
+    }
+
+    /// The frames of methods that were put into another one, innermost first.
+    pub fn inlined(&self, frames: InlinedFrames) -> &[StackFrame] {
+        self.rows.get(frames)
+    }
+
+    /// Code at an address that a call led to.
+    fn code_at(&mut self, address: usize, time_ns: u64) -> CodeAt {
+        let method = |body: Arc<Body>| CodeAt::Method { method: body.id(), start: body.start() };
+        if let Some(body) = self.bodies.find(address, u64::MAX) {
+            return method(body);
+        }
+        let is_image = match self.native.at(address) {
+            Some(Contents::Library(_)) => return CodeAt::Library,
+            Some(Contents::Runtime { is_image }) => *is_image,
+            None => false,
+        };
+        if self.may_be_gone(time_ns) {
+            return CodeAt::Unknown;
+        }
+        self.ask(address, KnownFrom::Interrupted, is_image, time_ns).map_or(CodeAt::Piece, method)
+    }
+
+    /// The step from an address in a body to its caller. `is_return`: the address is where a call returns to, not an interrupted instruction.
+    pub(crate) fn step(&mut self, body: &Arc<Body>, address: usize, is_return: bool) -> BodyStep {
+        self.bodies.step(body, address, is_return)
+    }
+
+    /// The frame of a body behind its prolog, where that is known.
+    pub fn frame_shape(&mut self, body: &Arc<Body>) -> Option<FrameShape> {
+        self.bodies.frame_shape(body)
+    }
+
+    /// The frame of a body in which nobody knows where it is.
+    pub fn frame_without_line(&self, body: &Body) -> StackFrame {
+        body.frame(None)
+    }
+
+    /// Whether a body has catch, finally or filter blocks, as far as that is known.
+    pub fn has_blocks(&self, body: &Body) -> bool {
+        self.bodies.has_blocks(body)
+    }
+
+    /// The name of a body's method.
+    pub fn name(&self, body: &Body) -> String {
+        self.bodies.name(body)
+    }
+
+    /// A frame of the kernel, so many bytes from its first function.
+    pub fn kernel(&mut self, offset: u32) -> StackFrame {
+        StackFrame::Native { module: self.special("[kernel]", ModuleKind::Kernel), offset }
+    }
+
+    /// Code of methods that took over running frames.
+    pub(crate) fn code_that_took_over(&self) -> impl Iterator<Item = Range<usize>> {
+        self.bodies.that_took_over()
+    }
+
+    /// Whether such code was found since this was last asked.
+    pub(crate) fn takes_over_anew(&mut self) -> bool {
+        std::mem::take(&mut self.bodies.took_over_anew)
+    }
+
+    fn module(&mut self, library: &Arc<Library>) -> u32 {
+        match self.modules.get(&library.base) {
+            Some((module, known)) if Arc::ptr_eq(known, library) => *module,
+            _ => {
+                let module = self.functions.library(Module {
+                    name: library.name.clone(),
+                    path: library.path.to_string_lossy().into_owned(),
+                    kind: ModuleKind::Native,
+                    build_id: library.elf.build_id.clone(),
+                    ..Module::default()
+                });
+                self.modules.insert(library.base, (module, Arc::clone(library)));
+                module
+            }
+        }
+    }
+
+    fn special(&mut self, name: &'static str, kind: ModuleKind) -> u32 {
+        let functions = &self.functions;
+        *self
+            .special
+            .entry(name)
+            .or_insert_with(|| functions.library(Module { name: name.to_owned(), kind, ..Module::default() }))
+    }
+}

@@ -1,0 +1,225 @@
+//! Native modules and other places with code, by the system's list of mappings.
+//!
+//! The list is read, never the dynamic loader asked: a thread may hold the loader's lock for as long as a constructor runs.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clrscope_agent_base::os::memory;
+
+use super::elf::Elf;
+
+/// Contents of a range of addresses that can be run.
+#[derive(Debug, Clone)]
+pub(crate) enum Contents {
+    /// A native library, the main executable, or the system's page of functions.
+    Library(Arc<Library>),
+    /// Code that the runtime alone knows: compiled methods and stubs, in images of assemblies methods compiled at build time.
+    Runtime { is_image: bool },
+}
+
+/// A library as it is loaded.
+#[derive(Debug)]
+pub struct Library {
+    /// File name.
+    pub name: String,
+    /// Path of the file, as the process has mapped it.
+    pub path: PathBuf,
+    /// Address at which the file's lowest segment is loaded.
+    pub base: usize,
+    pub(crate) elf: Elf,
+    /// The program's own file.
+    pub(crate) is_main: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct MappedRange {
+    addresses: Range<usize>,
+    contents: Contents,
+}
+
+impl PartialEq for Contents {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Library(one), Self::Library(other)) => Arc::ptr_eq(one, other),
+            (Self::Runtime { is_image: one }, Self::Runtime { is_image: other }) => one == other,
+            _ => false,
+        }
+    }
+}
+
+/// The list as it was last read.
+#[derive(Default)]
+pub(crate) struct NativeMap {
+    mapped: Vec<MappedRange>,
+    libraries: HashMap<(PathBuf, usize), Option<Arc<Library>>>,
+    main: PathBuf,
+}
+
+/// One line of the list.
+struct Line<'a> {
+    addresses: Range<usize>,
+    can_run: bool,
+    offset: usize,
+    path: &'a str,
+}
+
+impl NativeMap {
+    /// Reads the system's list as it is now. Returns whether anything that could be run is gone, or
+    /// something else lies there now.
+    pub(super) fn update(&mut self, list: &str) -> bool {
+        if self.main.as_os_str().is_empty() {
+            self.main = clrscope_agent_base::os::process::executable();
+        }
+        let mut bases: HashMap<&str, usize> = HashMap::new();
+        let mut mapped = Vec::new();
+        for line in list.lines().filter_map(Line::parse) {
+            if line.offset == 0 && !line.path.is_empty() {
+                bases.insert(line.path, line.addresses.start);
+            }
+            if line.can_run {
+                let base = bases.get(line.path).copied().unwrap_or(line.addresses.start);
+                let contents = self.contents(&line, base);
+                mapped.push(MappedRange { addresses: line.addresses, contents });
+            }
+        }
+        let before = std::mem::replace(&mut self.mapped, mapped);
+        // Code is added all the time, and pieces that lie side by side become one.
+        !before.iter().all(|mapped| self.still_has(mapped))
+    }
+
+    /// Whether at all addresses of a mapping of before there is what was there.
+    fn still_has(&self, before: &MappedRange) -> bool {
+        let mut at = before.addresses.start;
+        while at < before.addresses.end {
+            match self.mapping(at) {
+                Some(now) if now.contents == before.contents => at = now.addresses.end,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    fn mapping(&self, address: usize) -> Option<&MappedRange> {
+        let after = self.mapped.partition_point(|mapped| mapped.addresses.start <= address);
+        self.mapped.get(after.checked_sub(1)?).filter(|found| found.addresses.contains(&address))
+    }
+
+    /// Contents at an address, as far as the list says that something there can be run.
+    pub(crate) fn at(&self, address: usize) -> Option<&Contents> {
+        self.mapping(address).map(|mapped| &mapped.contents)
+    }
+
+    fn contents(&mut self, line: &Line<'_>, base: usize) -> Contents {
+        if line.path == "[vdso]" {
+            return self.library(Path::new("[vdso]"), line.addresses.start, || image(&line.addresses));
+        }
+        // Compiled code is mapped twice from memory without a file, and images of assemblies from theirs.
+        let is_file = line.path.starts_with('/') && !line.path.starts_with("/memfd:");
+        if !is_file || line.path.ends_with(".dll") {
+            return Contents::Runtime { is_image: is_file };
+        }
+        let path = line.path.strip_suffix(" (deleted)").unwrap_or(line.path);
+        let found = self.library(Path::new(path), base, || Elf::of_file(Path::new(path)));
+        match &found {
+            // In a single file assemblies lie behind the program.
+            Contents::Library(library) if !library.holds(line.addresses.start) => Contents::Runtime { is_image: true },
+            _ => found,
+        }
+    }
+
+    fn library(&mut self, path: &Path, base: usize, read: impl FnOnce() -> Option<Elf>) -> Contents {
+        let main = &self.main;
+        let known = self.libraries.entry((path.to_owned(), base)).or_insert_with(|| {
+            let elf = read()?;
+            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+            Some(Arc::new(Library { name, path: path.to_owned(), base, elf, is_main: path == main }))
+        });
+        known.clone().map_or(Contents::Runtime { is_image: true }, Contents::Library)
+    }
+}
+
+impl Library {
+    /// Whether an address lies in what is loaded of the file.
+    fn holds(&self, address: usize) -> bool {
+        let bytes = self.elf.loaded.end - self.elf.loaded.start;
+        address >= self.base && ((address - self.base) as u64) < bytes
+    }
+
+    /// The addresses at which it is loaded.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        self.base..self.base + (self.elf.loaded.end - self.elf.loaded.start) as usize
+    }
+}
+
+fn image(addresses: &Range<usize>) -> Option<Elf> {
+    let mut bytes = vec![0; addresses.len()];
+    memory::copy_if_there(addresses.start, &mut bytes).then(|| Elf::of_image(&bytes))?
+}
+
+impl<'a> Line<'a> {
+    /// `start-end permissions offset device inode path`.
+    fn parse(line: &'a str) -> Option<Self> {
+        let mut words = line.splitn(6, ' ');
+        let (start, end) = words.next()?.split_once('-')?;
+        let hexadecimal = |word: &str| usize::from_str_radix(word, 16).ok();
+        let can_run = words.next()?.as_bytes().get(2) == Some(&b'x');
+        let offset = hexadecimal(words.next()?)?;
+        let path = words.nth(2).unwrap_or_default().trim_start();
+        Some(Self { addresses: hexadecimal(start)?..hexadecimal(end)?, can_run, offset, path })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_libraries_and_of_the_program_are_found_where_they_are_loaded() {
+        let mut map = NativeMap::default();
+        assert!(!map.update(&clrscope_agent_base::os::process::mappings()), "nothing is gone");
+        let library = |address: usize| match map.at(address) {
+            Some(Contents::Library(library)) => Arc::clone(library),
+            other => panic!("{other:?}"),
+        };
+        let libc = library(libc::getpid as *const () as usize);
+        assert!(libc.name.starts_with("libc") && !libc.is_main, "{}", libc.name);
+        let own =
+            library(functions_of_libraries_and_of_the_program_are_found_where_they_are_loaded as *const () as usize);
+        assert!(own.is_main && own.elf.eh_frame.is_some());
+        assert_eq!(own.elf.loaded.start, 0, "tests are linked to be loaded anywhere");
+        assert!(map.at((&raw const *Box::new(1)).addr()).is_none(), "data can't be run");
+        assert!(map.at(0).is_none() && map.at(usize::MAX).is_none());
+    }
+
+    #[test]
+    fn code_that_comes_leaves_what_was_there_and_code_that_goes_does_not() {
+        let mut map = NativeMap::default();
+        let list = |code: &[&str]| {
+            let lines =
+                code.iter().map(|addresses| format!("{addresses} r-xs 00000000 00:01 7 /memfd:code (deleted)\n"));
+            lines.chain(["7000-9000 r-xp 00001000 fd:01 7 /a/b.dll\n".to_owned()]).collect::<String>()
+        };
+        assert!(!map.update(&list(&["1000-2000"])), "nothing was there");
+        assert!(!map.update(&list(&["1000-3000", "3000-5000", "5000-6000"])), "more");
+        assert!(!map.update(&list(&["1000-6000"])), "pieces that became one");
+        assert!(map.update(&list(&["2000-6000"])), "the first piece is gone");
+        assert!(map.update(&list(&[])) && !map.update(&list(&["2000-6000"])), "all of it is gone, and comes again");
+        let other = list(&["2000-6000"]).replace("/memfd:code (deleted)", "/a/c.dll");
+        assert!(map.update(&other), "something else lies there");
+    }
+
+    #[test]
+    fn lines_of_the_list_are_understood() {
+        let line = Line::parse("7f00-7f80 r-xp 00002000 fd:01 77    /a dir/lib x.so").expect("a line");
+        assert_eq!(
+            (line.addresses, line.can_run, line.offset, line.path),
+            (0x7f00..0x7f80, true, 0x2000, "/a dir/lib x.so")
+        );
+        let line = Line::parse("7f00-7f80 rw-p 00000000 00:00 0").expect("a line");
+        assert!(!line.can_run && line.path.is_empty());
+        assert!(Line::parse("nonsense").is_none());
+    }
+}

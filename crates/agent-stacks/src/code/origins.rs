@@ -1,0 +1,115 @@
+//! Origins of bodies by the addresses where they begin, in a word each: programs compile half a
+//! million methods.
+
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+
+use clrscope_recording::model::Tier;
+
+/// Origin of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// On a thread that was about to run the method: the first body, or one for a loop that runs.
+    Foreground,
+    /// On the runtime's thread for hot methods.
+    Background { first: bool },
+    /// A dynamic method: compiled once, with optimisation.
+    Dynamic,
+    /// At build time.
+    Image,
+    /// Once, with optimisation, for the method asks for it.
+    Aggressive,
+}
+
+impl Origin {
+    /// The tier, where the origin alone says it.
+    pub(super) fn tier(self) -> Tier {
+        match self {
+            Self::Foreground => Tier::Tier0,
+            Self::Background { .. } => Tier::Tier1,
+            Self::Dynamic | Self::Aggressive => Tier::Optimized,
+            Self::Image => Tier::Precompiled,
+        }
+    }
+}
+
+/// Bits of an address below those that tell bodies apart: no body is shorter than a cell of eight
+/// bytes.
+const CELL: u32 = 3;
+
+/// Origins that callbacks tell of: on threads that run the program, and on the runtime's own.
+const TOLD: [Origin; 3] = [Origin::Foreground, Origin::Background { first: true }, Origin::Background { first: false }];
+
+/// Address of a body, with its origin in the lowest bits. Bodies at one address are equal.
+#[derive(Debug, Clone, Copy)]
+struct Entry(usize);
+
+impl Entry {
+    fn new(start: usize, origin: usize) -> Self {
+        Self(start >> CELL << CELL | origin)
+    }
+
+    fn cell(self) -> usize {
+        self.0 >> CELL
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cell() == other.cell()
+    }
+}
+
+impl Eq for Entry {}
+
+impl Hash for Entry {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_usize(self.cell());
+    }
+}
+
+/// The table.
+#[derive(Debug, Default)]
+pub(super) struct Origins(HashSet<Entry>);
+
+impl Origins {
+    pub(super) fn get(&self, start: usize) -> Option<Origin> {
+        let entry = self.0.get(&Entry::new(start, 0))?;
+        TOLD.get(entry.0 & ((1 << CELL) - 1)).copied()
+    }
+
+    /// Adds a body of which nothing was told before; whether it was.
+    pub(super) fn add(&mut self, start: usize, origin: Origin) -> bool {
+        let Some(number) = TOLD.iter().position(|told| *told == origin) else { return false };
+        self.0.insert(Entry::new(start, number))
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    #[cfg(test)]
+    fn bytes_of_a_slot() -> usize {
+        size_of::<Entry>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_keeps_its_first_origin_in_one_word() {
+        let mut origins = Origins::default();
+        for (number, origin) in TOLD.into_iter().enumerate() {
+            let start = 0x7F00_0000 + number * 16;
+            assert!(origins.add(start, origin) && !origins.add(start, Origin::Foreground));
+            assert_eq!(origins.get(start), Some(origin));
+        }
+        assert!(!origins.add(0x10, Origin::Image), "no callback has it");
+        assert_eq!((origins.get(0x10), origins.get(0x7F00_0000 + 8)), (None, None));
+        origins.clear();
+        assert_eq!(origins.get(0x7F00_0000), None);
+        assert_eq!(Origins::bytes_of_a_slot(), 8);
+    }
+}

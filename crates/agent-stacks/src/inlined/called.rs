@@ -1,0 +1,154 @@
+//! From a call instruction to the method that it leads to.
+
+use std::ops::Range;
+
+use clr_profiler::FunctionId;
+use clrscope_agent_base::arch::{BEFORE_CALL, Destination, LONGEST_JUMP, called, jump};
+use clrscope_agent_base::os::memory::{copy_if_there, word_if_there};
+
+/// Jumps from a call to the code of the method.
+const MOST_JUMPS: usize = 6;
+/// Bytes of a body that are looked through for calls.
+const MOST_CODE: usize = 16 << 10;
+
+/// Code at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CodeAt<Id = FunctionId> {
+    /// Of a method, whose code begins at `start`.
+    Method {
+        /// The method.
+        method: Id,
+        /// Beginning of its code.
+        start: usize,
+    },
+    /// Of no method: it may hand the call on.
+    Piece,
+    /// Of a library.
+    Library,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// The target of a call, as far as its instruction tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallTarget<Id = FunctionId> {
+    /// The method.
+    Method(Id),
+    /// Nothing that is a method, and never will be.
+    Nothing,
+    /// Nobody knows now. The runtime may not have put the method's address there yet.
+    Unknown,
+}
+
+/// The method that the call leads to which returns to an address; `code_at` says what lies at an
+/// address. A method's own code is never looked through:
+/// one that begins with a jump hands its caller's call on to another method, but is the one that
+/// was called.
+pub(crate) fn called_before<Id>(return_address: usize, mut code_at: impl FnMut(usize) -> CodeAt<Id>) -> CallTarget<Id> {
+    let mut before = [0; BEFORE_CALL];
+    let is_read = return_address.checked_sub(BEFORE_CALL).is_some_and(|start| copy_if_there(start, &mut before));
+    let destination = called(&before, return_address).filter(|_| is_read);
+    destination.map_or(CallTarget::Nothing, |destination| reached(destination, &mut code_at))
+}
+
+/// The methods that code at an address calls by instructions that say it, each once, as far as they
+/// are known now.
+pub(crate) fn called_by<Id: PartialEq>(
+    addresses: &Range<usize>,
+    mut code_at: impl FnMut(usize) -> CodeAt<Id>,
+) -> Vec<Id> {
+    let mut code = vec![0; addresses.len().min(MOST_CODE)];
+    let mut found = Vec::new();
+    if !copy_if_there(addresses.start, &mut code) {
+        return found;
+    }
+    for (end, before) in (BEFORE_CALL..).zip(code.windows(BEFORE_CALL)) {
+        let destination = before.first_chunk().and_then(|before| called(before, addresses.start + end));
+        let Some(destination) = destination else { continue };
+        if let CallTarget::Method(method) = reached(destination, &mut code_at)
+            && !found.contains(&method)
+        {
+            found.push(method);
+        }
+    }
+    found
+}
+
+/// The method that a destination leads to.
+fn reached<Id>(mut destination: Destination, code_at: &mut impl FnMut(usize) -> CodeAt<Id>) -> CallTarget<Id> {
+    for jumps in 0..MOST_JUMPS {
+        let address = match destination {
+            Destination::Code(address) => Some(address),
+            Destination::Cell(cell) => word_if_there(cell),
+        };
+        let Some(address) = address else { return CallTarget::Unknown };
+        match code_at(address) {
+            // A call into the middle of a method is one of its own blocks.
+            CodeAt::Method { method, start } if start == address => return CallTarget::Method(method),
+            CodeAt::Method { .. } => return CallTarget::Nothing,
+            // What jumps lead to may be the runtime's way to compile the method first.
+            CodeAt::Library if jumps == 0 => return CallTarget::Nothing,
+            CodeAt::Library | CodeAt::Unknown => return CallTarget::Unknown,
+            CodeAt::Piece => {}
+        }
+        let mut code = [0; LONGEST_JUMP];
+        let next = copy_if_there(address, &mut code).then(|| jump(&code, address)).flatten();
+        // Calls of methods lead to jumps; other pieces look for the method each time.
+        let Some(next) = next else { return if jumps == 0 { CallTarget::Nothing } else { CallTarget::Unknown } };
+        destination = next;
+    }
+    CallTarget::Unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Room for code in which a call at the beginning leads to offset 64.
+    #[repr(align(64))]
+    struct Room([u8; 192]);
+
+    impl Room {
+        fn new(at_64: &[u8]) -> Self {
+            let mut room = Self([0xCC; 192]);
+            room.0[16..21].copy_from_slice(&[0xE8, 43, 0, 0, 0]);
+            room.0[64..64 + at_64.len()].copy_from_slice(at_64);
+            room
+        }
+
+        /// The method that is called, where code at offsets is as said.
+        fn called(&self, at: &[(usize, CodeAt<u32>)]) -> CallTarget<u32> {
+            let base = std::hint::black_box(&self.0).as_ptr().expose_provenance();
+            let code_at = |address: usize| {
+                let found = at.iter().find(|(offset, _)| base + offset == address).map(|(_, code)| *code);
+                match found {
+                    Some(CodeAt::Method { method, start }) => CodeAt::Method { method, start: base + start },
+                    found => found.unwrap_or(CodeAt::Unknown),
+                }
+            };
+            called_before(base + 21, code_at)
+        }
+    }
+
+    #[test]
+    fn a_call_leads_through_the_runtimes_jumps_but_not_through_methods_that_jump() {
+        let jump = Room::new(&[0xE9, 59, 0, 0, 0]);
+        let method = |number, start| CodeAt::Method { method: number, start };
+        let found = CallTarget::Method;
+        assert_eq!(jump.called(&[(64, CodeAt::Piece), (128, method(2, 128))]), found(2));
+        assert_eq!(jump.called(&[(64, method(1, 64)), (128, method(2, 128))]), found(1), "a method that hands on");
+        assert_eq!(jump.called(&[(64, method(1, 16))]), CallTarget::Nothing, "a block of the method itself");
+        assert_eq!(jump.called(&[(64, CodeAt::Library)]), CallTarget::Nothing);
+        assert_eq!(jump.called(&[(64, CodeAt::Piece), (128, CodeAt::Library)]), CallTarget::Unknown);
+        assert_eq!(jump.called(&[]), CallTarget::Unknown);
+        let base = std::hint::black_box(&jump.0).as_ptr().expose_provenance();
+        let code_at = |address: usize| match address - base {
+            64 => CodeAt::Piece,
+            128 => CodeAt::Method { method: 2, start: address },
+            _ => CodeAt::Unknown,
+        };
+        assert_eq!(called_by(&(base..base + 64), code_at), [2]);
+        assert_eq!(Room::new(&[0x90]).called(&[(64, CodeAt::Piece)]), CallTarget::Nothing);
+        assert_eq!(jump.called(&[(64, CodeAt::Piece), (128, CodeAt::Piece)]), CallTarget::Unknown);
+    }
+}

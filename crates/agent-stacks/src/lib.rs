@@ -1,0 +1,15 @@
+//! Stacks of the program: the map of its code, the step from a method to its caller, samples of threads.
+//!
+//! - `awaiters`: who awaits the async method that a thread has resumed
+//! - `code`: the map of code, from addresses to methods, libraries and stubs
+//! - `inlined`: methods that the compiler put into others, at calls that tell it
+//! - `unwind`: the step from a place in a compiled method to its caller
+//! - `stacks`: call stacks of the calling thread, as numbers in the recording's stack table
+//! - `sampling`: samples of threads by their CPU time and by the clock
+
+pub mod awaiters;
+pub mod code;
+pub mod inlined;
+pub mod sampling;
+pub mod stacks;
+pub mod unwind;

@@ -1,0 +1,40 @@
+//! Registers of x86-64 in signal frames and in samples of the kernel.
+
+use crate::sampling::raw::Registers;
+
+/// Registers that the kernel is asked for: `rbp`, `rsp` and `rip` (asm/perf_regs.h).
+pub(crate) const PERF_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
+
+/// The registers of what a signal interrupted.
+pub(crate) fn interrupted(context: &libc::ucontext_t) -> Registers {
+    let register = |number: libc::c_int| context.uc_mcontext.gregs[number as usize] as usize;
+    Registers { ip: register(libc::REG_RIP), sp: register(libc::REG_RSP), bp: register(libc::REG_RBP) }
+}
+
+/// The registers of [`PERF_REGISTERS`], in the order in which the kernel gives them.
+pub(crate) fn of_perf(registers: [u64; 3]) -> Registers {
+    let [bp, sp, ip] = registers.map(|register| register as usize);
+    Registers { ip, sp, bp }
+}
+
+/// Body of a naked handler with SA_SIGINFO: goes on in the function `ours` where a timer has sent the signal with a value whose upper half is
+/// `cookie`, and else where the word `before` says, both with registers and stack as the kernel has set them up.
+macro_rules! hand_on_unless_ours {
+    (cookie = $cookie:ident, ours = $ours:ident, before = $before:ident) => {
+        std::arch::naked_asm!(
+            // `si_code`, then the upper half of `si_value`: of `siginfo_t` as the kernel lays it out.
+            "cmp dword ptr [rsi + 8], {timer}",
+            "jne 2f",
+            "cmp dword ptr [rsi + 28], {cookie}",
+            "jne 2f",
+            "jmp {ours}",
+            "2:",
+            "jmp qword ptr [rip + {before}]",
+            timer = const libc::SI_TIMER,
+            cookie = const $cookie,
+            ours = sym $ours,
+            before = sym $before,
+        )
+    };
+}
+pub(crate) use hand_on_unless_ours;

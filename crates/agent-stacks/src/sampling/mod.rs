@@ -1,0 +1,367 @@
+//! Sampling: an engine interrupts threads, and a thread of the profiler's own turns what it took into stacks and records.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `raw` | a sample as an engine takes it |
+//! | `os` | what interrupts threads: `os::signal` and `os::timers`, or `os::perf`; what the system says of single threads |
+//! | `object_copies` | objects that signal handlers copy, which lead to who awaits an async method |
+//! | `ring` | what signal handlers write into; `targets` the threads that have a timer |
+//! | `engine` | the choice between the engines, and what they have in common |
+//! | `unwind` | from registers and words to frames, `walked` ones; `hijack` return addresses that the runtime has replaced; `type_loads` in which frames it loads types |
+//! | `frames` | from samples to numbers of stacks, by what has changed since the `last_stacks`; `output` where samples go |
+//! | `drain` | the thread that takes samples from the engine and records them; `known_threads` whose they are |
+//! | `kernel_time` | time in the kernel that may not be sampled |
+//! | `switches` | whether threads are switched too often for perf events |
+//! | `runtime_work` | what the runtime was about on which thread, by its callbacks |
+//! | `poll` | what threads are about that don't run |
+//!
+//! One [`Sampler`] serves all sampling instruments of the process. The runtime is asked, files are read and memory is
+//! allocated on the draining thread only.
+
+mod arch;
+mod drain;
+mod engine;
+mod frames;
+mod hijack;
+mod kernel_time;
+mod known_threads;
+mod last_stacks;
+mod object_copies;
+mod os;
+mod output;
+mod poll;
+mod raw;
+mod ring;
+mod runtime_work;
+#[cfg(feature = "stops-on-demand")]
+mod stops;
+mod switches;
+mod targets;
+mod type_loads;
+mod unwind;
+mod walked;
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
+
+use clr_profiler::callback_args::SuspendReason;
+use clr_profiler::internals::CurrentStack;
+use clr_profiler::{Callbacks, ClassId, Events, ModuleId, OwnThread, ProfilerInfo, Result, ThreadId};
+use clrscope_agent_base::developer_log::{Level, log};
+use clrscope_agent_base::helper::{HelperHandle, Task};
+use clrscope_agent_base::os::descriptors::CopiedDescriptor;
+use clrscope_agent_base::recording_lifetime::keep;
+use clrscope_agent_base::threads;
+use clrscope_recording::writer::{EventStore, ProcessWriter};
+
+use drain::Drain;
+use engine::Engine;
+use hijack::RuntimeThreads;
+use os::signal;
+use runtime_work::{ObjectMoves, RuntimeWork, Work};
+use targets::Targets;
+use type_loads::TypeLoads;
+
+use crate::code::{CodeFeed, CodeMap};
+use crate::stacks::table::{RecordedStacks, SharedStackTable};
+
+pub use engine::EngineRequest;
+
+/// Wishes of `cpu`.
+pub struct CpuRequest {
+    /// Where samples are written.
+    pub store: EventStore,
+    /// CPU time between two samples of a thread, in nanoseconds.
+    pub interval_ns: u64,
+    /// Engine that is asked for.
+    pub engine: EngineRequest,
+    /// Frames of the kernel are wanted.
+    pub kernel: bool,
+}
+
+/// Wishes of `wall`.
+pub struct WallRequest {
+    /// Where samples are written.
+    pub store: EventStore,
+    /// Time between two samples of a thread, in nanoseconds.
+    pub interval_ns: u64,
+}
+
+/// Part of the context in which instruments start that the sampler needs.
+pub struct SamplerContext<'a> {
+    /// Questions to the runtime.
+    pub info: &'a ProfilerInfo,
+    /// The recording.
+    pub writer: &'static ProcessWriter,
+    /// The agent's own thread.
+    pub helper: &'a HelperHandle,
+    /// Numbers of stacks in the recording.
+    pub stacks: &'a SharedStackTable,
+    /// Beginning of the recording, in nanoseconds of the monotonic clock.
+    pub start_ns: u64,
+    /// Makes a map of code.
+    pub code: &'a dyn Fn() -> CodeMap,
+}
+
+/// The sampler, once an instrument has asked for it.
+#[derive(Default)]
+pub struct SharedSampler(OnceLock<&'static Sampler>);
+
+impl SharedSampler {
+    /// The sampler, where an instrument asked for it.
+    pub fn in_use(&self) -> Option<&'static Sampler> {
+        self.0.get().copied()
+    }
+
+    /// The sampler, made when the first instrument asks.
+    ///
+    /// # Errors
+    /// A sentence for the user, when the file of stacks could not be made.
+    pub fn open(&self, context: SamplerContext<'_>) -> std::result::Result<&'static Sampler, String> {
+        if let Some(sampler) = self.in_use() {
+            return Ok(sampler);
+        }
+        let stacks = context.stacks.open(context.writer, context.helper)?;
+        let made = Sampler {
+            info: context.info.clone(),
+            writer: context.writer,
+            stacks,
+            start_ns: context.start_ns,
+            map: Mutex::new(Some((context.code)())),
+            cpu: OnceLock::new(),
+            wall: OnceLock::new(),
+            targets: OnceLock::new(),
+            work: RuntimeWork::new(),
+            moves: ObjectMoves::default(),
+            threads: RuntimeThreads::default(),
+            type_loads: TypeLoads::default(),
+            state: AtomicU8::new(State::On as u8),
+            left_open: Mutex::default(),
+            begun: Once::new(),
+        };
+        Ok(self.0.get_or_init(|| keep(made)))
+    }
+}
+
+/// Whether samples are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum State {
+    /// Samples are taken.
+    On,
+    /// Samples are to be taken no more: the draining thread sees to that.
+    Stopping,
+    /// No samples are taken, and all that were taken are recorded.
+    Off,
+    /// No samples are taken, for the draining thread has ended.
+    Ended,
+}
+
+/// Sampler of threads: takes samples and records them.
+pub struct Sampler {
+    info: ProfilerInfo,
+    writer: &'static ProcessWriter,
+    stacks: &'static RecordedStacks,
+    start_ns: u64,
+    /// The map of code, until the draining thread takes it.
+    map: Mutex<Option<CodeMap>>,
+    cpu: OnceLock<CpuRequest>,
+    wall: OnceLock<WallRequest>,
+    /// The threads with timers, where there are timers.
+    targets: OnceLock<Mutex<Targets>>,
+    work: RuntimeWork,
+    moves: ObjectMoves,
+    threads: RuntimeThreads,
+    type_loads: TypeLoads,
+    state: AtomicU8,
+    /// Descriptors of the draining thread that stand in the program's table, too, and are to be closed there.
+    left_open: Mutex<Vec<CopiedDescriptor>>,
+    begun: Once,
+}
+
+impl Sampler {
+    /// Samples of CPU time are wanted.
+    pub fn want_cpu(&self, wanted: CpuRequest) {
+        // One instrument wants them, once.
+        let _ = self.cpu.set(wanted);
+    }
+
+    /// Samples by the clock are wanted.
+    pub fn want_wall(&self, wanted: WallRequest) {
+        let _ = self.wall.set(wanted);
+    }
+
+    /// The events that it wants from the runtime. For after [`begin`](Self::begin).
+    pub fn events(&self) -> Events {
+        let code = CodeFeed::EVENTS | Events::THREADS | Events::SUSPENSIONS | Events::CLASS_LOADS;
+        #[cfg(feature = "stops-on-demand")]
+        let code = code | Events::ENABLE_STACK_SNAPSHOT;
+        code
+    }
+
+    /// Begins to take samples, once. On the thread that calls `Initialize` or `InitializeForAttach`.
+    pub fn begin(&'static self, at_launch: bool) {
+        self.begun.call_once(|| self.start(at_launch));
+    }
+
+    fn start(&'static self, at_launch: bool) {
+        if at_launch {
+            // The first thread of the process is the first in the table.
+            threads::current();
+        }
+        let Some(map) = self.map.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let (engine, choice) = Engine::choose(self, at_launch);
+        log(Level::Info, || format!("sampling by {choice:?}"));
+        if let Some(targets) = self.prepare(&engine).filter(|_| at_launch) {
+            lock(targets).meet_this(CurrentStack::bounds());
+        }
+        engine.enable(true);
+        let mut drain = Drain::new(self, engine, choice, map);
+        let started = OwnThread::start(&self.info, "clrscope-drain", move |thread| drain.run(thread));
+        if let Err(error) = started {
+            self.set_state(State::Ended);
+            self.writer.note(self.start_ns, &format!("nothing is sampled: {error}"));
+        }
+    }
+
+    /// Learns which threads the runtime has already: callbacks tell of those that come.
+    fn meet_runtime_threads(&self) {
+        for thread in self.info.threads().unwrap_or_default() {
+            if let Ok(os_id) = self.info.os_thread(thread) {
+                self.threads.assigned(thread, os_id);
+            }
+        }
+    }
+
+    /// The threads with timers, where the engine has timers: those are met from now on.
+    fn prepare(&self, engine: &Engine) -> Option<&Mutex<Targets>> {
+        let Engine::Timers(shared) = engine else { return None };
+        Some(self.targets.get_or_init(|| Mutex::new(Targets::new(shared))))
+    }
+
+    fn state(&self) -> State {
+        match self.state.load(Ordering::Acquire) {
+            0 => State::On,
+            1 => State::Stopping,
+            2 => State::Off,
+            _ => State::Ended,
+        }
+    }
+
+    fn set_state(&self, state: State) {
+        self.state.store(state as u8, Ordering::Release);
+    }
+
+    /// Moves from one state to another, if it is still in the first.
+    fn change_state(&self, from: State, to: State) {
+        // Another state than the first means that somebody else has moved on.
+        let _ = self.state.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// The task of the helper thread for samples.
+    pub fn task(&'static self) -> Box<dyn Task> {
+        Box::new(SamplerTask(self))
+    }
+
+    /// The task of the helper thread for the table of stacks.
+    pub fn stacks_task(&self) -> Box<dyn Task> {
+        self.stacks.task()
+    }
+
+    /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
+    pub fn detach_in_child(&self) {
+        signal::withdraw();
+        for store in self.stores() {
+            store.segment().detach_in_child();
+        }
+        self.stacks.detach_in_child();
+    }
+
+    fn stores(&self) -> impl Iterator<Item = &EventStore> {
+        let cpu = self.cpu.get().map(|wanted| &wanted.store);
+        cpu.into_iter().chain(self.wall.get().map(|wanted| &wanted.store))
+    }
+}
+
+/// Keeps memory ahead, and stops and starts the draining thread.
+struct SamplerTask(&'static Sampler);
+
+impl Task for SamplerTask {
+    fn tick(&mut self, _now_ns: u64) {
+        for store in self.0.stores() {
+            // A refusal shows when a sample finds no room, and is counted there.
+            let _ = store.keep_ahead();
+        }
+        lock(&self.0.left_open).drain(..).for_each(CopiedDescriptor::close);
+    }
+
+    fn write_out(&mut self) {
+        for store in self.0.stores() {
+            // What fails now is tried again at the next round.
+            let _ = store.segment().write_out();
+        }
+    }
+
+    fn stop(&mut self) -> bool {
+        self.0.change_state(State::On, State::Stopping);
+        matches!(self.0.state(), State::Off | State::Ended)
+    }
+
+    fn start_again(&mut self, _now_ns: u64) {
+        self.0.change_state(State::Stopping, State::On);
+        self.0.change_state(State::Off, State::On);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Callbacks for Sampler {
+    fn module_load_started(&self, _module: ModuleId) {
+        self.work.begin(Work::ModuleLoad);
+    }
+
+    fn module_load_finished(&self, _module: ModuleId, _status: Result<()>) {
+        self.work.end(|work| work == Work::ModuleLoad);
+    }
+
+    fn class_load_started(&self, _class: ClassId) {
+        self.type_loads.told();
+    }
+
+    fn runtime_suspend_started(&self, reason: SuspendReason) {
+        self.threads.stop_begins();
+        let is_collection = matches!(reason, SuspendReason::Gc | SuspendReason::GcPreparation);
+        self.work.begin(if is_collection { Work::Collection } else { Work::Suspension });
+    }
+
+    fn runtime_suspend_finished(&self) {
+        self.moves.change();
+        self.work.stopped();
+    }
+
+    fn runtime_suspend_aborted(&self) {
+        self.work.end(|work| work != Work::ModuleLoad);
+    }
+
+    fn runtime_resume_started(&self) {
+        self.moves.change();
+        self.work.end(|work| work != Work::ModuleLoad);
+    }
+
+    fn thread_destroyed(&self, thread: ThreadId) {
+        self.threads.destroyed(thread);
+    }
+
+    fn thread_assigned_to_os_thread(&self, thread: ThreadId, os_thread: u32) {
+        self.threads.assigned(thread, os_thread);
+        let is_here = clrscope_agent_base::os::threads::thread_id() == os_thread;
+        if let Some(targets) = self.targets.get().filter(|_| is_here && self.state() == State::On) {
+            // A thread of the profiler's own is known to the runtime, too.
+            if !clrscope_agent_base::os::threads::own_name_starts_with(b"clrscope") {
+                lock(targets).meet_this(CurrentStack::bounds());
+            }
+        }
+    }
+}

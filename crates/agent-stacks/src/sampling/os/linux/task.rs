@@ -1,0 +1,247 @@
+//! Single threads of this process, by the files that the system has for them.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::FileExt;
+
+use clr_profiler::internals::CurrentStack;
+use clrscope_agent_base::os::memory::copy_if_there;
+use clrscope_agent_base::os::process;
+use clrscope_recording::model::ThreadState;
+use clrscope_recording::writer::monotonic_ns;
+
+use crate::sampling::arch::interrupted;
+use crate::sampling::raw::RawSample;
+
+/// Bytes of a stack that are copied at most.
+pub(crate) const MOST_COPIED: usize = 64 << 10;
+/// Bytes that are copied at most of a thread that stands still.
+pub(crate) const MOST_OF_WAIT: usize = 1 << 20;
+
+/// Times for which a thread ran and waited for a processor, since it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Schedule {
+    pub(crate) ran_ns: u64,
+    pub(crate) waited_ns: u64,
+    /// Times that it was put on a processor.
+    pub(crate) slices: u64,
+}
+
+/// Call of the system in which a thread that does not run is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SystemCall {
+    number: i64,
+    pub sp: usize,
+    pub(crate) ip: usize,
+}
+
+/// The files of a thread, kept open: opening costs several times as much as reading.
+pub(crate) struct Task {
+    os_id: u32,
+    schedule: File,
+}
+
+impl Task {
+    /// The files of a thread; `None` once it is gone.
+    pub(crate) fn open(os_id: u32) -> Option<Self> {
+        Some(Self { os_id, schedule: File::open(format!("/proc/self/task/{os_id}/schedstat")).ok()? })
+    }
+
+    /// The descriptor that is kept open.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.schedule.as_raw_fd()
+    }
+
+    /// Times of the thread; `None` once it is gone.
+    pub(crate) fn schedule(&self) -> Option<Schedule> {
+        let mut text = [0; 96];
+        let bytes = self.schedule.read_at(&mut text, 0).ok().filter(|&bytes| bytes > 0)?;
+        let mut words = std::str::from_utf8(&text[..bytes]).ok()?.split_ascii_whitespace().map(str::parse);
+        let mut next = || words.next()?.ok();
+        Some(Schedule { ran_ns: next()?, waited_ns: next()?, slices: next()? })
+    }
+
+    /// The call of the kernel that the thread waits in; `None` where it runs, or the system does not say.
+    pub(crate) fn system_call(&self) -> Option<SystemCall> {
+        let text = std::fs::read_to_string(format!("/proc/self/task/{}/syscall", self.os_id)).ok()?;
+        SystemCall::parse(&text)
+    }
+}
+
+/// Whether a thread blocks a signal; `None` once it is gone.
+pub(crate) fn blocks(os_id: u32, signal: libc::c_int) -> Option<bool> {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{os_id}/status")).ok()?;
+    is_blocked_in(&text, signal)
+}
+
+/// Whether the system's words about a thread say that it blocks a signal.
+fn is_blocked_in(status: &str, signal: libc::c_int) -> Option<bool> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
+    Some(u64::from_str_radix(mask.trim(), 16).ok()? >> (signal - 1) & 1 == 1)
+}
+
+impl SystemCall {
+    /// `number six-arguments stack-pointer instruction`; outside of a call `-1 stack-pointer instruction`.
+    fn parse(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let [number, .., sp, ip] = words.as_slice() else { return None };
+        let address = |word: &str| usize::from_str_radix(word.strip_prefix("0x")?, 16).ok();
+        Some(Self { number: number.parse().ok()?, sp: address(sp)?, ip: address(ip)? })
+    }
+
+    /// State of a thread that waits in the call.
+    pub(crate) fn state(self) -> ThreadState {
+        match self.number {
+            libc::SYS_futex => ThreadState::Lock,
+            libc::SYS_nanosleep | libc::SYS_clock_nanosleep => ThreadState::Sleeping,
+            libc::SYS_read
+            | libc::SYS_write
+            | libc::SYS_readv
+            | libc::SYS_writev
+            | libc::SYS_pread64
+            | libc::SYS_pwrite64
+            | libc::SYS_poll
+            | libc::SYS_ppoll
+            | libc::SYS_select
+            | libc::SYS_pselect6
+            | libc::SYS_epoll_wait
+            | libc::SYS_epoll_pwait
+            | libc::SYS_accept
+            | libc::SYS_accept4
+            | libc::SYS_connect
+            | libc::SYS_recvfrom
+            | libc::SYS_recvmsg
+            | libc::SYS_sendto
+            | libc::SYS_sendmsg
+            | libc::SYS_fsync
+            | libc::SYS_fdatasync
+            | libc::SYS_openat
+            | libc::SYS_flock => ThreadState::Io,
+            _ => ThreadState::Waiting,
+        }
+    }
+}
+
+/// The calling thread as a sample, with its whole stack; `None` where the system does not say where that ends.
+pub(crate) fn sample_here() -> Option<RawSample> {
+    let end = CurrentStack::bounds()?.end;
+    sample_below(|_| end)
+}
+
+/// The calling thread as a sample, with so many bytes of its stack; `None` where that has fewer. Nobody is asked where the stack ends, which on a
+/// program's first thread takes the C library as long as reading the list of mappings.
+pub(crate) fn sample_part_here(bytes: usize) -> Option<RawSample> {
+    sample_below(|sp| sp.saturating_add(bytes)).filter(|sample| !sample.stack.is_empty())
+}
+
+/// The calling thread as a sample, with its stack up to an address that depends on the stack pointer.
+#[inline(never)]
+fn sample_below(end: impl FnOnce(usize) -> usize) -> Option<RawSample> {
+    // SAFETY: zeroes are a valid context, which the call fills in.
+    let registers = unsafe {
+        let mut context: libc::ucontext_t = std::mem::zeroed();
+        (libc::getcontext(&mut context) == 0).then(|| interrupted(&context))?
+    };
+    let mut sample = RawSample { registers, time_ns: monotonic_ns(), ..RawSample::default() };
+    copy_stack(&mut sample, end(registers.sp));
+    Some(sample)
+}
+
+/// Adds what lies on a thread's stack from the stack pointer up to `end` to its sample, [`MOST_OF_WAIT`] bytes at most.
+pub(crate) fn copy_stack(sample: &mut RawSample, end: usize) {
+    let start = sample.registers.sp & !7;
+    let mut bytes = vec![0; end.saturating_sub(start).min(MOST_OF_WAIT) & !7];
+    if copy_if_there(start, &mut bytes) {
+        sample.stack.extend(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
+    }
+}
+
+/// Between two readings of the list of mappings, in times of what one takes.
+pub(crate) const BETWEEN_READINGS: u64 = 20;
+
+/// Bounds of stacks, by the system's list of mappings as it was read.
+pub(crate) struct StackRanges {
+    /// In ascending order.
+    mapped: Vec<Range<usize>>,
+    /// Monotonic nanoseconds when the reading began, and how long it took.
+    pub read_ns: u64,
+    pub(crate) took_ns: u64,
+}
+
+impl StackRanges {
+    /// Reads the list: milliseconds, where a program has thousands of threads.
+    pub(crate) fn read() -> Self {
+        let read_ns = monotonic_ns();
+        let mapped = process::mappings().lines().filter_map(range_of).collect();
+        Self { mapped, read_ns, took_ns: monotonic_ns().saturating_sub(read_ns) }
+    }
+
+    /// Bounds of the stack that an address lies in.
+    pub(crate) fn around(&self, address: usize) -> Option<Range<usize>> {
+        let after = self.mapped.partition_point(|range| range.start <= address);
+        self.mapped.get(after.checked_sub(1)?).filter(|range| range.contains(&address)).cloned()
+    }
+}
+
+/// The addresses of a line of the list.
+fn range_of(line: &str) -> Option<Range<usize>> {
+    let (start, end) = line.split(' ').next()?.split_once('-')?;
+    Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+    use clrscope_testkit::wait_until;
+
+    use super::*;
+
+    #[test]
+    fn calls_of_the_kernel_are_told_with_their_state() {
+        let call = SystemCall::parse("202 0x7f 0x80 0x0 0x0 0x0 0xffffffff 0x7ffe10 0x7f33\n").expect("a call");
+        assert_eq!((call.state(), call.sp, call.ip), (ThreadState::Lock, 0x7ffe10, 0x7f33));
+        assert_eq!(SystemCall::parse("-1 0x10 0x20\n").expect("no call").state(), ThreadState::Waiting);
+        assert_eq!((SystemCall::parse("running\n"), SystemCall::parse("")), (None, None));
+    }
+
+    #[test]
+    fn blocked_signals_are_those_of_the_mask() {
+        let status = "Name:\tx\nSigPnd:\tffffffffffffffff\nSigBlk:\t0000000200000001\nSigIgn:\t0\n";
+        let blocked = [1, 2, 33, 34, 35].map(|signal| is_blocked_in(status, signal));
+        assert_eq!(blocked, [Some(true), Some(false), Some(false), Some(true), Some(false)]);
+        assert_eq!(is_blocked_in("Name:\tx\n", 1), None);
+    }
+
+    #[test]
+    fn a_stack_lies_around_what_is_on_it() {
+        let here = 0_u64;
+        let stacks = StackRanges::read();
+        let found = stacks.around((&raw const here).addr()).expect("a mapping");
+        let own = CurrentStack::bounds().expect("a stack");
+        assert!(found.contains(&(own.end - 1)) && found.start <= (&raw const here).addr(), "{found:?} {own:?}");
+        assert_eq!((stacks.around(0), stacks.around(usize::MAX)), (None, None));
+        assert!(range_of("nonsense").is_none());
+    }
+
+    #[test]
+    fn a_thread_that_works_has_run_and_runs() {
+        let (is_over, os_id) = (AtomicBool::new(false), AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                os_id.store(clrscope_agent_base::os::threads::thread_id(), Ordering::Release);
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            wait_until("the thread", || os_id.load(Ordering::Acquire) != 0);
+            let task = Task::open(os_id.load(Ordering::Acquire)).expect("its files");
+            let before = task.schedule().expect("alive");
+            wait_until("its work", || task.schedule().expect("alive").ran_ns > before.ran_ns + 5_000_000);
+            let runs = task.system_call().is_none_or(|call| call.number == -1);
+            is_over.store(true, Ordering::Relaxed);
+            assert!(runs, "a thread that waits for a processor is in no call");
+        });
+    }
+}

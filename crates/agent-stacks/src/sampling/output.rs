@@ -1,0 +1,42 @@
+//! Chunks of samples, one row of them for each instrument.
+
+use clrscope_recording::model::{LossReason, Sample};
+use clrscope_recording::writer::{Chunk, EventStore, ProcessWriter, monotonic_ns};
+
+/// Bytes of a chunk of samples.
+const CHUNK: usize = 64 << 10;
+
+/// Destination of the samples of an instrument.
+pub(super) struct Output {
+    writer: &'static ProcessWriter,
+    store: &'static EventStore,
+    chunk: Option<Chunk>,
+    /// Nanoseconds of all samples, and how many there were.
+    pub(super) sum_ns: u64,
+    pub(super) count: u64,
+}
+
+impl Output {
+    pub(super) fn new(writer: &'static ProcessWriter, store: &'static EventStore) -> Self {
+        Self { writer, store, chunk: None, sum_ns: 0, count: 0 }
+    }
+
+    /// Stores a sample; one that finds no room is counted.
+    pub(super) fn write(&mut self, sample: &Sample) {
+        let now = monotonic_ns();
+        let bytes = sample.to_bytes();
+        self.sum_ns += sample.weight_ns;
+        self.count += u64::from(sample.count);
+        if self.chunk.is_some_and(|chunk| chunk.append(&bytes, now)) {
+            return;
+        }
+        self.chunk = self.store.allocate_chunk(0, CHUNK, now).or_else(|| {
+            // The helper thread may be behind; here is time to do its work.
+            let _ = self.store.keep_ahead();
+            self.store.allocate_chunk(0, CHUNK, now)
+        });
+        if !self.chunk.is_some_and(|chunk| chunk.append(&bytes, now)) {
+            self.writer.state().lose(LossReason::EventDropped, 1, now);
+        }
+    }
+}

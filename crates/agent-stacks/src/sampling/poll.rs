@@ -1,0 +1,357 @@
+//! States of threads that don't run, by what the system says of them.
+//!
+//! Nobody is interrupted: a signal would let calls of the kernel end early that otherwise go on (`poll`, `epoll_wait`, `nanosleep`,
+//! `futex` answer EINTR whatever the handler's flags). A thread that waits stands still, so its stack is read from
+//! outside, once; as long as it has not run since, one record counts all samples of it, and the system is asked ever more
+//! rarely. Time on a processor comes from the engine's samples; time waiting for one is what the system adds up, spent where the thread was
+//! seen last. Where a thread ran at one look and at the next, nobody has seen what it waited for between: that time is part of the wait
+//! that is seen next. So is the time from a thread's start to the first look at it, which comes late on a busy machine.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clrscope_agent_base::os::threads::is_among;
+use clrscope_recording::layout::thread;
+use clrscope_recording::model::{Sample, ThreadState};
+use clrscope_recording::writer::{ThreadRecord, monotonic_ns};
+
+use super::frames::{FoundStack, Frames};
+use super::known_threads::{KnownThread, KnownThreads};
+use super::os::task::{MOST_COPIED, MOST_OF_WAIT, Schedule, StackRanges, Task, copy_stack};
+use super::output::Output;
+use super::raw::{RawSample, Registers, UNKNOWN_FRAME};
+use super::runtime_work::Spans;
+
+/// Longest pause between two looks at a thread that stands still.
+const LONGEST_NS: u64 = 100_000_000;
+/// Part of the time for which a thread has stood still that may pass until the next look.
+const PART_OF_WAIT: u64 = 16;
+/// Looks for a stack of a thread that stands still.
+const TRIES: u32 = 6;
+/// Longest time that one record stands for.
+const RECORD_NS: u64 = 1_000_000_000;
+
+/// All threads that are looked at.
+pub(super) struct Poll {
+    interval_ns: u64,
+    start_ns: u64,
+    /// Time since which threads are looked at, as far as they were there; `None` where recording has stopped.
+    since_ns: Option<u64>,
+    watched: HashMap<u32, WatchedThread>,
+    next_ns: u64,
+}
+
+/// Sources of what is found out about a thread that waits.
+struct Sources<'a> {
+    frames: &'a mut Frames,
+    /// Bounds of stacks, once a thread needed them.
+    stacks: Option<StackRanges>,
+    work: &'a Spans,
+}
+
+struct WatchedThread {
+    task: Task,
+    thread: KnownThread,
+    schedule: Schedule,
+    /// Time up to which the thread's time is accounted for.
+    until_ns: u64,
+    due_ns: u64,
+    pause_ns: u64,
+    /// Time since which the thread stands still.
+    still_ns: u64,
+    state: ThreadState,
+    stack: FoundStack,
+    /// The stack when one was seen last, whether the thread ran or waited.
+    seen: FoundStack,
+    seen_ns: u64,
+    /// End of the stack, once that was looked up.
+    stack_end: Option<usize>,
+    /// Times that the stack is looked for again where it was not found whole: what it leads through may have been loaded a moment ago,
+    /// and the list of libraries is not read at each look.
+    tries: u32,
+    /// Time in this state that no record stands for yet.
+    open_ns: u64,
+    /// Time of waits that nobody has seen, and time waiting for a processor of a thread of which no stack was ever seen.
+    unseen_ns: u64,
+    ready_ns: u64,
+    /// Time on a processor of samples that no record stands for yet.
+    ran_ns: u64,
+}
+
+impl Poll {
+    pub(super) fn new(interval_ns: u64, start_ns: u64) -> Self {
+        Self { interval_ns, start_ns, since_ns: Some(start_ns), watched: HashMap::new(), next_ns: 0 }
+    }
+
+    /// Time between two looks at a thread that runs now and then.
+    pub(super) fn interval(&self) -> Duration {
+        Duration::from_nanos(self.interval_ns)
+    }
+
+    /// Begins to look at new threads, and lets go of those that are gone.
+    pub(super) fn meet(
+        &mut self,
+        alive: &[u32],
+        output: &mut Output,
+        frames: &mut Frames,
+        threads: &mut KnownThreads,
+        work: &Spans,
+    ) {
+        let (now, mut sources) = (monotonic_ns(), Sources { frames, stacks: None, work });
+        let since_ns = *self.since_ns.get_or_insert(now);
+        for &os_id in alive {
+            if self.watched.contains_key(&os_id) {
+                continue;
+            }
+            let (thread, task) = (threads.with_id(os_id), Task::open(os_id));
+            let Some((task, schedule)) = task.and_then(|task| task.schedule().map(|schedule| (task, schedule))) else {
+                continue;
+            };
+            if !thread.is_own {
+                let mut watched = WatchedThread::new(task, thread, schedule, now);
+                watched.began(since_ns);
+                watched.find_out(os_id, &mut sources);
+                self.watched.insert(os_id, watched);
+            }
+        }
+        let (start_ns, interval_ns) = (self.start_ns, self.interval_ns);
+        self.watched.retain(|os_id, watched| {
+            let stays = is_among(alive, *os_id);
+            if !stays {
+                watched.finish(start_ns, interval_ns, output);
+            }
+            stays
+        });
+    }
+
+    /// Looks at every thread that is due.
+    pub(super) fn round(&mut self, now: u64, output: &mut Output, frames: &mut Frames, work: &Spans) {
+        if now < self.next_ns {
+            return;
+        }
+        self.next_ns = now + self.interval_ns / 2;
+        let mut sources = Sources { frames, stacks: None, work };
+        for (&os_id, watched) in &mut self.watched {
+            if watched.due_ns <= now {
+                watched.look(os_id, self.interval_ns, self.start_ns, output, &mut sources);
+            }
+        }
+    }
+
+    /// A thread was sampled while it ran; one record stands for as many samples as make up the interval.
+    pub(super) fn ran(&mut self, os_id: u32, sample: &Sample, found: FoundStack, output: &mut Output) {
+        let Some(watched) = self.watched.get_mut(&os_id) else { return };
+        // Samples are taken from the engine later than threads are looked at.
+        let time_ns = sample.time_ns + self.start_ns;
+        if time_ns > watched.seen_ns {
+            (watched.seen, watched.seen_ns) = (found, time_ns);
+        }
+        watched.ran_ns += sample.weight_ns;
+        let count = watched.ran_ns / self.interval_ns;
+        if count > 0 {
+            output.write(&Sample { weight_ns: watched.ran_ns, count: count as u32, ..*sample });
+            watched.ran_ns = 0;
+        }
+    }
+
+    /// Records what is left, when recording stops.
+    pub(super) fn finish(&mut self, output: &mut Output) {
+        for watched in self.watched.values_mut() {
+            if let Some(schedule) = watched.task.schedule() {
+                watched.account(schedule, self.start_ns, self.interval_ns, output);
+            }
+            watched.finish(self.start_ns, self.interval_ns, output);
+        }
+        self.watched.clear();
+        self.since_ns = None;
+    }
+}
+
+impl WatchedThread {
+    fn new(task: Task, thread: KnownThread, schedule: Schedule, now: u64) -> Self {
+        Self {
+            task,
+            thread,
+            schedule,
+            until_ns: now,
+            due_ns: now,
+            pause_ns: 0,
+            still_ns: now,
+            state: ThreadState::Unknown,
+            stack: FoundStack::default(),
+            seen: FoundStack::default(),
+            seen_ns: 0,
+            stack_end: None,
+            tries: TRIES,
+            open_ns: 0,
+            unseen_ns: 0,
+            ready_ns: 0,
+            ran_ns: 0,
+        }
+    }
+
+    /// Takes the time from the thread's beginning on, at the earliest from `since_ns`, for part of the wait that is seen next. The system adds up
+    /// times since the thread's own beginning: where that is longer ago than anybody knows of, they may be more than has passed since.
+    fn began(&mut self, since_ns: u64) {
+        let created = |record: ThreadRecord| record.u64(thread::CREATED).load(Ordering::Relaxed);
+        let Some(created_ns) = self.thread.record.map(created).filter(|&created| created != 0) else { return };
+        let passed = self.until_ns.saturating_sub(created_ns.max(since_ns));
+        if let Some(rest) = passed.checked_sub(self.schedule.ran_ns.saturating_add(self.schedule.waited_ns)) {
+            (self.unseen_ns, self.ready_ns) = (rest, self.schedule.waited_ns);
+        }
+    }
+
+    fn look(&mut self, os_id: u32, interval_ns: u64, start_ns: u64, output: &mut Output, sources: &mut Sources<'_>) {
+        let Some(schedule) = self.task.schedule() else { return };
+        let stood_still = schedule == self.schedule && self.state != ThreadState::Unknown;
+        self.account(schedule, start_ns, interval_ns, output);
+        if stood_still {
+            // When the wait ends, the time up to the next look is taken for part of it.
+            let waited_ns = self.until_ns.saturating_sub(self.still_ns);
+            self.pause_ns = (waited_ns / PART_OF_WAIT).clamp(interval_ns, LONGEST_NS.max(interval_ns));
+        } else {
+            (self.pause_ns, self.tries, self.still_ns) = (interval_ns, TRIES, self.until_ns);
+        }
+        if !stood_still || !self.stack.is_complete && self.tries > 0 {
+            self.tries = self.tries.saturating_sub(1);
+            self.close(start_ns, interval_ns, output);
+            self.find_out(os_id, sources);
+        }
+        if self.open_ns >= RECORD_NS {
+            self.close(start_ns, interval_ns, output);
+        }
+        self.due_ns = self.until_ns + self.pause_ns;
+    }
+
+    /// Adds the time since the last look to the state that the thread was in then, less what it ran and waited for a processor.
+    fn account(&mut self, schedule: Schedule, start_ns: u64, interval_ns: u64, output: &mut Output) {
+        let now = monotonic_ns();
+        let passed = now.saturating_sub(self.until_ns);
+        let ran = schedule.ran_ns.saturating_sub(self.schedule.ran_ns);
+        let waited = schedule.waited_ns.saturating_sub(self.schedule.waited_ns).min(passed);
+        self.until_ns = now;
+        self.schedule = schedule;
+        self.open_ns += passed.saturating_sub(ran).saturating_sub(waited);
+        self.ready_ns += waited;
+        if self.seen.number != 0 {
+            self.close_ready(start_ns, interval_ns, output);
+        }
+    }
+
+    /// Records time waiting for a processor, where the thread was seen last.
+    fn close_ready(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
+        if self.ready_ns >= interval_ns / 2 {
+            let ready_ns = std::mem::take(&mut self.ready_ns);
+            self.write(ThreadState::Ready, self.seen, ready_ns, start_ns, interval_ns, output);
+        }
+    }
+
+    /// Finds out what the thread waits for, and where.
+    fn find_out(&mut self, os_id: u32, sources: &mut Sources<'_>) {
+        self.stack = FoundStack::default();
+        let Some(call) = self.task.system_call() else {
+            self.state = ThreadState::Running;
+            return;
+        };
+        let known = self.stack_end.filter(|&end| call.sp < end);
+        self.stack_end = known
+            .or_else(|| sources.stacks.get_or_insert_with(StackRanges::read).around(call.sp).map(|stack| stack.end));
+        let registers = Registers { ip: call.ip, sp: call.sp, bp: UNKNOWN_FRAME };
+        let mut sample = RawSample { registers, os_id, time_ns: monotonic_ns(), ..RawSample::default() };
+        let Some(stack) = self.walk(&mut sample, sources) else {
+            self.state = ThreadState::Running;
+            return;
+        };
+        self.stack = stack;
+        (self.seen, self.seen_ns) = (self.stack, sample.time_ns);
+        self.open_ns += std::mem::take(&mut self.unseen_ns);
+        self.state = match call.state() {
+            ThreadState::Lock => {
+                let is_suspended = sources.work.is_suspended(os_id, sample.time_ns);
+                sources.frames.state_of_last(self.stack, sample.time_ns, is_suspended)
+            }
+            state => state,
+        };
+    }
+
+    /// The stack of the thread as a sample without words is of it: so much of it is read as leads to its start. `None` for a thread that has run meanwhile, which
+    /// has another stack than the one that was read.
+    fn walk(&self, sample: &mut RawSample, sources: &mut Sources<'_>) -> Option<FoundStack> {
+        let size = self.stack_end.map_or(0, |end| end.saturating_sub(sample.registers.sp));
+        let mut most = MOST_COPIED;
+        loop {
+            sample.stack.clear();
+            copy_stack(sample, sample.registers.sp + size.min(most));
+            if self.task.schedule() != Some(self.schedule) {
+                return None;
+            }
+            let found = sources.frames.stack_of_sample(sample);
+            if found.is_complete || size <= most || most >= MOST_OF_WAIT {
+                return Some(found);
+            }
+            most = MOST_OF_WAIT;
+        }
+    }
+
+    /// Records the time that no record stands for yet. Of a thread that ran at the last look it is part of what is seen next; where nothing is
+    /// seen for long, the thread is recorded to wait where it was seen to run.
+    fn close(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
+        let open_ns = std::mem::take(&mut self.open_ns);
+        if self.state == ThreadState::Running {
+            self.unseen_ns += open_ns;
+            if self.unseen_ns >= RECORD_NS {
+                self.give_up_unseen(start_ns, interval_ns, output);
+            }
+        } else if open_ns >= interval_ns / 2 {
+            self.write(self.state_of_wait(), self.stack, open_ns, start_ns, interval_ns, output);
+        }
+    }
+
+    /// State of a thread that waits: idle where nobody's code waits. What the thread is there for is looked up when it is recorded: it may be
+    /// named after it was seen to wait. The runtime does not name all of its own.
+    fn state_of_wait(&self) -> ThreadState {
+        let touched = self.stack.touched;
+        let is_runtimes = self.stack.is_complete && touched.runtime_alone;
+        let is_idle = is_runtimes || self.thread.waits_for_work() && !touched.own_code;
+        if is_idle { ThreadState::Idle } else { self.state }
+    }
+
+    fn give_up_unseen(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
+        let unseen_ns = std::mem::take(&mut self.unseen_ns);
+        if unseen_ns >= interval_ns / 2 {
+            self.write(ThreadState::Waiting, self.seen, unseen_ns, start_ns, interval_ns, output);
+        }
+    }
+
+    /// Records what is left, when the thread has ended or recording stops.
+    fn finish(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
+        self.close(start_ns, interval_ns, output);
+        self.close_ready(start_ns, interval_ns, output);
+        self.give_up_unseen(start_ns, interval_ns, output);
+    }
+
+    fn write(
+        &self,
+        state: ThreadState,
+        stack: FoundStack,
+        weight_ns: u64,
+        start_ns: u64,
+        interval_ns: u64,
+        output: &mut Output,
+    ) {
+        output.write(&Sample {
+            time_ns: self.until_ns.saturating_sub(weight_ns).saturating_sub(start_ns),
+            weight_ns,
+            thread: self.thread.serial(),
+            stack: stack.number,
+            count: (weight_ns.saturating_add(interval_ns / 2) / interval_ns).max(1) as u32,
+            state,
+            complete: stack.is_complete,
+            guessed: stack.touched.guessed,
+            inlining: stack.touched.inlining,
+            kernel: state != ThreadState::Ready,
+            ..Sample::default()
+        });
+    }
+}

@@ -1,0 +1,159 @@
+//! Functions of the runtime in which it loads types, by where its callbacks about types come from.
+//!
+//! The runtime's library has no symbols, and a pair of callbacks says when a type is there, not what was done for it before. But a type
+//! that was loaded is reported from within the function that loads it: what the stacks of such callbacks have in common, from
+//! whatever code they come, is the runtime's loader. Samples whose stacks lead through it are about loading types.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::os::task::sample_part_here;
+use super::raw::RawSample;
+
+/// Bytes of a stack that are looked at: more than the runtime's frames between a callback and the code that needed the type.
+const BYTES: usize = 6 << 10;
+/// Stacks that are taken between two rounds of the draining thread: all that are wanted, since on a busy machine a short program may
+/// be over before the third one.
+const IN_A_ROUND: usize = MOST;
+/// Stacks that must have been seen before anything is said, and those after which no more are taken.
+const LEAST: usize = 24;
+const MOST: usize = 64;
+/// Functions that must have been seen to call the runtime's loader, directly or not, each from code of another kind or place.
+const LEAST_ENTRIES: usize = 3;
+/// Of so many stacks one may have come another way.
+const EXCEPTION: usize = 32;
+
+/// Stacks of callbacks about types.
+pub(super) struct TypeLoads {
+    /// Number of stacks that are still to be taken.
+    wanted: AtomicUsize,
+    taken: Mutex<Vec<RawSample>>,
+}
+
+impl Default for TypeLoads {
+    /// Wants stacks from the program's start on: the first samples are looked at with what these say.
+    fn default() -> Self {
+        Self { wanted: AtomicUsize::new(IN_A_ROUND), taken: Mutex::default() }
+    }
+}
+
+impl TypeLoads {
+    /// A type is being loaded on the calling thread.
+    pub(super) fn told(&self) {
+        let take = |wanted: usize| wanted.checked_sub(1);
+        if self.wanted.load(Ordering::Relaxed) == 0
+            || self.wanted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err()
+        {
+            return;
+        }
+        if let Some(sample) = sample_part_here(BYTES) {
+            self.taken.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
+        }
+    }
+
+    /// Returns the stacks that were taken since the last call; a few more are wanted unless
+    /// `is_enough`.
+    pub(super) fn take_samples(&self, is_enough: bool) -> Vec<RawSample> {
+        self.wanted.store(if is_enough { 0 } else { IN_A_ROUND }, Ordering::Relaxed);
+        std::mem::take(&mut *self.taken.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Functions of the runtime in which types are loaded, as far as they are known.
+#[derive(Debug, Default)]
+pub(super) struct TypeLoaders {
+    /// Functions on the stacks seen so far, and on how many.
+    seen: Vec<(Range<usize>, usize)>,
+    stacks: usize,
+    /// Outermost functions of the runtime on these stacks, by where they begin.
+    entries: HashSet<usize>,
+    functions: Vec<Range<usize>>,
+}
+
+impl TypeLoaders {
+    /// Whether an address lies in one of the functions.
+    pub(super) fn hold(&self, address: usize) -> bool {
+        self.functions.iter().any(|function| function.contains(&address))
+    }
+
+    /// Whether more stacks would say no more.
+    pub(super) fn is_enough(&self) -> bool {
+        self.stacks >= MOST
+    }
+
+    /// Learns from a callback's stack: the runtime's functions from the one that calls back outwards, up to code that is not the runtime's.
+    pub(super) fn learn(&mut self, run: &[Range<usize>]) {
+        let Some(entry) = run.last() else { return };
+        self.stacks += 1;
+        self.entries.insert(entry.start);
+        for (at, function) in run.iter().enumerate() {
+            if run[..at].contains(function) {
+                continue;
+            }
+            match self.seen.iter_mut().find(|(known, _)| known == function) {
+                Some((_, count)) => *count += 1,
+                None => self.seen.push((function.clone(), 1)),
+            }
+        }
+        if self.stacks >= LEAST && self.entries.len() >= LEAST_ENTRIES {
+            let least = self.stacks - self.stacks / EXCEPTION;
+            let common =
+                self.seen.iter().filter(|(function, count)| *count >= least && !self.entries.contains(&function.start));
+            self.functions = common.map(|(function, _)| function.clone()).collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(starts: &[usize]) -> Vec<Range<usize>> {
+        starts.iter().map(|&start| start..start + 0x10).collect()
+    }
+
+    #[test]
+    fn what_all_callbacks_about_types_come_through_is_the_loader() {
+        let mut loaders = TypeLoaders::default();
+        let reports = [0x100, 0x200];
+        for round in 0..LEAST {
+            assert!(!loaders.hold(0x205), "{round}: too early");
+            let from: &[usize] = match round % 4 {
+                0 => &[0x300, 0x400],
+                1 => &[0x300, 0x500],
+                2 => &[0x200, 0x300, 0x600],
+                _ => &[0x500],
+            };
+            loaders.learn(&run(&[&reports, from].concat()));
+        }
+        let held = [0x105, 0x205, 0x305, 0x405, 0x505, 0x605, 0x210].map(|address| loaders.hold(address));
+        assert_eq!(held, [true, true, false, false, false, false, false]);
+        // One of many may come another way.
+        (LEAST..EXCEPTION).for_each(|_| loaders.learn(&run(&[0x100, 0x200, 0x500])));
+        loaders.learn(&run(&[0x100, 0x700]));
+        assert!(loaders.hold(0x205) && !loaders.is_enough());
+    }
+
+    #[test]
+    fn where_all_types_come_from_one_place_nothing_is_said() {
+        let mut loaders = TypeLoaders::default();
+        (0..MOST).for_each(|_| loaders.learn(&run(&[0x100, 0x200, 0x300])));
+        assert!(!loaders.hold(0x205) && loaders.is_enough());
+        loaders.learn(&[]);
+        assert_eq!(loaders.stacks, MOST);
+    }
+
+    #[test]
+    fn stacks_are_taken_as_long_as_somebody_wants_them() {
+        let loads = TypeLoads::default();
+        loads.told();
+        assert_eq!(loads.take_samples(false).len(), 1, "from the start on");
+        (0..2 * IN_A_ROUND).for_each(|_| loads.told());
+        let taken = loads.take_samples(true);
+        assert!(taken.len() == IN_A_ROUND && taken.iter().all(|sample| sample.stack.len() <= BYTES / 8));
+        loads.told();
+        assert!(loads.take_samples(true).is_empty());
+    }
+}

@@ -1,0 +1,488 @@
+//! Call stacks of the calling thread, in callbacks of the runtime, each as a number in the recording's stack table.
+//!
+//! A stack at a callback is walked by what is known of each return address, and by the runtime where that is not enough:
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `unwind_rules` | what is known of return addresses, and the walk by it |
+//! | `unwind_training` | how that is found out: by comparison with the runtime's own walks |
+//! | `stack_cache` | stacks whose words were read before |
+//! | `block_addresses` | where catch, finally and filter blocks go on, which the runtime's walk leaves out |
+//! | `hidden_returns` | return addresses that no frame pointer leads to, for who follows these alone |
+//! | `code_locations` | functions and offsets in their IL by address |
+//! | `throw_blocks` | the statements whose checks throw by a block that the compiler maps to none |
+//! | `table` | the recording's stack table |
+//!
+//! Rules for all of it: only on the thread whose stack is meant, only in a callback in which the runtime may be asked
+//! (exceptions, allocations; not in hooks, nor while a collection has stopped the program), and no lock is held while the
+//! runtime is asked. Frames are those that the runtime shows: compiled methods and dynamic ones, without what is native.
+
+pub mod block_addresses;
+mod code_locations;
+pub mod hidden_returns;
+pub mod stack_cache;
+pub mod table;
+mod throw_blocks;
+mod unwind_rules;
+mod unwind_training;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher as _};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use clr_profiler::internals::{CurrentStack, NativeFrame};
+use clr_profiler::{Error, HResult, ProfilerInfo, Result, StackFrame, StackWalk};
+
+use clrscope_recording::model::StackFrame as RecordedFrame;
+
+use clrscope_agent_base::functions::Functions;
+use clrscope_agent_base::helper::Task;
+use code_locations::CodeLocations;
+pub use code_locations::{CodeLocation, code_start};
+pub(crate) use code_locations::{code_around, recorded_place};
+use stack_cache::{StackCache, StoredStack};
+use table::RecordedStacks;
+pub use unwind_rules::Mix;
+use unwind_rules::{MOST, Outcome, Trust, UnwindRules, Words};
+use unwind_training::{RuleUpdate, RuntimeWalk, Training};
+
+use crate::awaiters::{Awaiters, Chain, Resumed, ResumedSearch};
+use crate::inlined::InlinedMethods;
+
+/// A number that stands for addresses, with another one added.
+#[inline]
+pub fn mix_address(mixed: u64, address: usize) -> u64 {
+    let mut mix = Mix::after(mixed);
+    mix.write_usize(address);
+    mix.finish()
+}
+
+/// Where the next count of unloads begins, so that no stack of an earlier recording is taken for one of this.
+static FIRST_UNLOAD: AtomicU64 = AtomicU64::new(0);
+/// More unloads than one recording sees.
+const UNLOADS_OF_ONE: u64 = 1 << 40;
+
+/// Way to walk stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Walk {
+    /// By what is known of the frames, and by the runtime where that is not enough.
+    Frames,
+    /// Always by the runtime.
+    Snapshot,
+    /// Both ways, and they are compared.
+    Check,
+}
+
+/// Stacks that an instrument asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackOptions {
+    /// Frames kept of a stack, the innermost; 0 for no stacks.
+    pub frames: usize,
+    /// Way to walk them.
+    pub walk: Walk,
+    /// Frame pointers are wanted, which only the runtime knows.
+    pub frame_pointers: bool,
+    /// Stacks, and as many addresses, that are remembered at a time.
+    pub remembered: usize,
+}
+
+/// Stacks that are remembered where nobody asks for fewer.
+pub const REMEMBERED: usize = MOST;
+/// Bytes of a stack and an address that are remembered, in tables that may be half empty.
+pub const BYTES_OF_A_STACK: usize = 2 * (2 * size_of::<u64>() + size_of::<(usize, CodeLocation)>());
+
+/// A frame of the calling thread's stack, as the runtime walked it.
+#[derive(Debug, Clone, Copy)]
+pub struct WalkedFrame {
+    /// Place in the program's code.
+    pub location: CodeLocation,
+    /// Number of frames of the recorded stack that are further in.
+    pub position: usize,
+    /// The frame pointer, where such were asked for.
+    pub frame_pointer: Option<usize>,
+}
+
+/// The stacks of one instrument: the rules by which they are walked, and their numbers.
+pub struct CallStacks {
+    options: StackOptions,
+    info: ProfilerInfo,
+    functions: Arc<Functions>,
+    locations: CodeLocations,
+    inlined: Arc<InlinedMethods>,
+    awaiters: Arc<Awaiters>,
+    recorded: &'static RecordedStacks,
+    known: RwLock<RulesAndNumbers>,
+    cache: StackCache,
+    /// Counts unloads: what was found out before one is not believed after it. Changed with `known` locked.
+    unloads: AtomicU64,
+    comparison: Comparison,
+}
+
+/// The outcome of [`Walk::Check`].
+#[derive(Default)]
+struct Comparison {
+    /// Stacks that could only be had from the runtime.
+    asked: AtomicU64,
+    same: AtomicU64,
+    differ: AtomicU64,
+}
+
+#[derive(Default)]
+struct RulesAndNumbers {
+    rules: UnwindRules,
+    /// Numbers of stacks by their [`Sum`]s. Sums are of locations, which no unload changes.
+    numbers: HashMap<u64, u32, BuildHasherDefault<Mix>>,
+}
+
+/// Adds up the locations of a stack.
+#[derive(Default, Clone, Copy)]
+struct Sum(Mix);
+
+impl Sum {
+    #[inline]
+    fn add(&mut self, location: CodeLocation) {
+        let offset = location.il_offset.map_or(0, |offset| offset + 1);
+        self.0.write_u64(u64::from(location.function) << 32 | u64::from(offset));
+        // Neither is for each frame, and none may be taken for the other.
+        if location.il_span != 0 || location.inlined.number() != 0 {
+            self.0.write_u64(u64::from(location.inlined.number()) << 16 | u64::from(location.il_span));
+        }
+    }
+
+    fn finish(mut self, cut: bool) -> u64 {
+        self.0.write_u64(cut.into());
+        self.0.finish()
+    }
+}
+
+impl CallStacks {
+    /// Stacks that are stored in `recorded`, with the methods of `inlined` in them, and with who awaits them beside them.
+    ///
+    /// # Errors
+    /// In words, when the process has no thread key left.
+    pub fn new(
+        options: StackOptions,
+        info: &ProfilerInfo,
+        functions: &Arc<Functions>,
+        (recorded, inlined, awaiters): (&'static RecordedStacks, &Arc<InlinedMethods>, &Arc<Awaiters>),
+    ) -> std::result::Result<Self, String> {
+        Ok(Self {
+            options,
+            info: info.clone(),
+            functions: Arc::clone(functions),
+            locations: CodeLocations::new(options.remembered, Arc::clone(inlined), Arc::clone(awaiters)),
+            inlined: Arc::clone(inlined),
+            awaiters: Arc::clone(awaiters),
+            recorded,
+            known: RwLock::default(),
+            cache: StackCache::new().map_err(|error| format!("no thread key: {error}"))?,
+            unloads: AtomicU64::new(FIRST_UNLOAD.fetch_add(UNLOADS_OF_ONE, Ordering::Relaxed)),
+            comparison: Comparison::default(),
+        })
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, RulesAndNumbers> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known_mut(&self) -> RwLockWriteGuard<'_, RulesAndNumbers> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Code is gone; other code may come to lie at its addresses. Call it for each module and dynamic method that unloads.
+    pub fn code_unloaded(&self) {
+        self.locations.code_unloaded();
+        let mut known = self.known_mut();
+        known.rules.clear();
+        self.unloads.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The outcome of [`Walk::Check`] as text, where that was asked for.
+    pub fn comparison(&self) -> Option<String> {
+        (self.options.walk == Walk::Check).then(|| self.comparison.in_words())
+    }
+
+    /// Bytes of what is remembered of stacks.
+    pub fn own_bytes(&self) -> u64 {
+        let stacks = self.known().numbers.capacity() * 2 * size_of::<u64>();
+        (stacks + self.locations.own_bytes()) as u64
+    }
+
+    /// Task of the helper thread for stacks.
+    pub fn task(&self) -> Box<dyn Task> {
+        Box::new(StackTask { table: self.recorded.task(), awaiters: Arc::clone(&self.awaiters) })
+    }
+
+    /// In a forked child: lets go of the stack table. Async-signal-safe.
+    pub fn detach_in_child(&self) {
+        self.recorded.detach_in_child();
+    }
+
+    /// The number of the calling thread's stack in the recording's stack table, 0 for none. `frame` is the frame that the
+    /// framework's callback was given. Where frame pointers were asked for, `visit` sees the frames that are kept,
+    /// innermost first.
+    ///
+    /// # Errors
+    /// The runtime's error, where its own walk was needed.
+    pub fn number_here(&self, frame: NativeFrame, visit: impl FnOnce(&[WalkedFrame])) -> Result<u32> {
+        if self.options.frames == 0 {
+            return Ok(0);
+        }
+        if self.options.frame_pointers {
+            let asked = self.with_frame_pointers(frame, visit)?;
+            self.comparison.add(None, asked);
+            return Ok(asked);
+        }
+        let stack = if self.options.walk == Walk::Snapshot { None } else { CurrentStack::here() };
+        let walked = stack.and_then(|stack| self.walked(stack, frame));
+        if self.options.walk == Walk::Check {
+            let asked = self.asked(stack, frame)?;
+            self.comparison.add(walked, asked);
+            return Ok(asked);
+        }
+        walked.map_or_else(|| self.asked(stack, frame), Ok)
+    }
+
+    /// The number of the calling thread's stack, walked by the runtime: for callbacks that come rarely. 0 for none.
+    ///
+    /// # Errors
+    /// The runtime's error.
+    pub fn snapshot_here(&self) -> Result<u32> {
+        if self.options.frames == 0 {
+            return Ok(0);
+        }
+        self.asked(None, NativeFrame::new(0))
+    }
+
+    /// By what is known of the frames.
+    fn walked(&self, stack: CurrentStack, frame: NativeFrame) -> Option<u32> {
+        let unloads = self.unloads.load(Ordering::Acquire);
+        let mut walked = None;
+        let stored = self.cache.stored(stack, frame, unloads, |words| {
+            let (sum, cut, resumed) = self.sum(words, frame)?;
+            walked = Some((cut, resumed));
+            match resumed {
+                Some(resumed) => Some(StoredStack { number: 0, resumed: Some((resumed, sum)) }),
+                None => {
+                    let number = self.known().numbers.get(&sum).copied()?;
+                    Some(StoredStack { number, resumed: None })
+                }
+            }
+        });
+        match stored {
+            Some(StoredStack { resumed: Some((resumed, sum)), .. }) => {
+                let chain = self.awaiters.chain(resumed);
+                let number = self.known().numbers.get(&mixed(sum, &chain)).copied();
+                number.or_else(|| {
+                    let cut =
+                        walked.map_or_else(|| self.sum(stack, frame).map(|(_, cut, _)| cut), |(cut, _)| Some(cut));
+                    Some(self.number(&self.locations(stack, frame), cut?, Some(&chain)))
+                })
+            }
+            Some(stored) => Some(stored.number),
+            None => Some(self.number(&self.locations(stack, frame), walked?.0, None)),
+        }
+    }
+
+    /// The sum of a stack, whether there are more frames than are kept, and the method that was resumed on it.
+    #[cold]
+    fn sum(&self, words: impl Words, frame: NativeFrame) -> Option<(u64, bool, Option<Resumed>)> {
+        let (mut sum, mut resumed) = (Sum::default(), ResumedSearch::default());
+        let (known, limit) = (self.known(), self.options.frames);
+        let visit = |_, sp, location: CodeLocation| {
+            sum.add(location);
+            resumed.caller_at(sp);
+            resumed.frame(location.part, None);
+        };
+        let cut = match known.rules.walk(words, frame, limit, Trust::Sure, |_| (), visit) {
+            Outcome::Whole => false,
+            Outcome::Cut => true,
+            Outcome::Lost(_) => return None,
+        };
+        Some((sum.finish(cut), cut, self.resumed(resumed)))
+    }
+
+    fn locations(&self, stack: CurrentStack, frame: NativeFrame) -> Vec<CodeLocation> {
+        let mut locations = Vec::new();
+        let visit = |_, _, location| locations.push(location);
+        self.known().rules.walk(stack, frame, self.options.frames, Trust::Sure, |_| (), visit);
+        locations
+    }
+
+    /// By the runtime, whose walk is learnt from.
+    fn asked(&self, stack: Option<CurrentStack>, frame: NativeFrame) -> Result<u32> {
+        let unloads = self.unloads.load(Ordering::Acquire);
+        let (frames, cut) = self.walked_by_runtime()?;
+        let kept = self.kept(&frames, frame);
+        if let Some(stack) = stack {
+            let names = self.functions.names();
+            // What the rest of the stack says of a frame's place, and not its address alone, no rule can say.
+            let by_address = |at: usize, frame: StackFrame| {
+                let location = self.locations.location_of_frame(&self.info, &self.functions, frame);
+                kept.get(at).is_none_or(|kept| *kept == location).then_some(location)
+            };
+            let located: Vec<_> =
+                frames.iter().enumerate().map(|(at, frame)| (*frame, by_address(at, *frame))).collect();
+            let walk = RuntimeWalk { frames: &located, cut };
+            self.learn(
+                &Training { info: &self.info, names, shapes: &self.locations.shapes, stack, frame },
+                &walk,
+                unloads,
+            );
+        }
+        Ok(self.number(&kept, cut, self.chain_of(&kept, &frames).as_ref()))
+    }
+
+    /// The chain of who awaits the method that was resumed on a stack that the runtime walked.
+    fn chain_of(&self, kept: &[CodeLocation], frames: &[StackFrame]) -> Option<Chain> {
+        let mut resumed = ResumedSearch::default();
+        kept.iter().zip(frames).for_each(|(location, frame)| resumed.frame(location.part, frame.frame_pointer));
+        self.resumed(resumed).map(|resumed| self.awaiters.chain(resumed))
+    }
+
+    /// The method that was resumed. Where walks are compared none is looked at: who awaits it may change from one
+    /// to the other.
+    fn resumed(&self, search: ResumedSearch) -> Option<Resumed> {
+        search.found().filter(|_| self.options.walk != Walk::Check)
+    }
+
+    fn with_frame_pointers(&self, frame: NativeFrame, visit: impl FnOnce(&[WalkedFrame])) -> Result<u32> {
+        let (frames, cut) = self.walked_by_runtime()?;
+        let kept = self.kept(&frames, frame);
+        let mut next = 0;
+        let walked = kept.iter().zip(&frames).map(|(&location, frame)| {
+            let position = next + self.inlined.len(location.inlined);
+            next = position + 1;
+            WalkedFrame { location, position, frame_pointer: frame.frame_pointer }
+        });
+        let walked: Vec<_> = walked.collect();
+        visit(&walked);
+        Ok(self.number(&kept, cut, self.chain_of(&kept, &frames).as_ref()))
+    }
+
+    /// The frames that the runtime's walk shows, at most one more than is kept, and whether there is one more.
+    fn walked_by_runtime(&self) -> Result<(Vec<StackFrame>, bool)> {
+        let mut frames = Vec::new();
+        has_frames(self.info.stack_here_with_frame_pointers(|frame| {
+            frames.push(frame);
+            let is_cut = frames.len() > self.options.frames;
+            if is_cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?)?;
+        let cut = frames.len() > self.options.frames;
+        Ok((frames, cut))
+    }
+
+    /// The locations of the frames that are kept. `start` is the frame that the framework's callback was given, 0 where it was given none.
+    fn kept(&self, frames: &[StackFrame], start: NativeFrame) -> Vec<CodeLocation> {
+        let kept = &frames[..frames.len().min(self.options.frames)];
+        let Some(stack) = CurrentStack::here() else {
+            return kept
+                .iter()
+                .map(|frame| self.locations.location_of_frame(&self.info, &self.functions, *frame))
+                .collect();
+        };
+        // Where no frame is given nothing was thrown.
+        let may_fail = start.address() != 0;
+        let start = if may_fail { start.address() } else { (&raw const stack).addr() };
+        self.locations.all((&self.info, &self.functions), (stack, start), kept, may_fail)
+    }
+
+    /// Never holds the lock while the runtime is asked.
+    fn learn(&self, training: &Training<'_>, seen: &RuntimeWalk<'_>, unloads: u64) {
+        let apply = |lesson: RuleUpdate| {
+            let mut known = self.known_mut();
+            if self.unloads.load(Ordering::Acquire) == unloads {
+                lesson.apply(&mut known.rules);
+            }
+        };
+        let kind = |address| self.known().rules.addresses.get(&address).map(|rule| rule.kind);
+        apply(training.missing(seen, kind));
+        let trial = training.trial(seen, &self.known().rules);
+        apply(training.compare(seen, &trial, |end| self.known().rules.ends.contains(&end)));
+    }
+
+    /// The number of a stack with the chain of awaiters beside it, stored in the recording when it is new.
+    fn number(&self, locations: &[CodeLocation], cut: bool, chain: Option<&Chain>) -> u32 {
+        let mut sum = Sum::default();
+        locations.iter().for_each(|&location| sum.add(location));
+        let sum = chain.map_or(sum.finish(cut), |chain| mixed(sum.finish(cut), chain));
+        if let Some(&number) = self.known().numbers.get(&sum) {
+            return number;
+        }
+        let frames = self.frames_of(locations);
+        let number = match chain {
+            None => self.recorded.number(&frames, cut),
+            Some(chain) => self.recorded.number_awaited(&frames, cut, chain),
+        };
+        // A stack that found no room is tried again.
+        if number != 0 {
+            let mut known = self.known_mut();
+            if known.numbers.len() >= self.options.remembered {
+                known.numbers.clear();
+            }
+            known.numbers.insert(sum, number);
+        }
+        number
+    }
+
+    /// The frames as they are recorded: in front of each method's those of the methods that were put into it.
+    fn frames_of(&self, locations: &[CodeLocation]) -> Vec<RecordedFrame> {
+        let mut frames = Vec::with_capacity(locations.len());
+        for location in locations {
+            self.inlined.add_frames(location.inlined, &mut frames);
+            frames.push((*location).into());
+        }
+        frames
+    }
+}
+
+impl Comparison {
+    fn add(&self, walked: Option<u32>, asked: u32) {
+        let counter = match walked {
+            None => &self.asked,
+            Some(walked) if walked == asked => &self.same,
+            Some(_) => &self.differ,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn in_words(&self) -> String {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (asked, same, differ) = (count(&self.asked), count(&self.same), count(&self.differ));
+        format!("stacks by frames: {same} as by snapshot, {differ} other, {asked} only by snapshot")
+    }
+}
+
+/// What the helper thread does for stacks.
+struct StackTask {
+    table: Box<dyn Task>,
+    awaiters: Arc<Awaiters>,
+}
+
+impl Task for StackTask {
+    fn tick(&mut self, now_ns: u64) {
+        self.table.tick(now_ns);
+        self.awaiters.look_up_wanted();
+    }
+
+    fn write_out(&mut self) {
+        self.table.write_out();
+    }
+}
+
+/// The sum of a stack with a chain of awaiters beside it.
+fn mixed(sum: u64, chain: &Chain) -> u64 {
+    let mut mix = Mix::after(sum);
+    mix.write_u64(chain.mixed());
+    mix.finish()
+}
+
+/// Refuses a walk without frames: stacks are asked for where managed code runs, so the walk has failed.
+fn has_frames(walk: StackWalk) -> Result<()> {
+    match walk {
+        StackWalk::NoManagedFrames => Err(Error::new(HResult::FAIL, "DoStackSnapshot")),
+        _ => Ok(()),
+    }
+}

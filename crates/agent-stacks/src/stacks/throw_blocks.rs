@@ -1,0 +1,42 @@
+//! Blocks that throw for the checks of a method.
+//!
+//! In optimised code all checks of one kind in a region (ranges of arrays, overflows) jump to one block, which calls the runtime's helper and
+//! which the compiler maps to no IL (the runtime's src/coreclr/jit/flowgraph.cpp, `fgAddCodeRef`). The check that failed is one of those that
+//! jump there.
+
+use clr_profiler::{CodeRange, IlPlace, IlRange};
+use clrscope_agent_base::arch::{LONGEST_CALL, call_starts, ends_in_trap, jumps_to};
+use clrscope_agent_base::os::memory::copy_if_there;
+
+/// Bytes of a method's code that are looked through for checks.
+const MOST_CODE: usize = 64 << 10;
+/// Bytes behind a call in which the trap is looked for that ends all such blocks.
+const BEHIND: usize = 64;
+
+/// Place in the IL that holds all checks whose failure runs the call that returns to `return_address`. `None` where the call is in no such
+/// block of the code, whose pieces and map are given, and where nobody knows the statement of a check.
+pub(super) fn place_of_checks(pieces: &[CodeRange], map: &[IlRange], return_address: usize) -> Option<IlPlace> {
+    let pieces: Vec<(CodeRange, Vec<u8>)> =
+        pieces.iter().map(|piece| Some((*piece, code_of(piece)?))).collect::<Option<_>>()?;
+    let (piece, code) = pieces.iter().find(|(piece, _)| piece.contains(return_address - 1))?;
+    let (before, behind) = code.split_at(return_address - piece.start);
+    if !ends_in_trap(&behind[..behind.len().min(BEHIND)]) {
+        return None;
+    }
+    let starts = call_starts(&before[before.len().saturating_sub(LONGEST_CALL)..], return_address);
+    let mut checks = Vec::new();
+    let mut offset = 0;
+    for (piece, code) in &pieces {
+        checks.extend(
+            jumps_to(code, piece.start, &starts).filter_map(|at| u32::try_from(offset + at - piece.start).ok()),
+        );
+        offset += piece.bytes;
+    }
+    IlRange::statement_around_all(map, checks)
+}
+
+/// The bytes of a piece; `None` where it is too large or can't be read.
+fn code_of(piece: &CodeRange) -> Option<Vec<u8>> {
+    let mut code = vec![0; Some(piece.bytes).filter(|bytes| *bytes <= MOST_CODE)?];
+    copy_if_there(piece.start, &mut code).then_some(code)
+}

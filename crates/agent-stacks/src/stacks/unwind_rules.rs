@@ -1,0 +1,316 @@
+//! Walking a stack by what is known of each return address on it.
+//!
+//! The stack pointer in a compiled method is a fixed distance below that of its caller, so the return
+//! address alone says where the next one lies. Only what led to the same stack as the runtime's own walk
+//! before is trusted (`unwind_training`); at anything else the walk gives up, and the runtime is asked.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+
+use clr_profiler::internals::{CurrentStack, NativeFrame, StackWords};
+
+use super::code_locations::CodeLocation;
+
+/// Addresses and ends of stacks that are remembered at most.
+pub(super) const MOST: usize = 1 << 16;
+/// Frames of the runtime's own between the innermost method and us, and between a stack's end and the thread's.
+const NATIVE_FRAMES: usize = 32;
+const END_FRAMES: usize = 6;
+
+/// The kind of code at a return address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CodeKind {
+    /// The runtime's code, or its managed helpers: the frame pointer leads on.
+    Runtime,
+    /// A stub of the runtime that keeps no frame pointer: so many bytes from where its callee's frame ends.
+    Stub(usize),
+    /// A method whose frame has so many bytes.
+    Method { bytes: usize, keeps_frame_pointer: bool, location: CodeLocation },
+    /// None of these: filters, finally and catch blocks, stubs in IL, unusual frames.
+    Odd,
+}
+
+/// The rule for a return address.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnwindRule {
+    pub(super) kind: CodeKind,
+    /// Whether the rule has led to the frame at which the runtime's walk went on.
+    pub(super) sure: bool,
+    /// Times that the rule led elsewhere.
+    pub(super) failed: u8,
+}
+
+impl UnwindRule {
+    pub(super) fn new(kind: CodeKind) -> Self {
+        Self { kind, sure: false, failed: 0 }
+    }
+}
+
+/// All rules. They are of addresses, and forgotten when code is unloaded.
+#[derive(Default)]
+pub(super) struct UnwindRules {
+    pub(super) addresses: HashMap<usize, UnwindRule, BuildHasherDefault<Mix>>,
+    /// Addresses that outermost methods were called from: see [`end_of_stack`].
+    pub(super) ends: HashSet<u64, BuildHasherDefault<Mix>>,
+}
+
+/// Rules that a walk follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// Sure rules only.
+    Sure,
+    /// All rules, for training.
+    All,
+}
+
+/// Words of the calling thread's stack, as a walk reads them.
+pub(super) trait Words {
+    /// See [`CurrentStack::word`].
+    fn word(&mut self, address: usize) -> Option<usize>;
+}
+
+impl Words for CurrentStack {
+    #[inline]
+    fn word(&mut self, address: usize) -> Option<usize> {
+        CurrentStack::word(self, address)
+    }
+}
+
+/// Keeps what it reads.
+pub(super) struct NotedWords<'a>(pub(super) CurrentStack, pub(super) &'a mut StackWords);
+
+impl Words for NotedWords<'_> {
+    #[inline]
+    fn word(&mut self, address: usize) -> Option<usize> {
+        self.1.read(self.0, address)
+    }
+}
+
+/// Outcome of a walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// At the outermost method.
+    Whole,
+    /// At the limit, and there are more.
+    Cut,
+    /// At something that is not known; where methods were seen before, at this return address, called with this stack pointer.
+    Lost(Option<(usize, usize)>),
+}
+
+impl UnwindRules {
+    pub(super) fn clear(&mut self) {
+        self.addresses.clear();
+        self.ends.clear();
+    }
+
+    fn get(&self, address: usize, trust: Trust) -> Option<CodeKind> {
+        let rule = self.addresses.get(&address)?;
+        (trust == Trust::All || rule.sure).then_some(rule.kind)
+    }
+
+    /// Address at which the innermost method goes on, and its stack pointer. `visit` sees the addresses on the way.
+    fn innermost(
+        &self,
+        stack: &mut impl Words,
+        frame: NativeFrame,
+        trust: Trust,
+        mut visit: impl FnMut(usize),
+    ) -> Option<(usize, usize)> {
+        let mut frame = frame.address();
+        for _ in 0..NATIVE_FRAMES {
+            let address = stack.word(frame.checked_add(8)?)?;
+            visit(address);
+            match self.get(address, trust)? {
+                CodeKind::Runtime => frame = stack.word(frame).filter(|&up| up > frame)?,
+                CodeKind::Stub(bytes) => {
+                    let sp = frame.checked_add(16 + bytes)?;
+                    return Some((stack.word(sp - 8)?, sp));
+                }
+                CodeKind::Method { .. } => return Some((address, frame + 16)),
+                CodeKind::Odd => return None,
+            }
+        }
+        None
+    }
+
+    /// Walks from the innermost method outwards, `limit` methods at most. `visit` is given each method's address,
+    /// stack pointer and place, `on_the_way` the addresses of the runtime's code before them.
+    pub(super) fn walk(
+        &self,
+        mut stack: impl Words,
+        frame: NativeFrame,
+        limit: usize,
+        trust: Trust,
+        on_the_way: impl FnMut(usize),
+        mut visit: impl FnMut(usize, usize, CodeLocation),
+    ) -> Outcome {
+        let Some((mut address, mut sp)) = self.innermost(&mut stack, frame, trust, on_the_way) else {
+            return Outcome::Lost(None);
+        };
+        let mut left = limit;
+        let mut keeps = false;
+        loop {
+            if left == 0 && matches!(self.get(address, Trust::All), Some(CodeKind::Method { .. })) {
+                return Outcome::Cut;
+            }
+            let Some(CodeKind::Method { bytes, keeps_frame_pointer, location }) = self.get(address, trust) else {
+                let end = (left < limit && keeps).then(|| end_of_stack(&mut stack, address, sp)).flatten();
+                let is_known = end.is_some_and(|end| self.ends.contains(&end));
+                return if is_known { Outcome::Whole } else { Outcome::Lost(Some((address, sp))) };
+            };
+            left -= 1;
+            visit(address, sp, location);
+            keeps = keeps_frame_pointer;
+            sp += bytes;
+            match stack.word(sp - 8) {
+                Some(next) => address = next,
+                None => return Outcome::Lost(None),
+            }
+        }
+    }
+}
+
+/// Names the place on its thread's stack that a method was called at by native code: the frames beyond, by
+/// their addresses and where they go on. The same frames mean the same callers, so if nothing managed was
+/// beyond them once, nothing is. `None` where they can't be followed. `sp` is the caller's after the return.
+pub(super) fn end_of_stack(stack: &mut impl Words, address: usize, sp: usize) -> Option<u64> {
+    let mut mix = Mix::default();
+    mix.write_usize(address);
+    mix.write_usize(sp);
+    let mut frame = stack.word(sp.checked_sub(16)?)?;
+    let mut frames = 0;
+    while frames < END_FRAMES
+        && let Some(up) = stack.word(frame)
+        && let Some(address) = frame.checked_add(8).and_then(|at| stack.word(at))
+    {
+        mix.write_usize(frame.rotate_left(32) ^ address);
+        frames += 1;
+        if up <= frame {
+            break;
+        }
+        frame = up;
+    }
+    // With fewer than two nothing distinguishes one place from another.
+    (frames >= 2).then(|| mix.finish())
+}
+
+/// Mixes words: addresses need no protection from a sender who makes them collide.
+#[derive(Default, Clone, Copy)]
+pub struct Mix(u64);
+
+impl Mix {
+    /// Goes on from what another one came to.
+    pub(crate) fn after(mixed: u64) -> Self {
+        Self(mixed)
+    }
+}
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word.wrapping_add(0x9E37_79B9_7F4A_7C15)) * 0xD6E8_FEB8_6659_FD93_u128;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+
+    #[inline]
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNTIME: usize = 0x1000;
+    const STUB: usize = 0x1100;
+    const THROWER: usize = 0x2000;
+    const CALLER: usize = 0x2100;
+    const NATIVE: usize = 0x3000;
+
+    /// Our own frame's words as a stack: two frames of the runtime, a stub of 16 bytes, a thrower of 32 bytes and a caller of 16, which
+    /// native code called.
+    fn stack(words: &mut [usize; 20]) -> NativeFrame {
+        let at = words.as_ptr().expose_provenance();
+        let address = |index: usize| at + index * 8;
+        for (index, word) in [
+            (0, address(2)),
+            (1, RUNTIME),
+            (2, address(18)),
+            (3, STUB),
+            (5, THROWER),
+            (9, CALLER),
+            (10, address(12)),
+            (11, NATIVE),
+            (12, address(14)),
+            (13, NATIVE + 1),
+            (14, 0),
+            (15, NATIVE + 2),
+        ] {
+            words[index] = word;
+        }
+        NativeFrame::new(std::hint::black_box(at))
+    }
+
+    fn method(bytes: usize, function: u32) -> CodeKind {
+        CodeKind::Method { bytes, keeps_frame_pointer: true, location: CodeLocation::of_function(function) }
+    }
+
+    fn walk(rules: &UnwindRules, frame: NativeFrame, limit: usize) -> (Vec<u32>, Outcome) {
+        let own = CurrentStack::here().expect("bounds are known");
+        let mut found = Vec::new();
+        let outcome =
+            rules.walk(own, frame, limit, Trust::Sure, |_| (), |_, _, location| found.push(location.function));
+        (found, outcome)
+    }
+
+    #[test]
+    fn only_what_is_sure_leads_on_and_only_a_known_end_is_the_end() {
+        let mut words = [0; 20];
+        let frame = stack(&mut words);
+        let mut rules = UnwindRules::default();
+        let known = [
+            (RUNTIME, CodeKind::Runtime),
+            (STUB, CodeKind::Stub(16)),
+            (THROWER, method(32, 7)),
+            (CALLER, method(16, 8)),
+        ];
+        for (address, what) in known {
+            assert!(matches!(walk(&rules, frame, 9).1, Outcome::Lost(_)), "without {address:#x}");
+            rules.addresses.insert(address, UnwindRule { sure: true, ..UnwindRule::new(what) });
+        }
+        let (found, outcome) = walk(&rules, frame, 9);
+        let Outcome::Lost(Some((NATIVE, sp))) = outcome else { panic!("{outcome:?}") };
+        assert_eq!((found, sp), (vec![7, 8], frame.address() + 12 * 8));
+        let mut own = CurrentStack::here().expect("bounds are known");
+        rules.ends.extend(end_of_stack(&mut own, NATIVE, sp));
+        assert_eq!(walk(&rules, frame, 9), (vec![7, 8], Outcome::Whole));
+        assert_eq!(walk(&rules, frame, 1), (vec![7], Outcome::Cut));
+        assert_eq!(walk(&rules, frame, 2), (vec![7, 8], Outcome::Whole));
+        // An equal caller at an equal place, but called from elsewhere.
+        std::hint::black_box(&mut words)[13] = NATIVE + 5;
+        assert!(matches!(walk(&rules, frame, 9).1, Outcome::Lost(_)));
+        rules.addresses.get_mut(&CALLER).expect("known").sure = false;
+        assert_eq!(walk(&rules, frame, 9).0, [7]);
+    }
+
+    #[test]
+    fn a_chain_that_leads_nowhere_ends() {
+        let mut words = [0; 20];
+        let frame = stack(&mut words);
+        let mut rules = UnwindRules::default();
+        rules.addresses.insert(RUNTIME, UnwindRule { sure: true, ..UnwindRule::new(CodeKind::Runtime) });
+        std::hint::black_box(&mut words)[0] = frame.address();
+        assert_eq!(walk(&rules, frame, 9).1, Outcome::Lost(None));
+        assert_eq!(walk(&rules, NativeFrame::new(usize::MAX), 9).1, Outcome::Lost(None));
+        assert_eq!(walk(&rules, NativeFrame::new(0), 9).1, Outcome::Lost(None));
+    }
+}

@@ -1,0 +1,243 @@
+//! Images of assemblies with code that was compiled at build time, where the runtime has laid them out itself.
+//!
+//! The framework's images are mapped from their files, and the system's list of mappings names them. Others, an application's own as
+//! a rule, have sections that no page begins with: the runtime copies these into memory without a file, where they look like
+//! code that was compiled a moment ago.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use clr_profiler::{ModuleId, ProfilerInfo};
+use clrscope_agent_base::os::memory::copy_if_there;
+
+/// Bytes of an image's beginning that hold its headers.
+const HEADERS: usize = 1024;
+/// Numbers of the tables that lead to the unwind information, and to the header of managed code.
+const EXCEPTIONS: usize = 3;
+const MANAGED: usize = 14;
+
+/// An image with code that was compiled at build time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Image {
+    pub addresses: Range<usize>,
+    /// Addresses of the table of its pieces of code, with their unwind information.
+    pieces: Range<usize>,
+    /// The table, once it was asked for.
+    rows: OnceLock<Vec<ImagePiece>>,
+}
+
+/// A piece of code of an image; addresses count from the image's beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ImagePiece {
+    pub begin: u32,
+    pub end: u32,
+    pub(crate) unwind_info: u32,
+}
+
+impl ImagePiece {
+    /// Bytes of a piece in a table.
+    pub(crate) const BYTES: usize = 12;
+
+    /// The pieces in a table's bytes.
+    pub(crate) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> {
+        let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        let piece =
+            move |row: &[u8]| Self { begin: number(row), end: number(&row[4..]), unwind_info: number(&row[8..]) };
+        bytes.chunks_exact(Self::BYTES).map(piece)
+    }
+}
+
+impl Image {
+    /// Pieces that begin within a part of the image, in ascending order.
+    pub(crate) fn pieces_in(&self, code: Range<u32>) -> &[ImagePiece] {
+        let rows = self.rows();
+        let first = |address: u32| rows.partition_point(|row| row.begin < address);
+        rows.get(first(code.start)..first(code.end)).unwrap_or_default()
+    }
+
+    /// The table; nothing where it can't be read, or while there is no memory for it.
+    fn rows(&self) -> &[ImagePiece] {
+        self.rows.get().or_else(|| self.read().map(|rows| self.rows.get_or_init(|| rows))).map_or(&[], Vec::as_slice)
+    }
+
+    /// Reads the table; `None` where there is no memory for it. It has more than a megabyte in
+    /// large images, and an exception that says that memory has run out leads here.
+    fn read(&self) -> Option<Vec<ImagePiece>> {
+        let (mut bytes, mut rows) = (Vec::new(), Vec::new());
+        bytes.try_reserve_exact(self.pieces.len()).ok()?;
+        rows.try_reserve_exact(self.pieces.len() / ImagePiece::BYTES).ok()?;
+        bytes.resize(self.pieces.len(), 0);
+        if copy_if_there(self.pieces.start, &mut bytes) {
+            rows.extend(ImagePiece::all(&bytes));
+        }
+        Some(rows)
+    }
+
+    /// Addresses of the piece around an address.
+    pub(crate) fn piece_around(&self, address: usize) -> Option<Range<usize>> {
+        let base = self.addresses.start;
+        let at = u32::try_from(address.checked_sub(base)?).ok()?;
+        let piece = self.pieces_in(0..at.checked_add(1)?).last().filter(|piece| at < piece.end)?;
+        Some(base + piece.begin as usize..base + piece.end as usize)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn from_ranges(addresses: Range<usize>, pieces: Range<usize>) -> Self {
+        Self { addresses, pieces, rows: OnceLock::new() }
+    }
+}
+
+/// The images that were met.
+#[derive(Default)]
+pub(crate) struct Images {
+    /// Each module's image, if it has such code.
+    known: HashMap<ModuleId, Option<Image>>,
+    /// Number of loads of modules when the runtime was last asked for all; `None` for never.
+    asked_at: Option<u64>,
+}
+
+impl Images {
+    /// The image with precompiled code that an address lies in. `loads` is the number of modules that were loaded so far: the runtime is asked for all of
+    /// them once for each.
+    pub(crate) fn around(&mut self, info: &ProfilerInfo, loads: u64, address: usize) -> Option<&Image> {
+        let image_of = |module| image_at(info.module_info(module).ok()?.base_address);
+        self.around_or_list(loads, address, || info.modules().ok(), image_of)
+    }
+
+    fn around_or_list(
+        &mut self,
+        loads: u64,
+        address: usize,
+        list: impl FnOnce() -> Option<Vec<ModuleId>>,
+        image_of: impl Fn(ModuleId) -> Option<Image>,
+    ) -> Option<&Image> {
+        if self.find(address).is_none()
+            && self.asked_at != Some(loads)
+            && let Some(modules) = list()
+        {
+            for module in modules {
+                self.known.entry(module).or_insert_with(|| image_of(module));
+            }
+            self.asked_at = Some(loads);
+        }
+        self.find(address)
+    }
+
+    fn find(&self, address: usize) -> Option<&Image> {
+        self.known.values().flatten().find(|image| image.addresses.contains(&address))
+    }
+
+    /// A module is gone, and its identifier and addresses may be used again.
+    pub(crate) fn forget(&mut self) {
+        (self.known, self.asked_at) = (HashMap::new(), None);
+    }
+}
+
+/// The image that begins at `base`; `None` for one without precompiled code, and for one that lies in memory as in its file.
+pub(crate) fn image_at(base: usize) -> Option<Image> {
+    /// Beginning of the header of precompiled code.
+    const SIGNATURE: [u8; 4] = *b"RTR\0";
+    if base == 0 {
+        return None;
+    }
+    let mut headers = [0; HEADERS];
+    if !copy_if_there(base, &mut headers) || !headers.starts_with(b"MZ") {
+        return None;
+    }
+    let number = |at: usize| Some(u32::from_le_bytes(*headers.get(at..)?.first_chunk()?) as usize);
+    let signature = number(0x3C)?;
+    let optional = signature + 24;
+    // The tables begin later where addresses have 64 bits.
+    let tables = optional + if number(optional)? & 0xFFFF == 0x20B { 112 } else { 96 };
+    let (bytes, managed) = (number(optional + 56)?, number(tables + 8 * MANAGED)?);
+    let inside = |at: usize, into: &mut [u8]| at != 0 && at + into.len() <= bytes && copy_if_there(base + at, into);
+    let mut header = [0; 72];
+    if !inside(managed, &mut header) {
+        return None;
+    }
+    let native = u32::from_le_bytes(*header[64..].first_chunk()?) as usize;
+    let mut found = [0; 4];
+    let is_compiled = inside(native, &mut found) && found == SIGNATURE;
+    let (pieces, length) = (number(tables + 8 * EXCEPTIONS)?, number(tables + 8 * EXCEPTIONS + 4)?);
+    let pieces = if pieces.checked_add(length)? <= bytes { base + pieces..base + pieces + length } else { base..base };
+    is_compiled.then(|| Image { addresses: base..base + bytes, pieces, rows: OnceLock::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An image of 64-bit code with its headers, as it is laid out in memory.
+    fn image() -> Vec<u8> {
+        let mut image = vec![0; 0x3000];
+        let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
+        let word = |number: u32| number.to_le_bytes();
+        put(0, b"MZ");
+        put(0x3C, &word(0x80));
+        put(0x80 + 24, &0x20B_u16.to_le_bytes());
+        put(0x80 + 24 + 56, &word(0x3000));
+        put(0x80 + 24 + 112 + 8 * 3, &word(0x2800));
+        put(0x80 + 24 + 112 + 8 * 3 + 4, &word(24));
+        put(0x80 + 24 + 112 + 8 * 14, &word(0x1000));
+        put(0x1000 + 64, &word(0x2000));
+        put(0x2000, b"RTR\0");
+        image
+    }
+
+    #[test]
+    fn an_image_with_precompiled_code_is_known_by_its_headers_wherever_it_lies() {
+        let image = image();
+        let base = image.as_ptr().expose_provenance();
+        let whole = Image::from_ranges(base..base + 0x3000, base + 0x2800..base + 0x2818);
+        assert_eq!(image_at(base), Some(whole));
+        assert_eq!((image_at(0), image_at(0x1000)), (None, None), "nothing is there");
+    }
+
+    /// The agent ended the program at an exception that said so.
+    #[test]
+    fn a_table_for_which_there_is_no_memory_is_none_and_ends_nothing() {
+        let image = Image::from_ranges(0x1000..0x2000, 0x1000..isize::MAX as usize);
+        assert_eq!(image.pieces_in(0..0x1000), &[]);
+        assert_eq!(image.rows.get(), None, "there may be memory the next time");
+    }
+
+    #[test]
+    fn a_piece_is_found_by_an_address_in_it() {
+        let rows = [[0x10_u32, 0x20, 0], [0x20, 0x28, 0], [0x40, 0x50, 0]];
+        let table: Vec<u8> = rows.iter().flatten().flat_map(|number| number.to_le_bytes()).collect();
+        let pieces = table.as_ptr().expose_provenance();
+        let image = Image::from_ranges(0x1000..0x2000, pieces..pieces + table.len());
+        let around = |address| image.piece_around(address).map(|piece| (piece.start, piece.end));
+        assert_eq!([around(0x1010), around(0x101F)], [Some((0x1010, 0x1020)); 2]);
+        assert_eq!([around(0x1020), around(0x104F)], [Some((0x1020, 0x1028)), Some((0x1040, 0x1050))]);
+        assert_eq!([0xFFF, 0x100F, 0x1028, 0x1050].map(around), [None; 4]);
+    }
+
+    #[test]
+    fn modules_are_asked_for_once_for_each_that_was_loaded() {
+        let (mut images, mut asked) = (Images::default(), 0);
+        let mut around = |loads, address| {
+            let list = || {
+                asked += 1;
+                // The runtime answers nothing while it is busy.
+                (asked > 1).then(Vec::new)
+            };
+            images.around_or_list(loads, address, list, |_| None).is_some()
+        };
+        for address in [1, 2, 3] {
+            assert!(!around(0, address));
+        }
+        assert!(!around(1, 1) && !around(1, 2));
+        assert_eq!(asked, 3, "code that lies in no image asks for them all again and again");
+    }
+
+    #[test]
+    fn an_image_that_is_cut_or_has_no_such_code_is_none() {
+        for (at, byte) in [(0, 0), (0x2000, b'X'), (0x1041, 0xFF), (0x80 + 24 + 112 + 8 * 14 + 1, 0), (0x3E, 0xFF)] {
+            let mut image = image();
+            image[at] = byte;
+            assert_eq!(image_at(image.as_ptr().expose_provenance()), None, "byte {at:#x}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Values of calls of probed methods, whose IL hands arguments and results over by address.
+//!
+//! Nothing follows from a calling convention here: each address is that of a variable which the compiler itself has laid out, so
+//! what lies there by value is what the signature says, and alive while the call lasts. What is passed by reference may lie
+//! anywhere, and is looked at as such.
+
+use clr_profiler::il::{Body, Opcode, Operand};
+use clr_profiler::metadata::MetadataImport;
+use clr_profiler::metadata::signature::{self, Primitive, Type};
+use clr_profiler::{FunctionId, Token};
+use clrscope_recording::layout::value;
+
+use super::arguments::depth;
+use super::kinds::Kind;
+use super::memory::{At, Ground};
+use super::open_types::declaring;
+use super::plan::{Argument, ArgumentLocation, Passing, Plan, PlannedCode, ResultPlan, is_declared_value, make};
+use super::read::Writer;
+use super::types::Types;
+
+/// Addresses that are handed over when a call begins: those of the first parameters, `this` among them.
+pub const MOST_PARAMETERS: usize = 16;
+/// Addresses that are handed over when a call ends, beside that of the result.
+pub const MOST_AGAIN: usize = 8;
+
+/// Way in which a method hands a parameter over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Not at all.
+    Nothing,
+    /// By the address of a copy: of a reference that must not change, `this` of a class.
+    Copy,
+    /// By itself: the parameter is an address.
+    Itself,
+    /// By the address of the parameter.
+    Place,
+    /// By a typed reference to the parameter, whose type, of this token, stands for others.
+    Typed(Token),
+    /// By a typed reference to what the parameter, an address, refers to.
+    TypedTarget(Token),
+}
+
+/// Way in which a method hands its result over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultWay {
+    /// Not at all.
+    Nothing,
+    /// By its address.
+    Place,
+    /// By a typed reference, of this type.
+    Typed(Token),
+}
+
+/// Values that a method hands over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handing {
+    /// The parameters, `this` first where there is one.
+    pub parameters: Vec<Way>,
+    /// Numbers of the parameters that are handed over when a call ends, too: what they refer to may have changed.
+    pub again: Vec<usize>,
+    /// The result.
+    pub result: ResultWay,
+}
+
+impl Handing {
+    /// Returns the handing of a method; none of one with a variable number of arguments, or whose
+    /// signature can't be read. Values of `typed` have typed references.
+    pub fn for_method(metadata: &MetadataImport, method: Token, body: &Body, typed: &[(Type, Token)]) -> Option<Self> {
+        let about = metadata.method(method).ok()?;
+        let signature = signature::method(&about.signature).ok()?;
+        if signature.convention != 0 || signature.explicit_this {
+            return None;
+        }
+        let declared = metadata.type_def(about.class).ok()?;
+        let is_value = is_declared_value(metadata, about.class);
+        let typed = |ty: &Type| typed.iter().find(|(open, _)| open == ty).map(|(_, token)| *token);
+        let of_generic = declaring(metadata, about.class).as_ref().and_then(typed);
+        let this = match (is_value, &*declared.name, of_generic) {
+            // Derived from the base of all value types, and none itself.
+            (true, "System.Enum", _) => Way::Nothing,
+            (true, _, Some(token)) => Way::TypedTarget(token),
+            (true, ..) => Way::Itself,
+            (false, ..) => Way::Copy,
+        };
+        let this = signature.has_this.then_some(this);
+        let ways = signature.parameters.iter().map(|ty| match ty {
+            Type::ByRef(target) => typed(target).map_or(Way::Itself, Way::TypedTarget),
+            Type::Primitive(Primitive::TypedReference) => Way::Nothing,
+            ty => typed(ty).map_or(Way::Place, Way::Typed),
+        });
+        let mut parameters: Vec<Way> = this.into_iter().chain(ways).collect();
+        parameters.iter_mut().skip(MOST_PARAMETERS).for_each(|way| *way = Way::Nothing);
+        let stays = |number: &usize| match parameters[*number] {
+            Way::Copy => true,
+            Way::Itself | Way::TypedTarget(_) => !is_assigned(body, *number),
+            Way::Nothing | Way::Place | Way::Typed(_) => false,
+        };
+        let again = (0..parameters.len()).filter(stays).take(MOST_AGAIN).collect();
+        let result = match &signature.return_type {
+            Type::Primitive(Primitive::Void | Primitive::TypedReference) | Type::ByRef(_) => ResultWay::Nothing,
+            ty => typed(ty).map_or(ResultWay::Place, ResultWay::Typed),
+        };
+        Some(Self { parameters, again, result })
+    }
+}
+
+/// Whether a method's code may give a parameter another value.
+fn is_assigned(body: &Body, number: usize) -> bool {
+    let names = |operand: &Operand| match operand {
+        Operand::Byte(named) => usize::from(*named) == number,
+        Operand::Word(named) => usize::from(*named) == number,
+        _ => false,
+    };
+    let assigns = [Opcode::StargS, Opcode::Starg, Opcode::LdargaS, Opcode::Ldarga];
+    body.instructions().iter().any(|one| assigns.contains(&one.opcode()) && names(one.operand()))
+}
+
+/// The plan of a probed method, described in the recording under its number. `id` is any of its functions.
+pub fn prepare(types: &Types, id: FunctionId, number: u32) -> Option<Plan> {
+    make(types, id, PlannedCode::Probed(number))
+}
+
+/// The addresses that a call has handed over, and what they are of.
+pub struct HandedOver<'h> {
+    /// How the method's code hands them over.
+    pub handing: &'h Handing,
+    /// Addresses of the first parameters when the call begins; when it ends, of those that are handed over again.
+    pub addresses: &'h [usize],
+}
+
+impl HandedOver<'_> {
+    /// Writes the arguments of a call that begins, as far as there is room; how many bytes.
+    ///
+    /// # Safety
+    /// The addresses must be those that code with this `handing`, of the method that the plan is of, has just handed over.
+    pub unsafe fn write_arguments(&self, plan: &Plan, buffer: &mut [u8], types_only: bool) -> usize {
+        let mut writer = Writer::new(buffer, types_only);
+        let given = plan.arguments.iter().enumerate().filter(|(_, argument)| argument.passing != Passing::Out);
+        for (number, argument) in given {
+            // SAFETY: the caller's promise.
+            unsafe { self.write_argument(&mut writer, argument, number) };
+        }
+        finish(plan, &writer)
+    }
+
+    /// Writes what a call leaves: what it was given by `ref` or `out`, and the result at this address.
+    ///
+    /// # Safety
+    /// As for [`write_arguments`](Self::write_arguments).
+    pub unsafe fn write_results(&self, plan: &Plan, result: usize, buffer: &mut [u8], types_only: bool) -> usize {
+        let mut writer = Writer::new(buffer, types_only);
+        for (number, argument) in plan.arguments.iter().enumerate() {
+            if matches!(argument.passing, Passing::Ref | Passing::Out) {
+                let again = self.handing.again.iter().position(|again| *again == number);
+                let address = again.and_then(|at| self.addresses.get(at).copied());
+                match self.handing.parameters.get(number) {
+                    // SAFETY: the caller's promise: a typed reference.
+                    Some(Way::TypedTarget(_)) => unsafe { typed(&mut writer, argument.kind, address, false) },
+                    _ => by_reference(&mut writer, argument.kind, address),
+                }
+            }
+        }
+        match plan.returned {
+            ResultPlan::Nothing => {}
+            ResultPlan::Redacted => writer.word(value::REDACTED),
+            ResultPlan::Awaited if types_only => writer.word(value::HIDDEN),
+            ResultPlan::Awaited => writer.word(value::UNKNOWN),
+            ResultPlan::Behind(offset, kind) => {
+                let this = self.handing.again.first().filter(|number| **number == 0).and(self.addresses.first());
+                // SAFETY: the caller's promise: `this` is the first that is handed over again.
+                let machine = this.and_then(|this| unsafe { self.machine(&mut writer, *this) });
+                alive_or_unknown(&mut writer, kind, machine.map(|at| at.behind(offset as usize)));
+            }
+            ResultPlan::Memory(kind) | ResultPlan::At(_, kind) => match (self.handing.result, result) {
+                (ResultWay::Nothing, _) | (_, 0) => alive_or_unknown(&mut writer, kind, None),
+                // SAFETY: the caller's promise: the local variable that holds the result.
+                (ResultWay::Place, _) => alive_or_unknown(&mut writer, kind, Some(unsafe { at_alive(result) })),
+                // SAFETY: the caller's promise: a typed reference to that.
+                (ResultWay::Typed(_), _) => unsafe { typed(&mut writer, kind, Some(result), true) },
+            },
+        }
+        finish(plan, &writer)
+    }
+
+    /// # Safety
+    /// As for [`write_arguments`](Self::write_arguments).
+    unsafe fn write_argument(&self, writer: &mut Writer<'_>, argument: &Argument, number: usize) {
+        if let ArgumentLocation::Behind(_, offset) = argument.location {
+            // SAFETY: the caller's promise.
+            let machine = self.addresses.first().and_then(|this| unsafe { self.machine(writer, *this) });
+            return alive_or_unknown(writer, argument.kind, machine.map(|at| at.behind(offset as usize)));
+        }
+        let address = self.addresses.get(number).copied();
+        match (self.handing.parameters.get(number), argument.passing) {
+            (Some(Way::Place | Way::Copy), Passing::Value) => {
+                // SAFETY: the caller's promise: a variable of the method.
+                let at = address.map(|address| unsafe { at_alive(address) });
+                alive_or_unknown(writer, argument.kind, at);
+            }
+            (Some(Way::Itself), Passing::Ref | Passing::In | Passing::Out) => {
+                by_reference(writer, argument.kind, address);
+            }
+            // SAFETY: the caller's promise: a typed reference to a variable of the method.
+            (Some(Way::Typed(_)), Passing::Value) => unsafe { typed(writer, argument.kind, address, true) },
+            // SAFETY: the caller's promise: a typed reference.
+            (Some(Way::TypedTarget(_)), _) => unsafe { typed(writer, argument.kind, address, false) },
+            _ => alive_or_unknown(writer, argument.kind, None),
+        }
+    }
+
+    /// Address of the state machine whose code was called, from where `this` was handed over.
+    ///
+    /// # Safety
+    /// As for [`write_arguments`](Self::write_arguments).
+    unsafe fn machine(&self, writer: &mut Writer<'_>, this: usize) -> Option<At> {
+        let address = match self.handing.parameters.first()? {
+            // SAFETY: the caller's promise: a copy of the reference.
+            Way::Copy => writer.memory.word(unsafe { at_alive(this) })?,
+            Way::Itself => this,
+            Way::Nothing | Way::Place | Way::Typed(_) | Way::TypedTarget(_) => return None,
+        };
+        // SAFETY: only the compiler's own code calls that of a state machine, with one that lives.
+        (address != 0).then(|| unsafe { at_alive(address) })
+    }
+}
+
+/// # Safety
+/// What lies there must be alive, and references in it lead to live objects.
+unsafe fn at_alive(address: usize) -> At {
+    // SAFETY: the caller's promise.
+    unsafe { At::on(Ground::Alive, std::ptr::with_exposed_provenance(address)) }
+}
+
+fn alive_or_unknown(writer: &mut Writer<'_>, kind: Kind, at: Option<At>) {
+    match (kind, at) {
+        (Kind::Redacted, _) => writer.word(value::REDACTED),
+        (_, Some(at)) => writer.value(kind, at, depth()),
+        (_, None) => writer.word(value::UNKNOWN),
+    }
+}
+
+/// Writes the target of an address that may be anything.
+fn by_reference(writer: &mut Writer<'_>, kind: Kind, address: Option<usize>) {
+    match (kind, address) {
+        (Kind::Redacted, _) => writer.word(value::REDACTED),
+        (_, Some(0)) => writer.word(value::NULL),
+        (_, Some(address)) => writer.value(kind, At::somewhere(address, kind.size() as usize), depth()),
+        (_, None) => writer.word(value::UNKNOWN),
+    }
+}
+
+/// Writes the target of the typed reference at an address; `is_alive`: it refers to a variable of the method, otherwise to anything.
+///
+/// # Safety
+/// There must be a typed reference of the method's own code.
+unsafe fn typed(writer: &mut Writer<'_>, kind: Kind, reference: Option<usize>, is_alive: bool) {
+    let known = reference.filter(|address| *address != 0);
+    match (kind, known) {
+        (Kind::Redacted, _) => writer.word(value::REDACTED),
+        // SAFETY: the caller's promise.
+        (_, Some(address)) => writer.typed(unsafe { at_alive(address) }, is_alive, depth()),
+        (_, None) => writer.word(value::UNKNOWN),
+    }
+}
+
+/// Bytes that were written; counts a call whose values could not be read because the system copies none for us.
+fn finish(plan: &Plan, writer: &Writer<'_>) -> usize {
+    if writer.memory.was_refused() {
+        plan.evidence.leave_unread();
+    }
+    writer.used()
+}

@@ -1,0 +1,38 @@
+//! Path that the calling thread is on in its tree, for instruments that run beside `calls`.
+
+use clrscope_recording::writer::ThreadRecord;
+
+use super::frames::{Frame, Stack, edge_of};
+use super::shared::{Shared, shared};
+use super::slow::top_of;
+
+/// The path of a thread, as its shadow stack has it.
+pub(crate) struct CurrentPath {
+    shared: &'static Shared,
+    stack: Stack,
+}
+
+impl CurrentPath {
+    /// Returns the path of the calling thread; `None` where the thread has no tree. Takes no lock
+    /// and no memory.
+    ///
+    /// # Safety
+    /// `record` must be the calling thread's, in a callback, where nothing of ours changes its
+    /// shadow stack.
+    pub(crate) unsafe fn of_thread(record: ThreadRecord) -> Option<Self> {
+        let shared = shared()?;
+        top_of(record)?;
+        // SAFETY: as the caller promises.
+        Some(Self { shared, stack: unsafe { Stack::of_thread(record) } })
+    }
+
+    /// Number of the edge that the thread stands on, which stands for the whole path.
+    pub(crate) fn edge(&self) -> u32 {
+        self.shared.place_in_arena(edge_of(self.stack.top()))
+    }
+
+    /// Functions on the path, innermost first.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = u32> {
+        self.stack.above_bottom().iter().rev().map(|frame: &Frame| self.shared.key_of(edge_of(*frame)))
+    }
+}

@@ -1,9 +1,0 @@
-//! Systems: a module for each, of which the target's is re-exported.
-//!
-//! What POSIX has (keys of threads, handlers of `fork`, the dynamic loader's `dladdr`) stays where it is used.
-
-#[cfg(target_os = "linux")]
-mod linux;
-
-#[cfg(target_os = "linux")]
-pub(crate) use linux::{clock, descriptors, memory, process, signals, sockets, threads};

@@ -1,0 +1,212 @@
+//! Who awaits a method that throws, against programs whose roots throw exceptions of their own classes.
+
+use std::collections::BTreeMap;
+
+use clrscope_analysis::{ExceptionLog, ExceptionQuery, make_paths_logical};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{Allocation, Process, StackFrame};
+use clrscope_testkit::{ASYNC_SHAPES, RootTallies, Runtime, each_runtime, fixture, samples, throws_by_class};
+
+use crate::support::{Run, record_with};
+
+/// Throws of the program `Roots` by shape, and what it says itself.
+fn throws(runtime: &Runtime, arguments: [&str; 2]) -> (RootTallies, BTreeMap<String, u64>) {
+    let run = record_with(runtime, "Roots", "exceptions", &arguments);
+    let said = throws_by_class(&run.finished.stdout_text());
+    let mut recording = run.recording;
+    make_paths_logical(&mut recording);
+    let log = ExceptionLog::open(&recording, &ExceptionQuery::default()).expect("exceptions");
+    let mut tallies = RootTallies::default();
+    for exception in log.rows().0 {
+        let names: Vec<&str> = exception.stack.iter().map(|frame| frame.function.name()).collect();
+        tallies.add(exception.type_name, &names, 1);
+    }
+    (tallies, said)
+}
+
+/// While memory is collected and compacted all the time, each throw is below the root that threw it, on all but a few
+/// stacks that were seen before anybody awaited them, and none is below another root.
+#[test]
+fn throws_after_awaits_are_those_of_who_awaits_them() {
+    each_runtime(|runtime| {
+        let (throws, said) = throws(runtime, ["200", "1000"]);
+        check_roots(runtime, &throws, &said);
+        let of_void = &throws.0["OfVoid"].paths;
+        assert_eq!(of_void.keys().collect::<Vec<_>>(), ["[not awaited] Void"], "{}", runtime.version);
+    });
+}
+
+/// Each object is below its root, but for a few at moments when nobody awaited it yet, and below no other.
+fn check_roots(runtime: &Runtime, found: &RootTallies, said: &BTreeMap<String, u64>) {
+    for shape in ASYNC_SHAPES {
+        let (tally, all) = (&found.0[shape.class], said[shape.class]);
+        let place = format!("{} {shape:?}: {tally:#?}", runtime.version);
+        assert_eq!((tally.all(), tally.wrong), (all, 0), "{place}");
+        // At most 0.5 % before who awaits them has come to its await.
+        assert!(!shape.is_known || (tally.unknown == 0 && tally.early * 200 <= all), "{place}");
+    }
+}
+
+/// The roots of the program `Burning`, by the number of the method that works for each.
+const BURNING: [&str; 4] = ["First", "Second", "Third", "Fourth"];
+
+/// Samples of work in a run of `Burning`, by the root that the work is for.
+#[derive(Debug, Default)]
+struct BurningSamples {
+    /// Below this root.
+    right: [u64; 4],
+    /// Below none.
+    unknown: [u64; 4],
+    /// Roots that stand there where another one does the work.
+    wrong: Vec<String>,
+    /// Nanoseconds that the work took by the clock of the thread.
+    clocked: Vec<f64>,
+}
+
+impl BurningSamples {
+    fn record(runtime: &Runtime, engine: &str, args: &[&str]) -> Self {
+        Self::of_run(record_with(runtime, "Burning", &format!("cpu:engine={engine}"), args))
+    }
+
+    fn of_run(run: Run) -> Self {
+        let mut found = Self::default();
+        let printed = run.finished.stdout_text();
+        let clocked = printed.lines().filter_map(|line| line.strip_prefix("CLOCKED ")?.split_once(' '));
+        found.clocked = clocked.map(|(_, ns)| ns.parse().expect("nanoseconds")).collect();
+        let mut recording = run.recording;
+        make_paths_logical(&mut recording);
+        let process = &recording.processes[0];
+        samples(process, "cpu").for_each(|sample| found.add(&own_names(process, sample.stack)));
+        found
+    }
+
+    /// Adds a sample with these methods of the program, innermost first.
+    fn add(&mut self, names: &[&str]) {
+        let work = names.iter().find_map(|name| name.strip_prefix("Work")?.parse::<usize>().ok());
+        let Some(work) = work else { return };
+        let roots: Vec<&&str> = names.iter().filter(|name| BURNING.contains(name)).collect();
+        match roots[..] {
+            [] => self.unknown[work] += 1,
+            [root] if *root == BURNING[work] => self.right[work] += 1,
+            _ => self.wrong.push(format!("{names:?}")),
+        }
+    }
+
+    /// Percent of all samples of work that are below their roots.
+    fn percent_right(&self) -> f64 {
+        let (right, unknown) = (self.right.iter().sum::<u64>(), self.unknown.iter().sum::<u64>());
+        100.0 * right as f64 / (right + unknown) as f64
+    }
+}
+
+/// Names of the program's own methods on a stack, innermost first.
+fn own_names(process: &Process, stack: u32) -> Vec<&str> {
+    let name = |frame| match frame {
+        StackFrame::Method { function, .. } => {
+            process.functions.get(function as usize)?.name.strip_prefix("Burning.Program::")
+        }
+        _ => None,
+    };
+    process.stacks.frames(stack).filter_map(name).collect()
+}
+
+/// The share of each root is what the program clocked, within a point, and next to no sample lacks its root.
+#[test]
+fn samples_after_awaits_are_those_of_who_awaits_them() {
+    each_runtime(|runtime| {
+        for engine in ["perf", "timer"] {
+            let found = BurningSamples::record(runtime, engine, &["10", "40"]);
+            let place = format!("{} {engine}: {found:?}", runtime.version);
+            assert!(found.wrong.is_empty(), "{place}");
+            assert!(found.percent_right() >= 98.0, "{place}");
+            let (all, clocked) = (found.right.iter().sum::<u64>() as f64, found.clocked.iter().sum::<f64>());
+            for (right, ns) in found.right.iter().zip(&found.clocked) {
+                // A sample more or less each time that the root works, which is ten times.
+                let interval = 100.0 * 10.0 / all;
+                let (share, true_share) = (100.0 * *right as f64 / all, 100.0 * ns / clocked);
+                assert!((share - true_share).abs() <= 1.0 + interval, "{share} of {true_share} %, {place}");
+            }
+        }
+    });
+}
+
+/// The chain must not be another one's: with a hundred thousand awaits and a collection each millisecond, and with work
+/// of some milliseconds between collections, compacting half of the time. Of perf events it is looked at later than the
+/// sample, so next to none of the short work is known; a timer's signal has it copied at once.
+#[test]
+fn no_sample_has_awaiters_of_another_method_while_objects_move() {
+    each_runtime(|runtime| {
+        for engine in ["perf", "timer"] {
+            let [short, long] = [["100", "2", "rapid", "1"], ["1", "2000", "rapid", "30"]];
+            let short = BurningSamples::record(runtime, engine, &short);
+            let long = BurningSamples::record(runtime, engine, &long);
+            let place = format!("{} {engine}: {short:?} {long:?}", runtime.version);
+            assert!(short.wrong.is_empty() && long.wrong.is_empty(), "{place}");
+            let is_at_once = engine == "timer";
+            // Timers go off at the kernel's ticks, a fraction as often.
+            let least = if is_at_once { 15 } else { 50 };
+            assert!(short.unknown.iter().chain(&short.right).sum::<u64>() > least, "{place}");
+            assert!(long.right.iter().sum::<u64>() > 10, "{place}");
+            assert!(!is_at_once || (short.percent_right() > 60.0 && long.percent_right() > 80.0), "{place}");
+        }
+    });
+}
+
+/// A signal's handler copies who awaits a method at once: that is known of work that lasts less than a millisecond.
+#[test]
+fn short_work_has_its_awaiters_where_samples_are_taken_by_signals() {
+    each_runtime(|runtime| {
+        for args in [["1", "200", "rapid"], ["10", "20", "rapid"], ["100", "2", "rapid"]] {
+            let found = BurningSamples::record(runtime, "timer", &args);
+            let place = format!("{} {args:?}: {found:?}", runtime.version);
+            assert!(found.wrong.is_empty(), "{place}");
+            assert!(found.percent_right() > 80.0, "{place}");
+        }
+    });
+}
+
+/// What is sampled goes: classes of its boxes must not be asked about any more.
+#[test]
+fn awaiters_are_looked_up_while_their_classes_unload() {
+    each_runtime(|runtime| {
+        for engine in ["perf", "timer"] {
+            let path = fixture("Burning");
+            let args = [&*path.to_string_lossy(), "20", "1", "400", "rapid"];
+            let run = record_with(runtime, "Unloading", &format!("cpu:rate=5000,engine={engine}"), &args);
+            assert!(run.finished.stdout_text().contains("GONE 20"), "{}", run.finished.stdout_text());
+            let found = BurningSamples::of_run(run);
+            let place = format!("{} {engine}: {found:?}", runtime.version);
+            assert!(found.wrong.is_empty(), "{place}");
+            assert!(found.unknown.iter().chain(&found.right).sum::<u64>() > 100, "{place}");
+        }
+    });
+}
+
+/// Objects of each class in a run of `Roots`, by outermost frame and root of their logical stacks.
+fn allocated(runtime: &Runtime, arguments: [&str; 2]) -> (RootTallies, BTreeMap<String, u64>) {
+    let run = record_with(runtime, "Roots", "alloc:exact", &arguments);
+    let said = throws_by_class(&run.finished.stdout_text());
+    let mut recording = run.recording;
+    make_paths_logical(&mut recording);
+    let process = &recording.processes[0];
+    let name = |frame| match frame {
+        StackFrame::Method { function, .. } => Some(process.functions.get(function as usize)?.name.as_str()),
+        _ => None,
+    };
+    let mut objects = RootTallies::default();
+    let chunks = process.arenas(instrument::ALLOC).flat_map(|arena| &arena.chunks);
+    for record in chunks.flat_map(|chunk| Allocation::all(&chunk.bytes.load()).collect::<Vec<_>>()) {
+        let Some(class) = process.types.get(record.object_type as usize) else { continue };
+        let names: Vec<&str> = process.stacks.frames(record.stack).filter_map(name).collect();
+        objects.add(&class.name, &names, record.objects);
+    }
+    (objects, said)
+}
+
+#[test]
+fn objects_allocated_after_awaits_are_those_of_who_awaits_them() {
+    each_runtime(|runtime| {
+        let (objects, said) = allocated(runtime, ["200", "1000"]);
+        check_roots(runtime, &objects, &said);
+    });
+}

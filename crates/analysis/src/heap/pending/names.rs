@@ -1,0 +1,105 @@
+//! Names of async methods by the types of their state machines, and of what they wait for.
+
+/// The method whose box has this type, `Namespace.Type::Method`; `None` for types that are none of
+/// boxes.
+pub(super) fn method_of_box(type_name: &str) -> Option<String> {
+    let machine = type_name.split_once("StateMachineBox<")?.1.strip_suffix('>')?;
+    Some(method_of_machine(machine))
+}
+
+/// The method that a type was made of by the compiler: `Shop.Cart::Pay` for `Shop.Cart.<Pay>d__3`.
+fn method_of_machine(machine: &str) -> String {
+    let Some((before, method)) = split(machine) else { return machine.to_owned() };
+    let closure = before.find(".<>c").or_else(|| before.starts_with("<>c").then_some(0));
+    let of = closure.map_or(before, |at| &before[..at]).trim_end_matches('.');
+    let of = if of.is_empty() { String::new() } else { format!("{of}::") };
+    match nested(method) {
+        Some((outer, rest)) if rest.starts_with("b__") => format!("{of}{outer} (lambda)"),
+        Some((outer, rest)) => {
+            let name = rest.strip_prefix("g__").and_then(|rest| rest.split('|').next()).unwrap_or(rest);
+            format!("{of}{outer} (local function {name})")
+        }
+        None => format!("{of}{method}"),
+    }
+}
+
+/// What stands before the last `<Method>d`, and the method.
+fn split(machine: &str) -> Option<(&str, &str)> {
+    let end = machine.rfind(">d")?;
+    let mut depth = 1;
+    let start = machine[..end].char_indices().rev().find_map(|(at, found)| {
+        depth += match found {
+            '>' => 1,
+            '<' => -1,
+            _ => 0,
+        };
+        (depth == 0).then_some(at)
+    })?;
+    Some((machine[..start].trim_end_matches('.'), &machine[start + 1..end]))
+}
+
+/// The method around a lambda or local function, and what the compiler put behind it:
+/// `<Main>b__0_1`.
+fn nested(method: &str) -> Option<(&str, &str)> {
+    let within = method.strip_prefix('<')?;
+    let end = within.find(">b__").or_else(|| within.rfind(">g__"))?;
+    Some((&within[..end], &within[end + 1..]))
+}
+
+/// What operations wait for whose source has a type, in words.
+pub(super) fn source_in_words(type_name: &str, is_of_completion_source: bool) -> &str {
+    const KNOWN: [(&str, &str); 15] = [
+        ("System.Threading.Tasks.Task.DelayPromise", "Task.Delay"),
+        ("System.Threading.Tasks.Task.CancellationPromise", "Task.WaitAsync"),
+        ("System.Threading.Tasks.Task.WhenAll", "Task.WhenAll"),
+        ("System.Threading.Tasks.Task.TwoTaskWhenAny", "Task.WhenAny"),
+        ("System.Threading.Tasks.TaskFactory.CompleteOnInvoke", "Task.WhenAny"),
+        ("System.Threading.SemaphoreSlim.TaskNode", "SemaphoreSlim.WaitAsync"),
+        ("System.Threading.PeriodicTimer", "PeriodicTimer"),
+        ("System.Threading.Channels.", "a channel"),
+        ("System.Net.Sockets.Socket.AwaitableSocketAsyncEventArgs", "a socket"),
+        ("System.Net.Sockets.", "a socket"),
+        ("Microsoft.AspNetCore.Server.Kestrel.Transport.Sockets.", "a socket"),
+        ("System.Net.Http.", "an HTTP request"),
+        ("System.Net.Security.", "TLS"),
+        ("System.IO.Pipelines.", "a pipe"),
+        ("System.Threading.AsyncOperation", "a channel"),
+    ];
+    if is_of_completion_source {
+        return "a TaskCompletionSource";
+    }
+    if let Some((_, words)) = KNOWN.iter().find(|(beginning, _)| type_name.starts_with(beginning)) {
+        return words;
+    }
+    let is_task = type_name == "System.Threading.Tasks.Task" || type_name.starts_with("System.Threading.Tasks.Task<");
+    if is_task { "a task" } else { type_name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_are_named_by_the_types_that_the_compiler_made_of_them() {
+        let boxed = |machine: &str| {
+            let builder = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder<int>";
+            method_of_box(&format!("{builder}.AsyncStateMachineBox<{machine}>")).expect("a box")
+        };
+        assert_eq!(boxed("Shop.Cart.<Pay>d__3"), "Shop.Cart::Pay");
+        assert_eq!(boxed("Shop.Cart<T>.<Pay>d__3<int>"), "Shop.Cart<T>::Pay");
+        assert_eq!(boxed("Program.<<Main>$>d__0"), "Program::<Main>$");
+        assert_eq!(boxed("App.Program.<>c.<<Main>b__0_1>d"), "App.Program::Main (lambda)");
+        assert_eq!(boxed("App.Program.<>c__DisplayClass2_0.<<Run>b__1>d"), "App.Program::Run (lambda)");
+        assert_eq!(boxed("Program.<<<Main>$>g__Fetch|0_0>d"), "Program::<Main>$ (local function Fetch)");
+        assert_eq!(boxed("Hand.Made"), "Hand.Made");
+        assert_eq!(method_of_box("System.Threading.Tasks.Task<int>"), None);
+    }
+
+    #[test]
+    fn what_is_waited_for_is_said_in_words() {
+        assert_eq!(source_in_words("System.Threading.Tasks.Task.DelayPromise", false), "Task.Delay");
+        assert_eq!(source_in_words("System.Threading.Tasks.Task<int>", true), "a TaskCompletionSource");
+        assert_eq!(source_in_words("System.Threading.Tasks.Task<int>", false), "a task");
+        assert_eq!(source_in_words("App.OwnPromise", false), "App.OwnPromise");
+    }
+}

@@ -1,0 +1,227 @@
+//! Paths from roots to objects, those of one shape together: root, then class by class the field that
+//! leads on.
+//!
+//! Places in arrays are one shape, and so is a path that comes by a field of a class again: the
+//! elements of a list a million long are held by two paths, by the list and by the element before.
+
+use rustc_hash::FxHashMap;
+
+use super::graph::{DEPENDENT, LOADER};
+use super::shortest::{NO_OBJECT, Shortest};
+
+/// Steps that are looked back for one by the same field to the same class.
+const LOOK_BACK: usize = 8;
+/// Longer paths end in a step that stands for all that follow.
+const MOST_STEPS: u16 = 200;
+
+/// Place of a step as shapes have it: of elements which field within one, not which element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Member {
+    /// A root refers to the object.
+    Root,
+    /// A field, or a field of an element, by the number of its name.
+    Field(u32),
+    /// An element itself.
+    Element,
+    /// The value that a dependent handle keeps for the object before.
+    Dependent,
+    /// Object that keeps the type of the object before loaded.
+    Loader,
+    /// A field that is not known.
+    Unknown,
+}
+
+/// The properties of objects that tell paths apart.
+pub(crate) trait PathContext {
+    /// Class of an object.
+    fn class(&self, object: u32) -> u32;
+
+    /// Member of an object at a place, and the element it is in or is.
+    fn member(&self, object: u32, place: u32) -> (Member, Option<u64>);
+
+    /// Roots of one name and kind have one number.
+    fn root_group(&self, root: u32) -> u32;
+
+    /// Step on from an object at a place that a search found.
+    fn step(&self, object: u32, place: u32) -> (Member, Option<u64>) {
+        match place {
+            DEPENDENT => (Member::Dependent, None),
+            LOADER => (Member::Loader, None),
+            place => self.member(object, place),
+        }
+    }
+}
+
+/// One step: an object of a class, and what leads there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PathStep {
+    /// The step before; `None` behind a root.
+    pub(crate) before: Option<u32>,
+    /// Group of the root that the path begins at.
+    pub(crate) root: u32,
+    /// Class of the object.
+    pub(crate) class: u32,
+    /// Member of the object before.
+    pub(crate) member: Member,
+    /// Element of the object before, of the first object that was met here.
+    pub(crate) element: Option<u64>,
+    /// Whether paths come by here again.
+    pub(crate) repeats: bool,
+    steps: u16,
+}
+
+/// The paths to some objects: all their steps.
+#[derive(Debug)]
+pub(crate) struct RootPaths {
+    pub(crate) steps: Vec<PathStep>,
+    /// Last step of the path to each object that is wanted; [`NO_OBJECT`] for others and for those that nothing holds.
+    last: Vec<u32>,
+}
+
+/// Key that tells steps behind one step apart.
+type Key = (Option<u32>, u32, u32, Member);
+
+impl RootPaths {
+    /// Creates the paths to the objects that are wanted.
+    pub(crate) fn new(search: &Shortest, shapes: &impl PathContext, is_wanted: impl Fn(u32) -> bool) -> Self {
+        let needed = needed(search, is_wanted);
+        let mut ways = Self { steps: Vec::new(), last: vec![NO_OBJECT; search.from.len()] };
+        let mut known: FxHashMap<Key, u32> = FxHashMap::default();
+        for &object in search.order.iter().filter(|&&object| needed[object as usize]) {
+            ways.last[object as usize] = ways.step_to(object, search, shapes, &mut known);
+        }
+        ways
+    }
+
+    /// Returns the last step of the path to an object that was wanted; `None` where nothing holds it.
+    pub(crate) fn last(&self, object: u32) -> Option<u32> {
+        Some(self.last[object as usize]).filter(|&step| step != NO_OBJECT)
+    }
+
+    /// The steps up to this one, from the root on.
+    pub(crate) fn to(&self, last: u32) -> Vec<PathStep> {
+        let mut steps = Vec::new();
+        let mut at = Some(last);
+        while let Some(step) = at.map(|at| self.steps[at as usize]) {
+            steps.push(step);
+            at = step.before;
+        }
+        steps.reverse();
+        steps
+    }
+
+    fn step_to(
+        &mut self,
+        object: u32,
+        search: &Shortest,
+        shapes: &impl PathContext,
+        known: &mut FxHashMap<Key, u32>,
+    ) -> u32 {
+        let (from, place) = (search.from[object as usize], search.place[object as usize]);
+        let class = shapes.class(object);
+        let (before, root, (member, element), steps) = match from {
+            NO_OBJECT => (None, shapes.root_group(place), (Member::Root, None), 1),
+            from => {
+                let last = self.last[from as usize];
+                let PathStep { root, steps, .. } = self.steps[last as usize];
+                let member = shapes.step(from, place);
+                (Some(last), root, member, steps + 1)
+            }
+        };
+        if let Some(again) = before.and_then(|before| self.again(before, class, member)) {
+            self.steps[again as usize].repeats = true;
+            return again;
+        }
+        if let Some(before) = before.filter(|_| steps > MOST_STEPS) {
+            self.steps[before as usize].repeats = true;
+            return before;
+        }
+        *known.entry((before, root, class, member)).or_insert_with(|| {
+            self.steps.push(PathStep { before, root, class, member, element, repeats: false, steps });
+            self.steps.len() as u32 - 1
+        })
+    }
+
+    /// A step by the same member to the same class, not far back.
+    fn again(&self, before: u32, class: u32, member: Member) -> Option<u32> {
+        let mut at = Some(before);
+        for _ in 0..LOOK_BACK {
+            let step = &self.steps[at? as usize];
+            if step.class == class && step.member == member && member != Member::Root {
+                return at;
+            }
+            at = step.before;
+        }
+        None
+    }
+}
+
+/// Returns which objects are on the paths to those that are wanted.
+fn needed(search: &Shortest, is_wanted: impl Fn(u32) -> bool) -> Vec<bool> {
+    let mut needed = vec![false; search.from.len()];
+    for &wanted in search.order.iter().filter(|&&object| is_wanted(object)) {
+        let mut object = wanted;
+        while object != NO_OBJECT && !std::mem::replace(&mut needed[object as usize], true) {
+            object = search.from[object as usize];
+        }
+    }
+    needed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::graph::testing::graph;
+
+    /// Objects of classes; those of class 9 are arrays.
+    struct Classes(Vec<u32>);
+
+    impl PathContext for Classes {
+        fn class(&self, object: u32) -> u32 {
+            self.0[object as usize]
+        }
+
+        fn member(&self, object: u32, place: u32) -> (Member, Option<u64>) {
+            match self.class(object) {
+                9 => (Member::Element, Some(place.into())),
+                _ => (Member::Field(place), None),
+            }
+        }
+
+        fn root_group(&self, root: u32) -> u32 {
+            root
+        }
+    }
+
+    #[test]
+    fn elements_of_an_array_are_held_in_one_way_and_those_of_a_chain_in_two() {
+        // A list (0) of an array (9) of three (2), and of a chain of four (3).
+        let classes = Classes(vec![0, 9, 2, 2, 2, 3, 3, 3, 3]);
+        let references = [(0, 1), (0, 5), (1, 2), (1, 3), (1, 4), (5, 6), (6, 7), (7, 8)];
+        let search = Shortest::new(&graph(9, &references), [0]);
+        let ways = RootPaths::new(&search, &classes, |_| true);
+        let last = |object| ways.last(object);
+        assert!(last(2) == last(3) && last(3) == last(4));
+        assert!(last(5) != last(6) && last(6) == last(7) && last(7) == last(8));
+        let shown: Vec<_> =
+            ways.to(last(8).unwrap()).iter().map(|step| (step.class, step.member, step.repeats)).collect();
+        assert_eq!(shown, [(0, Member::Root, false), (3, Member::Field(1), false), (3, Member::Field(0), true)]);
+        assert_eq!(ways.to(last(4).unwrap())[2].element, Some(0));
+    }
+
+    #[test]
+    fn only_ways_to_what_is_wanted_are_made() {
+        let search = Shortest::new(&graph(4, &[(0, 1), (1, 2)]), [0]);
+        let ways = RootPaths::new(&search, &Classes(vec![0, 1, 2, 3]), |object| object == 1 || object == 3);
+        assert_eq!(ways.steps.len(), 2);
+        assert_eq!((ways.last(2), ways.last(3)), (None, None));
+    }
+
+    #[test]
+    fn a_long_way_of_ever_new_classes_ends() {
+        let references: Vec<(u32, u32)> = (0..999).map(|at| (at, at + 1)).collect();
+        let search = Shortest::new(&graph(1000, &references), [0]);
+        let ways = RootPaths::new(&search, &Classes((0..1000).map(|at| 10 + at).collect()), |object| object == 999);
+        assert_eq!(ways.to(ways.last(999).unwrap()).len(), MOST_STEPS as usize);
+    }
+}

@@ -1,0 +1,173 @@
+//! Logical paths: code that was resumed stands below what awaits it, not below what completed it.
+//!
+//! After an `await` that has to wait, the rest of an async method runs below the pool's loop or a
+//! timer, or below the method that completed what it waited for. The stacks of a recording say so,
+//! and both are the wrong answer to the question whose work it is. Here the stacks are changed
+//! before anything is asked of them: see [`make_paths_logical`]. Both pictures have the same sums.
+
+mod roles;
+
+use std::sync::Arc;
+
+use clrscope_contract::async_code::CORE_LIBRARY;
+use clrscope_recording::model::{
+    ChainEnd, ChangedFrame, Derived, FrameToChange, Function, FunctionKind, Process, Recording, StackFrame, Stacks,
+};
+
+use crate::metric_events::MetricEvents;
+use roles::{Role, role_of};
+
+/// Name of the frame that keeps the time of schedulers and builders, which are left out.
+pub(crate) const MACHINERY: &str = "[async machinery]";
+/// Name of the root of methods that were resumed, and of which it is not known who awaits them.
+pub(crate) const UNKNOWN_AWAITER: &str = "[unknown awaiter]";
+/// Name of the root of methods whose task nobody awaited when they were seen.
+pub(crate) const NOT_AWAITED_YET: &str = "[not awaited yet]";
+/// Name of the root of methods that nobody can await.
+pub(crate) const NOT_AWAITED: &str = "[not awaited]";
+/// Name of what stands for the links of a chain of awaiters that were not followed.
+pub(crate) const MORE_AWAITERS: &str = "[more awaiters]";
+/// Name of the root of what threads of the pool run.
+pub(crate) const POOL: &str = "[pool]";
+/// Name of the root of what timers call.
+pub(crate) const TIMER: &str = "[timer]";
+
+/// Gives the paths of a recording their logical form, before anything is asked of it:
+///
+/// - A stack begins at the innermost method that was resumed after an `await`. What stands below
+///   the resumption is the physical caller, which has nothing to do with it; above it stands who
+///   awaits the method, as far as that was recorded, or `[unknown awaiter]`. Where nobody awaits the
+///   outermost of them, it begins at `[not awaited yet]` or `[not awaited]`.
+/// - What threads of the pool run begins at `[pool]`, what timers call at `[timer]`.
+/// - Frames of schedulers and of the builders of async methods are left out. The time of stacks
+///   that end in one is in `[async machinery]`, below the method that they worked for.
+pub fn make_paths_logical(recording: &mut Recording) {
+    for process in &mut recording.processes {
+        let roles: Vec<Role> = process.functions.iter().map(|function| role_of(process, function)).collect();
+        if roles.iter().all(|role| matches!(role, Role::Method | Role::Native)) {
+            continue;
+        }
+        let functions = AddedFunctions::to(process);
+        change(Arc::make_mut(&mut process.stacks), &roles, &functions);
+        process.derived = Derived::default();
+    }
+}
+
+/// Stacks of events that begin at `[unknown awaiter]`, by their numbers among those of the events;
+/// none where no path does.
+pub(crate) fn stacks_without_awaiter(process: &Process, measured: &MetricEvents) -> Vec<bool> {
+    let is_root = |function: &Function| function.kind == FunctionKind::Runtime && function.name == UNKNOWN_AWAITER;
+    let Some(root) = process.functions.iter().position(is_root) else { return Vec::new() };
+    let table = &measured.table;
+    let mut is_below = vec![false; table.len()];
+    for place in 0..table.len() {
+        let is_it =
+            matches!(table.frame_at(place), Some(StackFrame::Method { function, .. }) if function as usize == root);
+        is_below[place] = is_it || table.caller_of(place).is_some_and(|caller| is_below[caller]);
+    }
+    let stacks = 0..measured.stacks() as u32;
+    stacks.map(|stack| measured.position_of_stack(stack).is_some_and(|place| is_below[place])).collect()
+}
+
+/// Indices of the functions that stand for what is no function.
+struct AddedFunctions {
+    machinery: u32,
+    unknown_awaiter: u32,
+    not_awaited_yet: u32,
+    not_awaited: u32,
+    more_awaiters: u32,
+    pool: u32,
+    timer: u32,
+}
+
+impl AddedFunctions {
+    fn to(process: &mut Process) -> Self {
+        let library = process.modules.iter().position(|module| module.name == CORE_LIBRARY).unwrap_or(0) as u32;
+        let mut add = |name: &str, kind, module| {
+            let [name, signature, raw_name] = [name; 3].map(str::to_owned);
+            process.functions.push(Function { name, signature, raw_name, kind, module, ..Function::default() });
+            process.functions.len() as u32 - 1
+        };
+        Self {
+            // The framework's methods are what it stands for.
+            machinery: add(MACHINERY, FunctionKind::Managed, library),
+            unknown_awaiter: add(UNKNOWN_AWAITER, FunctionKind::Runtime, 0),
+            not_awaited_yet: add(NOT_AWAITED_YET, FunctionKind::Runtime, 0),
+            not_awaited: add(NOT_AWAITED, FunctionKind::Runtime, 0),
+            more_awaiters: add(MORE_AWAITERS, FunctionKind::Runtime, 0),
+            pool: add(POOL, FunctionKind::Runtime, 0),
+            timer: add(TIMER, FunctionKind::Runtime, 0),
+        }
+    }
+
+    /// The root that stands for the end of a chain of awaiters. What thread blocks on the outermost
+    /// method is not recorded: threads of the pool run it.
+    fn root(&self, end: ChainEnd) -> StackFrame {
+        let function = match end {
+            ChainEnd::NotAwaitedYet => self.not_awaited_yet,
+            ChainEnd::NotAwaited => self.not_awaited,
+            ChainEnd::Thread => self.pool,
+            ChainEnd::Longer => self.more_awaiters,
+            _ => self.unknown_awaiter,
+        };
+        StackFrame::method(function, None)
+    }
+
+    /// The frame that stands for one of a role; that itself where none does.
+    fn stand_in(&self, role: Role, frame: Option<StackFrame>) -> Option<StackFrame> {
+        let function = match role {
+            Role::Machinery => self.machinery,
+            Role::Resumption => self.unknown_awaiter,
+            Role::Pool => self.pool,
+            Role::Timer => self.timer,
+            Role::Method | Role::Native => return frame,
+        };
+        let Some(StackFrame::Method { tier, .. }) = frame else { return frame };
+        Some(StackFrame::Method { function, il_offset: None, il_span: 0, tier })
+    }
+}
+
+/// What the callees of a frame need to know of it.
+#[derive(Clone, Copy, Default)]
+struct Below {
+    /// Place of the frame that methods called by it stand on; `None` where they are outermost.
+    methods: Option<u32>,
+    /// Place of the frame that native code called by it stands on.
+    native: Option<u32>,
+    /// Place of who awaits the innermost method that was resumed, where that was recorded.
+    awaiter: Option<u32>,
+}
+
+fn change(stacks: &mut Stacks, roles: &[Role], functions: &AddedFunctions) {
+    let mut all: Vec<Below> = Vec::with_capacity(stacks.len());
+    stacks.change_frames(|FrameToChange { place, caller, frame, awaiter, chain_end }| {
+        let here = Some(place as u32);
+        let below = caller.map_or(Below::default(), |caller| all[caller]);
+        let awaiter = awaiter.map_or(below.awaiter, |awaiter| Some(awaiter as u32));
+        let role = match frame {
+            Some(StackFrame::Method { function, .. }) => roles.get(function as usize).copied(),
+            _ => None,
+        };
+        let role = role.unwrap_or(Role::Native);
+        let (caller, frame, callees) = match role {
+            _ if chain_end.is_some() => {
+                (None, chain_end.map(|end| functions.root(end)), Below { methods: here, native: here, awaiter })
+            }
+            // The frame is left out: time in itself is that of who awaits the method.
+            Role::Resumption if awaiter.is_some() => {
+                (awaiter, functions.stand_in(Role::Machinery, frame), Below { methods: awaiter, native: here, awaiter })
+            }
+            Role::Resumption | Role::Pool | Role::Timer => {
+                (None, functions.stand_in(role, frame), Below { methods: here, native: here, awaiter })
+            }
+            Role::Machinery => {
+                let frame = functions.stand_in(role, frame);
+                (below.methods, frame, Below { methods: below.methods, native: here, awaiter })
+            }
+            Role::Method => (below.methods, frame, Below { methods: here, native: here, awaiter }),
+            Role::Native => (below.native, frame, Below { methods: here, native: here, awaiter }),
+        };
+        all.push(callees);
+        ChangedFrame { caller, frame }
+    });
+}

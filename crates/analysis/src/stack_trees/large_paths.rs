@@ -1,0 +1,123 @@
+//! The large paths alone, for a first picture: of tens of millions of frames a few thousand are wide enough to be seen.
+//!
+//! The whole tree takes a visit to each frame in an order that memory is not read in. Here each frame's total is found on one
+//! pass along the table, and only what is large is followed; what is small is a node without anything below it.
+
+use super::amounts::{Amounts, StackSum, SummedStacks};
+use super::children::Children;
+use super::shape_builder::ShapeBuilder;
+use super::{Arc, Shape, StackTree};
+use crate::catalog::Slot;
+
+/// Sums of frames with all that they called: those of a run have one sum.
+struct Totals<'s> {
+    stacks: &'s SummedStacks,
+    /// By number of the run.
+    of_runs: Vec<StackSum>,
+}
+
+impl<'s> Totals<'s> {
+    /// Returns the totals, and the frames that each frame called.
+    fn with_children(stacks: &'s SummedStacks) -> (Self, Children) {
+        let mut of_runs: Vec<StackSum> = Vec::new();
+        let children = Children::with(&stacks.measured, |run, stack, caller| {
+            // The last run comes first.
+            of_runs.resize(of_runs.len().max(run as usize + 1), StackSum::default());
+            let total = &mut of_runs[run as usize];
+            total.add(stack.map_or_else(StackSum::default, |stack| stacks.of_stack(stack)));
+            let total = *total;
+            of_runs[caller as usize].add(total);
+        });
+        of_runs.resize(children.runs(), StackSum::default());
+        (Self { stacks, of_runs }, children)
+    }
+
+    /// Total of a frame, or of a stack that stands alone: those have numbers behind all frames.
+    fn total(&self, frame: u32, children: &Children) -> StackSum {
+        match frame.checked_sub(children.len() as u32) {
+            Some(stack) => self.stacks.of_stack(stack),
+            None => self.of_runs[children.run_of(frame)],
+        }
+    }
+}
+
+/// A frame that is to be part of a node: the slot of its function, the function, and its number.
+type Member = (Slot, u32, u32);
+
+/// A node to come, whose members are at the end of the list of all, from `first` on.
+struct Pending {
+    parent: u32,
+    first: usize,
+    total: StackSum,
+}
+
+/// The tree of some stacks, with every node that has `least_share` of everything, and of each of these all callees: smaller ones
+/// without anything below. Callees of one node that have one slot are one node.
+pub(crate) fn large_paths(stacks: &SummedStacks, least_share: f64, slot: impl Fn(u32) -> Slot) -> StackTree {
+    let (totals, children) = Totals::with_children(stacks);
+    // Whoever shows the nodes rounds shares in another way: no node that may be shown is cut.
+    let least = (stacks.whole().amount as f64 * least_share / 2.0) as u64;
+    let making = ShapeBuilder::new(&stacks.measured, stacks.folded.as_ref(), &children, usize::MAX);
+    let (pending, members, lumps) = (Vec::new(), Vec::new(), Vec::new());
+    let children = &children;
+    let mut climbing = Climbing { totals, children, slot, making, pending, members, lumps };
+    climbing.climb(least);
+    let Climbing { making, lumps, .. } = climbing;
+    let shape = Shape::new(making.finish());
+    let amounts = Amounts::with(stacks, &shape, &lumps);
+    StackTree { shape: Arc::new(shape), amounts }
+}
+
+/// A tree of large paths in the making.
+struct Climbing<'s, S> {
+    totals: Totals<'s>,
+    children: &'s Children,
+    slot: S,
+    making: ShapeBuilder<'s>,
+    /// Nodes to come, the next one last, and the frames that each is made of.
+    pending: Vec<Pending>,
+    members: Vec<Member>,
+    /// Sums of small nodes, each of which has a stack of its own behind those of events.
+    lumps: Vec<StackSum>,
+}
+
+impl<S: Fn(u32) -> Slot> Climbing<'_, S> {
+    /// Makes the nodes; those with an amount of less than `least` are small.
+    fn climb(&mut self, least: u64) {
+        let mut called = Vec::new();
+        let root = self.making.begin(0, 0);
+        self.making.gather_outermost(&mut called);
+        self.plan(root, &mut called);
+        while let Some(Pending { parent, first, total }) = self.pending.pop() {
+            let of_node: Vec<Member> = self.members.drain(first..).collect();
+            let node = self.making.begin(of_node[0].1, parent);
+            if total.amount < least {
+                let stack = self.totals.stacks.measured.stacks() + self.lumps.len();
+                self.making.stacks.push(stack as u32);
+                self.lumps.push(total);
+                continue;
+            }
+            for of_function in of_node.chunk_by(|a, b| a.1 == b.1) {
+                let mut frames: Vec<u32> = of_function.iter().map(|member| member.2).collect();
+                self.making.gather(of_function[0].1, &mut frames, &mut called);
+            }
+            self.plan(node, &mut called);
+        }
+    }
+
+    /// Puts the nodes that frames make below a node before all others that are to come. Empties the list of frames.
+    fn plan(&mut self, parent: u32, called: &mut Vec<(u32, u32)>) {
+        let member = |(function, frame)| ((self.slot)(function), function, frame);
+        let mut found: Vec<Member> = called.drain(..).map(member).collect();
+        found.sort_unstable();
+        // The last is taken first.
+        for node in found.chunk_by(|a, b| a.0 == b.0).rev() {
+            let mut total = StackSum::default();
+            node.iter().for_each(|(.., frame)| total.add(self.totals.total(*frame, self.children)));
+            if total != StackSum::default() {
+                self.pending.push(Pending { parent, first: self.members.len(), total });
+                self.members.extend_from_slice(node);
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Stacks of threads as they stood last: what each thread does, and what it waits for.
+
+use std::collections::BTreeMap;
+
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{FunctionKind, Process, Recording, Sample, Thread, ThreadState};
+
+use crate::exceptions::CallStack;
+use crate::query::{Query, QueryProblem};
+use crate::samples::each_sample;
+use crate::select::processes;
+use crate::waits::awaited_in;
+
+/// A thread as it was seen last.
+#[derive(Debug, Clone)]
+pub struct ThreadStack<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// The thread.
+    pub thread: &'a Thread,
+    /// State of the thread.
+    pub state: ThreadState,
+    /// What it waits for, in words; `None` where it does not wait, or nothing says it.
+    pub waits_for: Option<&'static str>,
+    /// The stack.
+    pub stack: CallStack<'a>,
+}
+
+/// Frames from the innermost on among which the wait is looked for: those of the framework that
+/// wait for each other.
+const NEAREST: usize = 12;
+
+/// Returns each thread as the last sample of `wall` has it: threads that wait for something first,
+/// those that have nothing to do last.
+///
+/// # Errors
+/// When no process is meant, or `wall` was not recorded.
+pub fn thread_stacks<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<ThreadStack<'a>>, QueryProblem> {
+    let found = processes(recording, query)?;
+    let is_recorded = |process: &&Process| process.arenas(instrument::WALL).next().is_some();
+    if !found.iter().any(is_recorded) {
+        return Err(QueryProblem::NotRecorded { view: "stacks", instrument: instrument::WALL });
+    }
+    let mut all: Vec<ThreadStack<'a>> = found.into_iter().flat_map(of_process).collect();
+    let rank = |state: ThreadState| match state {
+        ThreadState::Lock => 0,
+        ThreadState::Waiting => 1,
+        ThreadState::Running | ThreadState::Ready | ThreadState::Suspended => 2,
+        ThreadState::Io => 3,
+        ThreadState::Sleeping => 4,
+        ThreadState::Idle => 6,
+        _ => 5,
+    };
+    all.sort_by_key(|one| (one.process.pid, rank(one.state), one.stack.is_empty(), one.thread.id));
+    Ok(all)
+}
+
+fn of_process(process: &Process) -> Vec<ThreadStack<'_>> {
+    let mut last: BTreeMap<u32, Sample> = BTreeMap::new();
+    let end = |sample: &Sample| sample.time_ns.saturating_add(sample.weight_ns);
+    each_sample(process, instrument::WALL, |sample| {
+        let known = last.entry(sample.thread).or_insert(*sample);
+        if end(known) <= end(sample) {
+            *known = *sample;
+        }
+    });
+    let threads = process.threads.iter().filter_map(|thread| Some((thread, last.get(&thread.id)?)));
+    threads
+        .map(|(thread, sample)| {
+            let stack = CallStack::new(process, &process.stacks, sample.stack);
+            let is_waiting = matches!(
+                sample.state,
+                ThreadState::Lock | ThreadState::Waiting | ThreadState::Io | ThreadState::Sleeping
+            );
+            // A wait for a lock has no frame of the framework where the runtime itself enters it.
+            let by_state = (sample.state == ThreadState::Lock).then_some("a lock");
+            let waits_for = if is_waiting { wait_of(&stack).or(by_state) } else { None };
+            ThreadStack { process, thread, state: sample.state, waits_for, stack }
+        })
+        .collect()
+}
+
+/// What the outermost of the framework's innermost methods waits for: `Task.Wait` waits in an event
+/// for a task.
+fn wait_of(stack: &CallStack<'_>) -> Option<&'static str> {
+    let managed = stack.functions().filter(|function| function.kind() == FunctionKind::Managed);
+    let framework = managed.take_while(|function| function.module.framework).take(NEAREST);
+    framework.filter_map(|function| awaited_in(&function)).last()
+}

@@ -1,0 +1,51 @@
+//! `clrscope stacks`.
+
+use clap::Args;
+
+use super::TextOrJson;
+use super::filters::whole;
+use crate::commands::stacks::StacksOptions;
+
+const EXAMPLES: &str = "\
+Examples:
+  clrscope ps                              which processes there are
+  clrscope stacks 4711                     what its threads do, and what async operations wait for
+  clrscope stacks 4711 --no-heap           threads alone: the program does not stand still
+  clrscope stacks 4711 --format json
+
+Operations are merged by who awaits whom, most first. To find them the program stands still for a
+full collection and while its heap is read: about a second for ten million objects. The agent leaves
+afterwards, and nothing is kept. Of a process that does not answer the system's own list of threads
+is shown, and the exit code is 1.";
+
+/// Show what a program that runs, or hangs, does and waits for
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Stacks {
+    /// Text for people, or one JSON document
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    format: TextOrJson,
+
+    /// Leave async operations out, so that the program does not stand still
+    #[arg(long)]
+    no_heap: bool,
+
+    /// Read the heap also where that may take longer than 5 s
+    #[arg(long, conflicts_with = "no_heap")]
+    force: bool,
+
+    /// At most so many rows of async operations
+    #[arg(short = 'n', long, value_name = "ROWS", value_parser = whole::<usize>)]
+    limit: Option<usize>,
+
+    /// The process, as 'clrscope ps' lists it
+    #[arg(value_name = "PID", value_parser = whole::<u32>)]
+    pid: u32,
+}
+
+impl Stacks {
+    pub(super) fn into_options(self) -> StacksOptions {
+        let Self { format, no_heap, force, limit, pid } = self;
+        StacksOptions { pid, json: format == TextOrJson::Json, reads_heap: !no_heap, force, limit }
+    }
+}

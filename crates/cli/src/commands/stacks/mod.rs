@@ -1,0 +1,110 @@
+//! `clrscope stacks`: what a program that runs, or hangs, does and waits for. One recording for the
+//! moment, which is not kept.
+
+mod system_threads;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clr_diagnostics::Process;
+use clrscope_analysis::Query;
+use clrscope_contract::instruments::wall::SPEC as WALL;
+use clrscope_contract::request::{InstrumentRequest, Request};
+use clrscope_report::{Format, Request as ReportRequest, STACKS};
+
+use super::heap::by_command;
+use super::report::print;
+use crate::attach::{AttachPlan, Target, Until, record};
+use crate::errors::{Failure, reason};
+use crate::recording_file::{open_for, query_failure};
+
+/// Options of `stacks`.
+#[derive(Debug)]
+pub(crate) struct StacksOptions {
+    /// The process.
+    pub(crate) pid: u32,
+    /// One JSON document instead of text.
+    pub(crate) json: bool,
+    /// Look for async operations on the heap.
+    pub(crate) reads_heap: bool,
+    /// Read a heap of any size.
+    pub(crate) force: bool,
+    /// Rows of async operations at most.
+    pub(crate) limit: Option<usize>,
+}
+
+/// Time in which each thread is seen: several times the interval of `wall`.
+const LOOK_FOR: Duration = Duration::from_millis(250);
+/// Longest time that a program may stand still unless that was forced.
+const LONGEST_STOP: Duration = Duration::from_secs(5);
+/// Bytes of private memory whose objects are collected and read in a second.
+const BYTES_PER_SECOND: u64 = 400 << 20;
+
+/// Shows the stacks.
+///
+/// # Errors
+/// When the process can't be attached to; what the system knows of its threads is shown before,
+/// where that may be seen.
+pub(crate) fn perform(options: &StacksOptions) -> Result<(), Failure> {
+    let target = Target::find(options.pid).inspect_err(|_| system_threads::show(options))?;
+    if options.reads_heap && !options.force {
+        check_size(&target.process)?;
+    }
+    // One that only this user sees, and that goes with the value.
+    let folder = tempfile::Builder::new().prefix("clrscope-stacks-").tempdir().map_err(|error| {
+        Failure::new("cannot make a folder for the moment", reason(&error), "set TMPDIR to a folder with space")
+    })?;
+    let recorded = record_moment(options, &target, &folder.path().join("stacks.clrs")).inspect_err(|_| {
+        if target.process.is_alive() {
+            system_threads::show(options);
+        }
+    })?;
+    let query = Query { limit: options.limit, ..Query::default() };
+    let recording = open_for(&recorded, &query)?;
+    let format = if options.json { Format::Json } else { Format::Text };
+    let asked = ReportRequest { query, ..ReportRequest::default() };
+    let request = if options.json { asked } else { STACKS.for_people(&asked) };
+    let report = STACKS.open(&recording, &request).map_err(|problem| query_failure(&problem))?;
+    print(&report, format)
+}
+
+/// Records threads and heap; the file.
+fn record_moment(options: &StacksOptions, target: &Target, output: &Path) -> Result<PathBuf, Failure> {
+    let mut instruments = vec![InstrumentRequest::named(WALL.name)];
+    instruments.extend(options.reads_heap.then(|| by_command(true)));
+    let attached = record(AttachPlan {
+        target,
+        request: Request { instruments, ..Request::default() },
+        instruments_given: "",
+        output: Some(output.to_owned()),
+        force: false,
+        progress: false,
+        quiet: true,
+        until: Until::Moment { look_for: LOOK_FOR, reads_heap: options.reads_heap },
+        view: false,
+    })?;
+    match attached.no_snapshot {
+        None => Ok(attached.path),
+        Some(why) => {
+            let what = format!("cannot read the heap of process {}", options.pid);
+            Err(Failure::new(what, why, "--no-heap shows the threads alone"))
+        }
+    }
+}
+
+/// Refuses to let a program stand still for long.
+fn check_size(process: &Process) -> Result<(), Failure> {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.pid())).unwrap_or_default();
+    let private =
+        status.lines().find_map(|line| line.strip_prefix("RssAnon:")?.split_whitespace().next()?.parse().ok());
+    let bytes = private.map_or(0, |kilobytes: u64| kilobytes << 10);
+    let stop = Duration::from_millis(bytes.saturating_mul(1_000) / BYTES_PER_SECOND);
+    if stop <= LONGEST_STOP {
+        return Ok(());
+    }
+    let (pid, seconds) = (process.pid(), stop.as_secs());
+    let what = format!("cannot read the heap of process {pid} without being told so");
+    let why = format!("it has {} MB of private memory, and may stand still for about {seconds} s", bytes >> 20);
+    Err(Failure::new(what, why, "give --force, or --no-heap for the threads alone"))
+}

@@ -1,0 +1,41 @@
+//! Values that a method has on the stack where something is to be inserted.
+
+use clr_il::{Body, Instruction, Opcode, Operand, method_shape};
+use clr_metadata::Assembly;
+
+use super::CounterPlace;
+
+/// Whether a method has values on the stack at each of these places; as if there were none in a body that can't be followed.
+#[must_use]
+pub fn has_values(places: &[CounterPlace], body: &Body, assembly: &Assembly) -> Vec<bool> {
+    // What a method returns is of no account: nothing is behind it.
+    let amounts = |instruction: &Instruction| match instruction.opcode() {
+        Opcode::Ret => Some((0, 0)),
+        _ => amounts(instruction, assembly),
+    };
+    let Ok(depths) = body.stack_depths(amounts) else { return vec![false; places.len()] };
+    let offsets = body.instructions().iter().map(|instruction| instruction.label().offset().unwrap_or(0));
+    let offsets: Vec<u32> = offsets.collect();
+    let is_above = |place: &CounterPlace| {
+        let number = offsets.binary_search(&place.offset()).ok()?;
+        let taken = match place {
+            CounterPlace::Before(_) => 0,
+            CounterPlace::Way { .. } => body.instructions()[number].opcode().pops().unwrap_or(0),
+        };
+        Some(*depths.get(number)? > u32::from(taken))
+    };
+    places.iter().map(|place| is_above(place).unwrap_or(false)).collect()
+}
+
+/// Values that a call takes and gives.
+fn amounts(instruction: &Instruction, assembly: &Assembly) -> Option<(u16, u16)> {
+    let Operand::Token(token) = *instruction.operand() else { return None };
+    let shape = method_shape(assembly.signature_of_call(token)?).ok()?;
+    let (takes, gives) = (u16::try_from(shape.takes).ok()?, u16::from(shape.result.is_some()));
+    Some(match instruction.opcode() {
+        // The new object is not among the values that are handed over.
+        Opcode::Newobj => (takes.saturating_sub(1), 1),
+        Opcode::Calli => (takes + 1, gives),
+        _ => (takes, gives),
+    })
+}

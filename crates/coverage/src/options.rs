@@ -1,0 +1,64 @@
+//! Options: what of a method is left out only where somebody asks for it.
+
+use clrscope_contract::instruments::CheckedInstrument;
+use clrscope_contract::instruments::coverage::{DOES_NOT_RETURN, SKIP_AUTO_PROPS};
+
+/// Parts that a plan leaves out only on demand. Who makes a plan again needs the same.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct PlanOptions {
+    /// Attributes of methods that do not return: code that only their return could reach is left out.
+    pub(crate) does_not_return: Vec<String>,
+    /// Whether properties that the compiler implements are left out.
+    pub(crate) skips_auto_props: bool,
+}
+
+impl PlanOptions {
+    /// Reads the options of the instrument `coverage`.
+    ///
+    /// # Panics
+    /// With the options of another instrument.
+    #[must_use]
+    pub fn from_request(coverage: &CheckedInstrument) -> Self {
+        Self {
+            does_not_return: coverage.names(DOES_NOT_RETURN).to_vec(),
+            skips_auto_props: coverage.is_on(SKIP_AUTO_PROPS),
+        }
+    }
+
+    /// Whether plans depend on files of other assemblies, the framework's among them.
+    #[must_use]
+    pub fn needs_framework(&self) -> bool {
+        !self.does_not_return.is_empty()
+    }
+
+    /// Whether a method with an attribute does not return. Names are those of attributes with or without `Attribute` behind
+    /// them, in whatever namespace, or with a namespace.
+    pub(crate) fn is_of_no_return(&self, attribute: &str) -> bool {
+        let own = attribute.rsplit(['.', '/']).next().unwrap_or(attribute);
+        self.does_not_return.iter().any(|name| {
+            let of = if name.contains('.') { attribute } else { own };
+            of.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest == "Attribute")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_named_with_and_without_their_ending_and_namespace() {
+        let is = |name: &str, attribute: &str| {
+            PlanOptions { does_not_return: vec![name.into()], skips_auto_props: false }.is_of_no_return(attribute)
+        };
+        let full = "System.Diagnostics.CodeAnalysis.DoesNotReturnAttribute";
+        for name in ["DoesNotReturn", "DoesNotReturnAttribute", full, "System.Diagnostics.CodeAnalysis.DoesNotReturn"] {
+            assert!(is(name, full), "{name}");
+        }
+        assert!(is("Exits", "Shop/Exits") && is("Exits", "Exits"));
+        for name in ["DoesNot", "NotReturnAttribute", "CodeAnalysis.DoesNotReturn", "Shop.DoesNotReturn"] {
+            assert!(!is(name, full), "{name}");
+        }
+        assert!(!is("DoesNotReturn", "System.Diagnostics.CodeAnalysis.DoesNotReturnIfAttribute"));
+    }
+}

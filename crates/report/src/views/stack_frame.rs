@@ -1,0 +1,18 @@
+//! A frame of a stack in JSON, as views of stacks have it.
+
+use clrscope_recording::model::FunctionKind;
+use clrscope_symbols::SourceLine;
+use serde_json::{Value, json};
+
+use crate::render::json::object;
+
+/// Returns a frame; module and line are null where they are not known.
+pub(super) fn json_frame(name: &str, kind: FunctionKind, module: Option<&str>, line: Option<&SourceLine>) -> Value {
+    Value::Object(object([
+        ("name", json!(name)),
+        ("kind", json!(kind.name())),
+        ("module", json!(module)),
+        ("file", json!(line.map(|line| &line.file))),
+        ("line", json!(line.map(|line| line.line))),
+    ]))
+}
