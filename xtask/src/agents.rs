@@ -1,10 +1,10 @@
 //! The ways a program is run: bare, under the agent, under floors and peers.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE};
-use clrscope_testkit::{Runtime, agent, load_profiler, workspace_root};
+use clrscope_testkit::{Runtime, agent, cli, let_children_hear, load_profiler, workspace_root};
 
 /// A committed program of `dotnet/bench`.
 ///
@@ -20,6 +20,17 @@ pub(crate) fn under_agent(command: &mut Command, request: &str, out: &Path) {
     load_profiler(command, agent(), AGENT_CLSID);
     // The recordings lie in a temporary folder, which others may write in.
     command.env(AGENT_VARIABLE, format!("{request};trust-writable;out={}", out.display()));
+}
+
+/// The command that attaches the tool to a process for these instruments, for so long, and
+/// overwrites `out`.
+pub(crate) fn attach(pid: u32, instruments: &[&str], duration: &str, out: &Path) -> Command {
+    let_children_hear();
+    let mut command = Command::new(cli());
+    command.args(["attach", &pid.to_string(), "--quiet", "--force", "--trust-writable", "--duration", duration]);
+    command.args(instruments.iter().flat_map(|instrument| ["-i", instrument])).arg("-o").arg(out);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
 }
 
 /// The newest runtime at hand.

@@ -13,7 +13,7 @@ pub(crate) fn run() -> Result<(), String> {
     let sdk = Sdk::find().ok_or("no .NET SDK with the reference assemblies of .NET 8 is at hand; set DOTNET_ROOT")?;
     let dotnet = workspace_root().join("dotnet");
     let written = compile::build_all(&sdk, &dotnet, &dotnet)?;
-    fs::write(dotnet.join(manifest::NAME), manifest::of(&dotnet, &sdk.identity()))
+    fs::write(dotnet.join(manifest::NAME), manifest::manifest_text(&dotnet, &sdk.identity()))
         .map_err(|error| error.to_string())?;
     println!("{} files written, {}", written.len(), sdk.identity());
     Ok(())

@@ -5,10 +5,13 @@ use std::process::ExitCode;
 
 mod accuracy;
 mod agents;
+mod attaches;
 mod bench;
 #[cfg(test)]
-mod first_words;
+mod documents;
+mod findings;
 mod fixtures;
+mod growth;
 mod large;
 mod layers;
 mod machine;
@@ -17,8 +20,11 @@ mod notices;
 mod picture;
 mod probes;
 mod programs;
+mod rare;
+mod reference;
 mod sampling;
 mod soak;
+mod verdict;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
@@ -27,9 +33,10 @@ commands:
   bench       measure what profiling costs, into docs/benchmarks.md
   fixtures    compile the programs in dotnet/ and write dotnet/sources.sha256
   large       write a recording of ten million samples, or of as many as you like
-  layers      compare the layers of crates and modules with ARCHITECTURE.md
+  layers      compare the layers of crates and modules with layers.toml
   notices     gather the licences of what is linked, into THIRD-PARTY-NOTICES.txt
   picture     make docs/page.png, the demo's page as README shows it
+  reference   list instruments, views, metrics, exports and losses, into docs/reference.md
   soak        feed damaged recordings and requests to the readers for a while; run real programs with all values read;
               sample hostile programs";
 
@@ -44,6 +51,7 @@ fn main() -> ExitCode {
         Some("layers") => layers::run(),
         Some("notices") => notices::run(),
         Some("picture") => picture::run(),
+        Some("reference") => reference::run(),
         Some("soak") => soak::run(&arguments[1..]),
         _ => Err(USAGE.to_owned()),
     };

@@ -73,8 +73,8 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of at least one value; zeros of none.
-    pub(crate) fn of(values: &[f64]) -> Self {
+    /// Returns the spread of at least one value; zeros of none.
+    pub(crate) fn from_values(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let at = |index: usize| sorted.get(index).copied().unwrap_or(0.0);
@@ -95,9 +95,9 @@ mod tests {
 
     #[test]
     fn medians_of_odd_and_even_numbers() {
-        assert_eq!(Spread::of(&[3.0, 1.0, 2.0]), Spread { median: 2.0, low: 1.0, high: 3.0 });
-        assert_eq!(Spread::of(&[4.0, 1.0, 2.0, 3.0]).median, 2.5);
-        assert_eq!(Spread::of(&[]).width(), 0.0);
+        assert_eq!(Spread::from_values(&[3.0, 1.0, 2.0]), Spread { median: 2.0, low: 1.0, high: 3.0 });
+        assert_eq!(Spread::from_values(&[4.0, 1.0, 2.0, 3.0]).median, 2.5);
+        assert_eq!(Spread::from_values(&[]).width(), 0.0);
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn objections(metadata: &Value) -> Vec<String> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let of_others = packages.filter(|package| !package["source"].is_null());
     let objection = |package: &Value| {
-        let one = Linked::of(package);
+        let one = Linked::from_package(package);
         let why = match (one.is_agreed_to(), text(&package["source"])) {
             (false, _) => format!("is under '{}', which is not among the licences agreed to", one.licence),
             (true, source) if source != REGISTRY => format!("comes from {source}"),
@@ -128,7 +128,7 @@ fn linked(metadata: &Value) -> Vec<Linked> {
         }
     }
     let of_others = seen.iter().map(|id| &packages[id]).filter(|package| !package["source"].is_null());
-    let mut all: Vec<Linked> = of_others.map(Linked::of).collect();
+    let mut all: Vec<Linked> = of_others.map(Linked::from_package).collect();
     all.sort();
     all
 }
@@ -149,7 +149,7 @@ fn is_proc_macro(package: &Value) -> bool {
 }
 
 impl Linked {
-    fn of(package: &Value) -> Self {
+    fn from_package(package: &Value) -> Self {
         let manifest = PathBuf::from(text(&package["manifest_path"]));
         Self {
             name: text(&package["name"]),

@@ -14,6 +14,7 @@ use clrscope_testkit::{Runtime, Sdk, Service, cli, compile::compile_web, cpu_tim
 
 use crate::bench::web::load;
 use crate::measured::Spread;
+use crate::verdict::{say, verdict};
 
 /// Types of the program, and methods of each that every request calls, besides one that calls these.
 const TYPES: usize = 50;
@@ -29,7 +30,6 @@ const PROBED: &str = "3s";
 const MOST: f64 = 1.15;
 
 /// Soaks on each runtime that has ASP.NET; an error names what went wrong.
-#[expect(clippy::print_stdout, reason = "a command line tool")]
 pub(crate) fn run(rounds: usize) -> Result<(), String> {
     let sdk = Sdk::find().ok_or("there is no SDK to compile the program with")?;
     let place = scratch();
@@ -38,12 +38,9 @@ pub(crate) fn run(rounds: usize) -> Result<(), String> {
     cli();
     let mut wrong = Vec::new();
     for runtime in runtimes().iter().filter(|runtime| runtime.has_web()) {
-        match over_and_over(runtime, &program, rounds) {
-            Ok(said) => println!("probes on {}: {said}", runtime.version),
-            Err(why) => wrong.push(format!("probes on {}: {why}", runtime.version)),
-        }
+        wrong.extend(say((format!("probes on {}", runtime.version), over_and_over(runtime, &program, rounds))));
     }
-    if wrong.is_empty() { Ok(()) } else { Err(format!("went wrong:\n{}", wrong.join("\n"))) }
+    verdict(&wrong)
 }
 
 /// The program, compiled.
@@ -123,7 +120,7 @@ fn over_and_over(runtime: &Runtime, program: &Path, rounds: usize) -> Result<Str
     }
     let grown = [resident(probed)? - memory[0], resident(bare)? - memory[1]].map(|kb| kb / rounds.max(1) as i64);
     services.into_iter().for_each(|service| _ = service.stop("TERM").expect_success());
-    let (after, [probed_kb, bare_kb]) = (Spread::of(&afterwards), grown);
+    let (after, [probed_kb, bare_kb]) = (Spread::from_values(&afterwards), grown);
     let said = format!(
         "{rounds} rounds, {answered} requests answered while methods were compiled anew and reverted; a request costs {:.2} \
          ({:.2} to {:.2}) afterwards of what it costs where nobody attached, {at_first:.2} at first; {probed_kb} kB more of \

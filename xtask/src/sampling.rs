@@ -1,23 +1,23 @@
 //! `cargo xtask soak sampling`: programs that are hard on signals and on whoever looks at stacks, sampled at the highest rate
 //! from their start and while they run; each must say and do what it does bare, and nothing may be left behind.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use clrscope_recording::model::{LossReason, Recording};
 use clrscope_testkit::{
-    Expectations, Finished, HOSTILE, Runtime, Service, cli, fixture, left_over, let_children_hear, native_library,
-    pause, random_pause, run_within, runtimes, scratch, wait_until,
+    Expectations, Finished, HOSTILE, Runtime, Service, cli, fixture, left_over, native_library, pause, random_pause,
+    run_within, runtimes, scratch, wait_until,
 };
 
-use crate::agents::under_agent;
+use crate::agents::{self, under_agent};
+use crate::verdict::{caught, say, verdict};
 
 /// The engines, at the highest rates that there are.
 const REQUESTS: [&str; 2] = ["cpu:rate=20000,engine=perf;wall:rate=1000", "cpu:rate=20000,engine=timer;wall:rate=1000"];
 /// Instruments that a program is attached for.
-const ATTACHED: [&str; 4] = ["-i", "cpu:rate=20000", "-i", "wall:rate=1000"];
+const ATTACHED: [&str; 2] = ["cpu:rate=20000", "wall:rate=1000"];
 /// Time that a program may take beyond the one it is given.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Every so many rounds the launcher is killed while it is attached.
@@ -52,22 +52,7 @@ pub(crate) fn run(time: Duration) -> Result<(), String> {
         }
         wrong.extend(say(a_server(runtime, time)));
     }
-    if wrong.is_empty() { Ok(()) } else { Err(format!("went wrong:\n{}", wrong.join("\n"))) }
-}
-
-/// Prints how something went; what went wrong.
-#[expect(clippy::print_stdout, reason = "a command line tool")]
-fn say((what, went): (String, Result<String, String>)) -> Option<String> {
-    match went {
-        Ok(said) => {
-            println!("{what}: {said}");
-            None
-        }
-        Err(why) => {
-            println!("{what}: WRONG: {why}");
-            Some(format!("{what}: {why}"))
-        }
-    }
+    verdict(&wrong)
 }
 
 /// The command of a way of the fixture, and what it writes.
@@ -87,11 +72,6 @@ fn is_unchanged(finished: &Finished, expected: &str) -> Result<(), String> {
         (0, stdout, stderr) if stdout == expected && stderr.is_empty() => Ok(()),
         (code, stdout, stderr) => Err(format!("exit code {code}, it wrote {stdout:?} and {stderr:?}")),
     }
-}
-
-/// Runs something that panics where it fails.
-fn caught<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("it did not end, or not as it should".to_owned()))
 }
 
 /// No panic was caught in a recording.
@@ -233,10 +213,7 @@ fn attach_until(pid: u32, is_enough: impl Fn() -> bool) -> Result<u32, String> {
 }
 
 fn attach(pid: u32, duration: &str, out: &Path) -> Result<Child, String> {
-    let_children_hear();
-    let mut command = Command::new(cli());
-    command.args(["attach", &pid.to_string(), "--quiet", "--trust-writable", "--duration", duration]).args(ATTACHED);
-    command.arg("-o").arg(out).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut command = agents::attach(pid, &ATTACHED, duration, out);
     command.spawn().map_err(|error| format!("{command:?}: {error}"))
 }
 

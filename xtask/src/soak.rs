@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clrscope_recording::testing::allocator::{Counting, of_process};
-use clrscope_recording::testing::fuzzing::{Soaked, Target, seeds, soak, soak_seeds};
+use clrscope_recording::testing::fuzzing::{SoakResults, Target, seeds, soak, soak_seeds};
 
-#[path = "../../crates/export/tests/common/everything.rs"]
+#[path = "../../crates/report/tests/common/everything.rs"]
 mod everything;
 
 #[global_allocator]
@@ -23,13 +23,17 @@ fn usage() -> String {
     format!(
         "usage: cargo xtask soak [TARGET|all [SECONDS [SEED]]]
        cargo xtask soak programs [PROGRAM...]
+       cargo xtask soak findings [PROGRAM...]
        cargo xtask soak sampling [SECONDS]
        cargo xtask soak probes [ROUNDS]
+       cargo xtask soak attaches [INSTRUMENT... [ROUNDS]]
+       cargo xtask soak rare [RUNS]
        cargo xtask soak replay TARGET FILE
        cargo xtask soak seeds FOLDER
 
 targets: {}; 60 seconds each unless given, seed number 1
 programs: real ones, with the values of all calls read under flow:args and exceptions:args
+findings: the programs by which faults were found once; what they print, count and end with is what it is bare
 sampling: hostile programs at the highest rate, each 60 seconds unless given, on each runtime and with each engine; then
 attach and detach over and over, and a launcher that is killed while attached
 probes: 5,000 methods of a web program under load are compiled anew and reverted, ten times unless given, on each runtime",
@@ -135,7 +139,7 @@ impl Soak {
         assert!(bytes <= size * MEMORY.0 + MEMORY.1, "{bytes} bytes of memory for {size}");
     }
 
-    fn for_a_while(self, seed: u64, time: Duration) -> std::io::Result<Soaked> {
+    fn for_a_while(self, seed: u64, time: Duration) -> std::io::Result<SoakResults> {
         let once = |input: &[u8]| self.once(input);
         match self {
             Self::Fuzzed(target) => soak(target, seed, time, once),
@@ -174,6 +178,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             Soak::all().filter(has_seeds).try_for_each(|soak| write_seeds(soak, Path::new(folder))).map_err(in_words)
         }
         ["programs", ref names @ ..] => crate::programs::run(names),
+        ["findings", ref names @ ..] => crate::findings::run(names),
         ["sampling"] => crate::sampling::run(Duration::from_secs(60)),
         ["sampling", seconds] => match seconds.parse() {
             Ok(seconds) => crate::sampling::run(Duration::from_secs(seconds)),
@@ -184,6 +189,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             Ok(rounds) => crate::probes::run(rounds),
             Err(_) => Err(usage()),
         },
+        ["rare"] => crate::rare::run(2000),
+        ["rare", runs] => match runs.parse() {
+            Ok(runs) => crate::rare::run(runs),
+            Err(_) => Err(usage()),
+        },
+        ["attaches", ref words @ ..] => {
+            let (instruments, rounds) = match words.split_last().map(|(last, first)| (first, last.parse())) {
+                Some((first, Ok(rounds))) => (first, rounds),
+                _ => (words, 1000),
+            };
+            crate::attaches::run(if instruments.is_empty() { &["cpu"] } else { instruments }, rounds)
+        }
         [] => soak_all("all", "60", "1"),
         [target] => soak_all(target, "60", "1"),
         [target, seconds] => soak_all(target, seconds, "1"),

@@ -1,8 +1,8 @@
 //! The profiler without .NET: a fake runtime loads it and plays a program.
 
 use clr_profiler::HResult;
-use clr_profiler::fake::Event::{ModuleUnloadFinished, ModuleUnloadStarted, ObjectAllocated, Shutdown};
-use clr_profiler::fake::{FakeRuntime, on};
+use clr_profiler_fake::Event::{ModuleUnloadFinished, ModuleUnloadStarted, ObjectAllocated, Shutdown};
+use clr_profiler_fake::{FakeRuntime, on};
 
 use super::Allocations;
 

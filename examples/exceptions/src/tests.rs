@@ -1,9 +1,9 @@
 //! The profiler without .NET: a fake runtime loads it and plays a program.
 
-use clr_profiler::fake::Event::{
+use clr_profiler_fake::Event::{
     Enter, ExceptionCatcherEnter, ExceptionSearchCatcherFound, ExceptionThrown, ExceptionUnwindFinallyEnter, Shutdown,
 };
-use clr_profiler::fake::{FakeRuntime, on};
+use clr_profiler_fake::{FakeRuntime, on};
 
 use super::Exceptions;
 

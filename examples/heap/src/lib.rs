@@ -48,7 +48,7 @@ impl State {
         *self.graph() = Some(Graph::default());
         let collected = self.info.force_gc();
         let graph = self.graph().take().unwrap_or_default();
-        let text = collected.map_or_else(|error| format!("no shot: {error}\n"), |()| report::of(self, &graph));
+        let text = collected.map_or_else(|error| format!("no shot: {error}\n"), |()| report::report_text(self, &graph));
         // A file that others find when it is whole. A failure is ignored: the program's output is not ours.
         let part = self.output.with_extension("part");
         drop(std::fs::write(&part, text).and_then(|()| std::fs::rename(part, &self.output)));

@@ -8,8 +8,8 @@ use clr_profiler::ClassId;
 use crate::State;
 use crate::graph::{Graph, Root, Step};
 
-/// Bytes, objects and class, a line each; then the path.
-pub(crate) fn of(state: &State, graph: &Graph) -> String {
+/// Returns bytes, objects and class, a line each; then the path.
+pub(crate) fn report_text(state: &State, graph: &Graph) -> String {
     let mut classes = HashMap::<ClassId, (usize, usize)>::new();
     for object in graph.objects.values() {
         let (bytes, objects) = classes.entry(object.class).or_default();

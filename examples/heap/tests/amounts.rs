@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use clr_diagnostics::{AttachProfiler, ClassId, Error, Process, ResultCode};
+use clr_diagnostics::{AttachProfiler, Clsid, Error, Process, ResultCode};
 use clrscope_testkit as testkit;
 
 const CLASS: u128 = 0xE1C64B7A_0D52_4C39_A8F6_7B94D3E05A21;
@@ -75,12 +74,8 @@ fn an_attached_profiler_takes_a_shot_and_detaches_twice() {
         let program = start(command, folder.path());
         for round in 0..2 {
             let output = folder.path().join(format!("heap-{round}.txt"));
-            let profiler = AttachProfiler {
-                class: ClassId(CLASS),
-                library: library.to_str().expect("a path"),
-                client_data: output.to_str().expect("a path").as_bytes(),
-                timeout: Duration::from_secs(10),
-            };
+            let profiler = AttachProfiler::new(Clsid(CLASS), library.to_str().expect("a path"))
+                .with_client_data(output.to_str().expect("a path").as_bytes());
             let port = Process::open(program.id()).expect("it runs").port().expect("its port");
             let attached = testkit::wait_for("the attach", || match port.attach_profiler(&profiler) {
                 // Until the profiler before has been let go of, another is refused.

@@ -1,8 +1,8 @@
 //! The profiler without .NET: a fake runtime loads it and plays a program.
 
 use clr_profiler::EventPipeProviderId;
-use clr_profiler::fake::Event::{Enter, EventPipeEventDelivered, Leave, Shutdown};
-use clr_profiler::fake::{FakeRuntime, on};
+use clr_profiler_fake::Event::{Enter, EventPipeEventDelivered, Leave, Shutdown};
+use clr_profiler_fake::{FakeRuntime, on};
 
 use super::{CONTENTION, Locks, RUNTIME, START, STOP};
 

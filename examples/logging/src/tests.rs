@@ -1,8 +1,8 @@
 //! The log of what a fake runtime plays: no .NET needed, and sequences that a real one shows rarely.
 
-use clr_profiler::fake::Event::*;
-use clr_profiler::fake::{FakeRuntime, on};
 use clr_profiler::{Events, HResult};
+use clr_profiler_fake::Event::*;
+use clr_profiler_fake::{FakeRuntime, on};
 
 use super::Logging;
 

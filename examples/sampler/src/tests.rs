@@ -1,7 +1,7 @@
 //! The profiler without .NET: a fake runtime loads it and plays a program.
 
-use clr_profiler::fake::Event::{Enter, Shutdown, ThreadNameChanged};
-use clr_profiler::fake::{FakeRuntime, on};
+use clr_profiler_fake::Event::{Enter, Shutdown, ThreadNameChanged};
+use clr_profiler_fake::{FakeRuntime, on};
 
 use super::Sampler;
 

@@ -16,11 +16,11 @@ clr_profiler::export_profiler!(Threads, "{1256BFA0-BB2F-40C6-BA1D-B74528EB6024}"
 /// The profiler the runtime makes when it loads this library.
 struct Threads {
     start: Instant,
-    seen: Mutex<Seen>,
+    seen: Mutex<ThreadLog>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ThreadLog {
     /// Threads in the order of their creation.
     threads: Vec<Thread>,
     /// Index of each thread that is alive: the runtime uses identifiers again.
@@ -51,14 +51,14 @@ impl Threads {
         self.start.elapsed()
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, ThreadLog> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes what is known of a thread, which may have begun before the runtime said so.
     fn thread(&self, thread: ThreadId, change: impl FnOnce(&mut Thread, Duration)) {
         let now = self.now();
-        let Seen { threads, alive, .. } = &mut *self.seen();
+        let ThreadLog { threads, alive, .. } = &mut *self.seen();
         let index = *alive.entry(thread).or_insert_with(|| {
             threads.push(Thread { born: now, ..Thread::default() });
             threads.len() - 1

@@ -1,8 +1,8 @@
 //! The profiler without .NET: a fake runtime loads it and plays a program.
 
 use clr_profiler::callback_args::SuspendReason;
-use clr_profiler::fake::Event::*;
-use clr_profiler::fake::{FakeRuntime, on};
+use clr_profiler_fake::Event::*;
+use clr_profiler_fake::{FakeRuntime, on};
 
 use super::Threads;
 

@@ -5,24 +5,25 @@ use std::path::Path;
 
 use clrscope_testkit as testkit;
 
-/// Calls by function, and by caller and function, as the traces of all threads in a folder have them.
+/// Calls by function, and by caller and function, as the traces of all threads in a folder have
+/// them.
 #[derive(Default)]
-struct Seen {
+struct TraceCalls {
     calls: BTreeMap<String, u64>,
     edges: BTreeMap<(String, String), u64>,
 }
 
-impl Seen {
+impl TraceCalls {
     fn read(folder: &Path) -> Self {
         let mut seen = Self::default();
         for file in std::fs::read_dir(folder).expect("the profiler wrote") {
             let text = std::fs::read_to_string(file.expect("an entry").path()).expect("a text file");
-            seen.take(&text);
+            seen.add_trace(&text);
         }
         seen
     }
 
-    fn take(&mut self, text: &str) {
+    fn add_trace(&mut self, text: &str) {
         let mut open: Vec<&str> = Vec::new();
         for line in text.lines() {
             let (depth, rest) = line.split_once('\t').expect("a depth, a tab, a name");
@@ -57,7 +58,7 @@ fn check(fixture: &str) {
         let profiled = testkit::run(command).expect_success();
         assert_eq!((profiled.stdout, profiled.stderr), (bare.stdout.clone(), bare.stderr.clone()));
 
-        let seen = Seen::read(folder.path());
+        let seen = TraceCalls::read(folder.path());
         let expected = testkit::Expectations::parse(&bare.stdout_text());
         for (name, calls) in &expected.calls {
             assert_eq!(seen.calls.get(name), Some(calls), "{name} on .NET {}", runtime.version);

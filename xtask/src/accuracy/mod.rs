@@ -11,7 +11,7 @@
 //! `Allocated` allocates objects of random sizes and measures how much of each type, on every runtime at hand.
 //!
 //! `KnownPaths` knows its call paths, which stacks of samples must equal (`--paths`, that is `--only paths,stops,callers,slower`),
-//! and `Slower` which method was made slower.
+//! and `Slower` which method was made slower. `Roots` has ways to wait, whose chains of awaiters exceptions must have.
 //!
 //! Bounds of single runs, of times as of sampled bytes, hold the truth in 95 of 100 rows, or so many that chance may have done the
 //! rest (see [`bounds`]).
@@ -22,6 +22,7 @@
 //! `--loaded`, `--quick` (fewer samples of paths) or other numbers of runs and rounds than usual, nothing is written there.
 
 mod allocations;
+mod awaiters;
 mod bounds;
 mod load;
 mod page;
@@ -36,7 +37,7 @@ use load::Load;
 use page::Page;
 use parts::{PARTS, headings};
 
-const USAGE: &str = "usage: cargo xtask accuracy [--loaded] [--runs N] [--rounds N] [--only shares,samples,allocations,sleeps,paths,stops,callers,slower] [--paths] [--quick]";
+const USAGE: &str = "usage: cargo xtask accuracy [--loaded] [--runs N] [--rounds N] [--only shares,samples,allocations,sleeps,paths,stops,callers,slower,awaiters] [--paths] [--quick]";
 
 /// Runs everything; fails where a goal is missed.
 ///

@@ -35,7 +35,7 @@ impl Page {
         let path = path();
         let before = std::fs::read_to_string(&path).unwrap_or_default();
         let lines = self.0.trim_start_matches('\n');
-        let conditions = format!("{}; programs that wanted a core: {:.1}.", machine::describe(), machine::load());
+        let conditions = format!("{};\nprograms that wanted a core: {:.1}.", machine::describe(), machine::load());
         let section = format!("{about}\n\n{conditions}\n\n```text\n{lines}```\n");
         let text = with_section(&before, sections, heading, &section);
         std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
@@ -50,8 +50,8 @@ fn path() -> PathBuf {
 fn with_section(before: &str, sections: &[&str], heading: &str, text: &str) -> String {
     let mut page = "# Accuracy
 
-Written by `cargo xtask accuracy`, a section for each part (`--only`), which says where and beside how much other work it was measured;
-do not edit.
+How true the times are. Written by `cargo xtask accuracy`, a section for each part (`--only`), which
+says where and beside how much other work it was measured; do not edit.
 "
     .to_owned();
     for other in sections {

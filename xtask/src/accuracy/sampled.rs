@@ -5,7 +5,7 @@ use clrscope_recording::model::SamplingEngine;
 use clrscope_testkit::Runtime;
 
 use super::page::Page;
-use super::shares::{PROGRAMS, PerGroup, Plan, Program, Truth, account, of, shares};
+use super::shares::{PROGRAMS, PerGroup, Plan, Program, Truth, account, shares, spread_of};
 use crate::agents::{program as dll, under_agent};
 use crate::measured::{Spread, run as run_measured};
 
@@ -81,12 +81,12 @@ fn print_engine(
         page.line(format_args!("\n{request}: not to be had here"));
         return 0;
     }
-    let samples = of(list, |shown| shown.samples as f64).median;
+    let samples = spread_of(list, |shown| shown.samples as f64).median;
     page.line(format_args!("\n{request}: {samples:.0} samples a run"));
     page.line(format_args!("  group    bare (spread)    shown (spread)   off   stated          P12"));
     let mut missed = 0;
     for (g, group) in program.groups.iter().enumerate() {
-        let (truth, found) = (of(bare, |b| b.shares[g]), of(list, |shown| shown.shares[g]));
+        let (truth, found) = (spread_of(bare, |b| b.shares[g]), spread_of(list, |shown| shown.shares[g]));
         let (low, high) = share_bounds(found.median / 100.0, samples as u64);
         let met = is_met(truth, found, (100.0 * low, 100.0 * high));
         // Timers go off at the kernel's ticks, whatever one does, and these programs take turns in step with them.

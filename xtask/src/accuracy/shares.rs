@@ -105,7 +105,7 @@ fn run_program(
             list.push(run_under(runtime, program, plan.rounds, clock.0)?);
         }
     }
-    let truth: Vec<Spread> = (0..program.groups.len()).map(|g| of(&bare, |b| b.shares[g])).collect();
+    let truth: Vec<Spread> = (0..program.groups.len()).map(|g| spread_of(&bare, |b| b.shares[g])).collect();
     page.line(format_args!("\n{}: {}", program.name, program.about));
     page.line(format_args!("shares of CPU time, in percent; medians of {} runs each, interleaved", plan.runs));
     let mut missed = 0;
@@ -121,8 +121,8 @@ fn run_program(
     Ok(missed)
 }
 
-pub(super) fn of<T>(runs: &[T], value: impl Fn(&T) -> f64) -> Spread {
-    Spread::of(&runs.iter().map(value).collect::<Vec<_>>())
+pub(super) fn spread_of<T>(runs: &[T], value: impl Fn(&T) -> f64) -> Spread {
+    Spread::from_values(&runs.iter().map(value).collect::<Vec<_>>())
 }
 
 fn print_clock(
@@ -133,7 +133,7 @@ fn print_clock(
     page: &mut Page,
 ) -> usize {
     let lone = program.groups.len() - 1;
-    let cost = |value: fn(&HookCost) -> f64| of(list, |r| value(&r.cost)).median;
+    let cost = |value: fn(&HookCost) -> f64| spread_of(list, |r| value(&r.cost)).median;
     page.line(format_args!(
         "\n{clock}: a pair of hooks {:.2} ns ({:.2} to {:.2}), {:.2} of it on the callee's time",
         cost(|c| c.enter_ns + c.leave_ns),
@@ -146,8 +146,8 @@ fn print_clock(
     ));
     let mut missed = 0;
     for (g, group) in program.groups.iter().enumerate() {
-        let (raw, shown) = (of(list, |r| r.raw[g]), of(list, |r| r.shown[g]));
-        let (low, high) = (of(list, |r| r.low[g]).median, of(list, |r| r.high[g]).median);
+        let (raw, shown) = (spread_of(list, |r| r.raw[g]), spread_of(list, |r| r.shown[g]));
+        let (low, high) = (spread_of(list, |r| r.low[g]).median, spread_of(list, |r| r.high[g]).median);
         let off = shown.median - truth[g].median;
         let exact = list.iter().all(|r| r.calls[g] == bare[0].calls[g]);
         let near = off.abs() <= limit + truth[g].width();
@@ -157,9 +157,10 @@ fn print_clock(
             .iter()
             .zip(bare)
             .map(|(r, b)| (r.measured[g] - b.times[g] * r.measured[lone] / b.times[lone]) / r.calls[g].max(1) as f64);
-        let pair = Spread::of(&pair.collect::<Vec<_>>()).median;
+        let pair = Spread::from_values(&pair.collect::<Vec<_>>()).median;
         let found: Vec<f64> = list.iter().filter_map(|r| r.pairs[g]).collect();
-        let found = if found.is_empty() { "-".to_owned() } else { format!("{:.2}", Spread::of(&found).median) };
+        let found =
+            if found.is_empty() { "-".to_owned() } else { format!("{:.2}", Spread::from_values(&found).median) };
         missed += usize::from(!exact) + usize::from(!near) + usize::from(!inside);
         let verdict = match (exact, near, inside) {
             (true, true, true) => "met",

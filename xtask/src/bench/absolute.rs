@@ -36,7 +36,7 @@ pub(super) fn flow(bench: &Bench, runs: usize) -> Result<Line, String> {
         .filter(|loss| !loss.reason.is_benign())
         .map(|loss| format!("{:?} {}", loss.reason, loss.count))
         .collect();
-    let rate = Spread::of(&rates);
+    let rate = Spread::from_values(&rates);
     let lost = if losses.is_empty() { "none lost".to_owned() } else { format!("lost: {}", losses.join(", ")) };
     Ok((
         "P9",
@@ -123,7 +123,7 @@ pub(super) fn threads(bench: &Bench, runs: usize) -> Result<Line, String> {
             let printed = run(&mut bench.command(Program::Threads(count), under)?)?.stdout;
             printed.trim().parse::<f64>().map_err(|_| "Tiny printed no number".to_owned())
         });
-        Ok(Spread::of(&sizes.collect::<Result<Vec<_>, _>>()?).median)
+        Ok(Spread::from_values(&sizes.collect::<Result<Vec<_>, _>>()?).median)
     };
     let per_thread = |under: Under| -> Result<f64, String> {
         Ok((resident(THREADS, under)? - resident(0, under)?) / f64::from(THREADS))

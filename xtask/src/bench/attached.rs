@@ -38,7 +38,7 @@ pub(super) fn first_sample(bench: &Bench, runs: usize) -> Result<Line, String> {
         let first = first_sample_unix_ns(&recording).ok_or("nothing was sampled")?;
         times.push((first as f64 - began.as_nanos() as f64) / 1e6);
     }
-    let spread = Spread::of(&times);
+    let spread = Spread::from_values(&times);
     let figure = format!("{:.0} ms ({:.0} to {:.0})", spread.median, spread.low, spread.high);
     Ok(("attach", "from `attach` to the first sample".into(), figure, ""))
 }
@@ -61,12 +61,12 @@ fn after(bench: &Bench, runs: usize, (id, what): (&'static str, &str), options: 
     for _ in 0..runs {
         let paced = Paced::start(bench)?;
         paced.paces(WARM);
-        let before = Spread::of(&paced.paces(LOOK)).median;
+        let before = Spread::from_values(&paced.paces(LOOK)).median;
         run(attach(paced.child.id(), ATTACHED, &bench.folder().join("after.clrs")).args(options))?;
         paced.paces(Duration::ZERO);
-        ratios.push(Spread::of(&paced.paces(LOOK)).median / before.max(1.0));
+        ratios.push(Spread::from_values(&paced.paces(LOOK)).median / before.max(1.0));
     }
-    let spread = Spread::of(&ratios);
+    let spread = Spread::from_values(&ratios);
     let figure = format!("{:.3} ({:.3} to {:.3})", spread.median, spread.low, spread.high);
     let verdict = if (spread.median - 1.0).abs() <= SAME { "met" } else { "**missed**" };
     Ok((id, what.to_owned(), figure, verdict))

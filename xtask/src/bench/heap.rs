@@ -30,8 +30,8 @@ struct Analysis {
 /// Time and memory of retained sizes by type, by the analysis crate's own example on a heap of its own.
 pub(super) fn analysis(runs: usize) -> Result<Line, String> {
     let runs = (0..runs).map(|_| analyse(OsStr::new(&GOAL.to_string()))).collect::<Result<Vec<_>, _>>()?;
-    let seconds = Spread::of(&runs.iter().map(|run| run.seconds).collect::<Vec<_>>());
-    let gigabytes = Spread::of(&runs.iter().map(|run| run.gigabytes).collect::<Vec<_>>()).high;
+    let seconds = Spread::from_values(&runs.iter().map(|run| run.seconds).collect::<Vec<_>>());
+    let gigabytes = Spread::from_values(&runs.iter().map(|run| run.gigabytes).collect::<Vec<_>>()).high;
     let figure = format!(
         "retained sizes in {:.1} s ({:.1} to {:.1}), {gigabytes:.2} GB at most",
         seconds.median, seconds.low, seconds.high

@@ -1,4 +1,5 @@
-//! `docs/benchmarks.md`: tables whose lines belong to goals, so that what is measured of one goal replaces that and nothing else.
+//! `docs/benchmarks.md`: tables whose lines belong to goals, so that what is measured of one goal replaces that and nothing else,
+//! and below them what was measured by hand, which stays.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,6 +27,8 @@ pub(super) struct Part {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Page {
     lines: BTreeMap<(Table, String), Vec<String>>,
+    /// Text below [`BY_HAND`].
+    by_hand: String,
 }
 
 impl Table {
@@ -57,7 +60,8 @@ impl Page {
 
     fn parse(text: &str) -> Self {
         let (mut page, mut table) = (Self::default(), None);
-        let mut rest = text;
+        let (mut rest, by_hand) = text.split_once(BY_HAND).unwrap_or((text, ""));
+        by_hand.clone_into(&mut page.by_hand);
         while !rest.is_empty() {
             if let Some(begun) = Table::ALL.into_iter().find(|table| rest.starts_with(table.head())) {
                 table = Some(begun);
@@ -99,42 +103,57 @@ impl Page {
             lines.fold(table.head().to_owned(), |text, line| text + line + "\n")
         };
         let [ratios, absolutes, conditions] = Table::ALL.map(table);
-        format!("{HEAD}\n{ratios}\n{absolutes}\n{conditions}\n{NOTES}")
+        format!("{HEAD}\n{ratios}\n{absolutes}\n{conditions}\n{NOTES}\n{BY_HAND}{}", self.by_hand)
     }
 }
 
+/// Heading of what was measured by hand: the only part of the page to edit.
+const BY_HAND: &str = "## Measured by hand\n";
+
 const HEAD: &str = "# Benchmarks
 
-Written by `cargo xtask bench`; do not edit. `--only P4,P5` measures these and replaces their lines.
+What profiling costs. Written by `cargo xtask bench`, which can repeat it on your machine; do not
+edit, except below \"Measured by hand\". `--only P4,P5` measures these and replaces their lines.
 
-Each line of the first table compares two runs of the same program that follow one another: the median ratio of their user CPU time, in
-brackets the least and the greatest. Pairs whose second half took over 20 % longer than the fastest were repeated. Both runs
-must print the same, and the compiler must write the same bytes. Seconds are medians; wall time is for information. The last table says
-when and where each goal was measured, with how many pairs, and how many programs wanted a core meanwhile (load).
+Each line of the first table compares two runs of the same program that follow one another: the
+median ratio of their user CPU time, in brackets the least and the greatest. Pairs whose second half
+took over 20 % longer than the fastest were repeated. Both runs must print the same, and the
+compiler must write the same bytes. Seconds are medians; wall time is for information. The last
+table says when and where each goal was measured, with how many pairs, and how many programs wanted
+a core meanwhile (load).
 ";
 
 const NOTES: &str = "\
-- *Tiny functions*: a recursion that does nothing but call. *Compiler*: the C# compiler on 400 kB of generated, dense source, four pool
-  threads. *Libraries*: JSON, XML, regular expressions, LINQ, text and tables of the framework.
-- *Empty hooks* and *bare clock reads* are profilers that do only that, in every function; `calls` leaves out the runtime's helpers unless
-  `helpers=on`. *Empty callbacks* is a profiler that asks for every callback about exceptions and does nothing in any: the runtime's own
-  price. *Precompiled code off*: any enter hook makes the runtime discard precompiled code and recompile everything.
-- *Without tiers*: `DOTNET_TieredCompilation=0` for both. With tiers the runtime decides by the clock which methods are compiled
-  again and which are instrumented, so a longer run also does more, and no two runs make the same number of calls.
-- *Throw and catch*: a program that does nothing else, three methods deep. *Nothing thrown*: calls under `try` and `finally`.
-- *Callees in turn*: one caller that calls so many functions over and over, each compiled once (`DOTNET_TieredCompilation=0`); the CPU
-  time of the calls alone, by the thread's own clock. Many slow the program down at most three times as much as one does.
-- *Idle threads* sleep beside the work of *libraries*; there the time is that of the work by the program's own clock, from its first round
-  to its last, with all threads there from the beginning: who stops threads costs that, and no CPU time. *EventPipe's sampler* is the
-  runtime's own at 200 Hz, switched on by variables; `dotnet-trace` starts the program with its usual profile. *Web service*: as many
-  requests as four connections that are kept open get answered, by a client on the same machine.
-- *After detach*: ten rounds of *libraries* over and over; the time of ten rounds after the agent has left over that before it came.
-- Processors: the figures above are of the processor named at the top. On an Intel Xeon of the Sapphire Rapids generation tiny functions
-  took 1.29 times empty hooks (P2) and 1.13 times two clock reads (P1) in an earlier measurement, where an AMD EPYC had 1.16 and 1.02; that
-  was not measured again since.
-- Memory per thread, by layout: a record of 256 bytes, 4 KiB of tree and one touched page of shadow stack, more as it calls more.
-- The machine has no counters of cache misses (a virtual machine); what is known about where the compiler's time goes comes from
-  samples of instruction addresses.
+- *Tiny functions*: a recursion that does nothing but call. *Compiler*: the C# compiler on 400 kB of
+  generated, dense source, four pool threads. *Libraries*: JSON, XML, regular expressions, LINQ,
+  text and tables of the framework.
+- *Empty hooks* and *bare clock reads* are profilers that do only that, in every function; `calls`
+  leaves out the runtime's helpers unless `helpers=on`. *Empty callbacks* is a profiler that asks
+  for every callback about exceptions and does nothing in any: the runtime's own price. *Precompiled
+  code off*: any enter hook makes the runtime discard precompiled code and recompile everything.
+- *Without tiers*: `DOTNET_TieredCompilation=0` for both. With tiers the runtime decides by the
+  clock which methods are compiled again and which are instrumented, so a longer run also does more,
+  and no two runs make the same number of calls.
+- *Throw and catch*: a program that does nothing else, three methods deep. *Nothing thrown*: calls
+  under `try` and `finally`.
+- *Callees in turn*: one caller that calls so many functions over and over, each compiled once
+  (`DOTNET_TieredCompilation=0`); the CPU time of the calls alone, by the thread's own clock. Many
+  slow the program down at most three times as much as one does.
+- *Idle threads* sleep beside the work of *libraries*. The time is that of the work by the program's
+  own clock, from its first round to its last, with all threads there from the beginning: stopping
+  threads costs that time, and no CPU time. *EventPipe's sampler* is the runtime's own at 200 Hz,
+  switched on by variables; `dotnet-trace` starts the program with its usual profile. *Web service*:
+  as many requests as four connections that are kept open get answered, by a client on the same
+  machine.
+- *After detach*: ten rounds of *libraries* over and over; the time of ten rounds after the agent
+  has left over that before it came.
+- Processors: the figures above are of the processors named in the last table. On an Intel Xeon of
+  the Sapphire Rapids generation tiny functions took 1.29 times empty hooks (P2) and 1.13 times two
+  clock reads (P1) in an earlier measurement, where an AMD EPYC had 1.16 and 1.02.
+- Memory per thread, by layout: a record of 256 bytes, 4 KiB of tree and one touched page of shadow
+  stack, more as it calls more.
+- The machine has no counters of cache misses (a virtual machine); what is known about where the
+  compiler's time goes comes from samples of instruction addresses.
 ";
 
 #[cfg(test)]
@@ -151,6 +170,7 @@ mod tests {
         let ids = ["P2", "P1"];
         let mut page = Page::default();
         [part("P1", "1.00"), part("P2", "2.00"), part("P9", "9.00")].into_iter().for_each(|part| page.replace(part));
+        "\n| by | hand |\n".clone_into(&mut page.by_hand);
         let text = page.text(&ids);
         assert!(!text.contains("| P9 |") && text.find("| P2 |") < text.find("| P1 |"), "{text}");
         let mut again = Page::parse(&text);
@@ -160,6 +180,7 @@ mod tests {
             [text.matches("1.00").count(), text.matches("1.50").count(), text.matches("| P2 |").count()],
             [0, 3, 3]
         );
+        assert!(text.ends_with("\n## Measured by hand\n\n| by | hand |\n"), "what was measured by hand stays: {text}");
     }
 
     #[test]

@@ -62,7 +62,9 @@ fn pair(subject: Prepare<'_>, base: Prepare<'_>, number: usize) -> Result<(Measu
 }
 
 fn summary(pairs: &[(Measured, Measured)], repeated: usize) -> Series {
-    let of = |value: &dyn Fn(&(Measured, Measured)) -> f64| Spread::of(&pairs.iter().map(value).collect::<Vec<_>>());
+    let of = |value: &dyn Fn(&(Measured, Measured)) -> f64| {
+        Spread::from_values(&pairs.iter().map(value).collect::<Vec<_>>())
+    };
     let cpu = |m: &Measured| (m.user + m.system).as_secs_f64() * 1e3;
     Series {
         ratio: of(&|(a, b)| a.user.as_secs_f64() / b.user.as_secs_f64().max(1e-9)),

@@ -172,7 +172,7 @@ pub(super) fn beside_peers(pairs: usize) -> Result<Vec<Line>, String> {
         let mut limits = most.into_iter();
         for ((name, collector), times_with) in COLLECTORS.iter().zip(&times).skip(1) {
             let ratios: Vec<f64> = times_with.iter().zip(&times[0]).map(|(with, bare)| with / bare).collect();
-            let spread = Spread::of(&ratios);
+            let spread = Spread::from_values(&ratios);
             let limit = matches!(collector, Collector::Ours(_)).then(|| limits.next()).flatten();
             let verdict = limit.map_or("", |limit| if spread.median <= limit { "met" } else { "**missed**" });
             let figure = format!("{:.2} ({:.2} to {:.2})", spread.median, spread.low, spread.high);

@@ -45,7 +45,7 @@ pub(super) fn of_a_large_recording(runs: usize) -> Result<Vec<Line>, String> {
         viewing.document("key=tree.cpu")?;
         firsts.push(began.elapsed().as_secs_f64());
     }
-    let first = Spread::of(&firsts);
+    let first = Spread::from_values(&firsts);
     let figure = format!("{:.2} s ({:.2} to {:.2})", first.median, first.low, first.high);
     let what = "10 M samples, 1 M stacks, 500 threads: from `view` to the first picture's data";
     let mut lines = vec![("P14", what.to_owned(), figure, verdict(first.median < FIRST.as_secs_f64()))];
@@ -75,7 +75,7 @@ fn clicks(viewing: &Viewing) -> Result<Vec<Line>, String> {
     let line = |(what, filter): (&str, &dyn Fn(u64) -> String)| -> Result<Line, String> {
         let ms = (0..CLICKS).map(|click| viewing.document(&format!("key=tree.cpu&{}", filter(click))));
         let ms = ms.map(|taken| taken.map(|taken| taken.as_secs_f64() * 1e3)).collect::<Result<Vec<_>, _>>()?;
-        let spread = Spread::of(&ms);
+        let spread = Spread::from_values(&ms);
         let figure = format!("{:.0} ms ({:.0} to {:.0})", spread.median, spread.low, spread.high);
         let met = verdict(spread.high < CLICK.as_secs_f64() * 1e3);
         Ok(("P14", format!("the same: a click on {what}, each one that nobody made before"), figure, met))
@@ -112,7 +112,7 @@ fn changes(viewing: &Viewing) -> Result<Line, String> {
             ask(kind, &filter.replace("ID", &id.to_string()))?;
         }
     }
-    let spread = Spread::of(&found.iter().map(|(ms, _)| *ms).collect::<Vec<_>>());
+    let spread = Spread::from_values(&found.iter().map(|(ms, _)| *ms).collect::<Vec<_>>());
     let slowest = found.iter().max_by(|a, b| a.0.total_cmp(&b.0)).map_or("", |(_, kind)| kind);
     let figure = format!("{:.0} ms ({:.0} to {:.0}, {slowest})", spread.median, spread.low, spread.high);
     let what = format!("the same: {} changes of the whole tree, of {} kinds", found.len(), KINDS.len() + 1);
@@ -125,7 +125,7 @@ fn largest_functions() -> Result<Vec<u64>, String> {
     let recording = Many { samples: 20_000, stacks: 5_000, threads: 1 }.recording();
     let query = Query { metric: Some(&SAMPLED_CPU), native_code: Some(NativeCode::Places), ..Query::default() };
     let forest = Forest::open(&recording, &query).map_err(|problem| problem.to_string())?;
-    let pictures = Pictures::of(&forest, PictureMeasure::Metric);
+    let pictures = Pictures::new(&forest, PictureMeasure::Metric);
     let sums = pictures.changed(&[], false).by_function();
     let mut ids: Vec<(u64, u32)> = pictures.functions().ids().collect();
     ids.sort_by_key(|(_, function)| Reverse((sums[*function as usize].total, *function)));

@@ -53,9 +53,9 @@ pub(super) fn under_load(runs: usize) -> Result<Vec<Line>, String> {
         }
     }
     let line = |((title, _), answers): (&(&str, Option<&str>), &Vec<Answers>)| -> Line {
-        let of = |value: fn(&Answers) -> f64| Spread::of(&answers.iter().map(value).collect::<Vec<_>>());
+        let of = |value: fn(&Answers) -> f64| Spread::from_values(&answers.iter().map(value).collect::<Vec<_>>());
         let ratio = answers.iter().zip(&found[0]).map(|(with, bare)| with.per_second / bare.per_second);
-        let ratio = Spread::of(&ratio.collect::<Vec<_>>());
+        let ratio = Spread::from_values(&ratio.collect::<Vec<_>>());
         let (rate, slow) = (of(|answers| answers.per_second), of(|answers| answers.p99_ms));
         let figure = format!(
             "{:.0} requests/s ({:.0} to {:.0}), {:.2} of bare; 99 of 100 within {:.2} ms ({:.2} to {:.2})",

@@ -1,9 +1,9 @@
-//! `cargo xtask layers`: crates and modules use what stands below them and nothing above, as ARCHITECTURE.md says.
+//! `cargo xtask layers`: crates and modules use only what is below them, as `layers.toml` says.
 //!
-//! Two tables of ARCHITECTURE.md are read: that of the crates, ordered from below, with what each uses of the others;
-//! and under "Layers" that of the modules of a crate, levels separated by semicolons, the lowest first. Modules of one
-//! level may use each other in one direction; circles are errors everywhere, deeper down as well. What only tests use
-//! doesn't count. Public items of the framework, which is made for others, have one public path each.
+//! The file lists the crates, lowest first, with the crates that each may use, and the levels of a crate's
+//! modules, lowest first. Modules of one level may use each other in one direction; circles are errors
+//! everywhere, deeper down as well. What only tests use doesn't count. Public items of the framework, which is
+//! made for others, have one public path each.
 
 mod exports;
 mod modules;
@@ -16,57 +16,66 @@ use std::path::Path;
 use std::process::Command;
 
 use clrscope_testkit::workspace_root;
+use serde::Deserialize;
 use serde_json::Value;
 
 use modules::{Modules, Uses, circles, levels as levels_of};
 
+/// The file's name in the root of the repository.
+const FILE: &str = "layers.toml";
 /// The crates whose public items others are to name.
-const FRAMEWORK: [&str; 2] = ["clr-profiler", "clr-profiler-sys"];
+const FRAMEWORK: [&str; 3] = ["clr-profiler", "clr-profiler-fake", "clr-profiler-sys"];
 
-/// A row of the table of crates.
-#[derive(Debug, PartialEq, Eq)]
+/// Contents of `layers.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Layers {
+    /// The crates, lowest first.
+    #[serde(rename = "crate")]
+    crates: Vec<Crate>,
+}
+
+/// A crate of `layers.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Crate {
     name: String,
     folder: String,
     /// Names of our own crates that it uses.
     uses: BTreeSet<String>,
+    /// Levels of its modules, lowest first; none where only circles are looked for.
+    layers: Option<Vec<Vec<String>>>,
 }
 
-/// Compares ARCHITECTURE.md with the code, and prints the levels in which each crate's modules stand.
+/// Compares `layers.toml` with the code, and prints the levels in which each crate's modules stand.
 ///
 /// # Errors
 /// All that differs, a line each.
 #[expect(clippy::print_stdout, reason = "a command line tool")]
 pub(crate) fn run() -> Result<(), String> {
-    let text = fs::read_to_string(workspace_root().join("ARCHITECTURE.md")).map_err(|error| error.to_string())?;
-    let mut wrong = wrong_crates(&crates(&text)?, &dependencies()?);
-    let levels = levels(&text)?;
-    for one in crates(&text)? {
+    let declared =
+        parse(&fs::read_to_string(workspace_root().join(FILE)).map_err(|error| format!("{FILE}: {error}"))?)?;
+    let mut wrong = wrong_crates(&declared, &dependencies()?);
+    for one in &declared {
         let modules = Modules::read(&workspace_root().join(&one.folder).join("src"))?;
         if FRAMEWORK.contains(&one.name.as_str()) {
             wrong.extend(exports::twice(&modules).iter().map(|item| format!("{}: {item}", one.name)));
         }
-        let folder = Path::new(&one.folder).file_name().unwrap_or_default().to_string_lossy().into_owned();
         for (parent, uses) in modules.uses() {
-            if parent.is_empty()
-                && let Some(levels) = levels.get(&folder)
-            {
-                wrong.extend(wrong_levels(&folder, levels, &uses));
-            }
-            let within = [std::slice::from_ref(&folder), &parent[..]].concat().join("::");
+            let within = [std::slice::from_ref(&one.name), &parent[..]].concat().join("::");
             wrong.extend(circles(&uses).iter().map(|circle| described(&within, circle, &uses)));
             if parent.is_empty() {
-                println!(
-                    "{folder}: {}",
-                    levels_of(&uses).iter().map(|level| level.join(" ")).collect::<Vec<_>>().join("; ")
-                );
+                wrong.extend(one.layers.iter().flat_map(|levels| wrong_levels(&one.name, levels, &uses)));
+                let found: Vec<String> = levels_of(&uses).iter().map(|level| level.join(" ")).collect();
+                println!("{}: {}", one.name, found.join("; "));
             }
         }
     }
-    if let Some(unknown) = levels.keys().find(|name| !workspace_root().join("crates").join(name).exists()) {
-        wrong.push(format!("the table of layers has `{unknown}`, which is no folder in crates/"));
-    }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+fn parse(text: &str) -> Result<Vec<Crate>, String> {
+    toml::from_str::<Layers>(text).map(|layers| layers.crates).map_err(|error| format!("{FILE}: {error}"))
 }
 
 /// A circle with one place for each of its steps.
@@ -82,18 +91,18 @@ fn wrong_crates(declared: &[Crate], found: &BTreeMap<String, BTreeSet<String>>) 
     let mut wrong = Vec::new();
     let names: BTreeSet<&str> = declared.iter().map(|one| one.name.as_str()).collect();
     let missing = found.keys().filter(|name| !names.contains(name.as_str()));
-    wrong.extend(missing.map(|name| format!("{name} is missing from the table of crates")));
+    wrong.extend(missing.map(|name| format!("{name} is missing from {FILE}")));
     let mut below = BTreeSet::new();
     for one in declared {
         match found.get(&one.name) {
-            None => wrong.push(format!("{} stands in the table of crates and nowhere else", one.name)),
+            None => wrong.push(format!("{FILE} has the crate {}, which does not exist", one.name)),
             Some(uses) if *uses != one.uses => {
-                wrong.push(format!("{} uses {uses:?}, and by the table of crates {:?}", one.name, one.uses));
+                wrong.push(format!("{} uses {uses:?}, and by {FILE} {:?}", one.name, one.uses));
             }
             Some(uses) => {
                 let above = uses.iter().filter(|used| !below.contains(*used));
                 wrong.extend(
-                    above.map(|used| format!("{} uses {used}, which does not stand above it in the table", one.name)),
+                    above.map(|used| format!("{} uses {used}, which does not come before it in {FILE}", one.name)),
                 );
             }
         }
@@ -102,59 +111,22 @@ fn wrong_crates(declared: &[Crate], found: &BTreeMap<String, BTreeSet<String>>) 
     wrong
 }
 
-fn wrong_levels(folder: &str, levels: &[Vec<String>], uses: &Uses) -> Vec<String> {
+fn wrong_levels(within: &str, levels: &[Vec<String>], uses: &Uses) -> Vec<String> {
     let mut wrong = Vec::new();
     let level = |name: &str| levels.iter().position(|level| level.iter().any(|known| known == name));
     for (name, used) in uses {
         let Some(own) = level(name) else {
-            wrong.push(format!("{folder}: `{name}` has no place in the table of layers"));
+            wrong.push(format!("{within}: `{name}` has no level in {FILE}"));
             continue;
         };
         for (other, places) in used.iter().filter(|(other, _)| level(other).is_some_and(|above| above > own)) {
             let place = places.first().map_or("", String::as_str);
-            wrong.push(format!("{folder}: `{name}` uses `{other}`, which stands above it: {place}"));
+            wrong.push(format!("{within}: `{name}` uses `{other}`, which stands above it: {place}"));
         }
     }
     let gone = levels.iter().flatten().filter(|name| !uses.contains_key(*name));
-    wrong.extend(gone.map(|name| format!("{folder}: `{name}` stands in the table of layers and is no module")));
+    wrong.extend(gone.map(|name| format!("{within}: {FILE} has `{name}`, which is no module")));
     wrong
-}
-
-/// The rows of the table whose head begins with these cells, split into cells.
-fn table<'t>(text: &'t str, head: &[&str]) -> Result<Vec<Vec<&'t str>>, String> {
-    let cells = |line: &'t str| -> Vec<&'t str> { line.trim().trim_matches('|').split('|').map(str::trim).collect() };
-    let mut lines = text.lines().skip_while(|line| !line.starts_with('|') || !cells(line).starts_with(head));
-    lines.next().ok_or_else(|| format!("ARCHITECTURE.md has no table with the columns {head:?}"))?;
-    Ok(lines.skip(1).take_while(|line| line.starts_with('|')).map(cells).collect())
-}
-
-/// The words in backticks.
-fn quoted(text: &str) -> impl Iterator<Item = String> {
-    text.split('`').skip(1).step_by(2).map(str::to_owned)
-}
-
-fn crates(text: &str) -> Result<Vec<Crate>, String> {
-    let rows = table(text, &["Crate", "Folder", "Uses"])?;
-    let row = |cells: Vec<&str>| match cells[..] {
-        [name, folder, uses, ..] => Ok(Crate {
-            name: quoted(name).next().ok_or("a crate without a name")?,
-            folder: quoted(folder).next().ok_or("a crate without a folder")?,
-            uses: quoted(uses).collect(),
-        }),
-        _ => Err(format!("{cells:?} is no row of the table of crates")),
-    };
-    rows.into_iter().map(row).collect()
-}
-
-/// The levels of each crate of the second table, by the crate's folder.
-fn levels(text: &str) -> Result<BTreeMap<String, Vec<Vec<String>>>, String> {
-    let rows = table(text, &["Crate", "From below"])?;
-    let row = |cells: Vec<&str>| {
-        let name = quoted(cells[0]).next().ok_or("a row without a crate")?;
-        let levels = cells.get(1).into_iter().flat_map(|cell| cell.split(';')).map(|level| quoted(level).collect());
-        Ok((name, levels.collect()))
-    };
-    rows.into_iter().map(row).collect()
 }
 
 /// Our own crates that are built into the tool, its tests and xtask, with those that each uses, its tests left out.
@@ -183,45 +155,74 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crates_and_modules_use_what_stands_below_them_as_the_architecture_says() {
-        run().unwrap_or_else(|wrong| panic!("ARCHITECTURE.md and the code differ:\n{wrong}"));
+    fn crates_and_modules_use_only_what_is_below_them() {
+        run().unwrap_or_else(|wrong| panic!("{FILE} and the code differ:\n{wrong}"));
     }
 
-    const TEXT: &str = "\
-| Crate | Folder | Uses | Role |
-|---|---|---|---|
-| `low` | `crates/low` | | the ground |
-| `high` | `crates/high` | `low` | the house |
+    /// A crate that is missing there is changed, and the tool goes on with the agent as it was.
+    #[test]
+    fn the_tool_is_built_again_when_a_crate_of_the_agent_changes() {
+        let declared = parse(&fs::read_to_string(workspace_root().join(FILE)).expect("a file")).expect("layers");
+        let mut crates = set(&["clrscope-agent"]);
+        // Lowest first, so that from the end on each comes after all that use it.
+        for one in declared.iter().rev().filter(|one| one.folder.starts_with("crates/")) {
+            if crates.contains(&one.name) {
+                crates.extend(one.uses.iter().cloned());
+            }
+        }
+        let folders = declared.iter().filter(|one| crates.contains(&one.name));
+        let used: BTreeSet<&str> = folders.filter_map(|one| one.folder.strip_prefix("crates/")).collect();
+        let script = fs::read_to_string(workspace_root().join("crates/cli/build.rs")).expect("a file");
+        let (_, list) = script.split_once("const CRATES").and_then(|(_, rest)| rest.split_once('=')).expect("the list");
+        let list = list.split_once(';').expect("its end").0;
+        let watched: BTreeSet<&str> = list.split('"').skip(1).step_by(2).collect();
+        assert_eq!(watched, used);
+    }
 
-| Crate | From below |
-|---|---|
-| `high` | `words` and `numbers`; then `text` (of both) |
-";
+    const TEXT: &str = r#"
+[[crate]]
+name = "low"
+folder = "crates/low"
+uses = []
+
+[[crate]]
+name = "high"
+folder = "crates/high"
+uses = ["low"]
+layers = [
+    ["words", "numbers"],
+    ["text"], # made of both
+]
+"#;
 
     fn set(names: &[&str]) -> BTreeSet<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
     #[test]
-    fn a_crate_that_uses_another_than_the_table_says_is_told() {
-        let declared = crates(TEXT).expect("a table");
+    fn a_crate_that_uses_another_than_the_file_says_is_told() {
+        let declared = parse(TEXT).expect("the file");
         let found = |low: &[&str], high: &[&str]| {
             BTreeMap::from([("low".to_owned(), set(low)), ("high".to_owned(), set(high))])
         };
         assert_eq!(wrong_crates(&declared, &found(&[], &["low"])), [""; 0]);
         assert_eq!(wrong_crates(&declared, &found(&["high"], &["low"])).len(), 1);
         assert_eq!(wrong_crates(&declared, &found(&[], &[])).len(), 1);
-        assert_eq!(wrong_crates(&declared[..1], &found(&[], &["low"])), ["high is missing from the table of crates"]);
-        let upward = [Crate { name: "low".into(), folder: String::new(), uses: set(&["high"]) }];
+        assert_eq!(wrong_crates(&declared[..1], &found(&[], &["low"])), ["high is missing from layers.toml"]);
+        let upward = [Crate { uses: set(&["high"]), ..declared[0].clone() }];
         let wrong = wrong_crates(&upward, &BTreeMap::from([("low".to_owned(), set(&["high"]))]));
-        assert_eq!(wrong, ["low uses high, which does not stand above it in the table"]);
-        assert!(crates("no table").is_err());
+        assert_eq!(wrong, ["low uses high, which does not come before it in layers.toml"]);
+    }
+
+    #[test]
+    fn a_misspelt_key_is_told() {
+        let wrong = parse(&TEXT.replace("layers =", "layer =")).expect_err("an unknown key");
+        assert!(wrong.contains("unknown field `layer`"), "{wrong}");
     }
 
     #[test]
     fn a_module_that_uses_one_above_it_is_told() {
-        let levels = &levels(TEXT).expect("a table")["high"];
-        assert_eq!(levels.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
+        let levels = parse(TEXT).expect("the file")[1].layers.clone().expect("levels");
         let uses = |text: &str, words: &str| {
             let mut modules = Modules::default();
             for (name, source) in [("text", text), ("words", words), ("numbers", "")] {
@@ -229,17 +230,11 @@ mod tests {
             }
             modules.uses().remove(&Vec::new()).expect("modules")
         };
-        assert_eq!(wrong_levels("high", levels, &uses("use crate::words;", "use crate::numbers;")), [""; 0]);
-        let upward = wrong_levels("high", levels, &uses("", "use crate::text;"));
+        assert_eq!(wrong_levels("high", &levels, &uses("use crate::words;", "use crate::numbers;")), [""; 0]);
+        let upward = wrong_levels("high", &levels, &uses("", "use crate::text;"));
         assert_eq!(upward, ["high: `words` uses `text`, which stands above it: words names crate::text"]);
         let more = [levels.clone(), vec![vec!["gone".to_owned()]]].concat();
-        assert_eq!(
-            wrong_levels("high", &more, &uses("", "")),
-            ["high: `gone` stands in the table of layers and is no module"]
-        );
-        assert_eq!(
-            wrong_levels("high", &levels[..1], &uses("", "")),
-            ["high: `text` has no place in the table of layers"]
-        );
+        assert_eq!(wrong_levels("high", &more, &uses("", "")), ["high: layers.toml has `gone`, which is no module"]);
+        assert_eq!(wrong_levels("high", &levels[..1], &uses("", "")), ["high: `text` has no level in layers.toml"]);
     }
 }

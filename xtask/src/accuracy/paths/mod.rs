@@ -100,7 +100,7 @@ pub(super) fn run(plan: Plan, page: &mut Page) -> Result<usize, String> {
                     runtime.version
                 ));
                 let least = if plan.quick { QUICK } else { least };
-                let series = take(runtime, condition, engine, least, &mut shapes)?;
+                let series = measure_series(runtime, condition, engine, least, &mut shapes)?;
                 if let Some(series) = &series {
                     let equal = series.tally.equal_percent();
                     Page::progress(format_args!("    {equal:.2} % of {} are equal", series.tally.samples));
@@ -113,8 +113,8 @@ pub(super) fn run(plan: Plan, page: &mut Page) -> Result<usize, String> {
     Ok(all.iter().filter(|series| series.is_ours() && !series.is_met()).count())
 }
 
-/// A whole series; nothing where the engine is not to be had here.
-fn take(
+/// Measures a whole series; `None` where the engine is not to be had here.
+fn measure_series(
     runtime: &'static Runtime,
     condition: &'static Condition,
     engine: Engine,

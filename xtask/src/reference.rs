@@ -1,0 +1,208 @@
+//! `cargo xtask reference`: `docs/reference.md`, tables of everything that has a registry in the code.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clrscope_analysis::{METRICS, Sort, Unit};
+use clrscope_contract::instruments::spec::{Attach, Spec, StartOnly};
+use clrscope_contract::instruments::{ALL, DEFAULT};
+use clrscope_recording::model::LossReason;
+use clrscope_report::{COMPARISONS, VIEWS, View, exporters};
+use clrscope_testkit::workspace_root;
+
+const HEAD: &str = "\
+# Reference
+
+What there is to choose from: instruments and their options, views, metrics, export formats and
+reasons for losses. [commands.md](commands.md) shows the commands with examples, and
+[limits.md](limits.md) says what does not work.
+
+Written by `cargo xtask reference` from the registries of the code; do not edit. A test fails when
+it is stale.
+";
+
+const INSTRUMENTS: &str = "\
+An instrument records one kind of data. `-i NAME` of `run`, `attach` and `env` chooses it, and may
+be given several times; `-i NAME:OPTION,OPTION` sets its options.
+";
+
+const VIEWS_HEAD: &str = "\
+`report --view NAME` shows one view of a recording, as text, JSON or CSV (`--format`). `--columns`
+picks and orders its columns. `--format html` writes all views into one page.
+`clrscope report --help` lists the filters; a view refuses an option that means nothing for it, and
+names the views that take it.
+";
+
+const COMPARISONS_HEAD: &str = "\
+`diff --view NAME` compares two recordings, or two sets of them; see [comparing.md](comparing.md).
+";
+
+const METRICS_HEAD: &str = "\
+`--metric NAME` chooses what paths are measured by, in the views `functions`, `tree`, `flame`,
+`callers` and `callees`, in comparisons and in exports of paths. `lines` takes the metrics that come
+from stacks. Where none is given, it is the first that was recorded. With `calls` and `alloc:exact`
+in one recording, `functions` and `tree` show calls and allocations side by side.
+";
+
+const EXPORTS_HEAD: &str = "\
+`export --to NAME -o FILE` writes a recording in the format of another program.
+[parquet.md](parquet.md) has the columns of the two Parquet files, with queries.
+";
+
+const LOSSES_HEAD: &str = "\
+A recording counts everything that it lacks, with a reason. Each report says so in its head, and
+`report --view losses` has counts and times. Reasons marked *information* are no missing data.
+";
+
+fn path() -> PathBuf {
+    workspace_root().join("docs/reference.md")
+}
+
+/// Writes the file.
+///
+/// # Errors
+/// A sentence with the file, where it can't be written.
+pub(crate) fn run() -> Result<(), String> {
+    fs::write(path(), text()).map_err(|error| format!("{}: {error}", path().display()))
+}
+
+fn text() -> String {
+    let sections = [
+        HEAD.to_owned(),
+        section(
+            "## Instruments",
+            INSTRUMENTS,
+            &["instrument", "records", "views", "`attach`"],
+            ALL.iter().map(|spec| instrument(spec)),
+        ),
+        ALL.iter().map(|spec| options(spec)).collect::<Vec<_>>().join("\n"),
+        section(
+            "## Views",
+            VIEWS_HEAD,
+            &["view", "shows", "instruments", "`--sort`"],
+            VIEWS.iter().map(|view| view_row(view)),
+        ),
+        section(
+            "## Comparisons",
+            COMPARISONS_HEAD,
+            &["view", "shows"],
+            COMPARISONS.iter().map(|comparison| vec![code(comparison.name), comparison.view.about.to_owned()]),
+        ),
+        metrics(),
+        exports(),
+        section("## Losses", LOSSES_HEAD, &["reason", "meaning", ""], LossReason::ALL.into_iter().map(loss)),
+    ];
+    sections.join("\n")
+}
+
+fn instrument(spec: &Spec) -> Vec<String> {
+    let default = if spec.name == DEFAULT.name { " (the default)" } else { "" };
+    let attach = match spec.attach {
+        Attach::Never(_) => "no".to_owned(),
+        Attach::Without([]) => "yes".to_owned(),
+        Attach::Without(parts) => format!("without {}", codes(parts.iter().map(start_only))),
+    };
+    vec![format!("{}{default}", code(spec.name)), spec.about.to_owned(), codes(spec.views), attach]
+}
+
+fn start_only(part: &StartOnly) -> &'static str {
+    part.word.unwrap_or(part.option)
+}
+
+/// Options of an instrument as a section of their own; what the runtime allows at its start only below them.
+fn options(spec: &Spec) -> String {
+    let rows = spec.option_lines().map(|(option, effect)| vec![code(&option), effect]);
+    let mut reasons = match spec.attach {
+        Attach::Never(why) => vec![why],
+        Attach::Without(parts) => parts.iter().map(|part| part.why).collect(),
+    };
+    reasons.dedup();
+    let why: String =
+        reasons.iter().map(|why| format!("\n{}\n", wrapped(&format!("Not for `attach`: {why}.")))).collect();
+    section(&format!("### `{}`", spec.name), "", &["option", "effect"], rows) + &why
+}
+
+fn view_row(view: &View) -> Vec<String> {
+    let sorts = view.sorts.iter().filter_map(|sort| Sort::ALL.into_iter().find(|(_, known)| known == sort));
+    let instruments = view.instruments();
+    let by = if instruments.is_empty() { "all".to_owned() } else { codes(&instruments) };
+    vec![code(view.name), view.about.to_owned(), by, codes(sorts.map(|(name, _)| name))]
+}
+
+fn metrics() -> String {
+    let rows = METRICS.into_iter().map(|metric| {
+        let unit = match metric.unit {
+            Unit::Nanoseconds => "nanoseconds",
+            Unit::Count => "a number",
+            Unit::Bytes => "bytes",
+        };
+        let instruments = std::iter::once(metric.instrument).chain(metric.others.iter().copied());
+        vec![code(metric.name), metric.title.to_owned(), unit.to_owned(), codes(instruments)]
+    });
+    section("## Metrics", METRICS_HEAD, &["metric", "measures", "unit in JSON", "instruments"], rows)
+}
+
+fn exports() -> String {
+    let rows = exporters().map(|format| {
+        let takes = [
+            ("--min-share", format.takes_min_share()),
+            ("--snapshot", format.shows_heap()),
+            ("--native-code", format.shows_native_code()),
+        ];
+        let takes = takes.into_iter().filter_map(|(option, is_taken)| is_taken.then_some(option));
+        vec![code(format.name()), format.description().to_owned(), code(format.extension()), codes(takes)]
+    });
+    section("## Exports", EXPORTS_HEAD, &["format", "writes", "ending", "also takes"], rows)
+}
+
+fn loss(reason: LossReason) -> Vec<String> {
+    let kind = if reason.is_benign() { "information" } else { "" };
+    vec![code(reason.name()), reason.sentence().to_owned(), kind.to_owned()]
+}
+
+fn section(heading: &str, about: &str, head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let rows: String = rows.map(|row| line(row.iter().map(|cell| cell.replace('|', "\\|")).collect())).collect();
+    if rows.is_empty() {
+        return format!("{heading}\n\nNo options.\n");
+    }
+    let about = if about.is_empty() { String::new() } else { format!("{about}\n") };
+    let head = line(head.iter().map(|cell| (*cell).to_owned()).collect()) + "|" + &"---|".repeat(head.len());
+    format!("{heading}\n\n{about}{head}\n{rows}")
+}
+
+/// A paragraph in lines of at most 100 characters.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is one");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= 100 {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+fn code(text: &str) -> String {
+    format!("`{text}`")
+}
+
+fn codes(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    words.into_iter().map(|word| code(word.as_ref())).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_is_what_the_registries_say() {
+        let there = fs::read_to_string(path()).unwrap_or_default();
+        assert!(there == text(), "docs/reference.md is stale: run `cargo xtask reference` and commit it");
+    }
+}

@@ -1,0 +1,28 @@
+//! How soaks say what went right and what went wrong.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Prints how something went; what went wrong.
+#[expect(clippy::print_stdout, reason = "a command line tool")]
+pub(crate) fn say((what, went): (String, Result<String, String>)) -> Option<String> {
+    match went {
+        Ok(said) => {
+            println!("{what}: {said}");
+            None
+        }
+        Err(why) => {
+            println!("{what}: WRONG: {why}");
+            Some(format!("{what}: {why}"))
+        }
+    }
+}
+
+/// Runs something that panics where it fails.
+pub(crate) fn caught<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("it did not end, or not as it should".to_owned()))
+}
+
+/// Returns the end of a soak: an error that names all that went wrong.
+pub(crate) fn verdict(wrong: &[String]) -> Result<(), String> {
+    if wrong.is_empty() { Ok(()) } else { Err(format!("went wrong:\n{}", wrong.join("\n"))) }
+}
