@@ -169,8 +169,9 @@ struct KnownClasses {
     /// Code of async methods by the types that hold their state; `None` where the runtime does not
     /// say.
     code: HashMap<(ModuleId, Token), Option<FunctionId>>,
-    /// Such types whose code was asked for where the runtime may not be asked.
-    wanted: Vec<(ModuleId, Token)>,
+    /// Such types whose code was asked for where the runtime may not be asked, each with the number
+    /// of unloads before.
+    wanted: Vec<((ModuleId, Token), u64)>,
     /// First words of objects that may be tasks, met where the runtime may not be asked, each with
     /// the number of unloads before.
     wanted_classes: Vec<(usize, u64)>,
@@ -262,9 +263,11 @@ impl Awaiters {
         }
         self.know_core();
         let wanted = std::mem::take(&mut self.known().wanted);
-        for (module, machine) in wanted {
-            let code = self.code_in(module, machine);
-            self.known().code.entry((module, machine)).or_insert(code);
+        for ((module, machine), unloads) in wanted {
+            self.unloads.ask(unloads, || {
+                let code = self.code_in(module, machine);
+                self.known().code.entry((module, machine)).or_insert(code);
+            });
         }
         let functions = std::mem::take(&mut self.known().wanted_functions);
         for (function, unloads) in functions {
@@ -326,15 +329,14 @@ impl Awaiters {
     /// The code of the async method whose state a type holds, once it is known; asked for where it
     /// is not.
     fn code_of(&self, module: ModuleId, machine: Token) -> Option<FunctionId> {
+        let unloads = self.unloads.count();
         let mut known = self.known();
         if let Some(code) = known.code.get(&(module, machine)) {
             return *code;
         }
-        if !known.wanted.contains(&(module, machine)) {
-            known.wanted.push((module, machine));
-        }
+        let is_noted = add_if_new(&mut known.wanted, (module, machine), unloads);
         drop(known);
-        self.is_wanted.store(true, Ordering::Release);
+        self.is_wanted.fetch_or(is_noted, Ordering::AcqRel);
         None
     }
 
