@@ -140,10 +140,6 @@ impl Awaiters {
         }
         match questions {
             Questions::Asked => self.find_class(core, class),
-            Questions::AskedUnlessUnloaded(unloads) => {
-                let found = self.unloads.ask(unloads, || self.find_class(core, class));
-                found.unwrap_or(Some(TaskClass::Unknown))
-            }
             Questions::Noted => {
                 self.want_class(class);
                 Some(TaskClass::Unknown)

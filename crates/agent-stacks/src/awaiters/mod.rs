@@ -79,11 +79,9 @@ pub(crate) struct Resumed {
 /// What may be asked while a chain is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Questions {
-    /// The runtime, about classes that are new: on the thread whose objects these are.
+    /// The runtime, about classes that are new: on the thread whose objects these are, or on
+    /// another one where unloads [wait](Unloads::hold).
     Asked,
-    /// The runtime, unless something was unloaded since there had been so many unloads: on another
-    /// thread.
-    AskedUnlessUnloaded(u64),
     /// Nobody. Questions are noted, for [`Awaiters::look_up_wanted`].
     Noted,
 }
@@ -154,7 +152,7 @@ pub struct Awaiters {
     /// A stack was seen whose chain needs what was not looked up yet.
     is_wanted: AtomicBool,
     known: Mutex<KnownClasses>,
-    unloads: Unloads,
+    unloads: Arc<Unloads>,
     code: AsyncCode,
 }
 
@@ -183,14 +181,14 @@ struct KnownClasses {
 }
 
 impl Awaiters {
-    pub(crate) fn new(info: &ProfilerInfo, functions: &Arc<Functions>) -> Self {
+    pub(crate) fn new(info: &ProfilerInfo, functions: &Arc<Functions>, unloads: &Arc<Unloads>) -> Self {
         Self {
             info: info.clone(),
             functions: Arc::clone(functions),
             core: OnceLock::new(),
             is_wanted: AtomicBool::new(false),
             known: Mutex::default(),
-            unloads: Unloads::default(),
+            unloads: Arc::clone(unloads),
             code: AsyncCode::default(),
         }
     }
@@ -198,11 +196,6 @@ impl Awaiters {
     /// Number of unloads so far.
     pub fn unloads(&self) -> u64 {
         self.unloads.count()
-    }
-
-    /// A module is about to go, and its classes with it.
-    pub(crate) fn module_unloads(&self) {
-        self.unloads.unloads();
     }
 
     fn known(&self) -> MutexGuard<'_, KnownClasses> {
@@ -250,12 +243,6 @@ impl Awaiters {
         }
     }
 
-    /// Notes a piece of code as [`note_code`](Self::note_code) does, on another thread: it was
-    /// there when there had been so many unloads.
-    pub(crate) fn note_code_of_before(&self, unloads: u64, function: FunctionId, start: usize, piece: Range<usize>) {
-        self.unloads.ask(unloads, || self.note_code(function, start, piece));
-    }
-
     /// Looks up what stacks have asked for in vain. For threads of the agent's own.
     pub fn look_up_wanted(&self) {
         if !self.is_wanted.swap(false, Ordering::AcqRel) {
@@ -300,8 +287,8 @@ impl Awaiters {
     }
 
     /// Offset of the builder from `this` of an async method, where it is known.
-    pub(crate) fn builder(&self, function: FunctionId) -> Option<usize> {
-        self.method(function, Questions::Asked)?.builder
+    pub(crate) fn builder(&self, function: FunctionId, questions: Questions) -> Option<usize> {
+        self.method(function, questions)?.builder
     }
 
     /// Has an async method looked up that was met where the runtime may not be asked.

@@ -134,6 +134,8 @@ pub(super) struct Bodies {
     tiers_off: OnceCell<bool>,
     /// Bodies so far.
     made: u64,
+    /// Whether the runtime may be asked.
+    pub(super) asks: bool,
 }
 
 impl Bodies {
@@ -150,6 +152,7 @@ impl Bodies {
             took_over_anew: false,
             tiers_off: OnceCell::new(),
             made: 0,
+            asks: false,
         }
     }
 
@@ -212,6 +215,11 @@ impl Bodies {
     /// Whether a body still lies where it did, as far as was told.
     pub(super) fn is_live(&self, body: &Arc<Body>) -> bool {
         self.live.get(&body.addresses.start).is_some_and(|live| Arc::ptr_eq(live, body))
+    }
+
+    /// Whether the runtime may be asked about the method of a body: not where that may be gone.
+    pub(super) fn may_ask_about(&self, body: &Body) -> bool {
+        self.asks && self.live.get(&body.addresses.start).is_some_and(|live| live.number == body.number)
     }
 
     /// Addresses of no method are asked for again: code may have come to lie there.
@@ -390,7 +398,11 @@ impl Bodies {
             return false;
         }
         let found = || {
-            let StackFrame::Method { il_offset, .. } = self.frame(body, address, is_return) else { return None };
+            let (StackFrame::Method { il_offset, .. }, true) =
+                (self.frame(body, address, is_return).0, self.may_ask_about(body))
+            else {
+                return None;
+            };
             Some(is_in_filter(&body_of(&self.info, body.id).ok()?, il_offset?))
         };
         found().unwrap_or(false)
@@ -414,8 +426,15 @@ impl Bodies {
     /// The unwind information of a body, and where that lies.
     fn unwind<'a>(&'a mut self, body: &'a Arc<Body>) -> (&'a BodyUnwind, BodyCode<'a>) {
         let (images, loads) = (&mut self.images, self.feed.loads());
-        let image = (body.tier == Tier::Precompiled).then(|| images.around(&self.info, loads, body.start)).flatten();
+        let image = match (body.tier, self.asks) {
+            (Tier::Precompiled, true) => images.around(&self.info, loads, body.start),
+            (Tier::Precompiled, false) => images.find(body.start),
+            _ => None,
+        };
         let code = body.code(image);
+        if body.tier == Tier::Precompiled && image.is_none() && !self.asks {
+            return (body.unwind.get().unwrap_or(&BodyUnwind::Unknown), code);
+        }
         let unwind = body.unwind.get_or_init(|| match (body.tier, image) {
             (Tier::Precompiled, None) => BodyUnwind::Unknown,
             _ => BodyUnwind::find(code),
@@ -430,16 +449,22 @@ impl Bodies {
 
     /// Whether the body has catch, finally or filter blocks, as far as the method's IL can be read.
     pub(super) fn has_blocks(&self, body: &Body) -> bool {
+        if !self.may_ask_about(body) {
+            return body.has_blocks.get().copied().unwrap_or_default();
+        }
         *body.has_blocks.get_or_init(|| body_of(&self.info, body.id).is_ok_and(|il| has_blocks(&il)))
     }
 
-    /// The name of the body's method.
-    pub(super) fn name(&self, body: &Body) -> String {
-        self.functions.names().function(&self.info, body.id).name.clone()
+    /// The name of the body's method; `None` where nobody may be asked.
+    pub(super) fn name(&self, body: &Body) -> Option<String> {
+        self.may_ask_about(body).then(|| self.functions.names().function(&self.info, body.id).name.clone())
     }
 
-    /// The frame as it is recorded.
-    pub(super) fn frame(&self, body: &Body, address: usize, is_return: bool) -> StackFrame {
+    /// The frame as it is recorded, and whether it is the same next time.
+    pub(super) fn frame(&self, body: &Body, address: usize, is_return: bool) -> (StackFrame, bool) {
+        if body.il.get().is_none() && !self.may_ask_about(body) {
+            return (body.frame(None), false);
+        }
         let map = || {
             let start = code_start(&self.info, body.id, RunAddress::executed(body.start))?;
             self.info.il_map_at(start).ok()
@@ -447,7 +472,7 @@ impl Bodies {
         let il = body.il.get_or_init(|| map().unwrap_or_default());
         // An address on the stack is where a call returns to; the byte before it belongs to the call.
         let at = address.checked_sub(body.start + usize::from(is_return)).and_then(|at| u32::try_from(at).ok());
-        body.frame(at.and_then(|at| IlRange::statement_at(il, at)))
+        (body.frame(at.and_then(|at| IlRange::statement_at(il, at))), true)
     }
 }
 

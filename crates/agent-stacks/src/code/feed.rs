@@ -15,6 +15,7 @@ use clr_profiler::{
 };
 use clrscope_agent_base::functions::Functions;
 use clrscope_agent_base::os::threads;
+use clrscope_agent_base::unloads::Unloads;
 use clrscope_recording::writer::monotonic_ns;
 
 use super::origins::{Origin, Origins};
@@ -67,6 +68,7 @@ pub struct CodeFeed {
     functions: Arc<Functions>,
     inlined: Arc<InlinedMethods>,
     awaiters: Arc<Awaiters>,
+    unloads: Arc<Unloads>,
     told: Mutex<FeedState>,
     /// Monotonic nanoseconds of the last callback about a module that goes.
     last_unload_ns: AtomicU64,
@@ -103,11 +105,13 @@ impl CodeFeed {
         Events::JIT_COMPILATION.union(Events::DYNAMIC_FUNCTION_UNLOADS).union(Events::MODULE_LOADS);
 
     fn new(info: &ProfilerInfo, functions: &Arc<Functions>, has_changed_code: Arc<AtomicBool>) -> Self {
+        let unloads = Arc::<Unloads>::default();
         Self {
             info: info.clone(),
             functions: Arc::clone(functions),
             inlined: Arc::new(InlinedMethods::new(info, functions, has_changed_code)),
-            awaiters: Arc::new(Awaiters::new(info, functions)),
+            awaiters: Arc::new(Awaiters::new(info, functions, &unloads)),
+            unloads,
             told: Mutex::default(),
             last_unload_ns: AtomicU64::new(0),
             loads: AtomicU64::new(0),
@@ -148,6 +152,11 @@ impl CodeFeed {
     /// Who awaits async methods.
     pub fn awaiters(&self) -> &Arc<Awaiters> {
         &self.awaiters
+    }
+
+    /// Unloads of modules.
+    pub(super) fn unloads(&self) -> &Arc<Unloads> {
+        &self.unloads
     }
 
     /// Monotonic nanoseconds when a module began to go or was gone last; 0 for never.
@@ -302,7 +311,7 @@ impl Callbacks for CodeFeed {
 
     fn module_unload_started(&self, _module: ModuleId) {
         self.last_unload_ns.store(monotonic_ns(), Ordering::Release);
-        self.awaiters.module_unloads();
+        self.unloads.begins();
     }
 
     fn module_unload_finished(&self, module: ModuleId, _status: Result<()>) {
@@ -318,5 +327,7 @@ impl Callbacks for CodeFeed {
         told.warm.clear();
         drop(told);
         self.inlined.module_unloaded();
+        // Who took what was told before takes this first.
+        self.unloads.ends();
     }
 }

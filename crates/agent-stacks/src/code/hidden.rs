@@ -5,7 +5,8 @@ use std::sync::Arc;
 use clr_profiler::internals::HiddenReturn;
 
 use super::{Body, CodeMap, Place};
-use crate::stacks::hidden_returns::{CallerReturn, HiddenReturns};
+use crate::awaiters::Questions;
+use crate::stacks::hidden_returns::{CallerReturn, HiddenReturns, UncertainReturn};
 use crate::unwind::BodyStep;
 use crate::unwind::arch::Base;
 
@@ -23,19 +24,25 @@ impl CodeMap {
         }
     }
 
-    /// Answers the doubts of those who follow frame pointers.
+    /// Answers the doubts of those who follow frame pointers; where nobody may be asked, not yet.
     pub fn settle(&mut self, hidden: &HiddenReturns) {
-        hidden.settle(|doubt| {
-            let behind = match self.place_of_call(doubt.address, doubt.time_ns) {
-                Place::Method(body) => self.behind(&body, doubt.address),
-                _ => CallerReturn::Unsure,
-            };
-            // Code of the runtime, and what has no unwind information that can be believed.
-            if behind == CallerReturn::Unsure {
-                doubt.bytes.map_or(CallerReturn::Unsure, CallerReturn::Seen)
-            } else {
-                behind
+        self.look(|map| {
+            if map.questions() == Questions::Asked {
+                hidden.settle(|doubt| map.answer(doubt));
             }
         });
+    }
+
+    fn answer(&mut self, doubt: UncertainReturn) -> CallerReturn {
+        let behind = match self.place_of_call(doubt.address, doubt.time_ns) {
+            Place::Method(body) => self.behind(&body, doubt.address),
+            _ => CallerReturn::Unsure,
+        };
+        // Code of the runtime, and what has no unwind information that can be believed.
+        if behind == CallerReturn::Unsure {
+            doubt.bytes.map_or(CallerReturn::Unsure, CallerReturn::Seen)
+        } else {
+            behind
+        }
     }
 }

@@ -36,7 +36,7 @@ pub use feed::{CodeFeed, SharedCodeFeed};
 pub use native::Library;
 use native::{Contents, NativeMap};
 
-use crate::awaiters::{AsyncPart, Awaiters};
+use crate::awaiters::{AsyncPart, Awaiters, Questions};
 use crate::inlined::called::{CodeAt, called_before, called_by};
 use crate::inlined::{CodeOffset, InlinedFrames, InlinedThere, KnownRows};
 use crate::stacks::Mix;
@@ -127,6 +127,22 @@ pub struct CodeMap {
     frames: HashMap<(u64, usize, bool), StackFrame, BuildHasherDefault<Mix>>,
     /// Numbers of the bodies that are made known where they are async code.
     noted: HashSet<u64, BuildHasherDefault<Mix>>,
+    /// Unloads before what callbacks have told so far.
+    unloads: u64,
+    /// Whether the runtime may be asked: unloads wait.
+    asks: bool,
+}
+
+/// Lends the map of something for a look at it, in which the runtime may be asked: unloads wait meanwhile. Where something was
+/// unloaded that the map does not know of, or is being unloaded, nobody is asked, and what is not known yet stays so. A look must not hold
+/// another one.
+pub fn look<T, R>(owner: &mut T, map: fn(&mut T) -> &mut CodeMap, look: impl FnOnce(&mut T) -> R) -> R {
+    let unloads = Arc::clone(map(owner).feed.unloads());
+    let held = unloads.hold(map(owner).unloads);
+    map(owner).set_asks(held.is_some());
+    let found = look(owner);
+    map(owner).set_asks(false);
+    found
 }
 
 /// Addresses that are remembered.
@@ -158,11 +174,15 @@ impl CodeMap {
             calls: HashMap::default(),
             frames: HashMap::default(),
             noted: HashSet::default(),
+            unloads: 0,
+            asks: false,
         }
     }
 
     /// Takes what callbacks told; whether something is gone, so that what was found out about addresses may be wrong now.
     pub fn update(&mut self) -> bool {
+        // Counted first: what is told from here on may not be among the news.
+        self.unloads = self.feed.unloads().count();
         let news = self.feed.take_news(self.reader);
         if self.is_older_than(STALE_NS) {
             self.refresh();
@@ -179,6 +199,11 @@ impl CodeMap {
             self.noted.clear();
         }
         has_changed
+    }
+
+    /// Whether something was unloaded that the map was not told of yet.
+    pub fn is_behind(&self) -> bool {
+        self.feed.unloads().count() != self.unloads
     }
 
     fn refresh(&mut self) {
@@ -203,10 +228,26 @@ impl CodeMap {
     /// Asks the runtime for a method at an address that was on a thread's stack at a time. Not where a module was unloaded since: the runtime reads
     /// what it knows of code that it is about to give back. Nor where it is sure that no call is.
     fn ask(&mut self, address: usize, known: KnownFrom, is_image: bool, time_ns: u64) -> Option<Arc<Body>> {
-        let may_ask = !self.may_be_gone(time_ns)
+        let may_ask = self.asks
+            && !self.may_be_gone(time_ns)
             && !self.bodies.is_known_stub(address)
             && (known == KnownFrom::Interrupted || self.is_call_before(address + 1) != Some(false));
         if may_ask { self.bodies.ask(address, is_image) } else { None }
+    }
+
+    /// A look at the map, in which the runtime may be asked ([`look`]).
+    pub fn look<R>(&mut self, look_at: impl FnOnce(&mut Self) -> R) -> R {
+        look(self, |map| map, look_at)
+    }
+
+    fn set_asks(&mut self, asks: bool) {
+        self.asks = asks;
+        self.bodies.asks = asks;
+    }
+
+    /// Who may be asked about what is on a stack.
+    pub(crate) fn questions(&self) -> Questions {
+        if self.asks { Questions::Asked } else { Questions::Noted }
     }
 
     /// Whether it is known that no call ends right before an address.
@@ -283,7 +324,7 @@ impl CodeMap {
             // Code may come to lie where none is.
             Place::Nowhere => false,
             // Whoever is interrupted there later has it asked about.
-            Place::Stub => known == KnownFrom::Interrupted && !self.may_be_gone(time_ns),
+            Place::Stub => self.asks && known == KnownFrom::Interrupted && !self.may_be_gone(time_ns),
             Place::Native(..) => true,
         };
         if is_sure {
@@ -321,11 +362,15 @@ impl CodeMap {
     pub fn frame(&mut self, place: &Place, address: usize, is_return: bool) -> StackFrame {
         match place {
             Place::Method(body) => {
-                let bodies = &self.bodies;
-                *self
-                    .frames
-                    .entry((body.number, address, is_return))
-                    .or_insert_with(|| bodies.frame(body, address, is_return))
+                let key = (body.number, address, is_return);
+                if let Some(known) = self.frames.get(&key) {
+                    return *known;
+                }
+                let (frame, lasts) = self.bodies.frame(body, address, is_return);
+                if lasts {
+                    self.frames.insert(key, frame);
+                }
+                frame
             }
             Place::Native(library, module) => {
                 // A function that is called for good may be the last thing that its caller does: what follows is another's.
@@ -344,6 +389,9 @@ impl CodeMap {
         let alone = FramesThere { inlining, ..FramesThere::from_frame(frame) };
         if body.candidates().is_empty() {
             return alone;
+        }
+        if !self.bodies.may_ask_about(body) {
+            return FramesThere { lasts: false, ..alone };
         }
         let inlined = Arc::clone(self.feed.inlined());
         let offset = (address - usize::from(is_return)).wrapping_sub(body.start()) as u32;
@@ -370,6 +418,9 @@ impl CodeMap {
     /// Part that a method plays in running asynchronous code, at an address on a stack. `is_return`: a call returns
     /// there.
     pub(crate) fn async_part(&self, body: &Body, address: usize, is_return: bool) -> AsyncPart {
+        if !self.bodies.may_ask_about(body) {
+            return AsyncPart::Other;
+        }
         let awaiters = self.feed.awaiters();
         match is_return {
             true => awaiters.part(body.id(), body.start()),
@@ -380,8 +431,9 @@ impl CodeMap {
     /// Makes a body known to [`Awaiters::fold`], where it is async code. It was there when there had been so many
     /// unloads.
     pub fn note_async_code(&mut self, body: &Body, unloads: u64) {
-        if self.noted.insert(body.number) {
-            self.feed.awaiters().note_code_of_before(unloads, body.id(), body.start(), body.addresses.clone());
+        let may_ask = self.bodies.may_ask_about(body) && unloads == self.unloads;
+        if may_ask && self.noted.insert(body.number) {
+            self.feed.awaiters().note_code(body.id(), body.start(), body.addresses.clone());
         }
     }
 
@@ -406,7 +458,7 @@ impl CodeMap {
             Some(Contents::Runtime { is_image }) => *is_image,
             None => false,
         };
-        if self.may_be_gone(time_ns) {
+        if !self.asks || self.may_be_gone(time_ns) {
             return CodeAt::Unknown;
         }
         self.ask(address, KnownFrom::Interrupted, is_image, time_ns).map_or(CodeAt::Piece, method)
@@ -432,8 +484,8 @@ impl CodeMap {
         self.bodies.has_blocks(body)
     }
 
-    /// The name of a body's method.
-    pub fn name(&self, body: &Body) -> String {
+    /// The name of a body's method; `None` where nobody may be asked.
+    pub fn name(&self, body: &Body) -> Option<String> {
         self.bodies.name(body)
     }
 

@@ -111,7 +111,7 @@ impl Drain {
         self.sampler.meet_runtime_threads();
         if let Some(sample) = sample_here() {
             self.frames.update();
-            self.frames.unwinder.learn_start_of_threads(&mut self.frames.map, &sample);
+            self.frames.learn_start_of_threads(&sample);
         }
         let pause = self.wall.as_ref().map_or(PAUSE, |(_, poll)| PAUSE.min(poll.interval()));
         loop {

@@ -14,8 +14,8 @@ use super::os::task::MOST_COPIED;
 use super::raw::RawSample;
 use super::unwind::{Ending, OnMissingWords, StackUnwinder};
 use super::walked::{FrameMarks, WalkedFrame};
-use crate::awaiters::{AsyncPart, Chain, ObjectMemory, Questions, Resumed, ResumedSearch};
-use crate::code::{CodeMap, Place};
+use crate::awaiters::{AsyncPart, Chain, ObjectMemory, Resumed, ResumedSearch};
+use crate::code::{CodeMap, Place, look};
 use crate::stacks::table::RecordedStacks;
 use crate::unwind::arch::follows_system_call;
 
@@ -104,9 +104,18 @@ impl Frames {
         }
     }
 
+    /// A look at stacks, in which the runtime may be asked ([`look`]).
+    pub(super) fn look<R>(&mut self, look_at: impl FnOnce(&mut Self) -> R) -> R {
+        look(self, |frames| &mut frames.map, look_at)
+    }
+
     /// The stack of a sample of a thread that goes on: what lies further out than its thread has returned since its last sample is as it was,
     /// and where the sample holds too little of the stack, the rest is read now.
     pub(super) fn of_running(&mut self, sample: &mut RawSample) -> FoundStack {
+        self.look(|frames| frames.find_running(sample))
+    }
+
+    fn find_running(&mut self, sample: &mut RawSample) -> FoundStack {
         self.unwinder.leave_handlers_that_begin(&self.map, sample);
         let found = self.since_last(sample, OnMissingWords::ToBeRead);
         if found.is_complete || sample.registers.ip == 0 {
@@ -123,7 +132,7 @@ impl Frames {
     /// The stack of a sample, from where it differs from the last one of the thread. A stack that is found whole is the thread's last one then.
     fn since_last(&mut self, sample: &RawSample, rest: OnMissingWords) -> FoundStack {
         if sample.registers.ip == 0 {
-            return self.stack_of_sample(sample);
+            return self.find_whole(sample);
         }
         let last = self.last.stack_of_thread(sample.os_id);
         let (ending, joined) = self.unwinder.walk(&mut self.map, sample, Some(last.compare(sample)), rest);
@@ -134,7 +143,7 @@ impl Frames {
         }
         if callers.len() + walked.len() + sample.kernel.len() >= Stacks::DEEPEST {
             last.forget();
-            return self.stack_of_sample(sample);
+            return self.find_whole(sample);
         }
         let marks = walked.iter().chain(callers.iter().rev().map(|(frame, _)| frame)).map(|frame| frame.marks);
         let touched = FrameMarks::by(marks);
@@ -220,7 +229,7 @@ impl Frames {
         // Where it has called something, the return address may be the first behind its code.
         let at = registers.ip - 1;
         if let Place::Method(body) = self.map.place_of_call(registers.ip, time_ns) {
-            let builder = self.map.awaiters().builder(function);
+            let builder = self.map.awaiters().builder(function, self.map.questions());
             copies.learn(&body.addresses, at, place + 8 - registers.sp, builder);
         }
     }
@@ -230,14 +239,11 @@ impl Frames {
         if sample.objects.this != this {
             return None;
         }
-        // Counted first: what goes from here on may not be asked about.
-        let unloads = self.map.awaiters().unloads();
         if self.map.may_be_gone(sample.time_ns) {
             return None;
         }
         let memory = ObjectMemory::Copied(&sample.objects);
-        let questions = Questions::AskedUnlessUnloaded(unloads);
-        let chain = self.map.awaiters().chain_in(memory, (function, this), questions);
+        let chain = self.map.awaiters().chain_in(memory, (function, this), self.map.questions());
         Some(chain).filter(|chain| !chain.is_unknown())
     }
 
@@ -250,8 +256,7 @@ impl Frames {
         if let Some(known) = known.filter(|known| known.chain.is_final()) {
             return Some(known.chain.clone());
         }
-        // Counted first: what goes from here on may not be asked about.
-        let questions = Questions::AskedUnlessUnloaded(self.map.awaiters().unloads());
+        let questions = self.map.questions();
         let look = || self.map.awaiters().chain_of(function, this, questions);
         let (chain, moves) = self.sampler.moves.unmoved(sample.time_ns, look)?;
         if chain.is_unknown() {
@@ -266,6 +271,10 @@ impl Frames {
 
     /// Returns the stack of a sample.
     pub(super) fn stack_of_sample(&mut self, sample: &RawSample) -> FoundStack {
+        self.look(|frames| frames.find_whole(sample))
+    }
+
+    fn find_whole(&mut self, sample: &RawSample) -> FoundStack {
         let ending = match sample.registers.ip {
             // A thread of the kernel's, or one that is about to end: there is no user mode to go on in.
             0 => {
@@ -305,16 +314,26 @@ impl Frames {
     /// are all made of, by the methods that [`stack_of_sample`](Self::stack_of_sample) met last.
     /// `is_suspended`: the runtime has other threads stand still.
     pub(super) fn state_of_last(&mut self, stack: FoundStack, time_ns: u64, is_suspended: bool) -> ThreadState {
+        self.look(|frames| frames.find_state(stack, time_ns, is_suspended))
+    }
+
+    fn find_state(&mut self, stack: FoundStack, time_ns: u64, is_suspended: bool) -> ThreadState {
         let outer = self.unwinder.walked.iter().take_while(|walked| !walked.marks.own_code);
         let addresses = outer.filter(|walked| walked.marks.method).map(|walked| walked.registers.ip);
         let places: Vec<Place> = addresses.map(|ip| self.map.place_of_call(ip, time_ns)).collect();
         let methods = places.iter().filter_map(|place| if let Place::Method(body) = place { Some(body) } else { None });
-        state_by_names(methods.map(|body| self.map.name(body)).collect(), stack.touched, is_suspended)
+        let names: Option<Vec<String>> = methods.map(|body| self.map.name(body)).collect();
+        names.map_or(ThreadState::Waiting, |names| state_by_names(names, stack.touched, is_suspended))
     }
 
     /// Learns from the stack of a callback about a type.
     pub(super) fn learn_type_load(&mut self, sample: &RawSample) {
-        self.unwinder.learn_type_load(&mut self.map, sample);
+        self.look(|frames| frames.unwinder.learn_type_load(&mut frames.map, sample));
+    }
+
+    /// Learns where threads start from the calling thread's own stack.
+    pub(super) fn learn_start_of_threads(&mut self, sample: &RawSample) {
+        self.look(|frames| frames.unwinder.learn_start_of_threads(&mut frames.map, sample));
     }
 
     /// Whether more of such stacks would say no more.
@@ -324,8 +343,10 @@ impl Frames {
 
     /// The innermost frame in user mode alone.
     pub(super) fn of_leaf(&mut self, sample: &RawSample) -> FoundStack {
-        let place = self.map.place_at(sample.registers.ip, sample.time_ns);
-        let frame = self.map.frame(&place, sample.registers.ip, false);
+        let frame = self.look(|frames| {
+            let place = frames.map.place_at(sample.registers.ip, sample.time_ns);
+            frames.map.frame(&place, sample.registers.ip, false)
+        });
         FoundStack { number: self.stacks.number_of(&[frame], false), ..FoundStack::default() }
     }
 
@@ -333,7 +354,7 @@ impl Frames {
     pub(super) fn follows_system_call(&mut self, sample: &RawSample) -> bool {
         let ip = sample.registers.ip;
         let mut before = [0; 2];
-        matches!(self.map.place_at(ip, sample.time_ns), Place::Native(..))
+        matches!(self.look(|frames| frames.map.place_at(ip, sample.time_ns)), Place::Native(..))
             && copy_if_there(ip.saturating_sub(before.len()), &mut before)
             && follows_system_call(&before)
     }

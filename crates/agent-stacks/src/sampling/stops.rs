@@ -54,7 +54,7 @@ impl Method {
     /// The method at an address that the walker found; `None` for one that the runtime's walk leaves out.
     fn at(ip: usize, map: &mut CodeMap, time_ns: u64) -> Option<Self> {
         let Place::Method(body) = resuming_code(ip, map, time_ns) else { return None };
-        (!is_hidden(&map.name(&body))).then_some(Self { id: body.id(), ip })
+        (!is_hidden(&map.name(&body).unwrap_or_default())).then_some(Self { id: body.id(), ip })
     }
 }
 
@@ -78,7 +78,7 @@ impl Stops {
         // What was compiled while the runtime came to a stop.
         frames.update();
         for stopped in &stopped {
-            self.compare(stopped, frames);
+            frames.look(|frames| self.compare(stopped, frames));
         }
         self.next_ns = monotonic_ns() + BETWEEN_NS;
     }
@@ -170,7 +170,7 @@ fn resuming_code(ip: usize, map: &mut CodeMap, time_ns: u64) -> Place {
 /// The name of what lies at an address.
 fn name(ip: usize, map: &mut CodeMap, time_ns: u64) -> String {
     match resuming_code(ip, map, time_ns) {
-        Place::Method(body) => map.name(&body),
+        Place::Method(body) => map.name(&body).unwrap_or_else(|| "[gone]".to_owned()),
         Place::Native(library, _) => format!("{}+{:x}", library.name, ip - library.base),
         Place::Stub => "[stub]".to_owned(),
         Place::Nowhere => "[nowhere]".to_owned(),

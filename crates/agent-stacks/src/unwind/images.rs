@@ -124,7 +124,8 @@ impl Images {
         self.find(address)
     }
 
-    fn find(&self, address: usize) -> Option<&Image> {
+    /// [`around`](Self::around) as far as that is known; nobody is asked.
+    pub(crate) fn find(&self, address: usize) -> Option<&Image> {
         self.known.values().flatten().find(|image| image.addresses.contains(&address))
     }
 

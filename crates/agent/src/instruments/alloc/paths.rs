@@ -334,9 +334,14 @@ impl Paths {
                 frames.clear();
                 let mut callee = None;
                 let moment = (stack.time_ns, stack.unloads);
-                for (address, between) in &stack.methods {
-                    add_frames_at(map, (*address, between), &mut callee, moment, &mut frames);
+                if map.is_behind() {
+                    map.update();
                 }
+                map.look(|map| {
+                    for (address, between) in &stack.methods {
+                        add_frames_at(map, (*address, between), &mut callee, moment, &mut frames);
+                    }
+                });
                 match &stack.awaiters {
                     None => self.recorded.number_of(&frames, stack.is_cut),
                     Some(chain) => self.recorded.number_of_awaited(&frames, stack.is_cut, chain),

@@ -87,7 +87,8 @@ impl LookUp {
             let mut frames = Vec::new();
             for waiting in taken.drain(..) {
                 frames.clear();
-                let (gaps, is_cut) = frames_of(map, &waiting, (&self.hidden, known), &mut frames);
+                let hidden = (&self.hidden, &mut *known);
+                let (gaps, is_cut) = map.look(|map| frames_of(map, &waiting, hidden, &mut frames));
                 waiting.cell.set_stack(self.recorded.number_of(&frames, waiting.is_cut || is_cut));
                 waiting.cell.set_gaps(gaps);
             }
@@ -123,7 +124,7 @@ fn frames_of(
         let frame = map.frame(&place, address, true);
         match &place {
             _ if is_cut => {}
-            Place::Method(body) if nth > 0 && map.name(body).starts_with(STUB) => stub = stub.or(Some(frame)),
+            Place::Method(body) if nth > 0 && map.name(body).is_some_and(|name| name.starts_with(STUB)) => stub = stub.or(Some(frame)),
             Place::Method(_) => frames.push(frame),
             _ if nth == 0 => frames.push(frame),
             Place::Native(..) => native = native.or(Some(frame)),
