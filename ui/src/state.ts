@@ -5,6 +5,8 @@ export interface State {
   /** Number of the document of paths and name of the measure: `0.wall`. */
   metric: string;
   invert: boolean;
+  /** Paths are those that threads had. */
+  physical: boolean;
   /** Nameless native code is shown function by function. */
   nameless: boolean;
   search: string;
@@ -31,6 +33,7 @@ export function written(state: State): string {
   if (state.tab) all.set("tab", state.tab);
   if (state.metric) all.set("metric", state.metric);
   if (state.invert) all.set("invert", "1");
+  if (state.physical) all.set("physical", "1");
   if (state.nameless) all.set("nameless", "1");
   if (state.search) all.set("search", state.search);
   if (state.changes) all.set("changes", state.changes);
@@ -56,6 +59,7 @@ export function read(hash: string): State {
     tab: text("tab"),
     metric: text("metric"),
     invert: text("invert") === "1",
+    physical: text("physical") === "1",
     nameless: text("nameless") === "1",
     search: text("search"),
     changes: text("changes"),

@@ -143,6 +143,34 @@ test("nameless native code is a frame of its library, until it is shown function
   await close();
 });
 
+test("paths are logical until a switch shows those that threads had, in a file and served, and the address keeps it", async () => {
+  for (const name of ["resumed", "served-resumed"]) {
+    const { page, trouble, close } = await opened(name, { hash: "#tab=functions" });
+    const total = async (label) => {
+      const row = page.locator("#panel .table-body [role=row]", { hasText: label });
+      return (await row.count()) === 0 ? null : (await row.first().innerText()).replace(/\s+/g, " ");
+    };
+    await page.locator("#panel [role=row]", { hasText: "[unknown awaiter]" }).first().waitFor();
+    assert.equal(await total("App.Other::Completes"), null, "it did not ask for what it completed");
+    await page.click("label:has-text('physical paths') input");
+    await until(page, "physical", "1");
+    await page.locator("#panel [role=row]", { hasText: "App.Other::Completes" }).first().waitFor();
+    assert.match(await total("App.Other::Completes"), /70\.0 ms/, name);
+    assert.match(await total("App.Cart::Read"), /^App\.Cart::Read 100 ms/, "sums are the same");
+    assert.equal(await total("[unknown awaiter]"), null);
+    await page.reload();
+    await page.locator("#panel [role=row]", { hasText: "App.Other::Completes" }).first().waitFor();
+    await page.click("label:has-text('physical paths') input");
+    await page.locator("#panel [role=row]", { hasText: "[unknown awaiter]" }).first().waitFor();
+    assert.match(await total("App.Cart::Read"), /^App\.Cart::Read 100 ms/);
+    assert.deepEqual(trouble, []);
+    await close();
+  }
+  const { page, close } = await opened("sampled", { hash: "#tab=flame" });
+  assert.equal(await page.locator("label:has-text('physical paths')").count(), 0, "nothing else would be shown");
+  await close();
+});
+
 test("the page folds nameless native code as the tool does", async () => {
   const { page, trouble, close } = await opened("nameless", { hash: "#tab=flame" });
   await havePaths(page);

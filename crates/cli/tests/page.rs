@@ -83,6 +83,18 @@ fn nameless() -> Recording {
     sampled.recording()
 }
 
+/// A method that runs alone for 30 steps, and after an await for 70, below what completed that.
+fn resumed() -> Recording {
+    const MOVE_NEXT: &str = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder+AsyncStateMachineBox::MoveNext";
+    let mut sampled = HandSampled::default();
+    let (main, pool) = (sampled.thread("main", ThreadRole::Main), sampled.thread("worker", ThreadRole::User));
+    sampled.cpu(main, 1, "App::Main > App.Cart::Read").weight_ns = 30 * STEP_NS;
+    let path =
+        format!("System.Threading.ThreadPoolWorkQueue::Dispatch > App.Other::Completes > {MOVE_NEXT} > App.Cart::Read");
+    sampled.cpu(pool, 2, &path).weight_ns = 70 * STEP_NS;
+    sampled.recording()
+}
+
 /// A program that spends most of its time on 160,000 paths, each with less than a page has room for, and whose second thread has no
 /// others: `ui/tests/sums.test.mjs` knows its sums.
 fn cut() -> Recording {
@@ -364,6 +376,7 @@ fn browsers_show_pages_as_they_should() {
     write_page(&place, "held", &held());
     write_page(&place, "nameless", &nameless());
     write_page(&place, "cut", &cut());
+    write_page(&place, "resumed", &resumed());
     write_page(&place, "million", &many_calls::recording(FRAMES, 4));
     write_page(&place, "covered", &covered(&place));
     write_packed(&wide(), &place.file("wide.clrs"));
@@ -375,6 +388,7 @@ fn browsers_show_pages_as_they_should() {
     let served_nameless = Serving::start(&place, "nameless.clrs");
     let served_cut = Serving::start(&place, "cut.clrs");
     let served_hostile = Serving::start(&place, "hostile.clrs");
+    let served_resumed = Serving::start(&place, "resumed.clrs");
     let speedscope = Serving::start(&place, "sampled.clrs --with speedscope");
     let runtime = testkit::runtimes().last().expect("a runtime");
     let sources = testkit::workspace_root().join("dotnet");
@@ -392,6 +406,7 @@ fn browsers_show_pages_as_they_should() {
         ("served-nameless", &served_nameless),
         ("served-cut", &served_cut),
         ("served-hostile", &served_hostile),
+        ("served-resumed", &served_resumed),
         ("speedscope", &speedscope),
         ("live", &live),
         ("served-counted", &served_counted),

@@ -57,6 +57,8 @@ export interface PackedDocument {
   about: string;
   options: string[];
   measures: Measure[];
+  /** Its paths are those that threads had: a document without this is the same of logical ones. */
+  physical?: boolean;
   schema: string;
   metric?: string;
   /** Missing where the document was not asked for yet. */
@@ -228,6 +230,11 @@ export class Document {
     this.sections = (packed.sections ?? []).map((section) => new Section(section, pool));
   }
 
+  /** Name of the document that is the same of logical paths. */
+  get logicalKey(): string {
+    return this.packed.physical ? this.key.replace(/\.physical$/, "") : this.key;
+  }
+
   /** The section that the view is about. */
   get main(): Section | undefined {
     return this.sections.find((section) => section.packed.main);
@@ -263,6 +270,19 @@ export class Page {
     this.recording = packed.recording;
     this.tool = packed.tool;
     this.open = packed.open;
+  }
+
+  /** Whether paths can be those that threads had. */
+  get hasPhysical(): boolean {
+    return this.documents.some((document) => document.packed.physical);
+  }
+
+  /** The page with one kind of paths. */
+  withPaths(physical: boolean): Page {
+    if (!this.hasPhysical) return this;
+    const twins = new Set(this.documents.filter((document) => document.packed.physical).map((document) => document.logicalKey));
+    const isShown = (document: Document) => (twins.has(document.logicalKey) ? (document.packed.physical ?? false) === physical : true);
+    return Object.assign(Object.create(Page.prototype) as Page, this, { documents: this.documents.filter(isShown) });
   }
 
   /** The documents of a view. */

@@ -58,13 +58,13 @@ export class Model {
   }
 
   /** The documents of paths that have something to show. */
-  get paths(): Document[] {
-    return this.source.page.of("tree").filter((document) => document.hasRows);
+  paths(page: Page): Document[] {
+    return page.of("tree").filter((document) => document.hasRows);
   }
 
   /** The metrics of all documents of paths. */
-  get metrics(): Choice[] {
-    return this.paths.flatMap((document, at) =>
+  metrics(page: Page): Choice[] {
+    return this.paths(page).flatMap((document, at) =>
       document.packed.measures
         .filter((measure) => this.source.served || this.profile(document)?.has(measure))
         .map((measure) => ({ value: `${at}.${measure.name}`, label: measure.title })),
@@ -88,7 +88,7 @@ const isTyping = (event: KeyboardEvent): boolean => {
 
 export function App({ model }: { model: Model }) {
   const { source } = model;
-  const [page, setPage] = useState(source.page);
+  const [whole, setPage] = useState(source.page);
   const [standing, setStanding] = useState<Standing>("still");
   useEffect(() => {
     source.follow((now) => {
@@ -96,8 +96,9 @@ export function App({ model }: { model: Model }) {
       setPage(source.page);
     });
   }, [source]);
-  const tabs = useMemo(() => tabsOf(page), [page]);
   const [state, setState] = useState<State>(() => read(location.hash));
+  const page = useMemo(() => whole.withPaths(state.physical), [whole, state.physical]);
+  const tabs = useMemo(() => tabsOf(page), [page]);
   /** The state that the last change made, which may not be shown yet: keys can be faster than pictures. */
   const latest = useRef(state);
   const [menu, setMenu] = useState<MenuAt | null>(null);
@@ -131,12 +132,13 @@ export function App({ model }: { model: Model }) {
   }, [dark]);
 
   const tab = tabs.find((one) => one.id === state.tab) ?? tabs.find((one) => one.id === first(page, tabs));
+  const twins = useMemo(() => new Set(whole.documents.filter((one) => one.packed.physical).map((one) => one.logicalKey)), [whole]);
   const isPaths = tab !== undefined && ["flame", "tree", "functions", "neighbours"].includes(tab.form);
   const functions = model.functions.list;
-  const metrics = useMemo(() => model.metrics, [model, page]);
+  const metrics = useMemo(() => model.metrics(page), [model, page]);
   const metric = metrics.some((one) => one.value === state.metric) ? state.metric : (metrics[0]?.value ?? "");
   const [number, name] = metric.split(".");
-  const ofPaths = model.paths[Number(number)];
+  const ofPaths = model.paths(page)[Number(number)];
   const table = functionsOf(page, ofPaths);
 
   // What the tab shows, under the filters that it takes: a timeline is there to choose a part of the time.
@@ -251,7 +253,7 @@ export function App({ model }: { model: Model }) {
   };
   const ofSections = useMemo(() => (section: Section) => model.functions.of(section), [model, page]);
   const sectionFunctions = useMemo(
-    () => (model.paths.length > 0 ? { of: ofSections, open: (func: number) => lookAt(func) } : undefined),
+    () => (model.paths(page).length > 0 ? { of: ofSections, open: (func: number) => lookAt(func) } : undefined),
     [model, page],
   );
   const menuItems = (func: number, node: number | null) => {
@@ -291,7 +293,7 @@ export function App({ model }: { model: Model }) {
   };
 
   const shown: Shown | null = profile && measure && tree && upright && sums ? {
-    question: JSON.stringify([metric, state.threads, state.range, state.changes, state.invert, state.nameless]),
+    question: JSON.stringify([metric, state.threads, state.range, state.changes, state.invert, state.nameless, state.physical]),
     measure, functions, tree, upright, sums, matching, state: isInverted === state.invert ? state : { ...state, invert: isInverted }, func, dark, update,
     neighboursOf: (answer) => neighboursOfRows(answer, model.functions),
     choose: (func) => update({ func: idOf(func) }),
@@ -359,6 +361,11 @@ export function App({ model }: { model: Model }) {
       <div class="bar">
         {isPaths && ofPaths && (
           <PathBar metrics={metrics} metric={metric} threads={source.served ? allThreads : (profile?.threads ?? [])} state={state} changes={changes} functions={functions} canFold={folds || state.nameless} update={update} setChanges={setChanges} />
+        )}
+        {whole.hasPhysical && tab?.documents.some((one) => twins.has(one.logicalKey)) && (
+          <label class="check" title="stacks as the threads had them: below what runs after an await stands the scheduler, or what completed the await">
+            <input type="checkbox" checked={state.physical} onChange={() => update({ physical: !state.physical, zoom: null, func: null }, true)} /> physical paths
+          </label>
         )}
         {state.range && !isTimeline && (
           <button type="button" class="chip" title="The chosen part of the time" aria-label="Undo: part of the time" onClick={() => update({ range: null }, true)}>

@@ -41,12 +41,21 @@ pub(crate) const TIMER: &str = "[timer]";
 /// - What threads of the pool run begins at `[pool]`, what timers call at `[timer]`.
 /// - Frames of schedulers and of the builders of async methods are left out. The time of stacks
 ///   that end in one is in `[async machinery]`, below the method that they worked for.
+///
+/// Where that changes a path, the recording as it was stays beside it
+/// ([`physical`](Recording::physical)).
 pub fn make_paths_logical(recording: &mut Recording) {
-    for process in &mut recording.processes {
-        let roles: Vec<Role> = process.functions.iter().map(|function| role_of(process, function)).collect();
-        if roles.iter().all(|role| matches!(role, Role::Method | Role::Native)) {
-            continue;
-        }
+    let roles_of = |process: &Process| {
+        let roles = process.functions.iter().map(|function| role_of(process, function)).collect::<Vec<Role>>();
+        Some(roles).filter(|roles| !roles.iter().all(|role| matches!(role, Role::Method | Role::Native)))
+    };
+    let roles: Vec<Option<Vec<Role>>> = recording.processes.iter().map(roles_of).collect();
+    if roles.iter().all(Option::is_none) {
+        return;
+    }
+    recording.physical = Some(Arc::new(recording.clone()));
+    for (process, roles) in recording.processes.iter_mut().zip(roles) {
+        let Some(roles) = roles else { continue };
         let functions = AddedFunctions::to(process);
         change(Arc::make_mut(&mut process.stacks), &roles, &functions);
         process.derived = Derived::default();

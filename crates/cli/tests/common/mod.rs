@@ -201,5 +201,6 @@ pub fn sample() -> Recording {
         },
         processes: vec![process],
         problems: Vec::new(),
+        physical: None,
     }
 }

@@ -1,5 +1,7 @@
 //! The run as the launcher saw it, and the recording as a whole.
 
+use std::sync::Arc;
+
 use clrscope_contract::request::RecordedRequest;
 
 use super::{Exit, Problem, Process};
@@ -16,6 +18,8 @@ pub struct Recording {
     pub processes: Vec<Process>,
     /// Problems with what could not be read, as sentences for the user.
     pub problems: Vec<Problem>,
+    /// The recording with the paths that its threads had, where those that it has were made of them.
+    pub physical: Option<Arc<Self>>,
 }
 
 impl Recording {

@@ -124,7 +124,7 @@ fn assemble(log: RunLog, mut processes: Vec<ReadProcess>, problems: Vec<Problem>
     let processes: Vec<_> = processes.into_iter().map(|read| shift_times(read, start)).collect();
     let last_sign = processes.iter().map(|p| p.started_ns.saturating_add(p.duration_ns)).max().unwrap_or(0);
     run.duration_ns = log.root_end.map_or(last_sign, |end| end.mono_ns.saturating_sub(start));
-    Recording { run, processes, problems }
+    Recording { run, processes, problems, physical: None }
 }
 
 /// Moves the times of a process from "since its own start" to "since the start of the run".

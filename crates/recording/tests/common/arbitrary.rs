@@ -21,6 +21,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
         run,
         processes,
         problems,
+        physical: None,
     })
 }
 

@@ -20,6 +20,7 @@ pub(super) fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budg
     for mut planned in planned(recording, &report.request, budget) {
         let forest = forest_of(&planned, recording);
         planned.request.min_share = forest.as_ref().map_or(0.0, |forest| least_share(forest, budget.nodes));
+        let recording = planned.recording(recording);
         // What was not recorded has no document.
         let Ok(opened) = planned.view.open_with(recording, &planned.request, heaps) else { continue };
         let mut packed = SectionPacker::new(&mut pool);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use clrscope_analysis::{CPU, Column, Forest, METRICS, Metric, NativeCode, Query, Source, Unit};
+use clrscope_analysis::{CPU, Column, Forest, METRICS, Metric, NativeCode, PathKind, Query, Source, Unit};
 use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
 
@@ -43,6 +43,8 @@ pub(super) struct PlannedView {
     pub(super) measures: Vec<Value>,
     /// The options that make the command line give the same document, filters left out.
     pub(super) options: Vec<String>,
+    /// Its paths are those that threads had, beside a document with logical ones.
+    pub(super) is_physical: bool,
 }
 
 impl PlannedView {
@@ -54,18 +56,40 @@ impl PlannedView {
             Request { callers: true, .. } => ".callers".to_owned(),
             _ => String::new(),
         };
-        format!("{}{part}", self.view.name)
+        let paths = if self.is_physical { ".physical" } else { "" };
+        format!("{}{part}{paths}", self.view.name)
+    }
+
+    /// The recording that it is made of, where the page is of `recording`.
+    pub(super) fn recording<'a>(&self, recording: &'a Recording) -> &'a Recording {
+        recording.physical.as_deref().filter(|_| self.is_physical).unwrap_or(recording)
+    }
+
+    /// The same of the paths that threads had.
+    fn physical(&self) -> Self {
+        let query = Query { paths: Some(PathKind::Physical), ..self.request.query.clone() };
+        let options = self.options.iter().cloned().chain(["--paths", "physical"].map(str::to_owned));
+        Self {
+            view: self.view,
+            request: Request { query, ..self.request.clone() },
+            measures: self.measures.clone(),
+            options: options.collect(),
+            is_physical: true,
+        }
     }
 
     /// The document's members that don't depend on its rows, as JSON.
     pub(super) fn head(&self) -> Value {
-        let Self { view, measures, options, .. } = self;
-        json!({ "key": self.key(), "view": view.name, "about": view.about, "options": options, "measures": measures })
+        let Self { view, measures, options, is_physical, .. } = self;
+        json!({
+            "key": self.key(), "view": view.name, "about": view.about, "options": options, "measures": measures,
+            "physical": is_physical,
+        })
     }
 }
 
 /// Everything that a page has of a recording under the filters of `asked`, the metric that is asked
-/// for first.
+/// for first; what is made of call stacks once more by those that threads had, at the end.
 pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) -> Vec<PlannedView> {
     let mut all = Vec::new();
     // The page draws flame graphs of the tree itself.
@@ -86,7 +110,7 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
         }
         let words = [("--interleave", request.interleave), ("--source", request.source)];
         let options = words.iter().filter(|(_, is_asked)| *is_asked).map(|(word, _)| (*word).to_owned()).collect();
-        let plain = limited(PlannedView { view, request, measures: Vec::new(), options }, budget);
+        let plain = limited(PlannedView { view, request, measures: Vec::new(), options, is_physical: false }, budget);
         // Rows of single calls take filters that sums do not.
         let query = Query { limit: plain.request.query.limit, ..filters_for(asked, Some((view, true))) };
         let further = [
@@ -100,7 +124,16 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
             request,
             measures: Vec::new(),
             options: vec![word.to_owned()],
+            is_physical: false,
         }));
+    }
+    if recording.physical.is_some() {
+        let physical = |planned: &PlannedView| {
+            let has_paths = planned.view.why_not_with(planned.request.each, Flag::Paths).is_none();
+            has_paths.then(|| planned.physical())
+        };
+        let physical: Vec<_> = all.iter().filter_map(physical).collect();
+        all.extend(physical);
     }
     all
 }
@@ -189,7 +222,8 @@ fn by_metric(
     }
     let measures_of_rows = measures.iter().map(Measure::to_json).collect();
     if view.name != "tree" {
-        return limited(PlannedView { view, request, measures: measures_of_rows, options }, budget);
+        let planned = PlannedView { view, request, measures: measures_of_rows, options, is_physical: false };
+        return limited(planned, budget);
     }
     request.query.per_thread = true;
     let names = ["name", "signature", "module", "kind", "code", "folded_into", "thread", "pid"].map(str::to_owned);
@@ -197,7 +231,7 @@ fn by_metric(
     let columns: Vec<String> = names.into_iter().chain(keys).collect();
     options.extend(["--per-thread".to_owned(), "--columns".to_owned(), columns.join(",")]);
     request.columns = Some(columns);
-    PlannedView { view, request, measures: measures_of_rows, options }
+    PlannedView { view, request, measures: measures_of_rows, options, is_physical: false }
 }
 
 /// An amount that rows can be measured by.
@@ -240,7 +274,8 @@ impl Measure {
 
 /// The open forest of a tree's document; `None` for any other, and where there is nothing to show.
 pub(super) fn forest_of<'a>(planned: &PlannedView, recording: &'a Recording) -> Option<Arc<Forest<'a>>> {
-    (planned.view.name == "tree").then(|| Forest::open(recording, &planned.request.query).ok().map(Arc::new)).flatten()
+    let open = || Forest::open(planned.recording(recording), &planned.request.query).ok().map(Arc::new);
+    (planned.view.name == "tree").then(open).flatten()
 }
 
 #[cfg(test)]

@@ -191,6 +191,8 @@ impl<'a> ServedRecording<'a> {
     pub fn keys(&self) -> Vec<String> {
         let mut all = self.recorded();
         all.sort_by_key(|planned| planned.view.name != self.opens_at());
+        // Most people never ask for others.
+        all.retain(|planned| !planned.is_physical);
         all.iter().map(PlannedView::key).collect()
     }
 
@@ -262,7 +264,7 @@ impl<'a> ServedRecording<'a> {
         query: &Query,
         wanted: &DocumentRequest,
     ) -> io::Result<Result<String, QueryProblem>> {
-        let (view, recording) = (planned.view, self.recording);
+        let (view, recording) = (planned.view, planned.recording(self.recording));
         let mut request = Request { query: query.clone(), ..planned.request.clone() };
         let mut whole = None;
         let report = if view.name == "tree" {
@@ -272,7 +274,7 @@ impl<'a> ServedRecording<'a> {
             if let Some(columns) = &mut request.columns {
                 columns.retain(|key| key != "thread");
             }
-            match self.forest(&request.query) {
+            match self.forest(recording, &request.query) {
                 Ok(forest) => {
                     if let Some(picture) = &wanted.picture {
                         return Ok(Ok(self.picture(&forest, planned, &request.query, picture, wanted)));
@@ -329,15 +331,16 @@ impl<'a> ServedRecording<'a> {
     /// Makes what the first click on a path of many frames would have to wait for.
     pub fn make_trees(&self) {
         let all = if self.has_many_frames() { self.recorded() } else { Vec::new() };
-        for planned in all.iter().filter(|planned| planned.view.name == "tree") {
+        for planned in all.iter().filter(|planned| planned.view.name == "tree" && !planned.is_physical) {
             let query = Query { per_thread: false, ..planned.request.query.clone() };
-            if let Ok(forest) = self.forest(&query) {
+            if let Ok(forest) = self.forest(self.recording, &query) {
                 forest.make_trees();
             }
         }
     }
 
-    fn forest(&self, query: &Query) -> Result<Arc<Forest<'a>>, QueryProblem> {
+    /// The forest of a query, which says which paths it has.
+    fn forest(&self, recording: &'a Recording, query: &Query) -> Result<Arc<Forest<'a>>, QueryProblem> {
         let mut forests = self.forests.borrow_mut();
         if let Some(at) = forests.iter().position(|(known, _)| known == query) {
             let known = forests.remove(at);
@@ -345,7 +348,7 @@ impl<'a> ServedRecording<'a> {
             forests.push(known);
             return Ok(forest);
         }
-        let forest = Arc::new(Forest::open(self.recording, query)?);
+        let forest = Arc::new(Forest::open(recording, query)?);
         if forests.len() >= MOST_FORESTS {
             forests.remove(0);
         }
