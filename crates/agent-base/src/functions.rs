@@ -13,7 +13,7 @@ use clr_profiler::metadata::MemberRef;
 use clr_profiler::metadata::signature::{self, Type};
 use clr_profiler::{Callbacks, FunctionId, FunctionName, ModuleId, NameCache, ProfilerInfo, Token};
 use clrscope_recording::layout;
-use clrscope_recording::model::{self, Function, FunctionFlags, FunctionKind, LossReason, SourceKind};
+use clrscope_recording::model::{self, Function, FunctionFlags, FunctionKind, LossReason, RemarkKind, SourceKind};
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use crate::developer_log::{Level, log};
@@ -140,6 +140,11 @@ impl Functions {
     /// Whether functions are named one by one, so that calls of them are to stay calls.
     pub fn names_functions(&self) -> bool {
         self.choice.filter.names_any()
+    }
+
+    /// Adds a remark to the recording that the functions are in.
+    pub fn remark(&self, kind: RemarkKind, text: &str) {
+        self.writer.remark(monotonic_ns(), kind, text);
     }
 
     /// Names of classes and modules.

@@ -25,7 +25,8 @@ pub fn agent() -> &'static Path {
 }
 
 /// The agent as a debug build with what only tests ask for. It panics where the environment variable `CLRSCOPE_TEST_PANIC` says: in a `callback`, in a
-/// `hook`, on the `helper` thread. It stops the runtime, and compares stacks, where [`STOPS_VARIABLE`](crate::STOPS_VARIABLE) is set.
+/// `hook`, on the `helper` thread. It stops the runtime, and compares stacks, where [`STOPS_VARIABLE`](crate::STOPS_VARIABLE) is set. The framework has no field
+/// of the name in `CLRSCOPE_TEST_RENAMED`.
 ///
 /// # Panics
 /// With cargo's messages, when it does not build.
@@ -33,7 +34,8 @@ pub fn hooked_agent() -> &'static Path {
     static AGENT: OnceLock<PathBuf> = OnceLock::new();
     AGENT.get_or_init(|| {
         // In another profile than `agent`, so that neither takes the other's place.
-        let arguments = ["--package", "clrscope-agent", "--features", "panic-on-demand,stops-on-demand"];
+        let arguments =
+            ["--package", "clrscope-agent", "--features", "panic-on-demand,stops-on-demand,renames-on-demand"];
         cargo_build(&arguments).join("debug/libclrscope_agent.so")
     })
 }

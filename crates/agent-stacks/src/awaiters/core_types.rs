@@ -60,29 +60,29 @@ pub(super) struct ChainReader<'c> {
 }
 
 impl CoreTypes {
-    /// Finds them. `None` where a type or field has another name, and where
-    /// classes do not say what they are derived from where we look.
-    pub(super) fn find(info: &ProfilerInfo, functions: &Functions) -> Option<Self> {
-        let modules = info.modules().ok()?;
-        let is_core =
-            |module: &ModuleId| functions.names().assembly(info, *module).is_ok_and(|name| &*name == CORE_LIBRARY);
-        let module = modules.into_iter().find(is_core)?;
-        let metadata = functions.names().metadata(info, module).ok()?;
-        let core = CoreLibrary { info, module, metadata: &metadata };
+    /// Finds them.
+    ///
+    /// # Errors
+    /// What is missing: a type or field that has another name, or classes that do not say what they are
+    /// derived from where we look.
+    pub(super) fn find(info: &ProfilerInfo, functions: &Functions) -> Result<Self, String> {
+        let core = CoreLibrary::find(info, functions).ok_or("the core library was not found")?;
+        let is_there = |class: &str| core.class(class, None).ok_or(format!("{CORE_LIBRARY} has no {class}"));
         let tasks = "System.Threading.Tasks.";
-        let task = core.class(&format!("{tasks}Task"), None)?;
-        let action = core.class("System.Action", None)?;
-        let delegate = core.class("System.Delegate", None)?;
-        let object = core.class("System.Object", None)?;
-        let field = |class: ClassId, of: ClassId, name: &str| {
-            Some(TypeWithField { class: class.as_raw(), field: core.field(of, name)? })
+        let task = is_there(&format!("{tasks}Task"))?;
+        let action = is_there("System.Action")?;
+        let delegate = is_there("System.Delegate")?;
+        let object = is_there("System.Object")?;
+        let field = |class: ClassId, declaring: ClassId, name: &str| {
+            let field = core.field(declaring, name).ok_or(format!("{CORE_LIBRARY} has no field {name}"))?;
+            Ok::<_, String>(TypeWithField { class: class.as_raw(), field })
         };
         // Those that are not loaded, where they may not be, are met by no chain until then.
         let own = |class: Option<ClassId>, name: &str| {
-            class.and_then(|class| field(class, class, name)).unwrap_or(TypeWithField { class: NONE, field: 0 })
+            class.and_then(|class| field(class, class, name).ok()).unwrap_or(TypeWithField { class: NONE, field: 0 })
         };
         let found = Self {
-            module,
+            module: core.module,
             task: field(task, task, "m_continuationObject")?,
             object: object.as_raw(),
             action: field(action, delegate, "_target")?,
@@ -94,7 +94,7 @@ impl CoreTypes {
         };
         let says_parents = parent(found.task.class) == Some(found.object)
             && parent(found.action.class).and_then(parent) == Some(delegate.as_raw());
-        says_parents.then_some(found)
+        if says_parents { Ok(found) } else { Err("classes do not say what they are derived from".to_owned()) }
     }
 
     /// The fields by which objects that are no tasks lead on.
@@ -123,10 +123,18 @@ fn parent(class: usize) -> Option<usize> {
 struct CoreLibrary<'a> {
     info: &'a ProfilerInfo,
     module: ModuleId,
-    metadata: &'a MetadataImport,
+    metadata: MetadataImport,
 }
 
-impl CoreLibrary<'_> {
+impl<'a> CoreLibrary<'a> {
+    fn find(info: &'a ProfilerInfo, functions: &Functions) -> Option<Self> {
+        let is_core =
+            |module: &ModuleId| functions.names().assembly(info, *module).is_ok_and(|name| &*name == CORE_LIBRARY);
+        let module = info.modules().ok()?.into_iter().find(is_core)?;
+        let metadata = functions.names().metadata(info, module).ok()?;
+        Some(Self { info, module, metadata })
+    }
+
     fn token(&self, name: &str, nested: Option<&str>) -> Option<Token> {
         let token = self.metadata.find_type_def(name, None).ok()??;
         nested.map_or(Some(token), |nested| self.metadata.find_type_def(nested, Some(token)).ok()?)
@@ -146,7 +154,7 @@ impl CoreLibrary<'_> {
 
     /// Offset in objects of a field that a class declares.
     fn field(&self, class: ClassId, name: &str) -> Option<usize> {
-        field_offset(self.info, self.metadata, class, name)
+        field_offset(self.info, &self.metadata, class, name)
     }
 
     /// The list of continuations.
@@ -164,6 +172,10 @@ pub(super) fn field_offset(
     class: ClassId,
     name: &str,
 ) -> Option<usize> {
+    #[cfg(feature = "renames-on-demand")]
+    if std::env::var("CLRSCOPE_TEST_RENAMED").is_ok_and(|renamed| renamed == name) {
+        return None;
+    }
     let fields = info.class_layout(class).ok()?.fields;
     let is_it = |token: Token| metadata.field(token).is_ok_and(|field| field.name == name && !field.is_static());
     fields.into_iter().find(|(token, _)| is_it(*token)).map(|(_, offset)| offset as usize)

@@ -39,6 +39,7 @@ use clrscope_agent_base::functions::Functions;
 use clrscope_agent_base::os::memory::{copy_if_there, word_if_there};
 use clrscope_agent_base::unloads::Unloads;
 use clrscope_contract::async_code::{CORE_LIBRARY, resumes};
+use clrscope_recording::model::RemarkKind;
 
 use crate::unwind::bytes_to_stored_this;
 pub use chain::Chain;
@@ -353,11 +354,17 @@ impl Awaiters {
         below.map_or(AsyncPart::Other, |below| AsyncPart::Method { function, below })
     }
 
-    /// Finds the framework's types out, once.
+    /// Finds the framework's types out, once. Where they are not as they are known, the recording says so.
     fn know_core(&self) {
         if self.core.get().is_none() {
             let found = CoreTypes::find(&self.info, &self.functions);
-            let _ = self.core.set(found);
+            let why = found.as_ref().err().cloned();
+            if self.core.set(found.ok()).is_ok()
+                && let Some(why) = why
+            {
+                let text = format!("paths are those that threads had: {why}, so who awaits a method can't be read");
+                self.functions.remark(RemarkKind::NoAwaiters, &text);
+            }
         }
     }
 

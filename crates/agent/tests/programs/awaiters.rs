@@ -1,13 +1,18 @@
 //! Who awaits a method that throws, against programs whose roots throw exceptions of their own classes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use clrscope_analysis::{ExceptionLog, ExceptionQuery, make_paths_logical};
+use clrscope_contract::request::AGENT_CLSID;
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{Allocation, Process, StackFrame};
-use clrscope_testkit::{ASYNC_SHAPES, RootTallies, Runtime, each_runtime, fixture, samples, throws_by_class};
+use clrscope_recording::model::{Allocation, Process, RemarkKind, StackFrame};
+use clrscope_testkit::{
+    ASYNC_SHAPES, RootTallies, Runtime, each_runtime, fixture, hooked_agent, load_profiler, run, samples, scratch,
+    throws_by_class,
+};
 
-use crate::support::{Run, record_with};
+use crate::support::{Run, record_with, under_agent};
 
 /// Throws of the program `Roots` by shape, and what it says itself.
 fn throws(runtime: &Runtime, arguments: [&str; 2]) -> (RootTallies, BTreeMap<String, u64>) {
@@ -211,5 +216,31 @@ fn objects_allocated_after_awaits_are_those_of_who_awaits_them() {
     each_runtime(|runtime| {
         let (objects, said) = allocated(runtime, ["200", "1000"]);
         check_roots(runtime, &objects, &said);
+    });
+}
+
+/// A field that has another name is not looked for elsewhere: paths stay as threads had them, and the recording says why.
+#[test]
+fn paths_are_those_of_threads_where_the_runtime_names_a_field_otherwise() {
+    each_runtime(|runtime| {
+        for field in ["m_continuationObject", "_target"] {
+            let folder = scratch();
+            let out = folder.path().join("run.clrs.d");
+            let mut command = runtime.command(&fixture("Roots"));
+            command.args(["20", "1000"]);
+            under_agent(&mut command, "exceptions", &out);
+            load_profiler(&mut command, hooked_agent(), AGENT_CLSID);
+            command.env("CLRSCOPE_TEST_RENAMED", field);
+            run(command).expect_success();
+            let mut recording = clrscope_recording::open(&out).expect("a recording");
+            let remarks = &recording.processes[0].remarks;
+            let remark = remarks.iter().find(|remark| remark.kind == RemarkKind::NoAwaiters);
+            let text = remark.map(|remark| remark.text.as_str()).unwrap_or_default();
+            assert!(text.contains(&format!("has no field {field}")), "{}: {remarks:?}", runtime.version);
+            let before = Arc::clone(&recording.processes[0].stacks);
+            make_paths_logical(&mut recording);
+            assert!(recording.physical.is_none(), "{}", runtime.version);
+            assert!(Arc::ptr_eq(&before, &recording.processes[0].stacks), "{}", runtime.version);
+        }
     });
 }

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use clrscope_contract::async_code::CORE_LIBRARY;
 use clrscope_recording::model::{
-    ChainEnd, ChangedFrame, Derived, FrameToChange, Function, FunctionKind, Process, Recording, StackFrame, Stacks,
+    ChainEnd, ChangedFrame, Derived, FrameToChange, Function, FunctionKind, Process, Recording, RemarkKind, StackFrame,
+    Stacks,
 };
 
 use crate::metric_events::MetricEvents;
@@ -42,10 +43,14 @@ pub(crate) const TIMER: &str = "[timer]";
 /// - Frames of schedulers and of the builders of async methods are left out. The time of stacks
 ///   that end in one is in `[async machinery]`, below the method that they worked for.
 ///
-/// Where that changes a path, the recording as it was stays beside it
+/// Paths of a process whose runtime is not as it is known stay as they are: who awaits a method was not
+/// found out there, and a remark says so. Where a path changes, the recording as it was stays beside it
 /// ([`physical`](Recording::physical)).
 pub fn make_paths_logical(recording: &mut Recording) {
     let roles_of = |process: &Process| {
+        if process.remarks.iter().any(|remark| remark.kind == RemarkKind::NoAwaiters) {
+            return None;
+        }
         let roles = process.functions.iter().map(|function| role_of(process, function)).collect::<Vec<Role>>();
         Some(roles).filter(|roles| !roles.iter().all(|role| matches!(role, Role::Method | Role::Native)))
     };

@@ -271,6 +271,8 @@ pub enum RemarkKind {
     Refusal,
     /// Advice for the next run.
     Advice(Advice),
+    /// The reason why nobody knows which methods await which.
+    NoAwaiters,
 }
 
 /// Advice for the next run.
@@ -286,7 +288,7 @@ impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)?;
         match &self.kind {
-            RemarkKind::Note | RemarkKind::Refusal => Ok(()),
+            RemarkKind::Note | RemarkKind::Refusal | RemarkKind::NoAwaiters => Ok(()),
             RemarkKind::Advice(advice) => write!(f, "; {advice}"),
         }
     }
@@ -312,7 +314,7 @@ impl Field for LossReason {
     }
 }
 
-/// A `u32` (0 note, 1 refusal, 2 advice to exclude) and a list of texts: of advice the patterns. A remark written before
+/// A `u32` (0 note, 1 refusal, 2 advice to exclude, 3 no awaiters) and a list of texts: of advice the patterns. A remark written before
 /// remarks had kinds, and one of a kind from the future, is a note.
 impl Field for RemarkKind {
     fn put(&self, payload: &mut PayloadWriter) {
@@ -320,6 +322,7 @@ impl Field for RemarkKind {
             Self::Note => (0, &[][..]),
             Self::Refusal => (1, &[][..]),
             Self::Advice(Advice::Exclude(patterns)) => (2, &patterns[..]),
+            Self::NoAwaiters => (3, &[][..]),
         };
         payload.u32(kind).texts(texts);
     }
@@ -328,6 +331,7 @@ impl Field for RemarkKind {
         Some(match (payload.u32(), payload.texts()) {
             (1, _) => Self::Refusal,
             (2, patterns) => Self::Advice(Advice::Exclude(patterns)),
+            (3, _) => Self::NoAwaiters,
             _ => Self::Note,
         })
     }

@@ -235,6 +235,7 @@ fn remark_kind() -> impl Strategy<Value = RemarkKind> {
     prop_oneof![
         Just(RemarkKind::Note),
         Just(RemarkKind::Refusal),
+        Just(RemarkKind::NoAwaiters),
         vec(text(), 0..3).prop_map(|patterns| RemarkKind::Advice(Advice::Exclude(patterns))),
     ]
 }
