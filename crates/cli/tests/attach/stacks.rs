@@ -12,13 +12,13 @@ use crate::common::pending::{Operations, said as said_by_program, shown};
 use crate::server::{kill, said, some_runtime};
 
 /// The fixture with operations that wait for good, and what it says of them.
-struct Hung {
+pub(crate) struct Hung {
     program: Child,
     said: Operations,
 }
 
 impl Hung {
-    fn start(runtime: &testkit::Runtime, many: u32) -> Self {
+    pub(crate) fn start(runtime: &testkit::Runtime, many: u32) -> Self {
         let mut command = runtime.command(&testkit::fixture("Pending"));
         command.arg(many.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = command.spawn().expect("the program starts");
@@ -30,12 +30,12 @@ impl Hung {
         Self { said: said_by_program(&text), program }
     }
 
-    fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.program.id()
     }
 
     /// Lets the program end, as it does by itself.
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         self.program.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
         assert!(self.program.wait().expect("it ends").success());
     }
