@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 mod accuracy;
 mod agents;
+mod async_chains;
 mod attaches;
 mod bench;
 #[cfg(test)]

@@ -25,6 +25,7 @@ fn usage() -> String {
        cargo xtask soak programs [PROGRAM...]
        cargo xtask soak findings [PROGRAM...]
        cargo xtask soak sampling [SECONDS]
+       cargo xtask soak async [SECONDS]
        cargo xtask soak probes [ROUNDS]
        cargo xtask soak attaches [INSTRUMENT... [ROUNDS]]
        cargo xtask soak rare [RUNS]
@@ -36,6 +37,7 @@ programs: real ones, with the values of all calls read under flow:args and excep
 findings: the programs by which faults were found once; what they print, count and end with is what it is bare
 sampling: hostile programs at the highest rate, each 60 seconds unless given, on each runtime and with each engine; then
 attach and detach over and over, and a launcher that is killed while attached
+async: chains of awaits at full rate while memory is compacted and classes unload, each load 10 seconds unless given
 probes: 5,000 methods of a web program under load are compiled anew and reverted, ten times unless given, on each runtime",
         Soak::all().map(Soak::name).collect::<Vec<_>>().join(", ")
     )
@@ -182,6 +184,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         ["sampling"] => crate::sampling::run(Duration::from_secs(60)),
         ["sampling", seconds] => match seconds.parse() {
             Ok(seconds) => crate::sampling::run(Duration::from_secs(seconds)),
+            Err(_) => Err(usage()),
+        },
+        ["async"] => crate::async_chains::run(Duration::from_secs(10)),
+        ["async", seconds] => match seconds.parse() {
+            Ok(seconds) => crate::async_chains::run(Duration::from_secs(seconds)),
             Err(_) => Err(usage()),
         },
         ["probes"] => crate::probes::run(10),

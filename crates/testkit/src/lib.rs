@@ -37,6 +37,8 @@ mod async_shapes;
 mod at_a_time;
 mod attempts;
 mod azmcp;
+#[cfg(feature = "recordings")]
+mod burning;
 mod caller_paths;
 mod chance;
 pub mod compile;
@@ -67,6 +69,8 @@ pub use async_shapes::{ASYNC_SHAPES, AsyncShape, RootTallies, RootTally, throws_
 pub use at_a_time::at_a_time;
 pub use attempts::attempted;
 pub use azmcp::{azmcp, azmcp_command};
+#[cfg(feature = "recordings")]
+pub use burning::BurningSamples;
 pub use caller_paths::CallerPaths;
 pub use chance::random_pause;
 pub use counter::last_count;

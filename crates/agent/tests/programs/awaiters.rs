@@ -6,10 +6,10 @@ use std::sync::Arc;
 use clrscope_analysis::{ExceptionLog, ExceptionQuery, make_paths_logical};
 use clrscope_contract::request::AGENT_CLSID;
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{Allocation, Process, RemarkKind, StackFrame};
+use clrscope_recording::model::{Allocation, RemarkKind, StackFrame};
 use clrscope_testkit::{
-    ASYNC_SHAPES, RootTallies, Runtime, each_runtime, fixture, hooked_agent, load_profiler, run, samples, scratch,
-    throws_by_class,
+    ASYNC_SHAPES, BurningSamples, RootTallies, Runtime, each_runtime, fixture, hooked_agent, load_profiler, run,
+    scratch, throws_by_class,
 };
 
 use crate::support::{Run, record_with, under_agent};
@@ -52,67 +52,15 @@ fn check_roots(runtime: &Runtime, found: &RootTallies, said: &BTreeMap<String, u
     }
 }
 
-/// The roots of the program `Burning`, by the number of the method that works for each.
-const BURNING: [&str; 4] = ["First", "Second", "Third", "Fourth"];
-
-/// Samples of work in a run of `Burning`, by the root that the work is for.
-#[derive(Debug, Default)]
-struct BurningSamples {
-    /// Below this root.
-    right: [u64; 4],
-    /// Below none.
-    unknown: [u64; 4],
-    /// Roots that stand there where another one does the work.
-    wrong: Vec<String>,
-    /// Nanoseconds that the work took by the clock of the thread.
-    clocked: Vec<f64>,
+/// Samples of `Burning` under an engine.
+fn burning(runtime: &Runtime, engine: &str, args: &[&str]) -> BurningSamples {
+    burning_of(record_with(runtime, "Burning", &format!("cpu:engine={engine}"), args))
 }
 
-impl BurningSamples {
-    fn record(runtime: &Runtime, engine: &str, args: &[&str]) -> Self {
-        Self::of_run(record_with(runtime, "Burning", &format!("cpu:engine={engine}"), args))
-    }
-
-    fn of_run(run: Run) -> Self {
-        let mut found = Self::default();
-        let printed = run.finished.stdout_text();
-        let clocked = printed.lines().filter_map(|line| line.strip_prefix("CLOCKED ")?.split_once(' '));
-        found.clocked = clocked.map(|(_, ns)| ns.parse().expect("nanoseconds")).collect();
-        let mut recording = run.recording;
-        make_paths_logical(&mut recording);
-        let process = &recording.processes[0];
-        samples(process, "cpu").for_each(|sample| found.add(&own_names(process, sample.stack)));
-        found
-    }
-
-    /// Adds a sample with these methods of the program, innermost first.
-    fn add(&mut self, names: &[&str]) {
-        let work = names.iter().find_map(|name| name.strip_prefix("Work")?.parse::<usize>().ok());
-        let Some(work) = work else { return };
-        let roots: Vec<&&str> = names.iter().filter(|name| BURNING.contains(name)).collect();
-        match roots[..] {
-            [] => self.unknown[work] += 1,
-            [root] if *root == BURNING[work] => self.right[work] += 1,
-            _ => self.wrong.push(format!("{names:?}")),
-        }
-    }
-
-    /// Percent of all samples of work that are below their roots.
-    fn percent_right(&self) -> f64 {
-        let (right, unknown) = (self.right.iter().sum::<u64>(), self.unknown.iter().sum::<u64>());
-        100.0 * right as f64 / (right + unknown) as f64
-    }
-}
-
-/// Names of the program's own methods on a stack, innermost first.
-fn own_names(process: &Process, stack: u32) -> Vec<&str> {
-    let name = |frame| match frame {
-        StackFrame::Method { function, .. } => {
-            process.functions.get(function as usize)?.name.strip_prefix("Burning.Program::")
-        }
-        _ => None,
-    };
-    process.stacks.frames(stack).filter_map(name).collect()
+fn burning_of(run: Run) -> BurningSamples {
+    let mut recording = run.recording;
+    make_paths_logical(&mut recording);
+    BurningSamples::read(&recording.processes[0], &run.finished.stdout_text())
 }
 
 /// The share of each root is what the program clocked, within a point, and next to no sample lacks its root.
@@ -120,7 +68,7 @@ fn own_names(process: &Process, stack: u32) -> Vec<&str> {
 fn samples_after_awaits_are_those_of_who_awaits_them() {
     each_runtime(|runtime| {
         for engine in ["perf", "timer"] {
-            let found = BurningSamples::record(runtime, engine, &["10", "40"]);
+            let found = burning(runtime, engine, &["10", "40"]);
             let place = format!("{} {engine}: {found:?}", runtime.version);
             assert!(found.wrong.is_empty(), "{place}");
             assert!(found.percent_right() >= 98.0, "{place}");
@@ -143,8 +91,8 @@ fn no_sample_has_awaiters_of_another_method_while_objects_move() {
     each_runtime(|runtime| {
         for engine in ["perf", "timer"] {
             let [short, long] = [["100", "2", "rapid", "1"], ["1", "2000", "rapid", "30"]];
-            let short = BurningSamples::record(runtime, engine, &short);
-            let long = BurningSamples::record(runtime, engine, &long);
+            let short = burning(runtime, engine, &short);
+            let long = burning(runtime, engine, &long);
             let place = format!("{} {engine}: {short:?} {long:?}", runtime.version);
             assert!(short.wrong.is_empty() && long.wrong.is_empty(), "{place}");
             let is_at_once = engine == "timer";
@@ -162,7 +110,7 @@ fn no_sample_has_awaiters_of_another_method_while_objects_move() {
 fn short_work_has_its_awaiters_where_samples_are_taken_by_signals() {
     each_runtime(|runtime| {
         for args in [["1", "200", "rapid"], ["10", "20", "rapid"], ["100", "2", "rapid"]] {
-            let found = BurningSamples::record(runtime, "timer", &args);
+            let found = burning(runtime, "timer", &args);
             let place = format!("{} {args:?}: {found:?}", runtime.version);
             assert!(found.wrong.is_empty(), "{place}");
             assert!(found.percent_right() > 80.0, "{place}");
@@ -179,7 +127,7 @@ fn awaiters_are_looked_up_while_their_classes_unload() {
             let args = [&*path.to_string_lossy(), "20", "1", "400", "rapid"];
             let run = record_with(runtime, "Unloading", &format!("cpu:rate=5000,engine={engine}"), &args);
             let printed = run.finished.stdout_text();
-            let found = BurningSamples::of_run(run);
+            let found = burning_of(run);
             let place = format!("{} {engine}: {found:?} {printed}", runtime.version);
             let gone = printed.lines().find_map(|line| line.strip_prefix("GONE ")?.parse::<u32>().ok());
             // When a context goes is for the runtime to say.

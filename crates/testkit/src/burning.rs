@@ -1,0 +1,69 @@
+//! Samples of the program `Burning`, whose four roots wait for one method that works for each of them
+//! in a method of its own: so each sample of work says which root it is for.
+
+use clrscope_recording::model::{Process, StackFrame};
+
+use crate::samples;
+
+/// The roots, by the number of the method that works for each.
+const ROOTS: [&str; 4] = ["First", "Second", "Third", "Fourth"];
+
+/// Samples of work, by the root that the work is for.
+#[derive(Debug, Default)]
+pub struct BurningSamples {
+    /// Below this root.
+    pub right: [u64; 4],
+    /// Below none.
+    pub unknown: [u64; 4],
+    /// Methods of stacks, innermost first, on which a root stands that another one does the work of.
+    pub wrong: Vec<String>,
+    /// Nanoseconds that the work took by the clock of the thread.
+    pub clocked: Vec<f64>,
+}
+
+impl BurningSamples {
+    /// Reads the samples of `cpu` of a process whose paths are logical, and what the program printed.
+    ///
+    /// # Panics
+    /// Where the program printed no numbers.
+    pub fn read(process: &Process, printed: &str) -> Self {
+        let clocked = printed.lines().filter_map(|line| line.strip_prefix("CLOCKED ")?.split_once(' '));
+        let clocked = clocked.map(|(_, ns)| ns.parse().expect("nanoseconds")).collect();
+        let mut found = Self { clocked, ..Self::default() };
+        samples(process, "cpu").for_each(|sample| found.add(&own_names(process, sample.stack)));
+        found
+    }
+
+    /// Adds a sample with these methods of the program, innermost first.
+    fn add(&mut self, names: &[&str]) {
+        let work = names.iter().find_map(|name| name.strip_prefix("Work")?.parse::<usize>().ok());
+        let Some(work) = work else { return };
+        let roots: Vec<&&str> = names.iter().filter(|name| ROOTS.contains(name)).collect();
+        match roots[..] {
+            [] => self.unknown[work] += 1,
+            [root] if *root == ROOTS[work] => self.right[work] += 1,
+            _ => self.wrong.push(format!("{names:?}")),
+        }
+    }
+
+    /// Samples of work.
+    pub fn all(&self) -> u64 {
+        self.unknown.iter().chain(&self.right).sum::<u64>() + self.wrong.len() as u64
+    }
+
+    /// Percent of all samples of work that are below their roots.
+    pub fn percent_right(&self) -> f64 {
+        100.0 * self.right.iter().sum::<u64>() as f64 / self.all() as f64
+    }
+}
+
+/// Names of the program's own methods on a stack, innermost first.
+fn own_names(process: &Process, stack: u32) -> Vec<&str> {
+    let name = |frame| match frame {
+        StackFrame::Method { function, .. } => {
+            process.functions.get(function as usize)?.name.strip_prefix("Burning.Program::")
+        }
+        _ => None,
+    };
+    process.stacks.frames(stack).filter_map(name).collect()
+}
