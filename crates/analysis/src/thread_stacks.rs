@@ -82,7 +82,7 @@ fn of_process(process: &Process) -> Vec<ThreadStack<'_>> {
 
 /// What the outermost of the framework's innermost methods waits for: `Task.Wait` waits in an event
 /// for a task.
-fn wait_of(stack: &CallStack<'_>) -> Option<&'static str> {
+pub(crate) fn wait_of(stack: &CallStack<'_>) -> Option<&'static str> {
     let managed = stack.functions().filter(|function| function.kind() == FunctionKind::Managed);
     let framework = managed.take_while(|function| function.module.framework).take(NEAREST);
     framework.filter_map(|function| awaited_in(&function)).last()

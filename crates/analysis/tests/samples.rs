@@ -1,9 +1,9 @@
 //! Views of samples that the tests take themselves.
 
 use clrscope_analysis::{
-    CodePlace, Forest, FoundPlace, FunctionRow, InliningKnowledge, LinesView, NativeCode, Query, QueryProblem, SAMPLES,
-    SampleKind, Sort, ThreadSelector, Tiers, TreeOptions, TreePlace, callees, callers, functions, leave_inlined_out,
-    lines, modules, name_native_code, share_bounds, summary, threads, tree,
+    CodePlace, Finding, FindingKind, Forest, FoundPlace, FunctionRow, InliningKnowledge, LinesView, NativeCode, Query,
+    QueryProblem, SAMPLES, SampleKind, Sort, ThreadSelector, Tiers, TreeOptions, TreePlace, callees, callers,
+    functions, leave_inlined_out, lines, modules, name_native_code, share_bounds, summary, threads, tree,
 };
 use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{
@@ -771,4 +771,56 @@ fn sums_of_the_whole_run_are_kept_apart_from_those_of_threads_times_and_own_code
     }
     let distinct: std::collections::HashSet<_> = alone.iter().map(|found| format!("{:?}", found.0)).collect();
     assert_eq!(distinct.len(), questions.len(), "the questions have different answers");
+}
+
+/// A stack of a thread of the pool that waits below own code.
+fn blocked(own: &str, wait: &str) -> String {
+    format!("System.Threading.ThreadPoolWorkQueue::Dispatch > {own} > {wait} > libc.so!futex")
+}
+
+const TASK_WAIT: &str = "System.Threading.Tasks.Task::InternalWait > System.Threading.ManualResetEventSlim::Wait";
+
+/// Threads of the pool that stand on these stacks for so many of a thousand steps, and the findings.
+fn findings_of_pool(processors: u32, stacks: &[(String, u64)]) -> Vec<Finding> {
+    let mut taken = HandSampled::default();
+    taken.processors(processors);
+    for (path, steps) in stacks {
+        let thread = taken.thread(".NET TP Worker", ThreadRole::Pool);
+        for step in 0..*steps {
+            taken.wall(thread, step, path).state = ThreadState::Waiting;
+        }
+    }
+    summary(&taken.recording(), &Query::default()).expect("a summary").findings
+}
+
+/// 292 s in which threads of the pool were blocked led to sentences about the compiler and about main.
+#[test]
+fn a_pool_whose_threads_are_blocked_comes_first_with_what_blocks_them() {
+    let block = |steps| (blocked("App.Svc::Block", TASK_WAIT), steps);
+    let found = findings_of_pool(2, &[block(900), block(900), block(900), block(300)]);
+    let text = "the thread pool is starved: on average 3.0 of its threads were blocked (4 at most, 3.00 s in all) on 2 \
+                processors, most below App.Svc::Block, which waits for a task (sync over async)";
+    assert_eq!((found[0].text.as_str(), found[0].kind), (text, FindingKind::PoolStarved));
+    assert_eq!(found[0].function.as_ref().map(|function| function.name.as_str()), Some("App.Svc::Block"));
+    assert_eq!(found[0].metric, Some("wall"));
+    // As many processors as that keep the pool going.
+    let found = findings_of_pool(8, &[block(900), block(900), block(900), block(300)]);
+    let text = "threads of the pool were blocked for 3.00 s in all (4 at most at once), most below App.Svc::Block, which waits for \
+                a task (sync over async)";
+    assert_eq!((found[0].text.as_str(), found[0].kind), (text, FindingKind::Wait));
+}
+
+#[test]
+fn consumers_of_queues_and_idle_threads_starve_no_pool() {
+    let consumer = "System.Collections.Concurrent.BlockingCollection::Take > System.Threading.SemaphoreSlim::Wait";
+    let idle = "System.Threading.LowLevelLifoSemaphore::Wait";
+    let all: Vec<(String, u64)> = (0..4)
+        .map(|_| (blocked("App.Queue::Consume", consumer), 900))
+        .chain((0..4).map(|_| (format!("System.Threading.PortableThreadPool+WorkerThread::Start > {idle}"), 900)))
+        // Little is not worth a word.
+        .chain([(blocked("App.Svc::Block", TASK_WAIT), 20)])
+        .collect();
+    let found = findings_of_pool(2, &all);
+    let about_pool = |finding: &&Finding| finding.text.contains("pool");
+    assert!(found.iter().find(about_pool).is_none(), "{found:?}");
 }

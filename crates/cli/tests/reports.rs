@@ -82,7 +82,7 @@ fn documents_have_the_documented_keys() {
     let summary = json(&place, "report sample.clrs");
     assert_eq!(summary["schema"], "clrscope.summary/1");
     assert_keys(&summary, "schema recording findings top own framework elsewhere");
-    assert_keys(&summary["findings"][0], "text share share_low share_high");
+    assert_keys(&summary["findings"][0], "text kind function file line metric share share_low share_high command");
     assert_keys(&summary["top"][0], &format!("{FUNCTION} max_recursion threads"));
     assert_keys(&summary["own"][0], &format!("{FUNCTION} max_recursion threads work_ns work_share waited_ns"));
     assert_keys(&summary["framework"][0], &format!("{FUNCTION} max_recursion threads work_share"));

@@ -14,7 +14,12 @@ pub(crate) struct LocatedLine {
 impl LocatedLine {
     /// Finds the line of a place in a function; `None` where that is not known.
     pub(crate) fn find(lines: &mut Lines, function: &FunctionRef<'_>, place: CodePlace<'_>) -> Option<Self> {
-        match lines.locate(&function.module.path, function.token(), &spot(place)) {
+        Self::at(lines, &function.module.path, function.token(), place)
+    }
+
+    /// Finds the line of a place in the method with a token in an assembly.
+    pub(crate) fn at(lines: &mut Lines, assembly: &str, token: u32, place: CodePlace<'_>) -> Option<Self> {
+        match lines.locate(assembly, token, &spot(place)) {
             SpotLine::Line(line) => Some(Self { line, by_call: false }),
             SpotLine::ByCall(line) => Some(Self { line, by_call: true }),
             SpotLine::Unknown(_) | SpotLine::NoSource => None,

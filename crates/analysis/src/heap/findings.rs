@@ -8,7 +8,7 @@ use clrscope_recording::model::RootKind;
 use super::holders::{HeapPath, HeapPathPlace};
 use super::load::HeapPathRoot;
 use crate::numbers::{bytes, number, percent};
-use crate::views::summary::Finding;
+use crate::views::summary::{Finding, FindingKind};
 
 /// Growth that is worth a sentence: of the bytes that a type had in the first snapshot.
 const MUCH_GROWTH: f64 = 0.1;
@@ -72,7 +72,7 @@ pub(super) fn growth(grown: &TypeHistory, way: Option<&HeapPath<'_>>) -> Finding
     if let Some(way) = way.filter(|way| way.root.is_some()) {
         let _ = write!(text, "; held by {}", way.label());
     }
-    Finding::exact(text, more as f64 / last.1.max(1) as f64)
+    Finding::exact(FindingKind::GrowingHeap, text, more as f64 / last.1.max(1) as f64)
 }
 
 /// Sentence about the root that holds most.
@@ -84,7 +84,7 @@ pub(super) fn hold(hold: &RootHold<'_>, all: u64) -> Finding {
         let _ = write!(text, ": {} {}", number(most.objects), most.type_name());
         let _ = write!(text, " with {}, by {}", bytes(most.bytes), most.label());
     }
-    Finding::exact(text, share.min(1.0))
+    Finding::exact(FindingKind::Heap, text, share.min(1.0))
 }
 
 /// A root in words: `static field Shop.Cache.items`.

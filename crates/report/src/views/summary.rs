@@ -3,12 +3,14 @@
 use std::io;
 
 use clrscope_analysis::{
-    Allocations, Amount, Conditions, Elsewhere, ElsewhereKind, Finding, FunctionRef, OwnRow, Resolution, Sort, Summary,
-    Times, summary,
+    Allocations, Amount, Conditions, Elsewhere, ElsewhereKind, Finding, FindingFunction, FunctionRef, OwnRow,
+    Resolution, Sort, Summary, Times, summary,
 };
 use clrscope_recording::model::Recording;
+use clrscope_symbols::{Lines, SourceLine};
 
 use super::functions::{self, FunctionEntry, SORTS, function_columns};
+use super::sources::file_name;
 use super::timed::{Present, TimedRow, resolved};
 use super::{FOLDING, SELECTION, allocated, counted, heap, no_functions, sampled, threads};
 use crate::cell::{Cell, Kind};
@@ -16,6 +18,7 @@ use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{count, share, time};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
 use crate::request::{Flag, Request};
+use crate::spot::LocatedLine;
 use crate::view::{Answer, View};
 
 /// The view `summary`.
@@ -40,10 +43,42 @@ pub(super) static VIEW: View = View {
 struct Findings;
 
 impl RowKind for Findings {
-    type Row<'a> = Finding;
+    type Row<'a> = FindingEntry<'a>;
 }
 
-impl Row for Finding {}
+/// A sentence with the line that it is about.
+struct FindingEntry<'a> {
+    finding: &'a Finding,
+    line: Option<LocatedLine>,
+    /// The sentence; with the line behind it where it is about one place.
+    text: String,
+}
+
+impl<'a> FindingEntry<'a> {
+    fn new(finding: &'a Finding, lines: &mut Lines) -> Self {
+        let line = finding.function.as_ref().and_then(|function| line_of(function, lines));
+        let is_of_place = finding.function.as_ref().is_some_and(|function| function.place.is_some());
+        let place = line.as_ref().filter(|_| is_of_place).map_or_else(String::new, |found| {
+            format!(": {}:{}{}", file_name(&found.line.file), found.line.line, found.remark())
+        });
+        Self { text: format!("{}{place}", finding.text), finding, line }
+    }
+
+    fn source(&self) -> Option<&SourceLine> {
+        self.line.as_ref().map(|found| &found.line)
+    }
+}
+
+impl Row for FindingEntry<'_> {}
+
+/// The line of a place that a sentence is about, or the first one of the function.
+fn line_of(function: &FindingFunction, lines: &mut Lines) -> Option<LocatedLine> {
+    let FindingFunction { module_path, token, place, .. } = function;
+    match place {
+        Some(place) => LocatedLine::at(lines, module_path, *token, place.code_place()),
+        None => lines.first(module_path, *token).map(|line| LocatedLine { line, by_call: false }),
+    }
+}
 
 /// Hands sentences to a renderer: what a reader should know first.
 pub(super) fn show_findings(all: &[Finding], renderer: &mut dyn Renderer) -> io::Result<()> {
@@ -51,17 +86,35 @@ pub(super) fn show_findings(all: &[Finding], renderer: &mut dyn Renderer) -> io:
     let title = Title::Bold("What stands out".to_owned());
     let section = Section { title, ..sheet.section("findings", Style::Notes, &[("text", 0)]) };
     renderer.section(&section, &mut |visit| {
-        all.iter().try_for_each(|finding| visit(&sheet.entry(finding)))?;
+        let mut lines = Lines::default();
+        all.iter().try_for_each(|finding| visit(&sheet.entry(&FindingEntry::new(finding, &mut lines))))?;
         Ok(Tail::default())
     })
 }
 
 fn findings<'c>() -> Sheet<'c, Findings> {
+    let text = |value: Option<&str>| Cell::or_null(value, |value| Cell::Text(value.to_owned().into()));
     Sheet::new([
-        Column::new("text", "", Kind::Text, |finding: &Finding| Cell::text(&finding.text)),
-        Column::new("share", "share", Kind::Share, |finding: &Finding| Cell::Share(finding.share)),
-        Column::new("share_low", "at least", Kind::Share, |finding: &Finding| Cell::Share(finding.bounds.0)),
-        Column::new("share_high", "at most", Kind::Share, |finding: &Finding| Cell::Share(finding.bounds.1)),
+        Column::new("text", "", Kind::Text, |row: &FindingEntry<'_>| Cell::text(&row.text)),
+        Column::new("kind", "kind", Kind::Text, |row: &FindingEntry<'_>| Cell::text(row.finding.kind.name())),
+        Column::new("function", "function", Kind::Text, move |row: &FindingEntry<'_>| {
+            text(row.finding.function.as_ref().map(|function| function.name.as_str()))
+        }),
+        Column::new("file", "file", Kind::Text, move |row: &FindingEntry<'_>| {
+            text(row.source().map(|line| line.file.as_str()))
+        }),
+        Column::new("line", "line", Kind::Number, |row: &FindingEntry<'_>| {
+            Cell::or_null(row.source(), |line| Cell::Number(line.line.into()))
+        }),
+        Column::new("metric", "metric", Kind::Text, move |row: &FindingEntry<'_>| text(row.finding.metric)),
+        Column::new("share", "share", Kind::Share, |row: &FindingEntry<'_>| Cell::Share(row.finding.share)),
+        Column::new("share_low", "at least", Kind::Share, |row: &FindingEntry<'_>| Cell::Share(row.finding.bounds.0)),
+        Column::new("share_high", "at most", Kind::Share, |row: &FindingEntry<'_>| Cell::Share(row.finding.bounds.1)),
+        Column::new("command", "more", Kind::Text, |row: &FindingEntry<'_>| {
+            Cell::or_null(row.finding.report.as_ref(), |options| {
+                Cell::Text(format!("clrscope report REC {options}").into())
+            })
+        }),
     ])
 }
 

@@ -2,7 +2,8 @@
 
 use clrscope_recording::model::Recording;
 
-use super::findings::{Finding, Part};
+use super::finding::Part;
+use super::{Finding, FindingKind};
 use crate::allocations::BYTES;
 use crate::numbers::{bytes, number, percent};
 use crate::query::{Query, QueryProblem};
@@ -28,14 +29,21 @@ pub fn findings_about_allocations(view: &Allocations<'_>) -> Vec<Finding> {
     found.extend(alive(view));
     let large = view.rows.iter().map(|row| (row, Part::between(row.bytes, row.bytes_bounds, view.bytes)));
     let large = large.filter(|(_, part)| part.is_surely(LEAST_SHARE)).take(MOST);
-    found.extend(large.map(|(row, part)| Finding::with_share(of_type(row), part)));
+    found.extend(large.map(|(row, part)| {
+        let found = Finding::with_share(FindingKind::Allocation, of_type(row), part);
+        let found = found.by(BYTES.name).shown_by("--view allocations");
+        match &row.place {
+            Some(by) => found.about(&by.function),
+            None => found,
+        }
+    }));
     found
 }
 
 fn whole(view: &Allocations<'_>) -> Option<Finding> {
     let about = about(view);
     let text = format!("the program allocated {about}{} in {about}{} objects", bytes(view.bytes), number(view.objects));
-    (view.bytes > 0).then(|| Finding::exact(text, 1.0))
+    (view.bytes > 0).then(|| allocation(text, 1.0))
 }
 
 /// Words before amounts that samples stand for.
@@ -74,7 +82,11 @@ fn alive(view: &Allocations<'_>) -> Option<Finding> {
         ),
     };
     let weight = if survived > 0 { survived } else { whole };
-    (whole > 0).then(|| Finding::exact(text, weight as f64 / view.bytes.max(1) as f64))
+    (whole > 0).then(|| allocation(text, weight as f64 / view.bytes.max(1) as f64))
+}
+
+fn allocation(text: String, share: f64) -> Finding {
+    Finding::exact(FindingKind::Allocation, text, share).by(BYTES.name).shown_by("--view allocations")
 }
 
 fn name<'a>(row: &AllocationRow<'a>) -> &'a str {

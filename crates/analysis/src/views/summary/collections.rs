@@ -2,7 +2,7 @@
 
 use clrscope_recording::model::Recording;
 
-use super::findings::Finding;
+use super::{Finding, FindingKind};
 use crate::collections::{Collection, CollectionFacts, CollectionKind, collection_facts};
 use crate::numbers::{bytes, number, percent, time};
 use crate::query::Query;
@@ -24,8 +24,9 @@ pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
 #[must_use]
 pub fn findings_about_collections(facts: &CollectionFacts<'_>) -> Vec<Finding> {
     let share = facts.paused_share();
-    let mut texts = vec![paused(facts)];
-    texts.extend(facts.longest.first().filter(|longest| longest.pause_ns >= LONG_NS).map(longest));
+    let mut texts = vec![(FindingKind::Gc, paused(facts))];
+    let longest = facts.longest.first().filter(|longest| longest.pause_ns >= LONG_NS).map(longest);
+    texts.extend(longest.map(|text| (FindingKind::Gc, text)));
     texts.extend(facts.growth.map(|growth| {
         let [first, last] = [growth.first_bytes, growth.last_bytes].map(bytes);
         let (full, took) = (number(growth.collections as u64), time(growth.span_ns));
@@ -34,9 +35,11 @@ pub fn findings_about_collections(facts: &CollectionFacts<'_>) -> Vec<Finding> {
             true => format!(", by {} per minute", bytes(growth.bytes_per_minute as u64)),
             false => String::new(),
         };
-        format!("the heap grew from {first} to {last} after full collections, {full} of them in {took}{rate}")
+        let text =
+            format!("the heap grew from {first} to {last} after full collections, {full} of them in {took}{rate}");
+        (FindingKind::GrowingHeap, text)
     }));
-    texts.into_iter().map(|text| Finding::exact(text, share)).collect()
+    texts.into_iter().map(|(kind, text)| Finding::exact(kind, text, share).shown_by("--view gc")).collect()
 }
 
 fn paused(facts: &CollectionFacts<'_>) -> String {

@@ -7,70 +7,16 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{FunctionKind, Tier};
 
 use super::elsewhere::ElsewhereKind;
-use super::{KindRow, OwnWait, Summary, is_code};
-use crate::function::is_own;
+use super::finding::{Part, part};
+use super::{Finding, FindingKind, KindRow, OwnWait, Summary, is_code};
+use crate::function::{FunctionRef, is_own};
+use crate::metric::CALLS;
 use crate::numbers::{number, percent, time};
 use crate::query::Sort;
 use crate::samples::SampleKind;
-use crate::sampling::{Steps, sampled_bounds, share_bounds};
+use crate::sampling::{Steps, sampled_bounds};
 use crate::views::rows::FunctionRow;
 use crate::waits::{WaitKind, wait_kind};
-
-/// One sentence of the summary.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Finding {
-    /// The sentence.
-    pub text: String,
-    /// The share it speaks of, 0 to 1.
-    pub share: f64,
-    /// Bounds between which the share lies in 95 of 100 cases; the share itself where it was measured whole. A sentence about a
-    /// share that is worth one from some size on is there only where the lower bound is that large.
-    pub bounds: (f64, f64),
-}
-
-impl Finding {
-    /// A sentence about something that was measured whole.
-    #[must_use]
-    pub fn exact(text: String, share: f64) -> Self {
-        Self { text, share, bounds: (share, share) }
-    }
-
-    /// Creates a sentence about a part of the whole.
-    pub(super) fn with_share(text: String, part: Part) -> Self {
-        Self { text, share: part.share, bounds: (part.low, part.high) }
-    }
-}
-
-/// A part of a whole that was found by samples, with bounds between which it lies in 95 of 100 cases.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
-    pub(super) share: f64,
-    low: f64,
-    high: f64,
-}
-
-impl Part {
-    /// Part of `all` that an amount with bounds is.
-    pub(super) fn between(amount: u64, (low, high): (u64, u64), all: u64) -> Self {
-        Self { share: part(amount, all), low: part(low.min(amount), all), high: part(high.max(amount), all) }
-    }
-
-    /// Part of so many samples.
-    pub(super) fn of_samples(share: f64, samples: u64) -> Self {
-        let (low, high) = share_bounds(share, samples);
-        Self { share, low, high }
-    }
-
-    /// Part that is known.
-    fn exact(share: f64) -> Self {
-        Self { share, low: share, high: share }
-    }
-
-    /// Whether the part is surely as large as this.
-    pub(super) fn is_surely(self, least: f64) -> bool {
-        self.low >= least && self.low > 0.0
-    }
-}
 
 /// Part of all work that a function's amount is, with the bounds that `calls` gives it.
 fn part_of_work(view: &Summary<'_>, amount: u64, bounds: (u64, u64)) -> Part {
@@ -126,10 +72,6 @@ pub(super) fn findings(
     found
 }
 
-fn part(of: u64, all: u64) -> f64 {
-    if all == 0 { 0.0 } else { (of as f64 / all as f64).min(1.0) }
-}
-
 /// Whole of which shares of work are given, and its name in a sentence.
 fn all_work(view: &Summary<'_>) -> (u64, &'static str) {
     let conditions = &view.conditions;
@@ -148,11 +90,19 @@ fn busiest_own(view: &Summary<'_>) -> Option<Finding> {
         sum.2 = sum.2.saturating_add(own.work_bounds_ns.1);
     }
     // The first of those that are equal.
-    let ((_, name), (work, low, high)) = work.iter().rev().max_by_key(|(_, work)| work.0)?;
+    let ((module, name), (work, low, high)) = work.iter().rev().max_by_key(|(_, work)| work.0)?;
+    let is_it = |function: &FunctionRef<'_>| function.module() == *module && function.label() == *name;
+    let function = view.own.iter().map(|own| own.row.function).find(is_it)?;
     let (_, what) = all_work(view);
     let part = part_of_work(view, *work, (*low, *high));
     let text = format!("{name} and the framework code that it calls used {} of the {what}", percent(part.share));
-    part.is_surely(MUCH).then(|| Finding::with_share(text, part))
+    part.is_surely(MUCH).then(|| of_work(view, text, part, &function))
+}
+
+/// A sentence about the work of a function.
+fn of_work(view: &Summary<'_>, text: String, part: Part, function: &FunctionRef<'_>) -> Finding {
+    let metric = view.conditions.metric.name;
+    Finding::with_share(FindingKind::Cpu, text, part).about(function).by(metric).shown_by_callers()
 }
 
 /// The innermost function of a library below which most of the CPU time was spent, where own code and what it calls used less: a program
@@ -175,7 +125,7 @@ fn busiest_library(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Findi
     let row = rows.iter().filter(is_of_library).filter(has_most).min_by(innermost)?;
     let found = of_all(row);
     let text = format!("{} and what it calls used {} of the {what}", row.function.label(), percent(found.share));
-    (part(own, all) < MOST).then(|| Finding::with_share(text, found))
+    (part(own, all) < MOST).then(|| of_work(view, text, found, &row.function))
 }
 
 /// The function of the framework with the most work, where own code does little. None where all threads were sampled by
@@ -189,7 +139,7 @@ fn busiest(view: &Summary<'_>) -> Option<Finding> {
     let (_, what) = all_work(view);
     let part = part_of_work(view, row.work_ns(), bounds_of_work(row));
     let text = format!("{} used {} of the {what} itself", row.function.label(), percent(part.share));
-    part.is_surely(MUCH).then(|| Finding::with_share(text, part))
+    part.is_surely(MUCH).then(|| of_work(view, text, part, &row.function))
 }
 
 /// The own function below which threads waited longest for this: worth a sentence by how long the program ran, however many
@@ -202,7 +152,9 @@ fn longest_wait(view: &Summary<'_>, waits: &[OwnWait<'_>], kind: WaitKind, run_n
     let part = Part::between(ns, (low as u64, high as u64), run_ns);
     let what = if kind == WaitKind::Lock { "waiting for locks" } else { "sleeping" };
     let text = format!("below {} threads spent {} {what}", function.label(), time(ns));
-    part.is_surely(MUCH_WAITED).then(|| Finding::with_share(text, part))
+    let metric = view.conditions.metric.name;
+    let found = Finding::with_share(FindingKind::Wait, text, part).about(&function).by(metric);
+    part.is_surely(MUCH_WAITED).then(|| found.shown_by(format!("--view tree --metric {metric} --just-my-code")))
 }
 
 /// Step in which waits were measured, nanoseconds: what a sample stands for, or that of the wall clock of `calls`; 0 where that is exact.
@@ -225,7 +177,14 @@ fn most_by_kind(view: &Summary<'_>) -> Vec<Finding> {
     let all = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.time_ns));
     let samples = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.samples));
     let said = |kind| {
-        Some(match kind {
+        let about = match kind {
+            SampleKind::Gc => FindingKind::Gc,
+            SampleKind::Exceptions => FindingKind::Exceptions,
+            SampleKind::Kernel => FindingKind::Cpu,
+            SampleKind::Profiler => FindingKind::Profiler,
+            _ => FindingKind::Runtime,
+        };
+        let text = match kind {
             SampleKind::Jit => "went to the compilation of methods",
             SampleKind::Gc if !has(view, instrument::ALLOC) => {
                 "went to garbage collection: run -i alloc shows which code allocates what"
@@ -240,13 +199,15 @@ fn most_by_kind(view: &Summary<'_>) -> Vec<Finding> {
             SampleKind::Kernel => "was spent in the kernel",
             SampleKind::Profiler => "was the profiler's own",
             _ => return None,
-        })
+        };
+        Some((about, text))
     };
     let of_all = |row: &KindRow| Part::of_samples(part(row.time_ns, all), samples);
     let found = view.kinds.iter().filter_map(|row| Some((of_all(row), said(row.kind)?)));
     let much = found.filter(|(part, _)| part.is_surely(MUCH));
-    much.map(|(part, what)| Finding::with_share(format!("{} of the CPU time {what}", percent(part.share)), part))
-        .collect()
+    let metric = view.conditions.metric.name;
+    let text = |part: Part, what| format!("{} of the CPU time {what}", percent(part.share));
+    much.map(|(part, (kind, what))| Finding::with_share(kind, text(part, what), part).by(metric)).collect()
 }
 
 /// Time in methods whose code was still that of their first, quick compilation.
@@ -264,7 +225,8 @@ fn unoptimised(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Finding> 
         percent(part.share),
         most.function.label()
     );
-    part.is_surely(MUCH_UNOPTIMISED).then(|| Finding::with_share(text, part))
+    let found = Finding::with_share(FindingKind::Runtime, text, part).about(&most.function);
+    part.is_surely(MUCH_UNOPTIMISED).then(|| found.by(view.conditions.metric.name))
 }
 
 fn most_thrown(view: &Summary<'_>) -> Option<Finding> {
@@ -276,7 +238,7 @@ fn most_thrown(view: &Summary<'_>) -> Option<Finding> {
         1 => format!("one exception was thrown: {}{place}", most.type_name),
         _ => format!("{all_text} exceptions were thrown, {count} of them {}{place}", most.type_name),
     };
-    Some(Finding::exact(text, part(most.count, all)))
+    Some(of_exceptions(text, part(most.count, all), most.place.as_ref()).shown_by("--view exceptions"))
 }
 
 /// The own function below which most exceptions were made, where `exceptions` did not record them.
@@ -288,7 +250,16 @@ fn most_made(view: &Summary<'_>) -> Option<Finding> {
         "{all_text} exceptions were made, {count} of them below {}: run -i exceptions shows types, stacks and catchers",
         place.label()
     );
-    (most.count >= MANY_EXCEPTIONS).then(|| Finding::exact(text, part(most.count, all)))
+    (most.count >= MANY_EXCEPTIONS).then(|| of_exceptions(text, part(most.count, all), Some(&place)))
+}
+
+/// A sentence about exceptions, most of them at a place.
+fn of_exceptions(text: String, share: f64, place: Option<&FunctionRef<'_>>) -> Finding {
+    let found = Finding::exact(FindingKind::Exceptions, text, share);
+    match place {
+        Some(function) => found.about(function),
+        None => found,
+    }
 }
 
 /// The own function that was called most.
@@ -299,7 +270,8 @@ fn most_called(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Finding> 
     let calls = number(row.times.calls);
     let least = if row.counts_at_least() { "at least " } else { "" };
     let text = format!("{} was called {least}{calls} times, {} of all calls", row.function.label(), percent(share));
-    (row.times.calls > 1 && share >= MUCH).then(|| Finding::exact(text, share))
+    let found = Finding::exact(FindingKind::Calls, text, share).about(&row.function).by(CALLS.name);
+    (row.times.calls > 1 && share >= MUCH).then(|| found.shown_by_callers())
 }
 
 /// The profiler's own time, and what is missing.
@@ -312,14 +284,17 @@ fn runtime(view: &Summary<'_>) -> Vec<Finding> {
         (
             Part::between(totals.profiler_ns, profilers, measured),
             MUCH,
+            FindingKind::Profiler,
             format!("of the measured thread time was the profiler's own and {ours}"),
         ),
         (
             Part::exact(part(totals.truncated_calls, totals.calls)),
             0.0,
+            FindingKind::Recording,
             "of the calls ended in (truncated): the memory limit was reached".to_owned(),
         ),
     ];
-    let said = candidates.into_iter().filter(|(part, least, _)| part.is_surely(*least));
-    said.map(|(part, _, text)| Finding::with_share(format!("{} {text}", percent(part.share)), part)).collect()
+    let said = candidates.into_iter().filter(|(part, least, ..)| part.is_surely(*least));
+    let text = |part: Part, text| format!("{} {text}", percent(part.share));
+    said.map(|(part, _, kind, rest)| Finding::with_share(kind, text(part, rest), part)).collect()
 }

@@ -1,8 +1,10 @@
 //! The view `summary`: what stands out, own code and framework by work, and where the other time went.
 
 mod allocating;
+mod blocked;
 mod collections;
 mod elsewhere;
+mod finding;
 mod findings;
 mod sampled;
 mod snapshots;
@@ -32,7 +34,7 @@ use crate::waits::WaitKind;
 pub use allocating::findings_about_allocations;
 pub use collections::findings_about_collections;
 pub use elsewhere::{Elsewhere, ElsewhereKind, FrequentExceptions};
-pub use findings::Finding;
+pub use finding::{Finding, FindingFunction, FindingKind, FindingPlace};
 pub use sampled::{KindRow, SampledThreads, StateRow};
 
 /// A function of the program itself, with the framework code that it calls.
@@ -101,6 +103,8 @@ pub struct Summary<'a> {
 
 /// Rows in [`Summary::top`] and [`Summary::own`] unless the query has a limit.
 const TOP: usize = 10;
+/// Bytes that are allocated in a second of a program whose allocations are worth a sentence beside other things.
+const MUCH_ALLOCATED: f64 = 10e6;
 /// Rows in [`Summary::framework`] unless the query has a limit.
 const TOP_FRAMEWORK: usize = 5;
 
@@ -171,10 +175,16 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         ..Summary::default()
     };
     view.findings = findings::findings(&view, &rows, &below.waits, shown_ns(recording), query.filters_functions());
+    if !query.filters_functions() {
+        let blocked = blocked::found(recording, query)?;
+        view.findings.splice(0..0, blocked);
+    }
     let unused = unused::found(&view, recording, query);
     view.findings.extend(unused);
     view.findings.extend(collections::found(recording, query));
-    let about_allocations = view.allocated.as_ref().map(findings_about_allocations);
+    let run_ns = shown_ns(recording);
+    let is_much = |found: &&Allocations<'_>| found.bytes as f64 * 1e9 >= MUCH_ALLOCATED * run_ns as f64;
+    let about_allocations = view.allocated.as_ref().filter(is_much).map(findings_about_allocations);
     view.findings.extend(about_allocations.into_iter().flatten());
     view.findings.extend(snapshots::found(recording, query));
     if query.sort.is_some() {

@@ -85,7 +85,7 @@ impl<'a> SampledThreads<'a> {
 }
 
 /// Hands the samples of an instrument that a query means to `visit`, process by process.
-fn each_wanted<'a>(
+pub(super) fn each_wanted<'a>(
     recording: &'a Recording,
     query: &Query,
     instrument: &str,

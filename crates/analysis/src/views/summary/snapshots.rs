@@ -5,7 +5,7 @@ use clrscope_contract::instruments::heap::{AT, SPEC};
 use clrscope_contract::instruments::spec::Moment;
 use clrscope_recording::model::{HeapSnapshot, Process, Recording, SnapshotReason, SnapshotState};
 
-use super::findings::Finding;
+use super::{Finding, FindingKind};
 use crate::numbers::{bytes, number, time};
 use crate::printable::one_line;
 use crate::query::Query;
@@ -33,7 +33,7 @@ pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
             ));
         }
     }
-    texts.into_iter().map(|text| Finding::exact(text, 0.0)).collect()
+    texts.into_iter().map(|text| Finding::exact(FindingKind::Recording, text, 0.0)).collect()
 }
 
 /// The times of snapshots at which a process was not recorded any more.

@@ -3,8 +3,8 @@
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, ThreadRole};
 
-use super::Summary;
-use super::findings::{Finding, has};
+use super::findings::has;
+use super::{Finding, FindingKind, Summary};
 use crate::query::Query;
 use crate::samples::SampleKind;
 use crate::sampling::sampled_bounds;
@@ -48,7 +48,7 @@ pub(super) fn found(view: &Summary<'_>, recording: &Recording, query: &Query) ->
              and how often it went on"
         )
     });
-    [Some(waits), awaits].into_iter().flatten().map(|text| Finding::exact(text, unused)).collect()
+    [Some(waits), awaits].into_iter().flatten().map(|text| Finding::exact(FindingKind::Wait, text, unused)).collect()
 }
 
 /// Whether a thread runs the program's code, and not the runtime's alone.
@@ -62,7 +62,7 @@ fn is_async(row: &FunctionRow<'_>) -> bool {
 }
 
 /// Time of a process that was recorded and that the query shows.
-fn watched_ns(process: &Process, query: &Query) -> u64 {
+pub(super) fn watched_ns(process: &Process, query: &Query) -> u64 {
     let whole = [(process.started_ns, process.started_ns.saturating_add(process.duration_ns))];
     let parts: Vec<(u64, u64)> = process.parts.iter().map(|part| (part.since_ns, part.until_ns)).collect();
     // A recording that was switched off meanwhile has parts.

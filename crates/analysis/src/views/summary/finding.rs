@@ -1,0 +1,203 @@
+//! A sentence of the summary, with what programs need of it.
+
+use crate::code_place::CodePlace;
+use crate::function::FunctionRef;
+use crate::sampling::share_bounds;
+
+/// Trouble that a sentence speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// As many threads of the pool are blocked as there are processors, or more.
+    PoolStarved,
+    /// Threads wait.
+    Wait,
+    /// CPU time of code.
+    Cpu,
+    /// Exceptions.
+    Exceptions,
+    /// Calls of a function.
+    Calls,
+    /// Work of the runtime: compilation, loading of types, suspension.
+    Runtime,
+    /// Garbage collections.
+    Gc,
+    /// Allocations.
+    Allocation,
+    /// Memory that grows from one collection, or one snapshot of the heap, to the next.
+    GrowingHeap,
+    /// What the heap holds.
+    Heap,
+    /// The profiler's own work.
+    Profiler,
+    /// What the recording lacks.
+    Recording,
+}
+
+impl FindingKind {
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PoolStarved => "pool-starved",
+            Self::Wait => "wait",
+            Self::Cpu => "cpu",
+            Self::Exceptions => "exceptions",
+            Self::Calls => "calls",
+            Self::Runtime => "runtime",
+            Self::Gc => "gc",
+            Self::Allocation => "allocation",
+            Self::GrowingHeap => "growing-heap",
+            Self::Heap => "heap",
+            Self::Profiler => "profiler",
+            Self::Recording => "recording",
+        }
+    }
+}
+
+/// One sentence of the summary.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The sentence.
+    pub text: String,
+    /// Trouble that it speaks of.
+    pub kind: FindingKind,
+    /// The share it speaks of, 0 to 1.
+    pub share: f64,
+    /// Bounds between which the share lies in 95 of 100 cases; the share itself where it was measured whole. A sentence about a
+    /// share that is worth one from some size on is there only where the lower bound is that large.
+    pub bounds: (f64, f64),
+    /// The function that it names.
+    pub function: Option<FindingFunction>,
+    /// Name of the metric that it was found by.
+    pub metric: Option<&'static str>,
+    /// Options of `clrscope report` that show more.
+    pub report: Option<String>,
+}
+
+/// A function that a sentence names, by what its line is looked up by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FindingFunction {
+    /// `Namespace.Type::Method`.
+    pub name: String,
+    /// File of the assembly that has it.
+    pub module_path: String,
+    /// Token of the method in that.
+    pub token: u32,
+    /// Place in its code that the sentence is about; `None` for the whole function.
+    pub place: Option<FindingPlace>,
+}
+
+/// A [`CodePlace`], kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FindingPlace {
+    place: CodePlace<'static>,
+    callee: Option<String>,
+}
+
+impl FindingPlace {
+    /// The place.
+    #[must_use]
+    pub fn code_place(&self) -> CodePlace<'_> {
+        CodePlace { callee: self.callee.as_deref(), ..self.place }
+    }
+}
+
+impl Finding {
+    /// A sentence about something that was measured whole.
+    #[must_use]
+    pub fn exact(kind: FindingKind, text: String, share: f64) -> Self {
+        Self { text, kind, share, bounds: (share, share), function: None, metric: None, report: None }
+    }
+
+    /// Creates a sentence about a part of the whole.
+    pub(super) fn with_share(kind: FindingKind, text: String, part: Part) -> Self {
+        Self { bounds: part.bounds(), ..Self::exact(kind, text, part.share) }
+    }
+
+    /// The sentence names a function.
+    #[must_use]
+    pub(super) fn about(self, function: &FunctionRef<'_>) -> Self {
+        let function = FindingFunction {
+            name: function.name().to_owned(),
+            module_path: function.module.path.clone(),
+            token: function.token(),
+            place: None,
+        };
+        Self { function: Some(function), ..self }
+    }
+
+    /// The sentence names a function at a place in its code.
+    #[must_use]
+    pub(super) fn at(self, function: &FunctionRef<'_>, place: CodePlace<'_>) -> Self {
+        let kept = FindingPlace { place: CodePlace { callee: None, ..place }, callee: place.callee.map(str::to_owned) };
+        let mut found = self.about(function);
+        found.function.iter_mut().for_each(|function| function.place = Some(kept.clone()));
+        found
+    }
+
+    /// The sentence was found by a metric.
+    #[must_use]
+    pub(super) fn by(self, metric: &'static str) -> Self {
+        Self { metric: Some(metric), ..self }
+    }
+
+    /// More is shown by a report with these options.
+    #[must_use]
+    pub(super) fn shown_by(self, options: impl Into<String>) -> Self {
+        Self { report: Some(options.into()), ..self }
+    }
+
+    /// More is shown by the callers of the function that it names, where it names one.
+    #[must_use]
+    pub(super) fn shown_by_callers(self) -> Self {
+        // Code without names stands as its library: `[libcoreclr.so]`, which as a pattern is all of a module.
+        let named = self.function.as_ref().filter(|function| !function.name.starts_with('['));
+        let options = named
+            .zip(self.metric)
+            .map(|(function, metric)| format!("--view callers --function '{}' --metric {metric}", function.name));
+        Self { report: options.or(self.report), ..self }
+    }
+}
+
+/// A part of a whole that was found by samples, with bounds between which it lies in 95 of 100 cases.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) share: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Part {
+    /// Part of `all` that an amount with bounds is.
+    pub(super) fn between(amount: u64, (low, high): (u64, u64), all: u64) -> Self {
+        Self { share: part(amount, all), low: part(low.min(amount), all), high: part(high.max(amount), all) }
+    }
+
+    /// Part of so many samples.
+    pub(super) fn of_samples(share: f64, samples: u64) -> Self {
+        let (low, high) = share_bounds(share, samples);
+        Self { share, low, high }
+    }
+
+    /// Part that is known.
+    pub(super) fn exact(share: f64) -> Self {
+        Self { share, low: share, high: share }
+    }
+
+    /// Bounds of the share.
+    pub(super) fn bounds(self) -> (f64, f64) {
+        (self.low, self.high)
+    }
+
+    /// Whether the part is surely as large as this.
+    pub(super) fn is_surely(self, least: f64) -> bool {
+        self.low >= least && self.low > 0.0
+    }
+}
+
+/// Part of a whole, 1 at most.
+pub(super) fn part(of: u64, all: u64) -> f64 {
+    if all == 0 { 0.0 } else { (of as f64 / all as f64).min(1.0) }
+}
