@@ -12,6 +12,11 @@ use testkit::{Runtime, each_runtime, fixture, workspace_root};
 /// Time that each thread of `Blocking` waits, milliseconds.
 const WAIT_MS: u32 = 2_000;
 
+/// So many threads that some wait for each processor, however long the program takes to start.
+fn many_threads() -> usize {
+    6 * available_parallelism().map_or(1, usize::from)
+}
+
 /// Sentences about the program `Blocking`, and the seconds that it says it waited in all.
 fn findings_of(runtime: &Runtime, threads: usize, what: &str) -> (Vec<Value>, f64) {
     let place = TestFolder::new();
@@ -40,20 +45,24 @@ fn blocked_s(text: &str) -> Option<f64> {
 #[test]
 fn a_starved_pool_comes_first_with_the_line_that_blocks_its_threads() {
     each_runtime(|runtime| {
-        let processors = available_parallelism().map_or(1, usize::from);
         for (what, function, words, line) in [
             ("task", "Blocking.Program::OnTask", "waits for a task (sync over async)", "// the line that blocks"),
             ("lock", "Blocking.Program::OnLock", "waits for a lock", "lock (Gate)"),
         ] {
-            let (findings, waited_s) = findings_of(runtime, 3 * processors, what);
-            let first = &findings[0];
-            let place = format!("{} {what}: {findings:#?}", runtime.version);
-            assert_eq!((&first["kind"], &first["function"]), (&"pool-starved".into(), &function.into()), "{place}");
-            assert_eq!(first["line"], line_with(line), "{place}");
-            let text = first["text"].as_str().expect("a text");
-            assert!(text.contains(words) && text.contains("Blocking.cs:"), "{place}");
-            let said_s = blocked_s(text).expect("seconds");
-            assert!((said_s / waited_s - 1.0).abs() < 0.05, "{said_s} s of {waited_s}, {place}");
+            // On a busy machine threads that have waited enough wait for a processor.
+            let outcome = testkit::attempted(|| {
+                let (findings, waited_s) = findings_of(runtime, many_threads(), what);
+                let first = &findings[0];
+                let place = format!("{} {what}: {findings:#?}", runtime.version);
+                assert_eq!((&first["kind"], &first["function"]), (&"pool-starved".into(), &function.into()), "{place}");
+                assert_eq!(first["line"], line_with(line), "{place}");
+                let text = first["text"].as_str().expect("a text");
+                assert!(text.contains(words) && text.contains("Blocking.cs:"), "{place}");
+                let said_s = blocked_s(text).expect("seconds");
+                let is_near = (said_s / waited_s - 1.0).abs() < 0.05;
+                if is_near { Ok(()) } else { Err(format!("{said_s} s of {waited_s}, {place}")) }
+            });
+            assert_eq!(outcome, Ok(()));
         }
     });
 }
@@ -61,8 +70,7 @@ fn a_starved_pool_comes_first_with_the_line_that_blocks_its_threads() {
 #[test]
 fn threads_that_take_from_a_queue_are_no_trouble() {
     each_runtime(|runtime| {
-        let processors = available_parallelism().map_or(1, usize::from);
-        let (findings, _) = findings_of(runtime, 3 * processors, "queue");
+        let (findings, _) = findings_of(runtime, many_threads(), "queue");
         let is_about_pool = |finding: &Value| finding["kind"] == "pool-starved" || finding["kind"] == "wait";
         assert!(!findings.iter().any(is_about_pool), "{}: {findings:#?}", runtime.version);
     });
