@@ -68,22 +68,22 @@ fn of_process(process: &Process) -> Vec<ThreadStack<'_>> {
     threads
         .map(|(thread, sample)| {
             let stack = CallStack::new(process, &process.stacks, sample.stack);
-            let is_waiting = matches!(
-                sample.state,
-                ThreadState::Lock | ThreadState::Waiting | ThreadState::Io | ThreadState::Sleeping
-            );
-            // A wait for a lock has no frame of the framework where the runtime itself enters it.
-            let by_state = (sample.state == ThreadState::Lock).then_some("a lock");
-            let waits_for = if is_waiting { wait_of(&stack).or(by_state) } else { None };
+            let waits_for = wait_of(sample.state, &stack);
             ThreadStack { process, thread, state: sample.state, waits_for, stack }
         })
         .collect()
 }
 
-/// What the outermost of the framework's innermost methods waits for: `Task.Wait` waits in an event
+/// What a thread in a state waits for, by its stack; `None` where it does not wait, or nothing says
+/// it. The outermost of the framework's innermost methods says it: `Task.Wait` waits in an event
 /// for a task.
-pub(crate) fn wait_of(stack: &CallStack<'_>) -> Option<&'static str> {
+pub(crate) fn wait_of(state: ThreadState, stack: &CallStack<'_>) -> Option<&'static str> {
+    if !matches!(state, ThreadState::Lock | ThreadState::Waiting | ThreadState::Io | ThreadState::Sleeping) {
+        return None;
+    }
     let managed = stack.functions().filter(|function| function.kind() == FunctionKind::Managed);
     let framework = managed.take_while(|function| function.module.framework).take(NEAREST);
-    framework.filter_map(|function| awaited_in(&function)).last()
+    let by_methods = framework.filter_map(|function| awaited_in(&function)).last();
+    // A wait for a lock has no frame of the framework where the runtime itself enters it.
+    by_methods.or_else(|| (state == ThreadState::Lock).then_some("a lock"))
 }

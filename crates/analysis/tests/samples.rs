@@ -780,7 +780,8 @@ fn blocked(own: &str, wait: &str) -> String {
 
 const TASK_WAIT: &str = "System.Threading.Tasks.Task::InternalWait > System.Threading.ManualResetEventSlim::Wait";
 
-/// Threads of the pool that stand on these stacks for so many of a thousand steps, and the findings.
+/// Threads of the pool that stand on these stacks for so many of a thousand steps, and the
+/// findings.
 fn findings_of_pool(processors: u32, stacks: &[(String, u64)]) -> Vec<Finding> {
     let mut taken = HandSampled::default();
     taken.processors(processors);
@@ -793,7 +794,8 @@ fn findings_of_pool(processors: u32, stacks: &[(String, u64)]) -> Vec<Finding> {
     summary(&taken.recording(), &Query::default()).expect("a summary").findings
 }
 
-/// 292 s in which threads of the pool were blocked led to sentences about the compiler and about main.
+/// 292 s in which threads of the pool were blocked led to sentences about the compiler and about
+/// main.
 #[test]
 fn a_pool_whose_threads_are_blocked_comes_first_with_what_blocks_them() {
     let block = |steps| (blocked("App.Svc::Block", TASK_WAIT), steps);
@@ -823,4 +825,27 @@ fn consumers_of_queues_and_idle_threads_starve_no_pool() {
     let found = findings_of_pool(2, &all);
     let about_pool = |finding: &&Finding| finding.text.contains("pool");
     assert!(found.iter().find(about_pool).is_none(), "{found:?}");
+}
+
+/// Locks of the framework's own, below no code of the program, counted as if that had blocked the
+/// pool.
+#[test]
+fn locks_below_no_own_code_are_not_said_to_block_the_pool() {
+    let mut taken = HandSampled::default();
+    taken.processors(1);
+    for place in 0..3 {
+        let thread = taken.thread(".NET TP Worker", ThreadRole::Pool);
+        for step in 0..300 {
+            let path = format!("System.Threading.ThreadPoolWorkQueue::Dispatch > System.Pipes::Read{place}");
+            taken.wall(thread, step, &path).state = ThreadState::Lock;
+        }
+    }
+    let thread = taken.thread(".NET TP Worker", ThreadRole::Pool);
+    for step in 0..400 {
+        taken.wall(thread, step, &blocked("App.Svc::Block", TASK_WAIT)).state = ThreadState::Waiting;
+    }
+    let found = summary(&taken.recording(), &Query::default()).expect("a summary").findings;
+    let text = "threads of the pool were blocked for 400 ms in all (1 at most at once), most below App.Svc::Block, which waits for \
+                a task (sync over async)";
+    assert_eq!((found[0].text.as_str(), found[0].kind), (text, FindingKind::Wait));
 }

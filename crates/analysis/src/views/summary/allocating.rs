@@ -31,11 +31,8 @@ pub fn findings_about_allocations(view: &Allocations<'_>) -> Vec<Finding> {
     let large = large.filter(|(_, part)| part.is_surely(LEAST_SHARE)).take(MOST);
     found.extend(large.map(|(row, part)| {
         let found = Finding::with_share(FindingKind::Allocation, of_type(row), part);
-        let found = found.by(BYTES.name).shown_by("--view allocations");
-        match &row.place {
-            Some(by) => found.about(&by.function),
-            None => found,
-        }
+        let by = row.place.as_ref().map(|by| &by.function);
+        found.by(BYTES.name).shown_by("--view allocations").about_known(by)
     }));
     found
 }

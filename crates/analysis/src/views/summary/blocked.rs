@@ -1,5 +1,6 @@
-//! Threads of the pool that the program's own code blocks: each waits for a task, a lock or a time while
-//! what was queued waits for a thread. The pool starts more of them one by one, half a second apart.
+//! Threads of the pool that the program's own code blocks: each waits for a task, a lock or a time
+//! while what was queued waits for a thread. The pool starts more of them one by one, half a second
+//! apart.
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, Sample, ThreadRole, ThreadState};
@@ -31,53 +32,43 @@ struct Blocked {
     samples: u64,
     /// Begins and ends of waits, for how many there were at once.
     changes: Vec<(u64, i32)>,
-    /// Time by number of the stack.
-    by_stack: FxHashMap<u32, u64>,
+    /// Time by number of the stack and what is waited for there.
+    by_wait: FxHashMap<(u32, &'static str), u64>,
+    /// What threads in a state wait for on a stack that blocks the pool; `None` for other stacks.
+    waits: FxHashMap<(u32, ThreadState), Option<&'static str>>,
 }
-
-/// What a stack with own code waits for; `None` for stacks without.
-type KnownWaits = FxHashMap<u32, Option<&'static str>>;
 
 /// The sentence about the process whose pool was blocked longest, where that is worth one.
 pub(super) fn found(recording: &Recording, query: &Query) -> Result<Option<Finding>, QueryProblem> {
-    let mut all: FxHashMap<u32, (&Process, Blocked, KnownWaits)> = FxHashMap::default();
+    let mut all: FxHashMap<u32, (&Process, Blocked)> = FxHashMap::default();
     each_wanted(recording, query, instrument::WALL, |process, sample| {
-        let known = || (process, Blocked::default(), KnownWaits::default());
-        let (_, blocked, waits) = all.entry(process.pid).or_insert_with(known);
-        if waits_below_own_code(process, sample, waits).is_some() {
-            blocked.add(sample);
-        }
+        let (_, blocked) = all.entry(process.pid).or_insert_with(|| (process, Blocked::default()));
+        blocked.add(process, sample);
     })?;
-    let most = all.into_values().max_by_key(|(process, blocked, _)| (blocked.ns, process.pid));
-    Ok(most.and_then(|(process, blocked, waits)| blocked.finding(process, &waits, query)))
+    let most = all.into_values().max_by_key(|(process, blocked)| (blocked.ns, process.pid));
+    Ok(most.and_then(|(process, blocked)| blocked.finding(process, query)))
 }
 
-/// What a thread of the pool waits for below own code that does not only consume what others queue.
-fn waits_below_own_code(process: &Process, sample: &Sample, known: &mut KnownWaits) -> Option<&'static str> {
-    let thread = sample.thread.checked_sub(1).and_then(|index| process.threads.get(index as usize))?;
-    let by_state = match sample.state {
-        ThreadState::Lock => Some("a lock"),
-        ThreadState::Waiting | ThreadState::Sleeping | ThreadState::Io => None,
-        _ => return None,
-    };
-    if thread.role != ThreadRole::Pool {
-        return None;
-    }
-    let find = || {
-        let stack = CallStack::new(process, &process.stacks, sample.stack);
-        stack.functions().any(|function| is_own(&function)).then(|| wait_of(&stack)).flatten()
-    };
-    let waits_for = known.entry(sample.stack).or_insert_with(find).or(by_state);
-    waits_for.filter(|what| !OF_CONSUMERS.contains(what))
+/// What a thread waits for below own code that does not only consume what others queue.
+fn wait_below_own_code(process: &Process, sample: &Sample) -> Option<&'static str> {
+    let stack = CallStack::new(process, &process.stacks, sample.stack);
+    let waits_for = wait_of(sample.state, &stack).filter(|what| !OF_CONSUMERS.contains(what));
+    waits_for.filter(|_| stack.functions().any(|function| is_own(&function)))
 }
 
 impl Blocked {
-    fn add(&mut self, sample: &Sample) {
+    fn add(&mut self, process: &Process, sample: &Sample) {
+        let thread = sample.thread.checked_sub(1).and_then(|index| process.threads.get(index as usize));
+        if !thread.is_some_and(|thread| thread.role == ThreadRole::Pool) {
+            return;
+        }
+        let find = || wait_below_own_code(process, sample);
+        let Some(what) = *self.waits.entry((sample.stack, sample.state)).or_insert_with(find) else { return };
         self.ns = self.ns.saturating_add(sample.weight_ns);
         self.samples = self.samples.saturating_add(u64::from(sample.count));
         self.changes.push((sample.time_ns, 1));
         self.changes.push((sample.time_ns.saturating_add(sample.weight_ns), -1));
-        let sum = self.by_stack.entry(sample.stack).or_default();
+        let sum = self.by_wait.entry((sample.stack, what)).or_default();
         *sum = sum.saturating_add(sample.weight_ns);
     }
 
@@ -93,14 +84,12 @@ impl Blocked {
         most
     }
 
-    fn finding(mut self, process: &Process, waits: &KnownWaits, query: &Query) -> Option<Finding> {
+    fn finding(mut self, process: &Process, query: &Query) -> Option<Finding> {
         let run_ns = watched_ns(process, query).max(1);
         let (low_ns, high_ns) = sampled_bounds(self.ns as f64, self.ns as f64 / self.samples.max(1) as f64);
         let part = Part::between(self.ns, (low_ns as u64, high_ns as u64), run_ns);
         let is_starved = process.processors > 0 && low_ns / run_ns as f64 >= f64::from(process.processors);
-        let (stack, _) =
-            self.by_stack.iter().max_by_key(|(stack, ns)| (**ns, **stack)).map(|(stack, ns)| (*stack, *ns))?;
-        let what = waits.get(&stack).copied().flatten().unwrap_or("a lock");
+        let &(stack, what) = self.by_wait.iter().max_by_key(|(wait, ns)| (**ns, **wait))?.0;
         if !is_starved && (what != TASK || !part.is_surely(MUCH)) {
             return None;
         }

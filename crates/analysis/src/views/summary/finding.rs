@@ -65,8 +65,9 @@ pub struct Finding {
     pub kind: FindingKind,
     /// The share it speaks of, 0 to 1.
     pub share: f64,
-    /// Bounds between which the share lies in 95 of 100 cases; the share itself where it was measured whole. A sentence about a
-    /// share that is worth one from some size on is there only where the lower bound is that large.
+    /// Bounds between which the share lies in 95 of 100 cases; the share itself where it was
+    /// measured whole. A sentence about a share that is worth one from some size on is there only
+    /// where the lower bound is that large.
     pub bounds: (f64, f64),
     /// The function that it names.
     pub function: Option<FindingFunction>,
@@ -119,22 +120,33 @@ impl Finding {
     /// The sentence names a function.
     #[must_use]
     pub(super) fn about(self, function: &FunctionRef<'_>) -> Self {
-        let function = FindingFunction {
-            name: function.name().to_owned(),
-            module_path: function.module.path.clone(),
-            token: function.token(),
-            place: None,
-        };
-        Self { function: Some(function), ..self }
+        self.names(function, None)
+    }
+
+    /// The sentence names a function, where one is known.
+    #[must_use]
+    pub(super) fn about_known(self, function: Option<&FunctionRef<'_>>) -> Self {
+        match function {
+            Some(function) => self.about(function),
+            None => self,
+        }
     }
 
     /// The sentence names a function at a place in its code.
     #[must_use]
     pub(super) fn at(self, function: &FunctionRef<'_>, place: CodePlace<'_>) -> Self {
-        let kept = FindingPlace { place: CodePlace { callee: None, ..place }, callee: place.callee.map(str::to_owned) };
-        let mut found = self.about(function);
-        found.function.iter_mut().for_each(|function| function.place = Some(kept.clone()));
-        found
+        let callee = place.callee.map(str::to_owned);
+        self.names(function, Some(FindingPlace { place: CodePlace { callee: None, ..place }, callee }))
+    }
+
+    fn names(self, function: &FunctionRef<'_>, place: Option<FindingPlace>) -> Self {
+        let function = FindingFunction {
+            name: function.name().to_owned(),
+            module_path: function.module.path.clone(),
+            token: function.token(),
+            place,
+        };
+        Self { function: Some(function), ..self }
     }
 
     /// The sentence was found by a metric.
@@ -152,7 +164,8 @@ impl Finding {
     /// More is shown by the callers of the function that it names, where it names one.
     #[must_use]
     pub(super) fn shown_by_callers(self) -> Self {
-        // Code without names stands as its library: `[libcoreclr.so]`, which as a pattern is all of a module.
+        // Code without names stands as its library: `[libcoreclr.so]`, which as a pattern is all of
+        // a module.
         let named = self.function.as_ref().filter(|function| !function.name.starts_with('['));
         let options = named
             .zip(self.metric)
@@ -161,7 +174,8 @@ impl Finding {
     }
 }
 
-/// A part of a whole that was found by samples, with bounds between which it lies in 95 of 100 cases.
+/// A part of a whole that was found by samples, with bounds between which it lies in 95 of 100
+/// cases.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     pub(super) share: f64,

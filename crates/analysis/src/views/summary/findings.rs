@@ -177,30 +177,23 @@ fn most_by_kind(view: &Summary<'_>) -> Vec<Finding> {
     let all = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.time_ns));
     let samples = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.samples));
     let said = |kind| {
-        let about = match kind {
-            SampleKind::Gc => FindingKind::Gc,
-            SampleKind::Exceptions => FindingKind::Exceptions,
-            SampleKind::Kernel => FindingKind::Cpu,
-            SampleKind::Profiler => FindingKind::Profiler,
-            _ => FindingKind::Runtime,
-        };
-        let text = match kind {
-            SampleKind::Jit => "went to the compilation of methods",
+        Some(match kind {
+            SampleKind::Jit => (FindingKind::Runtime, "went to the compilation of methods"),
             SampleKind::Gc if !has(view, instrument::ALLOC) => {
-                "went to garbage collection: run -i alloc shows which code allocates what"
+                (FindingKind::Gc, "went to garbage collection: run -i alloc shows which code allocates what")
             }
-            SampleKind::Gc => "went to garbage collection",
-            SampleKind::TypeLoading => "went to loading types and assemblies",
-            SampleKind::Exceptions if !has(view, instrument::EXCEPTIONS) => {
-                "went to the handling of exceptions: run -i exceptions shows types, stacks and catchers"
-            }
-            SampleKind::Exceptions => "went to the handling of exceptions",
-            SampleKind::Suspension => "went to suspending threads",
-            SampleKind::Kernel => "was spent in the kernel",
-            SampleKind::Profiler => "was the profiler's own",
+            SampleKind::Gc => (FindingKind::Gc, "went to garbage collection"),
+            SampleKind::TypeLoading => (FindingKind::Runtime, "went to loading types and assemblies"),
+            SampleKind::Exceptions if !has(view, instrument::EXCEPTIONS) => (
+                FindingKind::Exceptions,
+                "went to the handling of exceptions: run -i exceptions shows types, stacks and catchers",
+            ),
+            SampleKind::Exceptions => (FindingKind::Exceptions, "went to the handling of exceptions"),
+            SampleKind::Suspension => (FindingKind::Runtime, "went to suspending threads"),
+            SampleKind::Kernel => (FindingKind::Cpu, "was spent in the kernel"),
+            SampleKind::Profiler => (FindingKind::Profiler, "was the profiler's own"),
             _ => return None,
-        };
-        Some((about, text))
+        })
     };
     let of_all = |row: &KindRow| Part::of_samples(part(row.time_ns, all), samples);
     let found = view.kinds.iter().filter_map(|row| Some((of_all(row), said(row.kind)?)));
@@ -238,7 +231,8 @@ fn most_thrown(view: &Summary<'_>) -> Option<Finding> {
         1 => format!("one exception was thrown: {}{place}", most.type_name),
         _ => format!("{all_text} exceptions were thrown, {count} of them {}{place}", most.type_name),
     };
-    Some(of_exceptions(text, part(most.count, all), most.place.as_ref()).shown_by("--view exceptions"))
+    let found = Finding::exact(FindingKind::Exceptions, text, part(most.count, all));
+    Some(found.about_known(most.place.as_ref()).shown_by("--view exceptions"))
 }
 
 /// The own function below which most exceptions were made, where `exceptions` did not record them.
@@ -250,16 +244,8 @@ fn most_made(view: &Summary<'_>) -> Option<Finding> {
         "{all_text} exceptions were made, {count} of them below {}: run -i exceptions shows types, stacks and catchers",
         place.label()
     );
-    (most.count >= MANY_EXCEPTIONS).then(|| of_exceptions(text, part(most.count, all), Some(&place)))
-}
-
-/// A sentence about exceptions, most of them at a place.
-fn of_exceptions(text: String, share: f64, place: Option<&FunctionRef<'_>>) -> Finding {
-    let found = Finding::exact(FindingKind::Exceptions, text, share);
-    match place {
-        Some(function) => found.about(function),
-        None => found,
-    }
+    let found = Finding::exact(FindingKind::Exceptions, text, part(most.count, all));
+    (most.count >= MANY_EXCEPTIONS).then(|| found.about(&place))
 }
 
 /// The own function that was called most.

@@ -103,7 +103,8 @@ pub struct Summary<'a> {
 
 /// Rows in [`Summary::top`] and [`Summary::own`] unless the query has a limit.
 const TOP: usize = 10;
-/// Bytes that are allocated in a second of a program whose allocations are worth a sentence beside other things.
+/// Bytes that are allocated in a second of a program whose allocations are worth a sentence beside
+/// other things.
 const MUCH_ALLOCATED: f64 = 10e6;
 /// Rows in [`Summary::framework`] unless the query has a limit.
 const TOP_FRAMEWORK: usize = 5;
@@ -174,7 +175,8 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         conditions,
         ..Summary::default()
     };
-    view.findings = findings::findings(&view, &rows, &below.waits, shown_ns(recording), query.filters_functions());
+    let run_ns = shown_ns(recording);
+    view.findings = findings::findings(&view, &rows, &below.waits, run_ns, query.filters_functions());
     if !query.filters_functions() {
         let blocked = blocked::found(recording, query)?;
         view.findings.splice(0..0, blocked);
@@ -182,7 +184,6 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     let unused = unused::found(&view, recording, query);
     view.findings.extend(unused);
     view.findings.extend(collections::found(recording, query));
-    let run_ns = shown_ns(recording);
     let is_much = |found: &&Allocations<'_>| found.bytes as f64 * 1e9 >= MUCH_ALLOCATED * run_ns as f64;
     let about_allocations = view.allocated.as_ref().filter(is_much).map(findings_about_allocations);
     view.findings.extend(about_allocations.into_iter().flatten());
