@@ -2,6 +2,7 @@
 //! sampled at the highest rate while memory is collected and compacted, and while classes unload.
 //! Their own methods say which root each sample is of: none may be below another one.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clrscope_analysis::make_paths_logical;
@@ -12,16 +13,27 @@ use crate::verdict::{caught, say, verdict};
 
 /// The engines.
 const ENGINES: [&str; 2] = ["perf", "timer"];
-/// Words for a load, the arguments of `Burning`, and a setting of the runtime.
-const LOADS: [(&str, &[&str], (&str, &str)); 5] = [
-    ("short work, a collection each millisecond", &["600", "2", "rapid", "1"], ("DOTNET_gcServer", "0")),
-    ("long work, a collection every 30 ms", &["2", "2000", "rapid", "30"], ("DOTNET_gcServer", "0")),
-    ("small generations", &["600", "2", "rapid", "2"], ("DOTNET_GCgen0size", "0x20000")),
-    ("server GC", &["600", "2", "rapid", "2"], ("DOTNET_gcServer", "1")),
-    ("classes that unload", &["20", "2", "rapid", "2"], ("DOTNET_gcServer", "0")),
+/// A load: `Burning`, run in a way.
+struct Load {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    /// Setting of the runtime.
+    setting: Option<(&'static str, &'static str)>,
+    /// The program is run in so many contexts, one after another, which unload; 0 for by itself.
+    contexts: u32,
+}
+
+const fn load(name: &'static str, arguments: &'static [&'static str]) -> Load {
+    Load { name, arguments, setting: None, contexts: 0 }
+}
+
+const LOADS: [Load; 5] = [
+    load("short work, a collection each millisecond", &["600", "2", "rapid", "1"]),
+    load("long work, a collection every 30 ms", &["2", "2000", "rapid", "30"]),
+    Load { setting: Some(("DOTNET_GCgen0size", "0x20000")), ..load("small generations", &["600", "2", "rapid", "2"]) },
+    Load { setting: Some(("DOTNET_gcServer", "1")), ..load("server GC", &["600", "2", "rapid", "2"]) },
+    Load { contexts: 10, ..load("classes that unload", &["20", "2", "rapid", "2"]) },
 ];
-/// The load whose program is run in contexts that unload, so many times.
-const UNLOADED: (&str, &str) = ("classes that unload", "10");
 /// Time that a program may take.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -29,11 +41,11 @@ const PATIENCE: Duration = Duration::from_secs(180);
 pub(crate) fn run(time: Duration) -> Result<(), String> {
     let (mut wrong, mut all) = (Vec::new(), 0);
     for runtime in runtimes() {
-        for (what, arguments, setting) in LOADS {
+        for load in &LOADS {
             for engine in ENGINES {
-                let went = caught(|| repeated(runtime, engine, (what, arguments, setting), time));
+                let went = caught(|| repeated(runtime, engine, load, time));
                 all += went.as_ref().map_or(0, |(samples, _)| *samples);
-                let name = format!("{what} on {} with {engine}", runtime.version);
+                let name = format!("{} on {} with {engine}", load.name, runtime.version);
                 wrong.extend(say((name, went.map(|(_, words)| words))));
             }
         }
@@ -42,25 +54,29 @@ pub(crate) fn run(time: Duration) -> Result<(), String> {
     verdict(&wrong)
 }
 
+fn command_of(runtime: &Runtime, load: &Load) -> Command {
+    let burning = fixture("Burning");
+    let mut command = match load.contexts {
+        0 => runtime.command(&burning),
+        contexts => {
+            let mut command = runtime.command(&fixture("Unloading"));
+            command.arg(burning).arg(contexts.to_string());
+            command
+        }
+    };
+    command.args(load.arguments).envs(load.setting);
+    command
+}
+
 /// Runs a load anew until it ran for so long; its samples, and words about them.
-fn repeated(
-    runtime: &Runtime,
-    engine: &str,
-    (what, arguments, (variable, value)): (&str, &[&str], (&str, &str)),
-    time: Duration,
-) -> Result<(u64, String), String> {
+fn repeated(runtime: &Runtime, engine: &str, load: &Load, time: Duration) -> Result<(u64, String), String> {
     let (mut right, mut all, mut rounds) = (0, 0, 0);
     let began = Instant::now();
     while rounds == 0 || began.elapsed() < time {
         rounds += 1;
         let place = scratch();
         let out = place.path().join("soaked.clrs.d");
-        let burning = fixture("Burning");
-        let mut command = runtime.command(&if what == UNLOADED.0 { fixture("Unloading") } else { burning.clone() });
-        if what == UNLOADED.0 {
-            command.arg(burning).arg(UNLOADED.1);
-        }
-        command.args(arguments).env(variable, value);
+        let mut command = command_of(runtime, load);
         under_agent(&mut command, &format!("cpu:rate=20000,engine={engine}"), &out);
         let finished = run_within(command, PATIENCE);
         if finished.code() != 0 {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clrscope_recording::testing::allocator::{Counting, of_process};
@@ -181,26 +182,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         }
         ["programs", ref names @ ..] => crate::programs::run(names),
         ["findings", ref names @ ..] => crate::findings::run(names),
-        ["sampling"] => crate::sampling::run(Duration::from_secs(60)),
-        ["sampling", seconds] => match seconds.parse() {
-            Ok(seconds) => crate::sampling::run(Duration::from_secs(seconds)),
-            Err(_) => Err(usage()),
-        },
-        ["async"] => crate::async_chains::run(Duration::from_secs(10)),
-        ["async", seconds] => match seconds.parse() {
-            Ok(seconds) => crate::async_chains::run(Duration::from_secs(seconds)),
-            Err(_) => Err(usage()),
-        },
-        ["probes"] => crate::probes::run(10),
-        ["probes", rounds] => match rounds.parse() {
-            Ok(rounds) => crate::probes::run(rounds),
-            Err(_) => Err(usage()),
-        },
-        ["rare"] => crate::rare::run(2000),
-        ["rare", runs] => match runs.parse() {
-            Ok(runs) => crate::rare::run(runs),
-            Err(_) => Err(usage()),
-        },
+        ["sampling", ref words @ ..] => crate::sampling::run(Duration::from_secs(number_or(words, 60)?)),
+        ["async", ref words @ ..] => crate::async_chains::run(Duration::from_secs(number_or(words, 10)?)),
+        ["probes", ref words @ ..] => crate::probes::run(number_or(words, 10)?),
+        ["rare", ref words @ ..] => crate::rare::run(number_or(words, 2000)?),
         ["attaches", ref words @ ..] => {
             let (instruments, rounds) = match words.split_last().map(|(last, first)| (first, last.parse())) {
                 Some((first, Ok(rounds))) => (first, rounds),
@@ -212,6 +197,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         [target] => soak_all(target, "60", "1"),
         [target, seconds] => soak_all(target, seconds, "1"),
         [target, seconds, seed] => soak_all(target, seconds, seed),
+        _ => Err(usage()),
+    }
+}
+
+/// The only word as a number, or `usual` where there is none.
+fn number_or<T: FromStr>(words: &[&str], usual: T) -> Result<T, String> {
+    match words {
+        [] => Ok(usual),
+        [word] => word.parse().map_err(|_| usage()),
         _ => Err(usage()),
     }
 }

@@ -26,22 +26,24 @@ impl Unloads {
         self.hold(count).map(|_held| question())
     }
 
-    /// Lets unloads wait as long as the answer is kept, for several questions about what was there when there had been
-    /// `count` of them; `None` where it may be gone, or is going. Not for threads of the program: the runtime may
-    /// stop one for a collection that the question waits for.
+    /// Keeps unloads waiting until the answer is dropped, for several questions about what was there
+    /// when there had been `count` of them; `None` where it may be gone, or is going. Not for threads
+    /// of the program: the runtime may stop one for a collection that the question waits for.
     pub fn hold(&self, count: u64) -> Option<UnloadsHeld<'_>> {
         let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let is_there = self.count() == count && self.under_way.load(Ordering::Acquire) == 0;
         is_there.then_some(UnloadsHeld { _asking: asking })
     }
 
-    /// [`unloads`](Self::unloads), of what goes step by step until [`ends`](Self::ends): nobody asks meanwhile.
+    /// [`unloads`](Self::unloads), of what goes step by step until [`ends`](Self::ends): nobody
+    /// asks meanwhile.
     pub fn begins(&self) {
         self.under_way.fetch_add(1, Ordering::AcqRel);
         self.unloads();
     }
 
-    /// What began to go is gone. Who knew of it before, or found it while it went, asks about it no more.
+    /// What began to go is gone. Who knew of it before, or found it while it went, asks about it no
+    /// more.
     pub fn ends(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         // One that had begun before anybody listened was not counted.

@@ -1,5 +1,5 @@
-//! Samples of the program `Burning`, whose four roots wait for one method that works for each of them
-//! in a method of its own: so each sample of work says which root it is for.
+//! Samples of the program `Burning`, whose four roots wait for one method that works for each of
+//! them in a method of its own: so each sample of work says which root it is for.
 
 use clrscope_recording::model::{Process, StackFrame};
 
@@ -15,14 +15,16 @@ pub struct BurningSamples {
     pub right: [u64; 4],
     /// Below none.
     pub unknown: [u64; 4],
-    /// Methods of stacks, innermost first, on which a root stands that another one does the work of.
+    /// Methods of stacks, innermost first, on which a root stands that another one does the work
+    /// of.
     pub wrong: Vec<String>,
     /// Nanoseconds that the work took by the clock of the thread.
     pub clocked: Vec<f64>,
 }
 
 impl BurningSamples {
-    /// Reads the samples of `cpu` of a process whose paths are logical, and what the program printed.
+    /// Reads the samples of `cpu` of a process whose paths are logical, and what the program
+    /// printed.
     ///
     /// # Panics
     /// Where the program printed no numbers.

@@ -254,6 +254,8 @@ export class Document {
 /** Everything that a page holds. */
 export class Page {
   readonly documents: Document[];
+  /** Names of the documents that are there by logical paths and by those that threads had. */
+  readonly twins: Set<string>;
   readonly recording: Recording;
   readonly tool: string;
   readonly open: string;
@@ -264,6 +266,7 @@ export class Page {
   constructor(packed: Packed) {
     if (packed.format !== 1) throw new Error(`the data are of format ${packed.format}, and this page knows format 1`);
     this.documents = packed.documents.map((document) => new Document(document, packed.values ?? []));
+    this.twins = new Set(this.documents.filter((document) => document.packed.physical).map((document) => document.logicalKey));
     this.revision = packed.revision ?? 0;
     this.growing = packed.growing ?? false;
     this.threads = packed.threads ?? [];
@@ -272,16 +275,10 @@ export class Page {
     this.open = packed.open;
   }
 
-  /** Whether paths can be those that threads had. */
-  get hasPhysical(): boolean {
-    return this.documents.some((document) => document.packed.physical);
-  }
-
   /** The page with one kind of paths. */
   withPaths(physical: boolean): Page {
-    if (!this.hasPhysical) return this;
-    const twins = new Set(this.documents.filter((document) => document.packed.physical).map((document) => document.logicalKey));
-    const isShown = (document: Document) => (twins.has(document.logicalKey) ? (document.packed.physical ?? false) === physical : true);
+    if (this.twins.size === 0) return this;
+    const isShown = (document: Document) => (this.twins.has(document.logicalKey) ? (document.packed.physical ?? false) === physical : true);
     return Object.assign(Object.create(Page.prototype) as Page, this, { documents: this.documents.filter(isShown) });
   }
 

@@ -132,7 +132,6 @@ export function App({ model }: { model: Model }) {
   }, [dark]);
 
   const tab = tabs.find((one) => one.id === state.tab) ?? tabs.find((one) => one.id === first(page, tabs));
-  const twins = useMemo(() => new Set(whole.documents.filter((one) => one.packed.physical).map((one) => one.logicalKey)), [whole]);
   const isPaths = tab !== undefined && ["flame", "tree", "functions", "neighbours"].includes(tab.form);
   const functions = model.functions.list;
   const metrics = useMemo(() => model.metrics(page), [model, page]);
@@ -362,7 +361,7 @@ export function App({ model }: { model: Model }) {
         {isPaths && ofPaths && (
           <PathBar metrics={metrics} metric={metric} threads={source.served ? allThreads : (profile?.threads ?? [])} state={state} changes={changes} functions={functions} canFold={folds || state.nameless} update={update} setChanges={setChanges} />
         )}
-        {whole.hasPhysical && tab?.documents.some((one) => twins.has(one.logicalKey)) && (
+        {tab?.documents.some((one) => page.twins.has(one.logicalKey)) && (
           <label class="check" title="stacks as the threads had them: below what runs after an await stands the scheduler, or what completed the await">
             <input type="checkbox" checked={state.physical} onChange={() => update({ physical: !state.physical, zoom: null, func: null }, true)} /> physical paths
           </label>

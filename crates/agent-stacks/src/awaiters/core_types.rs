@@ -63,8 +63,8 @@ impl CoreTypes {
     /// Finds them.
     ///
     /// # Errors
-    /// What is missing: a type or field that has another name, or classes that do not say what they are
-    /// derived from where we look.
+    /// What is missing: a type or field that has another name, or classes that do not say what they
+    /// are derived from where we look.
     pub(super) fn find(info: &ProfilerInfo, functions: &Functions) -> Result<Self, String> {
         let core = CoreLibrary::find(info, functions).ok_or("the core library was not found")?;
         let is_there = |class: &str| core.class(class, None).ok_or(format!("{CORE_LIBRARY} has no {class}"));

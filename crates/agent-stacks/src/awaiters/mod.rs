@@ -354,7 +354,8 @@ impl Awaiters {
         below.map_or(AsyncPart::Other, |below| AsyncPart::Method { function, below })
     }
 
-    /// Finds the framework's types out, once. Where they are not as they are known, the recording says so.
+    /// Finds the framework's types out, once. Where they are not as they are known, the recording
+    /// says so.
     fn know_core(&self) {
         if self.core.get().is_none() {
             let found = CoreTypes::find(&self.info, &self.functions);

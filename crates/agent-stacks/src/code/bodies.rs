@@ -134,7 +134,7 @@ pub(super) struct Bodies {
     tiers_off: OnceCell<bool>,
     /// Bodies so far.
     made: u64,
-    /// Whether the runtime may be asked.
+    /// Whether the runtime may be asked: unloads wait.
     pub(super) asks: bool,
 }
 
@@ -213,13 +213,13 @@ impl Bodies {
     }
 
     /// Whether a body still lies where it did, as far as was told.
-    pub(super) fn is_live(&self, body: &Arc<Body>) -> bool {
-        self.live.get(&body.addresses.start).is_some_and(|live| Arc::ptr_eq(live, body))
+    pub(super) fn is_live(&self, body: &Body) -> bool {
+        self.live.get(&body.addresses.start).is_some_and(|live| live.number == body.number)
     }
 
     /// Whether the runtime may be asked about the method of a body: not where that may be gone.
     pub(super) fn may_ask_about(&self, body: &Body) -> bool {
-        self.asks && self.live.get(&body.addresses.start).is_some_and(|live| live.number == body.number)
+        self.asks && self.is_live(body)
     }
 
     /// Addresses of no method are asked for again: code may have come to lie there.

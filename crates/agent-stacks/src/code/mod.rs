@@ -129,19 +129,17 @@ pub struct CodeMap {
     noted: HashSet<u64, BuildHasherDefault<Mix>>,
     /// Unloads before what callbacks have told so far.
     unloads: u64,
-    /// Whether the runtime may be asked: unloads wait.
-    asks: bool,
 }
 
-/// Lends the map of something for a look at it, in which the runtime may be asked: unloads wait meanwhile. Where something was
-/// unloaded that the map does not know of, or is being unloaded, nobody is asked, and what is not known yet stays so. A look must not hold
-/// another one.
+/// Lends the map of something for a look at it, in which the runtime may be asked: unloads wait
+/// meanwhile. Where something was unloaded that the map does not know of, or is being unloaded,
+/// nobody is asked, and what is not known yet stays so. A look must not hold another one.
 pub fn look<T, R>(owner: &mut T, map: fn(&mut T) -> &mut CodeMap, look: impl FnOnce(&mut T) -> R) -> R {
     let unloads = Arc::clone(map(owner).feed.unloads());
     let held = unloads.hold(map(owner).unloads);
-    map(owner).set_asks(held.is_some());
+    map(owner).bodies.asks = held.is_some();
     let found = look(owner);
-    map(owner).set_asks(false);
+    map(owner).bodies.asks = false;
     found
 }
 
@@ -175,7 +173,6 @@ impl CodeMap {
             frames: HashMap::default(),
             noted: HashSet::default(),
             unloads: 0,
-            asks: false,
         }
     }
 
@@ -228,7 +225,7 @@ impl CodeMap {
     /// Asks the runtime for a method at an address that was on a thread's stack at a time. Not where a module was unloaded since: the runtime reads
     /// what it knows of code that it is about to give back. Nor where it is sure that no call is.
     fn ask(&mut self, address: usize, known: KnownFrom, is_image: bool, time_ns: u64) -> Option<Arc<Body>> {
-        let may_ask = self.asks
+        let may_ask = self.bodies.asks
             && !self.may_be_gone(time_ns)
             && !self.bodies.is_known_stub(address)
             && (known == KnownFrom::Interrupted || self.is_call_before(address + 1) != Some(false));
@@ -240,14 +237,9 @@ impl CodeMap {
         look(self, |map| map, look_at)
     }
 
-    fn set_asks(&mut self, asks: bool) {
-        self.asks = asks;
-        self.bodies.asks = asks;
-    }
-
     /// Who may be asked about what is on a stack.
     pub(crate) fn questions(&self) -> Questions {
-        if self.asks { Questions::Asked } else { Questions::Noted }
+        if self.bodies.asks { Questions::Asked } else { Questions::Noted }
     }
 
     /// Whether it is known that no call ends right before an address.
@@ -324,7 +316,7 @@ impl CodeMap {
             // Code may come to lie where none is.
             Place::Nowhere => false,
             // Whoever is interrupted there later has it asked about.
-            Place::Stub => self.asks && known == KnownFrom::Interrupted && !self.may_be_gone(time_ns),
+            Place::Stub => self.bodies.asks && known == KnownFrom::Interrupted && !self.may_be_gone(time_ns),
             Place::Native(..) => true,
         };
         if is_sure {
@@ -458,7 +450,7 @@ impl CodeMap {
             Some(Contents::Runtime { is_image }) => *is_image,
             None => false,
         };
-        if !self.asks || self.may_be_gone(time_ns) {
+        if !self.bodies.asks || self.may_be_gone(time_ns) {
             return CodeAt::Unknown;
         }
         self.ask(address, KnownFrom::Interrupted, is_image, time_ns).map_or(CodeAt::Piece, method)

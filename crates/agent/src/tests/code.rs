@@ -33,9 +33,10 @@ fn map_in_program(session: &Session) -> (Running<Agent>, CodeMap, Arc<SharedCode
     (program, given.recv().expect("a map"), feed)
 }
 
-/// Programs under `cpu` and `wall` died now and then in their first milliseconds, 8 of 300 runs at the highest rate on .NET 9: a word that led
-/// to the beginning of a method that was about to be called for the first time was taken for a return address, and the runtime reads
-/// in front of its table where it is asked about the gap before that method.
+/// Programs under `cpu` and `wall` died now and then in their first milliseconds, 8 of 300 runs at
+/// the highest rate on .NET 9: a word that led to the beginning of a method that was about to be
+/// called for the first time was taken for a return address, and the runtime reads in front of its
+/// table where it is asked about the gap before that method.
 #[test]
 fn the_runtime_is_asked_about_no_gap_before_the_beginning_of_a_method() {
     let session = Session::new();
@@ -55,8 +56,9 @@ fn the_runtime_is_asked_about_no_gap_before_the_beginning_of_a_method() {
     program.play(&[on(0, Event::Shutdown())]);
 }
 
-/// Programs that unload assemblies died under `cpu`, 3 of 16 runs with sixty unloads at the highest rate on .NET 8: the
-/// thread that finds out where samples are asked about methods while these were taken down.
+/// Programs that unload assemblies died under `cpu`, 3 of 16 runs with sixty unloads at the highest
+/// rate on .NET 8: the thread that finds out where samples are asked about methods while these were
+/// taken down.
 #[test]
 fn the_runtime_is_asked_nothing_from_the_begin_of_an_unload_until_the_map_is_told_of_its_end() {
     let session = Session::new();

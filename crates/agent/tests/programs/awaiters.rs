@@ -167,7 +167,8 @@ fn objects_allocated_after_awaits_are_those_of_who_awaits_them() {
     });
 }
 
-/// A field that has another name is not looked for elsewhere: paths stay as threads had them, and the recording says why.
+/// A field that has another name is not looked for elsewhere: paths stay as threads had them, and
+/// the recording says why.
 #[test]
 fn paths_are_those_of_threads_where_the_runtime_names_a_field_otherwise() {
     each_runtime(|runtime| {

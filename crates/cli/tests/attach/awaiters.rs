@@ -70,8 +70,8 @@ fn samples_have_who_awaits_them_each_time_that_a_program_is_attached_to() {
     });
 }
 
-/// What the system says of a program's signals: those that it handles and ignores, those that each thread
-/// blocks, and its timers.
+/// What the system says of a program's signals: those that it handles and ignores, those that each
+/// thread blocks, and its timers.
 #[derive(Debug, PartialEq, Eq)]
 struct Signals {
     actions: Vec<String>,
@@ -99,8 +99,8 @@ impl Signals {
     }
 }
 
-/// With thousands of operations pending the program is as it was after each recording: signals that it handles,
-/// ignores and blocks, and timers.
+/// With thousands of operations pending the program is as it was after each recording: signals that
+/// it handles, ignores and blocks, and timers.
 #[test]
 fn nothing_stays_in_a_program_with_thousands_of_operations_pending() {
     each_runtime(|runtime| {

@@ -314,8 +314,9 @@ impl Field for LossReason {
     }
 }
 
-/// A `u32` (0 note, 1 refusal, 2 advice to exclude, 3 no awaiters) and a list of texts: of advice the patterns. A remark written before
-/// remarks had kinds, and one of a kind from the future, is a note.
+/// A `u32` (0 note, 1 refusal, 2 advice to exclude, 3 no awaiters) and a list of texts: of advice
+/// the patterns. A remark written before remarks had kinds, and one of a kind from the future, is a
+/// note.
 impl Field for RemarkKind {
     fn put(&self, payload: &mut PayloadWriter) {
         let (kind, texts) = match self {

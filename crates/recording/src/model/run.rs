@@ -18,7 +18,8 @@ pub struct Recording {
     pub processes: Vec<Process>,
     /// Problems with what could not be read, as sentences for the user.
     pub problems: Vec<Problem>,
-    /// The recording with the paths that its threads had, where those that it has were made of them.
+    /// The recording with the paths that its threads had, where those that it has were made of
+    /// them.
     pub physical: Option<Arc<Self>>,
 }
 

@@ -43,8 +43,6 @@ pub(super) struct PlannedView {
     pub(super) measures: Vec<Value>,
     /// The options that make the command line give the same document, filters left out.
     pub(super) options: Vec<String>,
-    /// Its paths are those that threads had, beside a document with logical ones.
-    pub(super) is_physical: bool,
 }
 
 impl PlannedView {
@@ -56,13 +54,18 @@ impl PlannedView {
             Request { callers: true, .. } => ".callers".to_owned(),
             _ => String::new(),
         };
-        let paths = if self.is_physical { ".physical" } else { "" };
+        let paths = if self.is_physical() { ".physical" } else { "" };
         format!("{}{part}{paths}", self.view.name)
+    }
+
+    /// Whether its paths are those that threads had, beside a document with logical ones.
+    pub(super) fn is_physical(&self) -> bool {
+        self.request.query.paths == Some(PathKind::Physical)
     }
 
     /// The recording that it is made of, where the page is of `recording`.
     pub(super) fn recording<'a>(&self, recording: &'a Recording) -> &'a Recording {
-        recording.physical.as_deref().filter(|_| self.is_physical).unwrap_or(recording)
+        recording.physical.as_deref().filter(|_| self.is_physical()).unwrap_or(recording)
     }
 
     /// The same of the paths that threads had.
@@ -74,16 +77,15 @@ impl PlannedView {
             request: Request { query, ..self.request.clone() },
             measures: self.measures.clone(),
             options: options.collect(),
-            is_physical: true,
         }
     }
 
     /// The document's members that don't depend on its rows, as JSON.
     pub(super) fn head(&self) -> Value {
-        let Self { view, measures, options, is_physical, .. } = self;
+        let Self { view, measures, options, .. } = self;
         json!({
             "key": self.key(), "view": view.name, "about": view.about, "options": options, "measures": measures,
-            "physical": is_physical,
+            "physical": self.is_physical(),
         })
     }
 }
@@ -110,7 +112,7 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
         }
         let words = [("--interleave", request.interleave), ("--source", request.source)];
         let options = words.iter().filter(|(_, is_asked)| *is_asked).map(|(word, _)| (*word).to_owned()).collect();
-        let plain = limited(PlannedView { view, request, measures: Vec::new(), options, is_physical: false }, budget);
+        let plain = limited(PlannedView { view, request, measures: Vec::new(), options }, budget);
         // Rows of single calls take filters that sums do not.
         let query = Query { limit: plain.request.query.limit, ..filters_for(asked, Some((view, true))) };
         let further = [
@@ -124,7 +126,6 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
             request,
             measures: Vec::new(),
             options: vec![word.to_owned()],
-            is_physical: false,
         }));
     }
     if recording.physical.is_some() {
@@ -222,8 +223,7 @@ fn by_metric(
     }
     let measures_of_rows = measures.iter().map(Measure::to_json).collect();
     if view.name != "tree" {
-        let planned = PlannedView { view, request, measures: measures_of_rows, options, is_physical: false };
-        return limited(planned, budget);
+        return limited(PlannedView { view, request, measures: measures_of_rows, options }, budget);
     }
     request.query.per_thread = true;
     let names = ["name", "signature", "module", "kind", "code", "folded_into", "thread", "pid"].map(str::to_owned);
@@ -231,7 +231,7 @@ fn by_metric(
     let columns: Vec<String> = names.into_iter().chain(keys).collect();
     options.extend(["--per-thread".to_owned(), "--columns".to_owned(), columns.join(",")]);
     request.columns = Some(columns);
-    PlannedView { view, request, measures: measures_of_rows, options, is_physical: false }
+    PlannedView { view, request, measures: measures_of_rows, options }
 }
 
 /// An amount that rows can be measured by.

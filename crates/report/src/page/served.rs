@@ -192,7 +192,7 @@ impl<'a> ServedRecording<'a> {
         let mut all = self.recorded();
         all.sort_by_key(|planned| planned.view.name != self.opens_at());
         // Most people never ask for others.
-        all.retain(|planned| !planned.is_physical);
+        all.retain(|planned| !planned.is_physical());
         all.iter().map(PlannedView::key).collect()
     }
 
@@ -331,7 +331,7 @@ impl<'a> ServedRecording<'a> {
     /// Makes what the first click on a path of many frames would have to wait for.
     pub fn make_trees(&self) {
         let all = if self.has_many_frames() { self.recorded() } else { Vec::new() };
-        for planned in all.iter().filter(|planned| planned.view.name == "tree" && !planned.is_physical) {
+        for planned in all.iter().filter(|planned| planned.view.name == "tree" && !planned.is_physical()) {
             let query = Query { per_thread: false, ..planned.request.query.clone() };
             if let Ok(forest) = self.forest(self.recording, &query) {
                 forest.make_trees();
