@@ -2,7 +2,7 @@
 
 use clrscope_recording::model::{CallTree, Part, Process, Recording, TreeSource};
 
-use crate::query::QueryProblem;
+use crate::query::{Query, QueryProblem};
 use crate::select::quoted_list;
 
 /// Takes everything out of a recording that lies in none of the parts with these names: trees become what they gained in the
@@ -45,12 +45,39 @@ fn keep_parts_of(process: &mut Process, names: &[String]) {
 }
 
 /// Time that goes on what is shown of a recording.
-pub(crate) fn shown_ns(recording: &Recording) -> u64 {
+fn shown_ns(recording: &Recording) -> u64 {
     let of_process = |process: &Process| {
         let parts = process.shown.as_ref()?.iter();
         Some(parts.map(|(since, until)| until.saturating_sub(*since)).sum::<u64>())
     };
     recording.processes.iter().filter_map(of_process).max().unwrap_or(recording.run.duration_ns)
+}
+
+/// Returns the time that a query shows of a recording, nanoseconds.
+pub(crate) fn queried_ns(recording: &Recording, query: &Query) -> u64 {
+    let shown = shown_ns(recording);
+    if query.since_ns.is_none() && query.until_ns.is_none() {
+        return shown;
+    }
+    let until = query.until_ns.unwrap_or(u64::MAX).min(recording.run.duration_ns);
+    until.saturating_sub(query.since_ns.unwrap_or(0)).min(shown)
+}
+
+/// Time of a process that was recorded and that the query shows.
+pub(crate) fn watched_ns(process: &Process, query: &Query) -> u64 {
+    let whole = [(process.started_ns, process.started_ns.saturating_add(process.duration_ns))];
+    let parts: Vec<(u64, u64)> = process.parts.iter().map(|part| (part.since_ns, part.until_ns)).collect();
+    // A recording that was switched off meanwhile has parts.
+    let times = match &process.shown {
+        Some(shown) => shown.as_slice(),
+        None if parts.is_empty() => &whole,
+        None => &parts,
+    };
+    let wanted = |&(since, until): &(u64, u64)| {
+        let since = since.max(query.since_ns.unwrap_or(since));
+        until.min(query.until_ns.unwrap_or(until)).saturating_sub(since)
+    };
+    times.iter().map(wanted).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::exceptions::CallStack;
 use crate::query::{Query, QueryProblem};
 use crate::samples::each_sample;
 use crate::select::processes;
-use crate::waits::awaited_in;
+use crate::waits::{WaitReason, reason_in};
 
 /// A thread as it was seen last.
 #[derive(Debug, Clone)]
@@ -68,22 +68,22 @@ fn of_process(process: &Process) -> Vec<ThreadStack<'_>> {
     threads
         .map(|(thread, sample)| {
             let stack = CallStack::new(process, &process.stacks, sample.stack);
-            let waits_for = wait_of(sample.state, &stack);
+            let waits_for = wait_reason(sample.state, &stack).map(|reason| reason.what);
             ThreadStack { process, thread, state: sample.state, waits_for, stack }
         })
         .collect()
 }
 
-/// What a thread in a state waits for, by its stack; `None` where it does not wait, or nothing says
-/// it. The outermost of the framework's innermost methods says it: `Task.Wait` waits in an event
-/// for a task.
-pub(crate) fn wait_of(state: ThreadState, stack: &CallStack<'_>) -> Option<&'static str> {
+/// Returns what a thread in a state waits for, by its stack; `None` where it does not wait, or
+/// nothing says it. The outermost of the framework's innermost methods says it: `Task.Wait` waits
+/// in an event for a task.
+pub(crate) fn wait_reason(state: ThreadState, stack: &CallStack<'_>) -> Option<WaitReason> {
     if !matches!(state, ThreadState::Lock | ThreadState::Waiting | ThreadState::Io | ThreadState::Sleeping) {
         return None;
     }
     let managed = stack.functions().filter(|function| function.kind() == FunctionKind::Managed);
     let framework = managed.take_while(|function| function.module.framework).take(NEAREST);
-    let by_methods = framework.filter_map(|function| awaited_in(&function)).last();
+    let by_methods = framework.filter_map(|function| reason_in(&function)).last();
     // A wait for a lock has no frame of the framework where the runtime itself enters it.
-    by_methods.or_else(|| (state == ThreadState::Lock).then_some("a lock"))
+    by_methods.or_else(|| (state == ThreadState::Lock).then_some(WaitReason::LOCK))
 }

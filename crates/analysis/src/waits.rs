@@ -37,6 +37,21 @@ impl WaitKind {
     }
 }
 
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct WaitReason {
+    pub(crate) kind: WaitKind,
+    /// What is waited for, in words.
+    pub(crate) what: &'static str,
+}
+
+impl WaitReason {
+    /// A lock that the runtime enters without a method of the framework.
+    pub(crate) const LOCK: Self = Self { kind: WaitKind::Lock, what: "a lock" };
+    /// A task, below code that uses it in place of an await.
+    pub(crate) const TASK: Self = Self { kind: WaitKind::Signal, what: "a task" };
+}
+
 /// Functions of the framework that wait for one thing.
 struct Wait {
     kind: WaitKind,
@@ -68,8 +83,8 @@ const WAITING: &[Wait] = &[
         ],
     ),
     wait(
-        WaitKind::Lock,
-        "a lock",
+        WaitReason::LOCK.kind,
+        WaitReason::LOCK.what,
         &[
             "System.Threading.Monitor::Enter",
             "System.Threading.Monitor::Exit",
@@ -92,9 +107,18 @@ const WAITING: &[Wait] = &[
     ),
     wait(
         WaitKind::Io,
-        "a socket",
+        "a connection",
         &[
             "Interop+Sys::Accept",
+            "System.Net.HttpListener::GetContext",
+            "System.Net.Sockets.Socket::Accept",
+            "System.Net.Sockets.TcpListener::Accept",
+        ],
+    ),
+    wait(
+        WaitKind::Io,
+        "a socket",
+        &[
             "Interop+Sys::Connect",
             "Interop+Sys::Receive",
             "Interop+Sys::Send",
@@ -118,8 +142,8 @@ const WAITING: &[Wait] = &[
     wait(WaitKind::Io, "the terminal", &["System.ConsolePal::"]),
     wait(WaitKind::Io, "a name (DNS)", &["System.Net.NameResolutionPal::"]),
     wait(
-        WaitKind::Signal,
-        "a task",
+        WaitReason::TASK.kind,
+        WaitReason::TASK.what,
         &[
             "System.Threading.Tasks.Task::InternalWait",
             "System.Threading.Tasks.Task::SpinThenBlockingWait",
@@ -153,10 +177,9 @@ pub(crate) fn wait_kind(function: &FunctionRef<'_>) -> Option<WaitKind> {
     wait_in(function).map(|wait| wait.kind)
 }
 
-/// Returns what a thread waits for that stands in the function, in words; `None` as for
-/// [`wait_kind`].
-pub(crate) fn awaited_in(function: &FunctionRef<'_>) -> Option<&'static str> {
-    wait_in(function).map(|wait| wait.what)
+/// Returns what a thread waits for that stands in the function; `None` as for [`wait_kind`].
+pub(crate) fn reason_in(function: &FunctionRef<'_>) -> Option<WaitReason> {
+    wait_in(function).map(|wait| WaitReason { kind: wait.kind, what: wait.what })
 }
 
 fn wait_in(function: &FunctionRef<'_>) -> Option<&'static Wait> {

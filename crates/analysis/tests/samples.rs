@@ -252,12 +252,20 @@ fn native_code_without_names_is_one_frame_of_its_library() {
     assert_eq!(edges(callers(&recording, &of(places)).expect("callers")), ["libcoreclr.so+0x20 8"]);
 }
 
+/// The recording of a program that ran for so many steps alone, most of which it worked: what a
+/// program does that hardly works stands out by nothing.
+fn lasting(taken: HandSampled, steps: u64) -> Recording {
+    let mut recording = taken.recording();
+    recording.run.duration_ns = steps * STEP_NS;
+    recording
+}
+
 #[test]
 fn the_summary_says_whose_code_the_time_went_to() {
     let mut taken = program();
     taken.cpu(1, 300, "App.P::Main > libx.so!hook").profiler = true;
     taken.cpu(1, 301, "");
-    let recording = taken.recording();
+    let recording = lasting(taken, 150);
     let view = summary(&recording, &Query::default()).expect("a summary");
     let kinds: Vec<_> = view.kinds.iter().map(|row| (row.kind, row.samples)).collect();
     let expected = [
@@ -280,8 +288,8 @@ fn the_summary_says_whose_code_the_time_went_to() {
     let said: Vec<&str> = view.findings.iter().map(|finding| finding.text.as_str()).collect();
     let expected = [
         "App.P::Compare and the framework code that it calls used 39.2 % of the CPU time",
+        "14.7 % of the CPU time was spent in the kernel, the most below App.P::Hash",
         "9.8 % of the CPU time went to the compilation of methods",
-        "14.7 % of the CPU time was spent in the kernel",
     ];
     assert_eq!(said, expected);
     let sampling = &view.conditions.sampling[0];
@@ -340,7 +348,7 @@ fn time_in_the_profiler_is_not_the_work_of_who_calls_it() {
         let path = ["App.P::Main > App.P::Sum", probed, probed, &copies][step % 4];
         taken.cpu(main, step as u64 + 1, path).profiler = step % 4 > 0;
     }
-    let recording = taken.recording();
+    let recording = lasting(taken, 200);
     let view = summary(&recording, &Query::default()).expect("a summary");
     let own: Vec<_> = view.own.iter().map(|own| (own.row.function.name(), own.work_ns / STEP_NS)).collect();
     assert_eq!(own, [("App.P::Sum", 25)], "what did nothing else is no row");
@@ -395,7 +403,7 @@ fn most_of_the_time_below_a_library_stands_out_where_own_code_has_less() {
     take(30, pool, &format!("{compile} > Lib.Emitter::Emit"));
     take(5, pool, "System.Pool::Run > Lib.Compiler::Types");
     take(25, main, "App.P::Main > Lib.Files::Write");
-    let recording = taken.recording();
+    let recording = lasting(taken, 200);
     let said = |query: &Query| -> Vec<String> {
         summary(&recording, query).expect("a summary").findings.into_iter().map(|finding| finding.text).collect()
     };
@@ -413,11 +421,12 @@ fn time_in_the_collector_proposes_the_instrument_that_knows_why() {
         for step in 0..more {
             taken.cpu(1, 200 + step, "App.P::Main@9 > libcoreclr.so!alloc").activity = Activity::Gc;
         }
-        let findings = summary(&taken.recording(), &Query::default()).expect("a summary").findings;
+        let findings = summary(&lasting(taken, 300), &Query::default()).expect("a summary").findings;
         findings.into_iter().find(|finding| finding.text.contains("garbage collection"))
     };
     let found = said(20).expect("a finding");
-    let expected = "20.8 % of the CPU time went to garbage collection: run -i alloc shows which code allocates what";
+    let expected = "20.8 % of the CPU time went to garbage collection (run -i alloc shows which code allocates what), the most \
+                    below App.P::Main";
     assert_eq!(found.text, expected);
     // 25 samples of 120: Wilson's interval.
     let rounded = |bound: f64| (bound * 1e3).round();
@@ -848,4 +857,95 @@ fn locks_below_no_own_code_are_not_said_to_block_the_pool() {
     let text = "threads of the pool were blocked for 400 ms in all (1 at most at once), most below App.Svc::Block, which waits for \
                 a task (sync over async)";
     assert_eq!((found[0].text.as_str(), found[0].kind), (text, FindingKind::Wait));
+}
+
+/// Threads that wait for a lock, each on its own thread with a role for so many of a thousand steps.
+fn add_lock_waits(taken: &mut HandSampled, role: ThreadRole, own: &str, steps: &[u64]) {
+    for &count in steps {
+        let thread = taken.thread("", role);
+        let path = format!("{own} > System.Threading.Monitor::Enter > libc.so!futex");
+        (0..count).for_each(|step| taken.wall(thread, step, &path).state = ThreadState::Lock);
+    }
+}
+
+#[test]
+fn threads_in_line_for_a_lock_are_a_convoy_and_more_threads_of_the_pool_no_cure() {
+    for (role, text) in [
+        (ThreadRole::User, "below App.Stock::Book threads waited 2.30 s in all for a lock (3 at once at most)"),
+        (
+            ThreadRole::Pool,
+            "threads waited 2.30 s in all for a lock below App.Stock::Book (3 at once at most): on average 2.3 threads of \
+             the pool were blocked on 2 processors",
+        ),
+    ] {
+        let mut taken = HandSampled::default();
+        taken.processors(2);
+        add_lock_waits(&mut taken, role, "App.Stock::Book", &[900, 900, 500]);
+        let found = summary(&taken.recording(), &Query::default()).expect("a summary").findings;
+        assert_eq!((found[0].text.as_str(), found[0].kind), (text, FindingKind::LockConvoy));
+        assert_eq!((found[0].share, found.len()), (1.0, 1), "{found:?}");
+    }
+    // One that waits for what another holds is no line.
+    let mut taken = HandSampled::default();
+    add_lock_waits(&mut taken, ThreadRole::User, "App.Stock::Book", &[300]);
+    let found = summary(&taken.recording(), &Query::default()).expect("a summary").findings;
+    let text = "below App.Stock::Book threads waited 300 ms in all for a lock";
+    assert_eq!((found[0].text.as_str(), found[0].kind), (text, FindingKind::Wait));
+}
+
+/// "below Program::<Main>$ threads waited" was said of each service.
+#[test]
+fn threads_that_stand_in_one_wait_while_others_work_are_idle() {
+    let said = |others: &str, steps: u64| -> Vec<String> {
+        let mut taken = HandSampled::default();
+        let (main, timer) = (taken.thread("", ThreadRole::Main), taken.thread("timer", ThreadRole::User));
+        let worker = taken.thread("", ThreadRole::User);
+        for step in 0..990 {
+            let main_path = "App.P::Main > System.Threading.Thread::Sleep > libc.so!poll";
+            taken.wall(main, step, main_path).state = ThreadState::Sleeping;
+            let timer_path = "App.Timer::Loop > System.Threading.Thread::Sleep > libc.so!poll";
+            taken.wall(timer, step, timer_path).state = ThreadState::Sleeping;
+        }
+        let state = if others.contains("Sleep") { ThreadState::Sleeping } else { ThreadState::Running };
+        (0..steps).for_each(|step| taken.wall(worker, step, others).state = state);
+        let found = summary(&taken.recording(), &Query::default()).expect("a summary").findings;
+        found.into_iter().filter(|found| found.kind == FindingKind::Wait).map(|found| found.text).collect()
+    };
+    assert_eq!(said("App.Shop::Price", 400), [""; 0]);
+    let pay = "below App.Shop::Pay threads slept 400 ms in all";
+    assert_eq!(said("App.Shop::Pay > System.Threading.Thread::Sleep > libc.so!poll", 400), [pay]);
+    // Where nobody does anything else their waits are all there is to say.
+    let both = ["App.P::Main", "App.Timer::Loop"].map(|own| format!("below {own} threads slept 990 ms in all"));
+    assert_eq!(said("App.Shop::Price", 20), both);
+}
+
+/// The compiler of an idle program was the first thing said of a service whose threads waited for
+/// 292 s.
+#[test]
+fn what_keeps_most_threads_is_said_first_and_little_work_is_not_said() {
+    let kinds = |compiled: u64, burnt: u64, waited: u64| -> Vec<FindingKind> {
+        let mut taken = HandSampled::default();
+        let (main, worker) = (taken.thread("", ThreadRole::Main), taken.thread("", ThreadRole::User));
+        (0..compiled).for_each(|step| _ = taken.cpu(main, step, "App.P::Main > libclrjit.so!compile"));
+        (0..burnt).for_each(|step| _ = taken.cpu(main, 500 + step, "App.P::Burn"));
+        let path = "App.P::Read > System.IO.RandomAccess::ReadAtOffset > libc.so!pread";
+        (0..waited).for_each(|step| taken.wall(worker, step, path).state = ThreadState::Io);
+        summary(&taken.recording(), &Query::default()).expect("a summary").findings.iter().map(|one| one.kind).collect()
+    };
+    assert_eq!(kinds(30, 0, 300), [FindingKind::Wait], "three hundredths of a processor");
+    assert_eq!(kinds(0, 200, 300), [FindingKind::Wait, FindingKind::Cpu]);
+    assert_eq!(kinds(0, 400, 300), [FindingKind::Cpu, FindingKind::Wait]);
+    assert_eq!(kinds(0, 30, 30), []);
+}
+
+#[test]
+fn collections_come_before_the_work_of_the_code_that_makes_them_need() {
+    let mut taken = HandSampled::default();
+    let main = taken.thread("", ThreadRole::Main);
+    (0..600).for_each(|step| taken.cpu(main, step, "App.P::Fill > libcoreclr.so!alloc").activity = Activity::Gc);
+    (600..900).for_each(|step| _ = taken.cpu(main, step, "App.P::Fill"));
+    let found = summary(&taken.recording(), &Query::default()).expect("a summary").findings;
+    let kinds: Vec<FindingKind> = found.iter().map(|found| found.kind).collect();
+    assert_eq!(kinds, [FindingKind::Gc, FindingKind::Cpu], "{found:?}");
+    assert_eq!(found[0].function.as_ref().map(|function| function.name.as_str()), Some("App.P::Fill"));
 }

@@ -44,17 +44,18 @@ fn blocked_s(text: &str) -> Option<f64> {
 
 #[test]
 fn a_starved_pool_comes_first_with_the_line_that_blocks_its_threads() {
+    let task = ("task", "OnTask", "waits for a task (sync over async)", "// the line that blocks", "pool-starved");
+    // More threads would stand in line, too.
+    let lock = ("lock", "OnLock", "in all for a lock below", "lock (Gate)", "lock-convoy");
     each_runtime(|runtime| {
-        for (what, function, words, line) in [
-            ("task", "Blocking.Program::OnTask", "waits for a task (sync over async)", "// the line that blocks"),
-            ("lock", "Blocking.Program::OnLock", "waits for a lock", "lock (Gate)"),
-        ] {
+        for (what, method, words, line, kind) in [task, lock] {
+            let function = format!("Blocking.Program::{method}");
             // On a busy machine threads that have waited enough wait for a processor.
             let outcome = testkit::attempted(|| {
                 let (findings, waited_s) = findings_of(runtime, many_threads(), what);
                 let first = &findings[0];
                 let place = format!("{} {what}: {findings:#?}", runtime.version);
-                assert_eq!((&first["kind"], &first["function"]), (&"pool-starved".into(), &function.into()), "{place}");
+                assert_eq!((&first["kind"], &first["function"]), (&kind.into(), &function.clone().into()), "{place}");
                 assert_eq!(first["line"], line_with(line), "{place}");
                 let text = first["text"].as_str().expect("a text");
                 assert!(text.contains(words) && text.contains("Blocking.cs:"), "{place}");

@@ -1,10 +1,15 @@
 //! Facts about all collections together: what they took, what was allocated, whether the heap grows.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use clrscope_recording::model::Recording;
 
 use super::reconstruct::ALLOCATED_IN;
 use super::{Collection, CollectionKind};
-use crate::parts::shown_ns;
+use crate::code_place::CodePlace;
+use crate::function::FunctionRef;
+use crate::parts::queried_ns;
 use crate::query::Query;
 
 /// Collections of everything that are compared at most, spread over the run.
@@ -48,6 +53,9 @@ pub struct CollectionFacts<'a> {
     pub span_ns: u64,
     /// The collections with the longest pauses, the longest first; three at most.
     pub longest: Vec<Collection<'a>>,
+    /// The own function that caused the collections with most of the pauses, with the place in its
+    /// code; `None` where own code caused none.
+    pub cause: Option<(FunctionRef<'a>, CodePlace<'a>)>,
     /// Bytes that collections met: those allocated before the first, where that is the program's first, and from each to the next.
     /// What was allocated after the last is not among them. `None` where sizes are not known.
     pub allocated_bytes: Option<u64>,
@@ -90,21 +98,23 @@ pub fn collection_facts<'a>(recording: &'a Recording, query: &Query) -> Option<C
         background: count(|row| row.kind == CollectionKind::Background),
         induced: count(|row| row.reason.is_induced()),
         pause_ns: rows.iter().map(|row| row.pause_ns).sum(),
-        span_ns: watched_ns(recording, &query),
+        span_ns: queried_ns(recording, &query),
         longest,
+        cause: cause(&rows),
         allocated_bytes: allocated_bytes(&rows),
         growth: growth(&rows),
     })
 }
 
-/// Time that the query shows of the recording, from the first process that is watched.
-fn watched_ns(recording: &Recording, query: &Query) -> u64 {
-    let shown = shown_ns(recording);
-    if query.since_ns.is_none() && query.until_ns.is_none() {
-        return shown;
+/// The own function with most of the pauses that it caused; of equal ones the first by name.
+fn cause<'a>(rows: &[Collection<'a>]) -> Option<(FunctionRef<'a>, CodePlace<'a>)> {
+    let mut pauses: BTreeMap<(&str, Cow<'a, str>), (u64, (FunctionRef<'a>, CodePlace<'a>))> = BTreeMap::new();
+    for row in rows {
+        let Some(cause) = row.own_cause() else { continue };
+        let (pause_ns, _) = pauses.entry((cause.0.module(), cause.0.label())).or_insert((0, cause));
+        *pause_ns = pause_ns.saturating_add(row.pause_ns);
     }
-    let until = query.until_ns.unwrap_or(u64::MAX).min(recording.run.duration_ns);
-    until.saturating_sub(query.since_ns.unwrap_or(0)).min(shown)
+    pauses.into_values().rev().max_by_key(|(pause_ns, _)| *pause_ns).map(|(_, cause)| cause)
 }
 
 /// Bytes that the collections of each process met. What a collection that is not the first here met was allocated since the one

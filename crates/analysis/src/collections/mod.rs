@@ -17,7 +17,9 @@ mod survivors;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{EventArena, Process, Recording, StackFrame, Thread};
 
+use crate::code_place::CodePlace;
 use crate::events::in_turns;
+use crate::exceptions::CallStack;
 use crate::function::{FunctionRef, is_own};
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select::{self, SelectedProcess};
@@ -148,6 +150,12 @@ impl<'a> Collection<'a> {
             let known = process.functions.get(function as usize).filter(|_| function != 0);
             (FunctionRef::new(process, known), il_offset)
         })
+    }
+
+    /// The innermost own function on the stack that caused the collection, with the place in its
+    /// code.
+    fn own_cause(&self) -> Option<(FunctionRef<'a>, CodePlace<'a>)> {
+        CallStack::new(self.process, &self.process.stacks, self.stack).innermost_own()
     }
 
     /// The code that caused the collection: the innermost own function on the stack, or the innermost at all.

@@ -136,6 +136,8 @@ pub struct ExceptionGroup<'a> {
     pub place: Option<FunctionRef<'a>>,
     /// The innermost own function on the stack; `None` where there is none.
     pub own_place: Option<FunctionRef<'a>>,
+    /// Place in the code of that, of the first throw.
+    pub own_code: Option<CodePlace<'a>>,
     /// Function that caught the exception; `None` where no function did.
     pub catcher: Option<FunctionRef<'a>>,
     /// Number of throws.
@@ -330,6 +332,7 @@ fn add<'a>(places: &mut BTreeMap<Key<'a>, ExceptionGroup<'a>>, exception: &Excep
         message: exception.message.clone(),
         place,
         own_place,
+        own_code: exception.stack.innermost_own().map(|(_, place)| place),
         catcher,
         count: 0,
         unhandled: 0,

@@ -7,7 +7,7 @@ use clrscope_recording::model::{Process, StackFrame, Stacks, Tier};
 
 use super::{Arguments, Frame};
 use crate::code_place::CodePlace;
-use crate::function::FunctionRef;
+use crate::function::{FunctionRef, is_own};
 
 /// A call stack of one process. Holds no frames: they are looked up in the [stack table](Process::stacks) as they are asked for.
 #[derive(Debug, Clone)]
@@ -39,6 +39,17 @@ impl<'a> CallStack<'a> {
     /// The functions of the frames, innermost first.
     pub fn functions(&self) -> impl Iterator<Item = FunctionRef<'a>> {
         self.table.frames(self.number).map(|frame| self.frame(frame, None).function)
+    }
+
+    /// Returns the innermost function of the program's own, with the place in its code; `None` where
+    /// there is none.
+    pub(crate) fn innermost_own(&self) -> Option<(FunctionRef<'a>, CodePlace<'a>)> {
+        let mut callee = None;
+        self.table.frames(self.number).find_map(|frame| {
+            let frame = self.frame(frame, callee);
+            callee = Some(frame.function.function.raw_name.as_str()).filter(|name| !name.is_empty());
+            is_own(&frame.function).then_some((frame.function, frame.place))
+        })
     }
 
     /// Number of frames.

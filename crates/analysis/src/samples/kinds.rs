@@ -130,13 +130,14 @@ fn of_sample(sample: &Sample, thread: Option<&Thread>, by_stack: impl FnOnce() -
 /// the framework in which threads wait.
 #[must_use]
 pub fn kind_of_code(function: &FunctionRef<'_>) -> &'static str {
-    if wait_kind(function).is_some() { "waiting" } else { of_function(function).name() }
+    if wait_kind(function).is_some() { "waiting" } else { kind_of_function(function).name() }
 }
 
 /// Kinds of all stacks of a process: that of the innermost frame, but what compiler, collector and exception handling call
 /// belongs to them as far as the innermost method.
 fn of_stacks(process: &Process) -> Vec<SampleKind> {
-    let functions = process.functions.iter().map(|function| of_function(&FunctionRef::new(process, Some(function))));
+    let functions =
+        process.functions.iter().map(|function| kind_of_function(&FunctionRef::new(process, Some(function))));
     let functions: Vec<SampleKind> = functions.collect();
     let goes_on = |kind| matches!(kind, SampleKind::Jit | SampleKind::Gc | SampleKind::Exceptions);
     let mut all: Vec<SampleKind> = Vec::with_capacity(process.stacks.len());
@@ -157,7 +158,8 @@ fn handles_exceptions(name: &str) -> bool {
     EXCEPTION_HANDLING.iter().any(|beginning| name.starts_with(beginning))
 }
 
-fn of_function(function: &FunctionRef<'_>) -> SampleKind {
+/// Returns the kind of a function's own code.
+pub(crate) fn kind_of_function(function: &FunctionRef<'_>) -> SampleKind {
     match function.kind() {
         FunctionKind::Managed if function.name().is_empty() => SampleKind::Unknown,
         FunctionKind::Managed if is_own(function) => SampleKind::Own,

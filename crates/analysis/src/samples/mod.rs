@@ -7,7 +7,7 @@ mod nameless;
 mod taken;
 
 pub(crate) use folding::{FoldedFunctions, NO_CALLER};
-pub(crate) use kinds::{EventKinds, Kinds};
+pub(crate) use kinds::{EventKinds, Kinds, kind_of_function};
 pub use kinds::{SampleKind, kind_of_code};
 pub use metric::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES};
 pub(crate) use metric::{WALL_SAMPLES, lasted_ns};

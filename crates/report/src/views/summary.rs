@@ -56,12 +56,13 @@ struct FindingEntry<'a> {
 
 impl<'a> FindingEntry<'a> {
     fn new(finding: &'a Finding, lines: &mut Lines) -> Self {
-        let line = finding.function.as_ref().and_then(|function| line_of(function, lines));
-        let is_of_place = finding.function.as_ref().is_some_and(|function| function.place.is_some());
-        let place = line.as_ref().filter(|_| is_of_place).map_or_else(String::new, |found| {
-            format!(": {}:{}{}", file_name(&found.line.file), found.line.line, found.remark())
+        let function = finding.function.as_ref();
+        let place = function.and_then(|function| Some((function.place.as_ref()?, line_at_place(function, lines)?)));
+        let said = place.as_ref().map_or_else(String::new, |(place, found)| {
+            format!("{}{}:{}{}", place.lead, file_name(&found.line.file), found.line.line, found.remark())
         });
-        Self { text: format!("{}{place}", finding.text), finding, line }
+        let line = place.map(|(_, found)| found).or_else(|| first_line(function?, lines));
+        Self { text: format!("{}{said}", finding.text), finding, line }
     }
 
     fn source(&self) -> Option<&SourceLine> {
@@ -71,13 +72,17 @@ impl<'a> FindingEntry<'a> {
 
 impl Row for FindingEntry<'_> {}
 
-/// The line of a place that a sentence is about, or the first one of the function.
-fn line_of(function: &FindingFunction, lines: &mut Lines) -> Option<LocatedLine> {
-    let FindingFunction { module_path, token, place, .. } = function;
-    match place {
-        Some(place) => LocatedLine::at(lines, module_path, *token, place.code_place()),
-        None => lines.first(module_path, *token).map(|line| LocatedLine { line, by_call: false }),
-    }
+/// Returns the line of the place that a sentence is about; `None` where it is about a whole function,
+/// or nothing says the line.
+fn line_at_place(function: &FindingFunction, lines: &mut Lines) -> Option<LocatedLine> {
+    let place = function.place.as_ref()?;
+    LocatedLine::at(lines, &function.module_path, function.token, place.code_place())
+}
+
+/// Returns the first line of a function that a sentence names.
+fn first_line(function: &FindingFunction, lines: &mut Lines) -> Option<LocatedLine> {
+    let line = lines.first(&function.module_path, function.token)?;
+    Some(LocatedLine { line, by_call: false })
 }
 
 /// Hands sentences to a renderer: what a reader should know first.

@@ -20,6 +20,23 @@ pub(super) fn recorded<'a>(recording: &'a Recording, query: &Query) -> Result<Op
     BYTES.is_in(recording).then(|| allocations(recording, &plain)).transpose()
 }
 
+/// Bytes that are allocated in a second of a program whose allocations are worth a sentence.
+const MUCH_PER_SECOND: f64 = 10e6;
+/// What a byte costs that is allocated, nanoseconds, collections left out: for the order of
+/// sentences alone.
+const BYTE_NS: f64 = 0.1;
+
+/// The sentences of a summary of a program that was shown for so long, where it allocates much.
+pub(super) fn found(view: Option<&Allocations<'_>>, run_ns: u64) -> Vec<Finding> {
+    let Some(view) = view else { return Vec::new() };
+    let per_second = view.bytes as f64 * 1e9 / run_ns.max(1) as f64;
+    if per_second < MUCH_PER_SECOND {
+        return Vec::new();
+    }
+    let cost = |found: &Finding| found.share * per_second * BYTE_NS / 1e9;
+    findings_about_allocations(view).into_iter().map(|found| Finding { cost: cost(&found), ..found }).collect()
+}
+
 /// Sentences about allocations: how much there was, the types that most of it is of, with the code that allocates them, and what was still
 /// alive at the end. `view` must have all rows, those with the most bytes first.
 #[must_use]

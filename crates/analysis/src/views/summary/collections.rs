@@ -2,6 +2,7 @@
 
 use clrscope_recording::model::Recording;
 
+use super::finding::{FindingPlace, MOST_AT};
 use super::{Finding, FindingKind};
 use crate::collections::{Collection, CollectionFacts, CollectionKind, collection_facts};
 use crate::numbers::{bytes, number, percent, time};
@@ -13,10 +14,23 @@ const LONG_NS: u64 = 1_000_000;
 /// Time from the first full collection to the last from which on a growth is said by the minute.
 const LEAST_OF_RATE_NS: u64 = 60_000_000_000;
 
-/// The sentences of a summary, where collections were recorded.
+/// Share of the time that the program stands still from which on it is worth a sentence.
+const MUCH: f64 = 0.05;
+/// Cost of a heap that grows: it takes no time, and ends the program one day.
+const GROWTH_COST: f64 = 0.05;
+
+/// The sentences of a summary, where collections were recorded: about the time that they take where
+/// that is much, and about a heap that grows.
 pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
-    let facts = collection_facts(recording, query);
-    facts.map_or_else(Vec::new, |facts| findings_about_collections(&facts))
+    let Some(facts) = collection_facts(recording, query) else { return Vec::new() };
+    let share = facts.paused_share();
+    let all = findings_about_collections(&facts).into_iter();
+    let all = all.filter(|found| found.kind == FindingKind::GrowingHeap || share >= MUCH);
+    all.map(|found| {
+        let cost = if found.kind == FindingKind::GrowingHeap { GROWTH_COST } else { share };
+        found.costs(cost)
+    })
+    .collect()
 }
 
 /// Sentences about collections: how long the program stood still for them, the longest pause with its cause, and whether the
@@ -39,7 +53,14 @@ pub fn findings_about_collections(facts: &CollectionFacts<'_>) -> Vec<Finding> {
             format!("the heap grew from {first} to {last} after full collections, {full} of them in {took}{rate}");
         (FindingKind::GrowingHeap, text)
     }));
-    texts.into_iter().map(|(kind, text)| Finding::exact(kind, text, share).shown_by("--view gc")).collect()
+    let found = texts.into_iter().map(|(kind, text)| Finding::exact(kind, text, share).shown_by("--view gc"));
+    let mut found: Vec<Finding> = found.collect();
+    if let Some((function, place)) = facts.cause {
+        let paused = found.remove(0);
+        let text = format!("{}; code that caused most of it: {}", paused.text, function.label());
+        found.insert(0, Finding { text, ..paused }.at(&function, FindingPlace::new(place, MOST_AT)));
+    }
+    found
 }
 
 fn paused(facts: &CollectionFacts<'_>) -> String {

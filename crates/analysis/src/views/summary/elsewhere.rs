@@ -6,6 +6,7 @@ use clrscope_recording::events::{Kind, Records, Tag};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{FunctionKind, GC_NAME, JIT_NAME, Recording};
 
+use super::finding::FindingPlace;
 use super::{OwnSums, OwnWait};
 use crate::exceptions::{ExceptionLog, ExceptionQuery};
 use crate::function::FunctionRef;
@@ -73,6 +74,8 @@ pub struct FrequentExceptions<'a> {
     pub count: u64,
     /// The innermost own function on the stacks, or the thrower where there is none.
     pub place: Option<FunctionRef<'a>>,
+    /// The place in its code where the first of them was thrown, where it is of the program's own.
+    pub at: Option<FindingPlace>,
 }
 
 /// Time that was no work of functions.
@@ -177,6 +180,7 @@ fn thrown<'a>(recording: &'a Recording, query: &Query) -> Option<Elsewhere<'a>> 
         type_name: group.type_name.into(),
         count: group.count,
         place: group.own_place.or(group.place).and_then(|place| of_recording(recording, &place)),
+        at: group.own_code.map(|place| FindingPlace::new(place, ", first at ")),
     });
     let row = Elsewhere { count: Some(count), exceptions: most, ..Elsewhere::new(ElsewhereKind::Exceptions) };
     (count > 0).then_some(row)
@@ -191,6 +195,7 @@ fn made<'a>(below: &[(Option<FunctionRef<'a>>, u64)]) -> Option<Elsewhere<'a>> {
         type_name: Box::default(),
         count,
         place: Some(*place),
+        at: None,
     };
     let exceptions = most.map(seen);
     let row = Elsewhere { count: Some(count), exceptions, ..Elsewhere::new(ElsewhereKind::ExceptionsMade) };

@@ -10,6 +10,8 @@ use crate::sampling::share_bounds;
 pub enum FindingKind {
     /// As many threads of the pool are blocked as there are processors, or more.
     PoolStarved,
+    /// Several threads at once wait for a lock.
+    LockConvoy,
     /// Threads wait.
     Wait,
     /// CPU time of code.
@@ -40,6 +42,7 @@ impl FindingKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::PoolStarved => "pool-starved",
+            Self::LockConvoy => "lock-convoy",
             Self::Wait => "wait",
             Self::Cpu => "cpu",
             Self::Exceptions => "exceptions",
@@ -63,6 +66,10 @@ pub struct Finding {
     pub text: String,
     /// Trouble that it speaks of.
     pub kind: FindingKind,
+    /// Threads that the trouble keeps, on average over the time that is shown: 1 is one thread all
+    /// the time. Sentences are ordered by it. 0 where a sentence speaks of no trouble, or nothing
+    /// says how much of the time it takes.
+    pub cost: f64,
     /// The share it speaks of, 0 to 1.
     pub share: f64,
     /// Bounds between which the share lies in 95 of 100 cases; the share itself where it was
@@ -95,9 +102,20 @@ pub struct FindingFunction {
 pub struct FindingPlace {
     place: CodePlace<'static>,
     callee: Option<String>,
+    /// What stands between the sentence and the line of the place.
+    pub lead: &'static str,
 }
 
+/// Before the line with the most of what a sentence is about.
+pub(super) const MOST_AT: &str = ", the most at ";
+
 impl FindingPlace {
+    /// Creates a place with what stands before its line.
+    pub(super) fn new(place: CodePlace<'_>, lead: &'static str) -> Self {
+        let callee = place.callee.map(str::to_owned);
+        Self { place: CodePlace { callee: None, ..place }, callee, lead }
+    }
+
     /// The place.
     #[must_use]
     pub fn code_place(&self) -> CodePlace<'_> {
@@ -109,7 +127,7 @@ impl Finding {
     /// A sentence about something that was measured whole.
     #[must_use]
     pub fn exact(kind: FindingKind, text: String, share: f64) -> Self {
-        Self { text, kind, share, bounds: (share, share), function: None, metric: None, report: None }
+        Self { text, kind, cost: 0.0, share, bounds: (share, share), function: None, metric: None, report: None }
     }
 
     /// Creates a sentence about a part of the whole.
@@ -134,9 +152,20 @@ impl Finding {
 
     /// The sentence names a function at a place in its code.
     #[must_use]
-    pub(super) fn at(self, function: &FunctionRef<'_>, place: CodePlace<'_>) -> Self {
-        let callee = place.callee.map(str::to_owned);
-        self.names(function, Some(FindingPlace { place: CodePlace { callee: None, ..place }, callee }))
+    pub(super) fn at(self, function: &FunctionRef<'_>, place: FindingPlace) -> Self {
+        self.names(function, Some(place))
+    }
+
+    /// The sentence names a function, at a place where one is known, with what stands before its line.
+    #[must_use]
+    pub(super) fn at_known(self, function: &FunctionRef<'_>, place: Option<CodePlace<'_>>, lead: &'static str) -> Self {
+        self.names(function, place.map(|place| FindingPlace::new(place, lead)))
+    }
+
+    /// The trouble keeps so many threads on average.
+    #[must_use]
+    pub(super) fn costs(self, threads: f64) -> Self {
+        Self { cost: threads, ..self }
     }
 
     fn names(self, function: &FunctionRef<'_>, place: Option<FindingPlace>) -> Self {

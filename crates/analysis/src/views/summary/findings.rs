@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{FunctionKind, Tier};
 
+use super::cpu_places::CpuPlaces;
 use super::elsewhere::ElsewhereKind;
-use super::finding::{Part, part};
+use super::finding::{MOST_AT, Part, part};
 use super::{Finding, FindingKind, KindRow, OwnWait, Summary, is_code};
 use crate::function::{FunctionRef, is_own};
 use crate::metric::CALLS;
 use crate::numbers::{number, percent, time};
 use crate::query::Sort;
-use crate::samples::SampleKind;
+use crate::samples::{SampleKind, kind_of_function};
 use crate::sampling::{Steps, sampled_bounds};
 use crate::views::rows::FunctionRow;
 use crate::waits::{WaitKind, wait_kind};
@@ -38,6 +39,14 @@ const MUCH: f64 = 0.05;
 const MOST: f64 = 0.5;
 /// Assembly of what each thread runs in.
 const CORE_LIBRARY: &str = "System.Private.CoreLib";
+/// Share of one processor that has to be used for a sentence about code: a program that hardly works
+/// has no busiest function worth a word.
+const MUCH_OF_PROCESSOR: f64 = 0.05;
+/// Exceptions in a second that are worth a sentence.
+const MANY_PER_SECOND: f64 = 100.0;
+/// What throwing and catching an exception costs, nanoseconds: for the order of sentences alone.
+/// Measured with two frames between them: 10 us on 8, 2 to 3 us on 9 and 10.
+const THROW_NS: f64 = 10_000.0;
 /// Share of the run that threads waited below one function that is worth a sentence: what a service's requests wait for is little
 /// of the time that it runs.
 const MUCH_WAITED: f64 = 0.02;
@@ -46,30 +55,57 @@ const MUCH_UNOPTIMISED: f64 = 0.10;
 /// Exceptions that are worth a sentence.
 const MANY_EXCEPTIONS: u64 = 100;
 
+/// What sentences are made of.
+pub(super) struct Evidence<'v, 'a> {
+    pub(super) view: &'v Summary<'a>,
+    /// All rows of functions.
+    pub(super) rows: &'v [FunctionRow<'a>],
+    /// Waits by the names of functions.
+    pub(super) waits: &'v [OwnWait<'a>],
+    /// Where in own code CPU time was spent.
+    pub(super) places: CpuPlaces<'a>,
+    /// Time that is shown, nanoseconds.
+    pub(super) run_ns: u64,
+    /// The query asks for some functions alone.
+    pub(super) is_filtered: bool,
+}
+
 /// The sentences, those about the program first. Waits of idle threads are none.
-pub(super) fn findings(
-    view: &Summary<'_>,
-    rows: &[FunctionRow<'_>],
-    waits: &[OwnWait<'_>],
-    run_ns: u64,
-    filtered: bool,
-) -> Vec<Finding> {
+pub(super) fn findings(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
+    let Evidence { view, rows, run_ns, .. } = *evidence;
     let mut found = Vec::new();
-    let libraries = busiest_library(view, rows);
+    let libraries = busiest_library(evidence);
     let is_said = libraries.is_some();
     found.extend(libraries);
-    found.extend(busiest_own(view).or_else(|| (!is_said).then(|| busiest(view)).flatten()));
-    found.extend(
-        [WaitKind::Lock, WaitKind::Sleep].into_iter().filter_map(|kind| longest_wait(view, waits, kind, run_ns)),
-    );
-    found.extend(most_thrown(view).or_else(|| most_made(view)));
+    found.extend(busiest_own(evidence).or_else(|| (!is_said).then(|| busiest(evidence)).flatten()));
+    found.extend([WaitKind::Lock, WaitKind::Sleep].into_iter().filter_map(|kind| longest_wait(evidence, kind)));
+    found.extend(most_thrown(view, run_ns).or_else(|| most_made(view, run_ns)));
     found.extend(most_called(view, rows));
-    if !filtered {
-        found.extend(most_by_kind(view));
+    if !evidence.is_filtered {
+        found.extend(most_by_kind(evidence));
         found.extend(unoptimised(view, rows));
         found.extend(runtime(view));
     }
     found
+}
+
+impl Evidence<'_, '_> {
+    /// Processors that so much work keeps on average.
+    fn processors(&self, work_ns: u64) -> f64 {
+        work_ns as f64 / self.run_ns.max(1) as f64
+    }
+
+    /// Whether work is worth a word, however large a part of all it is.
+    fn is_much_work(&self, work_ns: u64) -> bool {
+        !self.view.conditions.metric.is_sampled() || self.processors(work_ns) >= MUCH_OF_PROCESSOR
+    }
+
+    /// A sentence about the work of a function.
+    fn of_work(&self, text: String, part: Part, function: &FunctionRef<'_>, work_ns: u64) -> Option<Finding> {
+        let found = Finding::with_share(FindingKind::Cpu, text, part).costs(self.processors(work_ns));
+        let metric = self.view.conditions.metric.name;
+        self.is_much_work(work_ns).then(|| found.about(function).by(metric).shown_by_callers())
+    }
 }
 
 /// Whole of which shares of work are given, and its name in a sentence.
@@ -80,7 +116,8 @@ fn all_work(view: &Summary<'_>) -> (u64, &'static str) {
 }
 
 /// The own function with the most work below it in the framework, in all its instantiations.
-fn busiest_own(view: &Summary<'_>) -> Option<Finding> {
+fn busiest_own(evidence: &Evidence<'_, '_>) -> Option<Finding> {
+    let view = evidence.view;
     let mut work: BTreeMap<(&str, Cow<'_, str>), (u64, u64, u64)> = BTreeMap::new();
     for own in &view.own {
         let function = &own.row.function;
@@ -96,18 +133,17 @@ fn busiest_own(view: &Summary<'_>) -> Option<Finding> {
     let (_, what) = all_work(view);
     let part = part_of_work(view, *work, (*low, *high));
     let text = format!("{name} and the framework code that it calls used {} of the {what}", percent(part.share));
-    part.is_surely(MUCH).then(|| of_work(view, text, part, &function))
-}
-
-/// A sentence about the work of a function.
-fn of_work(view: &Summary<'_>, text: String, part: Part, function: &FunctionRef<'_>) -> Finding {
-    let metric = view.conditions.metric.name;
-    Finding::with_share(FindingKind::Cpu, text, part).about(function).by(metric).shown_by_callers()
+    // Collections and exceptions below it have sentences of their own.
+    let others_ns = work.saturating_sub(evidence.places.apart_from_work_ns(&function));
+    let found = part.is_surely(MUCH).then(|| evidence.of_work(text, part, &function, others_ns)).flatten()?;
+    let place = evidence.places.busiest_place(&function);
+    Some(found.at_known(&function, place, MOST_AT))
 }
 
 /// The innermost function of a library below which most of the CPU time was spent, where own code and what it calls used less: a program
 /// whose threads begin in a library does nearly everything there. Methods of the core library, which runs all threads, say nothing.
-fn busiest_library(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Finding> {
+fn busiest_library(evidence: &Evidence<'_, '_>) -> Option<Finding> {
+    let Evidence { view, rows, .. } = *evidence;
     if view.conditions.metric.instrument != instrument::CPU {
         return None;
     }
@@ -125,26 +161,36 @@ fn busiest_library(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Findi
     let row = rows.iter().filter(is_of_library).filter(has_most).min_by(innermost)?;
     let found = of_all(row);
     let text = format!("{} and what it calls used {} of the {what}", row.function.label(), percent(found.share));
-    (part(own, all) < MOST).then(|| of_work(view, text, found, &row.function))
+    let is_most = part(own, all) < MOST;
+    is_most.then(|| evidence.of_work(text, found, &row.function, row.amount.total)).flatten()
 }
 
 /// The function of the framework with the most work, where own code does little. None where all threads were sampled by
 /// the clock: most of them wait then, in native code that does not say for what.
-fn busiest(view: &Summary<'_>) -> Option<Finding> {
+fn busiest(evidence: &Evidence<'_, '_>) -> Option<Finding> {
+    let view = evidence.view;
     if view.conditions.metric.instrument == instrument::WALL {
         return None;
     }
-    // Threads that wait for work spin a little before they sleep: that is no finding.
-    let row = view.framework.iter().find(|row| wait_kind(&row.function).is_none())?;
+    // Threads that wait for work spin a little before they sleep: that is no finding. What the
+    // runtime was about is said by kind of work.
+    let is_runtimes = |row: &FunctionRow<'_>| {
+        row.function.kind() == FunctionKind::Native && kind_of_function(&row.function) != SampleKind::Native
+    };
+    let row = view.framework.iter().find(|row| wait_kind(&row.function).is_none() && !is_runtimes(row))?;
     let (_, what) = all_work(view);
     let part = part_of_work(view, row.work_ns(), bounds_of_work(row));
     let text = format!("{} used {} of the {what} itself", row.function.label(), percent(part.share));
-    part.is_surely(MUCH).then(|| of_work(view, text, part, &row.function))
+    part.is_surely(MUCH).then(|| evidence.of_work(text, part, &row.function, row.work_ns())).flatten()
 }
 
 /// The own function below which threads waited longest for this: worth a sentence by how long the program ran, however many
-/// idle threads it had.
-fn longest_wait(view: &Summary<'_>, waits: &[OwnWait<'_>], kind: WaitKind, run_ns: u64) -> Option<Finding> {
+/// idle threads it had. Samples by the clock have sentences of their own.
+fn longest_wait(evidence: &Evidence<'_, '_>, kind: WaitKind) -> Option<Finding> {
+    let Evidence { view, waits, run_ns, .. } = *evidence;
+    if view.conditions.metric.is_sampled() {
+        return None;
+    }
     let of_kind = waits.iter().filter(|wait| wait.kind == kind);
     let named = of_kind.filter_map(|wait| Some((wait.function?, wait.ns)));
     let (function, ns) = named.min_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0)))?;
@@ -153,16 +199,15 @@ fn longest_wait(view: &Summary<'_>, waits: &[OwnWait<'_>], kind: WaitKind, run_n
     let what = if kind == WaitKind::Lock { "waiting for locks" } else { "sleeping" };
     let text = format!("below {} threads spent {} {what}", function.label(), time(ns));
     let metric = view.conditions.metric.name;
-    let found = Finding::with_share(FindingKind::Wait, text, part).about(&function).by(metric);
+    // Sums of calls do not tell who sleeps as it is meant to.
+    let cost = if kind == WaitKind::Lock { ns as f64 / run_ns.max(1) as f64 } else { 0.0 };
+    let found = Finding::with_share(FindingKind::Wait, text, part).costs(cost).about(&function).by(metric);
     part.is_surely(MUCH_WAITED).then(|| found.shown_by(format!("--view tree --metric {metric} --just-my-code")))
 }
 
-/// Step in which waits were measured, nanoseconds: what a sample stands for, or that of the wall clock of `calls`; 0 where that is exact.
+/// Step of the wall clock of `calls`, nanoseconds; 0 where waits are exact.
 fn step_of_waits(view: &Summary<'_>) -> f64 {
     let conditions = &view.conditions;
-    if conditions.metric.is_sampled() {
-        return conditions.total as f64 / conditions.samples.max(1) as f64;
-    }
     let steps = conditions.processes.iter().filter_map(|process| Some(Steps::from_info(process.calls?).wall_ns));
     steps.fold(0.0, f64::max)
 }
@@ -173,20 +218,21 @@ pub(super) fn has(view: &Summary<'_>, instrument: &str) -> bool {
 }
 
 /// Kinds of work that the program's code does not do by itself.
-fn most_by_kind(view: &Summary<'_>) -> Vec<Finding> {
+fn most_by_kind(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
+    let view = evidence.view;
     let all = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.time_ns));
     let samples = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.samples));
     let said = |kind| {
         Some(match kind {
             SampleKind::Jit => (FindingKind::Runtime, "went to the compilation of methods"),
             SampleKind::Gc if !has(view, instrument::ALLOC) => {
-                (FindingKind::Gc, "went to garbage collection: run -i alloc shows which code allocates what")
+                (FindingKind::Gc, "went to garbage collection (run -i alloc shows which code allocates what)")
             }
             SampleKind::Gc => (FindingKind::Gc, "went to garbage collection"),
             SampleKind::TypeLoading => (FindingKind::Runtime, "went to loading types and assemblies"),
             SampleKind::Exceptions if !has(view, instrument::EXCEPTIONS) => (
                 FindingKind::Exceptions,
-                "went to the handling of exceptions: run -i exceptions shows types, stacks and catchers",
+                "went to the handling of exceptions (run -i exceptions shows types, stacks and catchers)",
             ),
             SampleKind::Exceptions => (FindingKind::Exceptions, "went to the handling of exceptions"),
             SampleKind::Suspension => (FindingKind::Runtime, "went to suspending threads"),
@@ -196,11 +242,25 @@ fn most_by_kind(view: &Summary<'_>) -> Vec<Finding> {
         })
     };
     let of_all = |row: &KindRow| Part::of_samples(part(row.time_ns, all), samples);
-    let found = view.kinds.iter().filter_map(|row| Some((of_all(row), said(row.kind)?)));
-    let much = found.filter(|(part, _)| part.is_surely(MUCH));
+    let found = view.kinds.iter().filter_map(|row| Some((row, of_all(row), said(row.kind)?)));
+    let much = found.filter(|(row, part, _)| part.is_surely(MUCH) && evidence.is_much_work(row.time_ns));
     let metric = view.conditions.metric.name;
-    let text = |part: Part, what| format!("{} of the CPU time {what}", percent(part.share));
-    much.map(|(part, (kind, what))| Finding::with_share(kind, text(part, what), part).by(metric)).collect()
+    much.map(|(row, part, (kind, what))| {
+        let text = format!("{} of the CPU time {what}", percent(part.share));
+        let found = Finding::with_share(kind, text, part).by(metric);
+        // What is ours is no trouble of the program.
+        let cost = if kind == FindingKind::Profiler { 0.0 } else { evidence.processors(row.time_ns) };
+        below_own_code(evidence, row.kind, found.costs(cost))
+    })
+    .collect()
+}
+
+/// Names the own code below which most work of a kind was done, where that is known.
+fn below_own_code(evidence: &Evidence<'_, '_>, kind: SampleKind, found: Finding) -> Finding {
+    let Some((function, place)) = evidence.places.most_of(kind) else { return found };
+    let text = format!("{}, the most below {}", found.text, function.label());
+    let found = Finding { text, ..found };
+    found.at_known(&function, place, ", at ")
 }
 
 /// Time in methods whose code was still that of their first, quick compilation.
@@ -222,7 +282,7 @@ fn unoptimised(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Finding> 
     part.is_surely(MUCH_UNOPTIMISED).then(|| found.by(view.conditions.metric.name))
 }
 
-fn most_thrown(view: &Summary<'_>) -> Option<Finding> {
+fn most_thrown(view: &Summary<'_>, run_ns: u64) -> Option<Finding> {
     let row = view.elsewhere.iter().find(|row| row.kind == ElsewhereKind::Exceptions)?;
     let (all, most) = (row.count?, row.exceptions.as_ref()?);
     let place = most.place.map_or_else(String::new, |place| format!(" in {}", place.label()));
@@ -232,11 +292,17 @@ fn most_thrown(view: &Summary<'_>) -> Option<Finding> {
         _ => format!("{all_text} exceptions were thrown, {count} of them {}{place}", most.type_name),
     };
     let found = Finding::exact(FindingKind::Exceptions, text, part(most.count, all));
-    Some(found.about_known(most.place.as_ref()).shown_by("--view exceptions"))
+    let per_second = all as f64 * 1e9 / run_ns.max(1) as f64;
+    let found = found.costs(per_second * THROW_NS / 1e9).shown_by("--view exceptions");
+    let found = match (most.place, &most.at) {
+        (Some(place), Some(at)) => found.at(&place, at.clone()),
+        (place, _) => found.about_known(place.as_ref()),
+    };
+    (per_second >= MANY_PER_SECOND).then_some(found)
 }
 
 /// The own function below which most exceptions were made, where `exceptions` did not record them.
-fn most_made(view: &Summary<'_>) -> Option<Finding> {
+fn most_made(view: &Summary<'_>, run_ns: u64) -> Option<Finding> {
     let row = view.elsewhere.iter().find(|row| row.kind == ElsewhereKind::ExceptionsMade)?;
     let (all, most) = (row.count?, row.exceptions.as_ref()?);
     let (place, [all_text, count]) = (most.place?, [all, most.count].map(number));
@@ -245,7 +311,8 @@ fn most_made(view: &Summary<'_>) -> Option<Finding> {
         place.label()
     );
     let found = Finding::exact(FindingKind::Exceptions, text, part(most.count, all));
-    (most.count >= MANY_EXCEPTIONS).then(|| found.about(&place))
+    let cost = all as f64 * THROW_NS / run_ns.max(1) as f64;
+    (most.count >= MANY_EXCEPTIONS).then(|| found.costs(cost).about(&place))
 }
 
 /// The own function that was called most.

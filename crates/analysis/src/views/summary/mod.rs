@@ -1,14 +1,16 @@
 //! The view `summary`: what stands out, own code and framework by work, and where the other time went.
 
 mod allocating;
-mod blocked;
 mod collections;
+mod cpu_places;
 mod elsewhere;
 mod finding;
 mod findings;
 mod sampled;
 mod snapshots;
 mod unused;
+mod wait_groups;
+mod waiting;
 
 use std::cmp::{Ordering, Reverse};
 
@@ -24,7 +26,7 @@ use crate::catalog::Slot;
 use crate::function::{FunctionRef, is_own, is_profilers};
 use crate::metric::Metric;
 use crate::owners::Owners;
-use crate::parts::shown_ns;
+use crate::parts::queried_ns;
 use crate::paths::{self, Paths};
 use crate::programs::own_programs;
 use crate::query::{Query, QueryProblem, Sort};
@@ -33,8 +35,10 @@ use crate::waits::WaitKind;
 
 pub use allocating::findings_about_allocations;
 pub use collections::findings_about_collections;
+use cpu_places::CpuPlaces;
 pub use elsewhere::{Elsewhere, ElsewhereKind, FrequentExceptions};
 pub use finding::{Finding, FindingFunction, FindingKind, FindingPlace};
+use findings::Evidence;
 pub use sampled::{KindRow, SampledThreads, StateRow};
 
 /// A function of the program itself, with the framework code that it calls.
@@ -103,9 +107,6 @@ pub struct Summary<'a> {
 
 /// Rows in [`Summary::top`] and [`Summary::own`] unless the query has a limit.
 const TOP: usize = 10;
-/// Bytes that are allocated in a second of a program whose allocations are worth a sentence beside
-/// other things.
-const MUCH_ALLOCATED: f64 = 10e6;
 /// Rows in [`Summary::framework`] unless the query has a limit.
 const TOP_FRAMEWORK: usize = 5;
 
@@ -175,19 +176,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         conditions,
         ..Summary::default()
     };
-    let run_ns = shown_ns(recording);
-    view.findings = findings::findings(&view, &rows, &below.waits, run_ns, query.filters_functions());
-    if !query.filters_functions() {
-        let blocked = blocked::found(recording, query)?;
-        view.findings.splice(0..0, blocked);
-    }
-    let unused = unused::found(&view, recording, query);
-    view.findings.extend(unused);
-    view.findings.extend(collections::found(recording, query));
-    let is_much = |found: &&Allocations<'_>| found.bytes as f64 * 1e9 >= MUCH_ALLOCATED * run_ns as f64;
-    let about_allocations = view.allocated.as_ref().filter(is_much).map(findings_about_allocations);
-    view.findings.extend(about_allocations.into_iter().flatten());
-    view.findings.extend(snapshots::found(recording, query));
+    view.findings = ranked(&view, &rows, &below.waits, recording, query)?;
     if query.sort.is_some() {
         rows.sort_by(|a, b| a.compare(b, order));
     }
@@ -196,6 +185,31 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     view.own.truncate(query.limit.unwrap_or(TOP));
     view.framework.truncate(query.limit.unwrap_or(TOP_FRAMEWORK));
     Ok(view)
+}
+
+/// The sentences of a summary, over all that was recorded: those about what keeps most threads
+/// first.
+fn ranked<'a>(
+    view: &Summary<'a>,
+    rows: &[FunctionRow<'a>],
+    waits: &[OwnWait<'a>],
+    recording: &'a Recording,
+    query: &Query,
+) -> Result<Vec<Finding>, QueryProblem> {
+    let run_ns = queried_ns(recording, query);
+    let is_filtered = query.filters_functions();
+    let places = CpuPlaces::read(recording, query)?;
+    let mut found = findings::findings(&Evidence { view, rows, waits, places, run_ns, is_filtered });
+    if !is_filtered {
+        found.extend(waiting::found(recording, query)?);
+    }
+    found.extend(unused::found(view, recording, query));
+    found.extend(collections::found(recording, query));
+    found.extend(allocating::found(view.allocated.as_ref(), run_ns));
+    found.extend(snapshots::found(recording, query));
+    // What costs the same stays in this order.
+    found.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+    Ok(found)
 }
 
 /// Whether a row is one of functions rather than of the runtime.

@@ -1,10 +1,11 @@
 //! Processors that a program left unused: samples of CPU time say nothing about what its threads waited for then.
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{Process, Recording, ThreadRole};
+use clrscope_recording::model::{Recording, ThreadRole};
 
 use super::findings::has;
 use super::{Finding, FindingKind, Summary};
+use crate::parts::watched_ns;
 use crate::query::Query;
 use crate::samples::SampleKind;
 use crate::sampling::sampled_bounds;
@@ -59,21 +60,4 @@ fn is_programs(row: &ThreadRow<'_>) -> bool {
 /// Whether a row is of the code of an `async` method or lambda.
 fn is_async(row: &FunctionRow<'_>) -> bool {
     row.function.marker().is_some_and(|marker| marker.starts_with("async"))
-}
-
-/// Time of a process that was recorded and that the query shows.
-pub(super) fn watched_ns(process: &Process, query: &Query) -> u64 {
-    let whole = [(process.started_ns, process.started_ns.saturating_add(process.duration_ns))];
-    let parts: Vec<(u64, u64)> = process.parts.iter().map(|part| (part.since_ns, part.until_ns)).collect();
-    // A recording that was switched off meanwhile has parts.
-    let times = match &process.shown {
-        Some(shown) => shown.as_slice(),
-        None if parts.is_empty() => &whole,
-        None => &parts,
-    };
-    let wanted = |&(since, until): &(u64, u64)| {
-        let since = since.max(query.since_ns.unwrap_or(since));
-        until.min(query.until_ns.unwrap_or(until)).saturating_sub(since)
-    };
-    times.iter().map(wanted).fold(0, u64::saturating_add)
 }

@@ -1,0 +1,348 @@
+//! Waits below the program's own code, by samples of the clock: which function waits for what, on
+//! how many threads at once.
+//!
+//! Threads that are there to wait are left out: consumers of queues, and threads that stand in one
+//! wait all their life while others do something, as those of timers, loggers and a main method do.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{Process, Recording, Sample, ThreadRole, ThreadState};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::sampled::each_wanted;
+use crate::code_place::CodePlace;
+use crate::exceptions::CallStack;
+use crate::function::FunctionRef;
+use crate::parts::watched_ns;
+use crate::query::{Query, QueryProblem};
+use crate::thread_stacks::wait_reason;
+use crate::waits::{WaitKind, WaitReason};
+
+/// What threads wait for that are there to wait: consumers of queues, and who asks people.
+const OF_CONSUMERS: [&str; 6] =
+    ["work", "a connection", "a semaphore", "an event", "a pulse (Monitor.Wait)", "the terminal"];
+/// Share of its life from which on a thread that stands in one wait does nothing else. A thread that
+/// works a little after each wait has waits that count.
+const ALWAYS: f64 = 0.97;
+/// Share of the time that a thread has to live to be idle: one that is started for a single wait is
+/// not.
+const LONG_LIFE: f64 = 0.5;
+/// Time within which the threads of a program that ran already are met, one by one.
+const ALL_MET_NS: u64 = 100_000_000;
+/// Share of the time from which on what other threads do is what the program does.
+const MUCH: f64 = 0.05;
+
+/// Time that threads were blocked.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Blocked {
+    pub(super) ns: u64,
+    pub(super) samples: u64,
+}
+
+impl Blocked {
+    fn add(&mut self, other: Self) {
+        self.ns = self.ns.saturating_add(other.ns);
+        self.samples = self.samples.saturating_add(other.samples);
+    }
+}
+
+/// Waits of one own function, in all its instantiations, for one thing.
+#[derive(Debug, Clone)]
+pub(super) struct WaitGroup<'a> {
+    pub(super) function: FunctionRef<'a>,
+    /// Place in the function where most of the time was spent.
+    pub(super) place: CodePlace<'a>,
+    pub(super) reason: WaitReason,
+    pub(super) blocked: Blocked,
+    /// The part on threads of the pool.
+    pub(super) of_pool: Blocked,
+    /// Threads that waited at once, at most.
+    pub(super) most_at_once: u64,
+}
+
+/// Threads of the pool.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PoolThreads {
+    /// Time that they were blocked.
+    pub(super) blocked: Blocked,
+    /// Threads that were blocked at once, at most.
+    pub(super) most_blocked: u64,
+    /// Threads that there were soon after the first of them was blocked.
+    pub(super) at_first: u64,
+    /// Threads that there were at once, at most, from then on.
+    pub(super) most: u64,
+}
+
+/// Waits of one process.
+#[derive(Debug)]
+pub(super) struct ProcessWaits<'a> {
+    pub(super) process: &'a Process,
+    /// Time that was watched, nanoseconds.
+    pub(super) watched_ns: u64,
+    /// Those with the most time first.
+    pub(super) groups: Vec<WaitGroup<'a>>,
+    pub(super) pool: PoolThreads,
+}
+
+/// Returns the waits of each process that `wall` sampled.
+///
+/// # Errors
+/// When no process or thread is meant.
+pub(super) fn process_waits<'a>(
+    recording: &'a Recording,
+    query: &Query,
+) -> Result<Vec<ProcessWaits<'a>>, QueryProblem> {
+    let mut all: BTreeMap<u32, ThreadTimes<'a>> = BTreeMap::new();
+    each_wanted(recording, query, instrument::WALL, |process, sample| {
+        all.entry(process.pid).or_insert_with(|| ThreadTimes::new(process)).add(sample);
+    })?;
+    let mut found: BTreeMap<u32, Grouping<'a>> =
+        all.into_iter().map(|(pid, times)| (pid, times.grouping(query))).collect();
+    // What waits at once is known only when idle threads are.
+    each_wanted(recording, query, instrument::WALL, |process, sample| {
+        if let Some(grouping) = found.get_mut(&process.pid) {
+            grouping.add_moment(sample);
+        }
+    })?;
+    Ok(found.into_values().map(Grouping::finish).collect())
+}
+
+/// What the stack of a waiting thread says.
+#[derive(Debug, Clone, Copy)]
+struct WaitBelow<'a> {
+    function: FunctionRef<'a>,
+    place: CodePlace<'a>,
+    reason: WaitReason,
+}
+
+/// Times of threads by stack and state.
+struct ThreadTimes<'a> {
+    process: &'a Process,
+    /// What stacks of threads in a state wait for below own code; `None` where they do not wait, or
+    /// below none.
+    waits: FxHashMap<(u32, ThreadState), Option<WaitBelow<'a>>>,
+    /// Whether a stack has own code.
+    has_own: FxHashMap<u32, bool>,
+    blocked: FxHashMap<(u32, u32, ThreadState), Blocked>,
+    lives: FxHashMap<u32, ThreadLife>,
+}
+
+/// What a thread did while it was watched, nanoseconds.
+#[derive(Debug, Default)]
+struct ThreadLife {
+    all_ns: u64,
+    /// Work, and waits that can be trouble, below own code.
+    busy_ns: u64,
+}
+
+impl<'a> ThreadTimes<'a> {
+    fn new(process: &'a Process) -> Self {
+        Self {
+            process,
+            waits: FxHashMap::default(),
+            has_own: FxHashMap::default(),
+            blocked: FxHashMap::default(),
+            lives: FxHashMap::default(),
+        }
+    }
+
+    fn add(&mut self, sample: &Sample) {
+        let process = self.process;
+        let stack = || CallStack::new(process, &process.stacks, sample.stack);
+        let wait = || wait_below_own_code(&stack(), sample.state);
+        let wait = *self.waits.entry((sample.stack, sample.state)).or_insert_with(wait);
+        let is_working = matches!(sample.state, ThreadState::Running | ThreadState::Ready | ThreadState::Suspended);
+        let mut has_own = || *self.has_own.entry(sample.stack).or_insert_with(|| stack().innermost_own().is_some());
+        let is_busy = match wait {
+            Some(wait) => is_trouble(role_of(process, sample.thread), wait.reason),
+            None => is_working && has_own(),
+        };
+        let life = self.lives.entry(sample.thread).or_default();
+        life.all_ns = life.all_ns.saturating_add(sample.weight_ns);
+        life.busy_ns = life.busy_ns.saturating_add(if is_busy { sample.weight_ns } else { 0 });
+        if wait.is_some() {
+            let more = Blocked { ns: sample.weight_ns, samples: sample.count.into() };
+            self.blocked.entry((sample.thread, sample.stack, sample.state)).or_default().add(more);
+        }
+    }
+
+    /// Threads that stand in one wait all their life while others do something. One that waits for a
+    /// lock all the time is no such thread.
+    fn idle_threads(&self, watched_ns: u64) -> FxHashSet<u32> {
+        let waiting = self.threads_that_always_wait(watched_ns);
+        let idle = |kinds: &[WaitKind]| -> FxHashSet<u32> {
+            waiting.iter().filter(|(_, kind)| kinds.contains(kind)).map(|(thread, _)| *thread).collect()
+        };
+        let others = self.lives.iter().filter(|(thread, _)| !waiting.contains_key(thread));
+        let busy_ns = others.fold(0_u64, |sum, (_, life)| sum.saturating_add(life.busy_ns));
+        let is_of_others = busy_ns as f64 >= MUCH * watched_ns as f64;
+        // Where nobody does anything, files and sockets are more to say than times that pass.
+        match waiting.values().any(|kind| *kind == WaitKind::Io) {
+            _ if is_of_others => waiting.keys().copied().collect(),
+            true => idle(&[WaitKind::Sleep, WaitKind::Signal]),
+            false => FxHashSet::default(),
+        }
+    }
+
+    /// Threads that stand in one wait all their life, with the kind of the wait.
+    fn threads_that_always_wait(&self, watched_ns: u64) -> FxHashMap<u32, WaitKind> {
+        // Stacks of one wait differ by addresses in native code.
+        let mut by_place: FxHashMap<(u32, &str, CodePlace<'_>, WaitReason), u64> = FxHashMap::default();
+        for (&(thread, stack, state), blocked) in &self.blocked {
+            let Some(WaitBelow { function, place, reason }) = self.wait(stack, state) else { continue };
+            let role = role_of(self.process, thread);
+            if role != ThreadRole::Pool && reason.kind != WaitKind::Lock && is_trouble(role, reason) {
+                let ns = by_place.entry((thread, function.name(), place, reason)).or_default();
+                *ns = ns.saturating_add(blocked.ns);
+            }
+        }
+        let lived_ns = |thread| self.lives.get(&thread).map_or(0, |life| life.all_ns);
+        let always = by_place.into_iter().filter(|((thread, ..), ns)| {
+            let lived_ns = lived_ns(*thread) as f64;
+            *ns as f64 >= ALWAYS * lived_ns && lived_ns >= LONG_LIFE * watched_ns as f64
+        });
+        always.map(|((thread, .., reason), _)| (thread, reason.kind)).collect()
+    }
+
+    fn wait(&self, stack: u32, state: ThreadState) -> Option<WaitBelow<'a>> {
+        self.waits.get(&(stack, state)).copied().flatten()
+    }
+
+    /// Groups the waits that are trouble.
+    fn grouping(self, query: &Query) -> Grouping<'a> {
+        let watched_ns = watched_ns(self.process, query).max(1);
+        let idle = self.idle_threads(watched_ns);
+        let mut sums: BTreeMap<GroupKey<'a>, (WaitGroup<'a>, BTreeMap<CodePlace<'a>, u64>)> = BTreeMap::new();
+        let mut group_of_wait = FxHashMap::default();
+        for (&(thread, stack, state), &blocked) in &self.blocked {
+            let role = role_of(self.process, thread);
+            let Some(wait) = self.wait(stack, state).filter(|wait| is_trouble(role, wait.reason)) else { continue };
+            if idle.contains(&thread) {
+                continue;
+            }
+            let key = (wait.function.module(), wait.function.label(), wait.reason);
+            group_of_wait.insert((thread, stack, state), key.clone());
+            let (group, places) = sums.entry(key).or_insert_with(|| (WaitGroup::new(wait), BTreeMap::new()));
+            group.blocked.add(blocked);
+            if role == ThreadRole::Pool {
+                group.of_pool.add(blocked);
+            }
+            let at_place = places.entry(wait.place).or_default();
+            *at_place = at_place.saturating_add(blocked.ns);
+        }
+        let keys: Vec<GroupKey<'a>> = sums.keys().cloned().collect();
+        let number = |key: &GroupKey<'a>| keys.binary_search(key).unwrap_or_default();
+        let groups = sums.into_values().map(|(group, places)| WaitGroup {
+            place: places.iter().rev().max_by_key(|(_, ns)| **ns).map_or(group.place, |(place, _)| *place),
+            ..group
+        });
+        Grouping {
+            process: self.process,
+            watched_ns,
+            groups: groups.collect(),
+            group_of_wait: group_of_wait.into_iter().map(|(wait, key)| (wait, number(&key))).collect(),
+            moments: vec![Vec::new(); keys.len()],
+            moments_of_pool: Vec::new(),
+        }
+    }
+}
+
+/// Module and label of the function, and what is waited for.
+type GroupKey<'a> = (&'a str, Cow<'a, str>, WaitReason);
+
+/// Whether a wait of a thread with a role keeps the program from its work.
+fn is_trouble(role: ThreadRole, reason: WaitReason) -> bool {
+    if OF_CONSUMERS.contains(&reason.what) {
+        return false;
+    }
+    match role {
+        ThreadRole::Pool => true,
+        // Who waits for others' work is not what takes the time.
+        ThreadRole::Main => reason.kind != WaitKind::Signal,
+        ThreadRole::User => reason.kind != WaitKind::Signal || reason == WaitReason::TASK,
+        _ => false,
+    }
+}
+
+/// Returns what a thread in a state waits for below own code, by its stack.
+fn wait_below_own_code<'a>(stack: &CallStack<'a>, state: ThreadState) -> Option<WaitBelow<'a>> {
+    let reason = wait_reason(state, stack)?;
+    let (function, place) = stack.innermost_own()?;
+    Some(WaitBelow { function, place, reason })
+}
+
+fn role_of(process: &Process, thread: u32) -> ThreadRole {
+    let known = thread.checked_sub(1).and_then(|index| process.threads.get(index as usize));
+    known.map_or(ThreadRole::User, |thread| thread.role)
+}
+
+/// Waits of a process in groups, and when they were.
+struct Grouping<'a> {
+    process: &'a Process,
+    watched_ns: u64,
+    groups: Vec<WaitGroup<'a>>,
+    /// Number of the group by thread, stack and state.
+    group_of_wait: FxHashMap<(u32, u32, ThreadState), usize>,
+    /// Begins and ends of the waits of each group.
+    moments: Vec<Vec<(u64, i64)>>,
+    /// Those of all threads of the pool.
+    moments_of_pool: Vec<(u64, i64)>,
+}
+
+impl<'a> Grouping<'a> {
+    fn add_moment(&mut self, sample: &Sample) {
+        let Some(&group) = self.group_of_wait.get(&(sample.thread, sample.stack, sample.state)) else { return };
+        let moments = [(sample.time_ns, 1), (sample.time_ns.saturating_add(sample.weight_ns), -1)];
+        self.moments[group].extend(moments);
+        if role_of(self.process, sample.thread) == ThreadRole::Pool {
+            self.moments_of_pool.extend(moments);
+        }
+    }
+
+    fn finish(mut self) -> ProcessWaits<'a> {
+        for (group, moments) in self.groups.iter_mut().zip(&mut self.moments) {
+            group.most_at_once = most_at_once(moments);
+        }
+        let pool = self.pool();
+        self.groups.sort_by_key(|group| std::cmp::Reverse(group.blocked.ns));
+        ProcessWaits { process: self.process, watched_ns: self.watched_ns, groups: self.groups, pool }
+    }
+
+    fn pool(&mut self) -> PoolThreads {
+        let mut blocked = Blocked::default();
+        self.groups.iter().for_each(|group| blocked.add(group.of_pool));
+        let most_blocked = most_at_once(&mut self.moments_of_pool);
+        // Times of threads count from the start of the run, those of samples from the process's.
+        let first = self.moments_of_pool.first().map_or(0, |first| first.0).saturating_add(ALL_MET_NS);
+        let first_ns = self.process.started_ns.saturating_add(first);
+        let threads = self.process.threads.iter().filter(|thread| thread.role == ThreadRole::Pool);
+        let mut changes: Vec<(u64, i64)> = threads
+            .filter(|thread| thread.ended_ns.is_none_or(|ended_ns| ended_ns > first_ns))
+            .flat_map(|thread| [(thread.created_ns.max(first_ns), 1), (thread.ended_ns.unwrap_or(u64::MAX), -1)])
+            .collect();
+        let at_first = changes.iter().filter(|change| **change == (first_ns, 1)).count() as u64;
+        PoolThreads { blocked, most_blocked, at_first, most: most_at_once(&mut changes) }
+    }
+}
+
+impl<'a> WaitGroup<'a> {
+    fn new(wait: WaitBelow<'a>) -> Self {
+        let WaitBelow { function, place, reason } = wait;
+        let none = Blocked::default();
+        Self { function, place, reason, blocked: none, of_pool: none, most_at_once: 0 }
+    }
+}
+
+/// Returns how much there was at once, at most, by what began (1) and ended (-1) when.
+fn most_at_once(changes: &mut [(u64, i64)]) -> u64 {
+    // Of what ends and begins at the same moment the end comes first.
+    changes.sort_unstable();
+    let (mut now, mut most) = (0, 0);
+    for (_, change) in changes {
+        now += *change;
+        most = most.max(now);
+    }
+    most.unsigned_abs()
+}

@@ -1,0 +1,132 @@
+//! Sentences about waits below own code: a starved pool, convoys at locks, and what else keeps
+//! threads.
+
+use clrscope_recording::model::Recording;
+
+use super::finding::{FindingPlace, Part};
+use super::wait_groups::{Blocked, PoolThreads, ProcessWaits, WaitGroup, process_waits};
+use super::{Finding, FindingKind};
+use crate::numbers::time;
+use crate::query::{Query, QueryProblem};
+use crate::samples::SAMPLED_WALL;
+use crate::sampling::sampled_bounds;
+use crate::waits::{WaitKind, WaitReason};
+
+/// Share of the time that one thread has to wait in all for a sentence.
+const MUCH: f64 = 0.05;
+/// Groups that have a sentence of their own at most, in a process.
+const MOST: usize = 3;
+
+/// Returns the sentences about all processes that a query means.
+///
+/// # Errors
+/// When no process or thread is meant.
+pub(super) fn found(recording: &Recording, query: &Query) -> Result<Vec<Finding>, QueryProblem> {
+    Ok(process_waits(recording, query)?.iter().flat_map(findings).collect())
+}
+
+fn findings(waits: &ProcessWaits<'_>) -> Vec<Finding> {
+    let pool = waits.groups.iter().max_by_key(|group| group.of_pool.ns).filter(|group| group.of_pool.ns > 0);
+    let about_pool = pool.and_then(|most| Some((most, about_pool(waits, most)?)));
+    let is_said = |group: &WaitGroup<'_>| about_pool.as_ref().is_some_and(|(said, _)| std::ptr::eq(*said, group));
+    let others = waits.groups.iter().filter(|group| !is_said(group));
+    let others = others.filter_map(|group| about_group(waits, group)).take(MOST);
+    let others: Vec<Finding> = others.collect();
+    about_pool.into_iter().map(|(_, found)| found).chain(others).collect()
+}
+
+/// The sentence about the pool, where its threads are blocked: `most` is what blocks them most.
+fn about_pool(waits: &ProcessWaits<'_>, most: &WaitGroup<'_>) -> Option<Finding> {
+    let PoolThreads { blocked, most_blocked, .. } = waits.pool;
+    let WaitReason { kind, what } = most.reason;
+    let (low, _) = bounds(blocked);
+    let is_starved =
+        waits.process.processors > 0 && low / waits.watched_ns as f64 >= f64::from(waits.process.processors);
+    let instead = instead_of_await(most.reason);
+    let below = format!("most below {}, which waits for {what}{instead}", most.function.label());
+    let [in_all, of_most] = [blocked.ns, most.blocked.ns].map(time);
+    let mean = format!("{:.1}", blocked.ns as f64 / waits.watched_ns as f64);
+    let processors = match waits.process.processors {
+        1 => "1 processor".to_owned(),
+        number => format!("{number} processors"),
+    };
+    let grown = growth(&waits.pool).map_or_else(String::new, |grown| format!("; {grown}"));
+    let in_pool = growth(&waits.pool).map_or_else(String::new, |grown| format!(", and {grown}"));
+    let (kind, text, sum) = match is_starved {
+        // Where threads stand in line for a lock, more of them would stand there, too.
+        true if kind == WaitKind::Lock => {
+            let (function, at_once) = (most.function.label(), most.most_at_once);
+            let text = format!(
+                "threads waited {of_most} in all for {what} below {function} ({at_once} at once at most): on average \
+                 {mean} threads of the pool were blocked on {processors}{in_pool}"
+            );
+            (FindingKind::LockConvoy, text, most.blocked)
+        }
+        true => {
+            let text = format!(
+                "the thread pool is starved: on average {mean} of its threads were blocked ({most_blocked} at most, \
+                 {in_all} in all{grown}) on {processors}, {below}"
+            );
+            (FindingKind::PoolStarved, text, blocked)
+        }
+        false if most.reason == WaitReason::TASK => {
+            let text = format!(
+                "threads of the pool were blocked for {in_all} in all ({most_blocked} at most at once), {below}"
+            );
+            (FindingKind::Wait, text, blocked)
+        }
+        false => return None,
+    };
+    finding(waits, kind, text, sum, most)
+}
+
+/// Words about a pool that grew while its threads were blocked.
+fn growth(pool: &PoolThreads) -> Option<String> {
+    let PoolThreads { at_first, most, .. } = *pool;
+    (most > at_first + 1).then(|| format!("the pool grew from {at_first} to {most} threads"))
+}
+
+/// The sentence about what one function waits for, where that is long.
+fn about_group(waits: &ProcessWaits<'_>, group: &WaitGroup<'_>) -> Option<Finding> {
+    let WaitReason { kind, what } = group.reason;
+    let instead = instead_of_await(group.reason);
+    let at_once = match group.most_at_once {
+        0 | 1 => String::new(),
+        most => format!(" ({most} at once at most)"),
+    };
+    let (function, waited) = (group.function.label(), time(group.blocked.ns));
+    let text = match kind {
+        WaitKind::Sleep => format!("below {function} threads slept {waited} in all{at_once}"),
+        _ => format!("below {function} threads waited {waited} in all for {what}{instead}{at_once}"),
+    };
+    let is_convoy = kind == WaitKind::Lock && group.most_at_once > 1;
+    let kind = if is_convoy { FindingKind::LockConvoy } else { FindingKind::Wait };
+    finding(waits, kind, text, group.blocked, group)
+}
+
+fn instead_of_await(reason: WaitReason) -> &'static str {
+    if reason == WaitReason::TASK { " (sync over async)" } else { "" }
+}
+
+/// The sentence, where the time it speaks of is surely much.
+fn finding(
+    waits: &ProcessWaits<'_>,
+    kind: FindingKind,
+    text: String,
+    blocked: Blocked,
+    group: &WaitGroup<'_>,
+) -> Option<Finding> {
+    let (low, high) = bounds(blocked);
+    let part = Part::between(blocked.ns, (low as u64, high as u64), waits.watched_ns);
+    let found = Finding::with_share(kind, text, part)
+        .costs(blocked.ns as f64 / waits.watched_ns as f64)
+        .by(SAMPLED_WALL.name)
+        .at(&group.function, FindingPlace::new(group.place, ": "))
+        .shown_by("--view tree --metric wall --just-my-code");
+    part.is_surely(MUCH).then_some(found)
+}
+
+/// Bounds of a time by samples, nanoseconds.
+fn bounds(blocked: Blocked) -> (f64, f64) {
+    sampled_bounds(blocked.ns as f64, blocked.ns as f64 / blocked.samples.max(1) as f64)
+}
