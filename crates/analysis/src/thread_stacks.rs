@@ -24,6 +24,9 @@ pub struct ThreadStack<'a> {
     pub waits_for: Option<&'static str>,
     /// The stack.
     pub stack: CallStack<'a>,
+    /// Nanoseconds from the start of the process's recording from which on each sample of the
+    /// thread has this stack.
+    pub since_ns: u64,
 }
 
 /// Frames from the innermost on among which the wait is looked for: those of the framework that
@@ -64,12 +67,21 @@ fn of_process(process: &Process) -> Vec<ThreadStack<'_>> {
             *known = *sample;
         }
     });
+    // Samples stand in no order.
+    let mut other: BTreeMap<u32, u64> = BTreeMap::new();
+    each_sample(process, instrument::WALL, |sample| {
+        if last.get(&sample.thread).is_some_and(|last| last.stack != sample.stack) {
+            let until = other.entry(sample.thread).or_default();
+            *until = end(sample).max(*until);
+        }
+    });
     let threads = process.threads.iter().filter_map(|thread| Some((thread, last.get(&thread.id)?)));
     threads
         .map(|(thread, sample)| {
             let stack = CallStack::new(process, &process.stacks, sample.stack);
             let waits_for = wait_of(sample.state, &stack);
-            ThreadStack { process, thread, state: sample.state, waits_for, stack }
+            let since_ns = other.get(&thread.id).copied().unwrap_or(0);
+            ThreadStack { process, thread, state: sample.state, waits_for, stack, since_ns }
         })
         .collect()
 }

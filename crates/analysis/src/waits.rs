@@ -37,6 +37,9 @@ impl WaitKind {
     }
 }
 
+/// What threads wait for that block on tasks, in words.
+pub(crate) const TASK: &str = "a task";
+
 /// Functions of the framework that wait for one thing.
 struct Wait {
     kind: WaitKind,
@@ -119,7 +122,7 @@ const WAITING: &[Wait] = &[
     wait(WaitKind::Io, "a name (DNS)", &["System.Net.NameResolutionPal::"]),
     wait(
         WaitKind::Signal,
-        "a task",
+        TASK,
         &[
             "System.Threading.Tasks.Task::InternalWait",
             "System.Threading.Tasks.Task::SpinThenBlockingWait",
