@@ -1,6 +1,7 @@
 //! Stacks of threads as they stood last: what each thread does, and what it waits for.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{FunctionKind, Process, Recording, Sample, Thread, ThreadState};
@@ -24,9 +25,9 @@ pub struct ThreadStack<'a> {
     pub waits_for: Option<&'static str>,
     /// The stack.
     pub stack: CallStack<'a>,
-    /// Nanoseconds from the start of the process's recording from which on each sample of the
-    /// thread has this stack.
-    pub since_ns: u64,
+    /// Time in which the thread was seen with this stack and no other, in nanoseconds since the
+    /// start of the process's recording.
+    pub still_ns: Range<u64>,
 }
 
 /// Frames from the innermost on among which the wait is looked for: those of the framework that
@@ -58,30 +59,39 @@ pub fn thread_stacks<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<
     Ok(all)
 }
 
+/// Time between samples in which a thread has hardly been anywhere else.
+const BETWEEN_NS: u64 = 1_000_000;
+
+fn end(sample: &Sample) -> u64 {
+    sample.time_ns.saturating_add(sample.weight_ns)
+}
+
+/// Time since which samples, in the order of their ends, follow one another without a gap, with the
+/// stack of the last.
+fn still_since(samples: &[Sample]) -> u64 {
+    let Some((last, before)) = samples.split_last() else { return 0 };
+    let mut since = last.time_ns;
+    for sample in before.iter().rev() {
+        if sample.stack != last.stack || end(sample).saturating_add(BETWEEN_NS) < since {
+            break;
+        }
+        since = since.min(sample.time_ns);
+    }
+    since
+}
+
 fn of_process(process: &Process) -> Vec<ThreadStack<'_>> {
-    let mut last: BTreeMap<u32, Sample> = BTreeMap::new();
-    let end = |sample: &Sample| sample.time_ns.saturating_add(sample.weight_ns);
-    each_sample(process, instrument::WALL, |sample| {
-        let known = last.entry(sample.thread).or_insert(*sample);
-        if end(known) <= end(sample) {
-            *known = *sample;
-        }
-    });
-    // Samples stand in no order.
-    let mut other: BTreeMap<u32, u64> = BTreeMap::new();
-    each_sample(process, instrument::WALL, |sample| {
-        if last.get(&sample.thread).is_some_and(|last| last.stack != sample.stack) {
-            let until = other.entry(sample.thread).or_default();
-            *until = end(sample).max(*until);
-        }
-    });
-    let threads = process.threads.iter().filter_map(|thread| Some((thread, last.get(&thread.id)?)));
+    let mut all: BTreeMap<u32, Vec<Sample>> = BTreeMap::new();
+    each_sample(process, instrument::WALL, |sample| all.entry(sample.thread).or_default().push(*sample));
+    all.values_mut().for_each(|samples| samples.sort_by_key(|sample| (end(sample), sample.time_ns)));
+    let threads = process.threads.iter().filter_map(|thread| Some((thread, all.get(&thread.id)?)));
     threads
-        .map(|(thread, sample)| {
+        .filter_map(|(thread, samples)| {
+            let sample = samples.last()?;
             let stack = CallStack::new(process, &process.stacks, sample.stack);
             let waits_for = wait_of(sample.state, &stack);
-            let since_ns = other.get(&thread.id).copied().unwrap_or(0);
-            ThreadStack { process, thread, state: sample.state, waits_for, stack, since_ns }
+            let still_ns = still_since(samples)..end(sample);
+            Some(ThreadStack { process, thread, state: sample.state, waits_for, stack, still_ns })
         })
         .collect()
 }

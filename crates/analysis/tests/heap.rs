@@ -486,18 +486,19 @@ fn no_thread_blocks_where_that_is_not_certain() {
     }
 }
 
-/// The snapshot is of one moment; a thread that came to its wait, or left another, at that moment
-/// or later may have waited for something else then.
+/// The snapshot is of one moment; a thread that came to its wait shortly before or later, or left
+/// it meanwhile, may have waited for something else then.
 #[test]
 fn only_threads_that_stood_at_the_snapshot_as_they_are_shown_block_on_what_it_says() {
     let mut sampled = HandSampled::default();
-    let names = ["stays", "comes early", "comes late", "sleeps"];
+    let names = ["stays", "comes early", "comes late", "comes later", "goes", "sleeps"];
     let threads = names.map(|name| sampled.thread(name, ThreadRole::User));
     let waits = "App::Main > System.Threading.Tasks.Task::Wait";
-    for (thread, from) in threads.into_iter().zip([0, 3, 6, 0]) {
-        for step in 0..10 {
+    for (thread, from) in threads.into_iter().zip([0, 30, 80, 120, 0, 0]) {
+        for step in 0..200 {
             let path = if step < from { "App::Main > App::Other" } else { waits };
             let (path, state) = match names[thread as usize - 1] {
+                "goes" if step > 102 => ("App::Main > App::Other", ThreadState::Waiting),
                 "sleeps" => ("App::Main > System.Threading.Thread::Sleep", ThreadState::Sleeping),
                 _ => (path, ThreadState::Waiting),
             };
@@ -505,9 +506,11 @@ fn only_threads_that_stood_at_the_snapshot_as_they_are_shown_block_on_what_it_sa
         }
     }
     let mut recording = sampled.recording();
-    blocked(&[&[1], &[2], &[3], &[4]]).add_to(&mut recording.processes[0]).time_ns = 5 * STEP_NS;
+    let heap = blocked(&[&[1], &[2], &[3], &[4], &[5], &[6]]);
+    let snapshot = heap.add_to(&mut recording.processes[0]);
+    (snapshot.time_ns, snapshot.pause_ns) = (100 * STEP_NS, 20 * STEP_NS);
     let view = pending_operations(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
-    assert_eq!(view.blocked.len(), 4, "each has a wait in the snapshot");
+    assert_eq!(view.blocked.len(), 6, "each has a wait in the snapshot");
     let threads = thread_stacks(&recording, &Query::default()).unwrap();
     let mut found: Vec<_> = threads
         .iter()

@@ -22,6 +22,10 @@ use crate::thread_stacks::ThreadStack;
 use crate::waits::TASK;
 use chains::Chains;
 
+/// Time that a thread stands still before a snapshot, at least, to be shown with what the snapshot
+/// says of it: samples lie apart.
+const LEAST_STILL_NS: u64 = 50_000_000;
+
 /// A method of a logical stack.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PendingFrame {
@@ -66,6 +70,8 @@ pub struct BlockedThread<'a> {
     pub thread: &'a Thread,
     /// Nanoseconds from the start of the process's recording to the snapshot that says so.
     pub time_ns: u64,
+    /// Nanoseconds that the program stood still for the snapshot.
+    pub pause_ns: u64,
     /// What the innermost method waits for, in words; `None` where it waits for several things.
     pub waits_for: Option<Arc<str>>,
     /// Who awaits whom, the method that the thread blocks on last. Where that one awaits several
@@ -89,14 +95,18 @@ pub struct PendingOperations<'a> {
 }
 
 impl<'a> PendingOperations<'a> {
-    /// Returns what a thread blocks on, where it stood at the snapshot as it was seen last.
+    /// Returns what a thread blocks on, where it stood still with the stack that was seen last from
+    /// well before the snapshot to its end.
     #[must_use]
     pub fn blocked_on(&self, thread: &ThreadStack<'_>) -> Option<&BlockedThread<'a>> {
         let is_of = |blocked: &&BlockedThread<'_>| {
             blocked.process.pid == thread.process.pid && blocked.thread.id == thread.thread.id
         };
         let found = self.blocked.iter().find(is_of)?;
-        (thread.waits_for == Some(TASK) && thread.since_ns <= found.time_ns).then_some(found)
+        let until = found.time_ns.saturating_add(found.pause_ns);
+        let stood =
+            thread.still_ns.start.saturating_add(LEAST_STILL_NS) <= found.time_ns && until <= thread.still_ns.end;
+        (thread.waits_for == Some(TASK) && stood).then_some(found)
     }
 }
 
@@ -123,6 +133,7 @@ pub fn pending_operations<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<Pe
             process,
             thread,
             time_ns: snapshot.time_ns,
+            pause_ns: snapshot.pause_ns,
             waits_for: awaited.waits_for,
             frames: awaited.frames,
         }));
