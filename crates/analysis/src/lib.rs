@@ -125,11 +125,11 @@ pub use flow::{Argument, CapturedValues, Elements, Field, FlowFunction, FlowKind
 pub use forest::{Forest, NodePiece, PrunedPaths, Tree, TreeNode, TreeOptions, TreePlace, tree};
 pub use function::FunctionRef;
 pub use heap::{
-    CutSnapshot, DominatorNode, DominatorTree, Generation, GrownPath, HeapChange, HeapChanges, HeapContents, HeapPath,
-    HeapPathPlace, HeapPathRoot, HeapPathStep, HeapPaths, HeapQuery, HeapRow, HeapSummary, HeapView, HeapWaste, Heaps,
-    Missing, PendingFrame, PendingOperation, PendingOperations, Retainer, SmallerNodes, SnapshotRef, WasteKind,
-    WasteRow, complete_snapshots, cut_snapshots, dominator_tree, heap, heap_changes, heap_contents, heap_paths,
-    heap_summary, heap_waste, pending_operations,
+    AwaitPlace, BlockedThread, CutSnapshot, DominatorNode, DominatorTree, Generation, GrownPath, HeapChange,
+    HeapChanges, HeapContents, HeapPath, HeapPathPlace, HeapPathRoot, HeapPathStep, HeapPaths, HeapQuery, HeapRow,
+    HeapSummary, HeapView, HeapWaste, Heaps, Missing, PendingFrame, PendingOperation, PendingOperations, Retainer,
+    SmallerNodes, SnapshotRef, WasteKind, WasteRow, complete_snapshots, cut_snapshots, dominator_tree, heap,
+    heap_changes, heap_contents, heap_paths, heap_summary, heap_waste, pending_operations,
 };
 pub use limit::LeftOut;
 pub use logical::make_paths_logical;

@@ -1,6 +1,7 @@
 //! Stacks of threads as they stood last: what each thread does, and what it waits for.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{FunctionKind, Process, Recording, Sample, Thread, ThreadState};
@@ -24,6 +25,9 @@ pub struct ThreadStack<'a> {
     pub waits_for: Option<&'static str>,
     /// The stack.
     pub stack: CallStack<'a>,
+    /// Time in which the thread was seen with this stack and no other, in nanoseconds since the
+    /// start of the process's recording.
+    pub still_ns: Range<u64>,
 }
 
 /// Frames from the innermost on among which the wait is looked for: those of the framework that
@@ -55,21 +59,52 @@ pub fn thread_stacks<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<
     Ok(all)
 }
 
-fn of_process(process: &Process) -> Vec<ThreadStack<'_>> {
-    let mut last: BTreeMap<u32, Sample> = BTreeMap::new();
-    let end = |sample: &Sample| sample.time_ns.saturating_add(sample.weight_ns);
-    each_sample(process, instrument::WALL, |sample| {
-        let known = last.entry(sample.thread).or_insert(*sample);
-        if end(known) <= end(sample) {
-            *known = *sample;
+/// Time between samples in which a thread has hardly been anywhere else.
+const BETWEEN_NS: u64 = 1_000_000;
+
+fn end(sample: &Sample) -> u64 {
+    sample.time_ns.saturating_add(sample.weight_ns)
+}
+
+/// The last sample of a thread, and since when samples with its stack follow one another without a
+/// gap.
+struct LastSample {
+    sample: Sample,
+    since_ns: u64,
+}
+
+impl LastSample {
+    fn new(sample: &Sample) -> Self {
+        Self { sample: *sample, since_ns: sample.time_ns }
+    }
+
+    /// Adds a sample of the same thread.
+    fn add(&mut self, next: &Sample) {
+        let is_same = next.stack == self.sample.stack;
+        if end(next) < end(&self.sample) {
+            // It came late: nothing is known of the time before it.
+            self.since_ns = if is_same { self.since_ns } else { self.since_ns.max(end(next)) };
+            return;
         }
+        if !is_same || end(&self.sample).saturating_add(BETWEEN_NS) < next.time_ns {
+            self.since_ns = next.time_ns;
+        }
+        self.sample = *next;
+    }
+}
+
+fn of_process(process: &Process) -> Vec<ThreadStack<'_>> {
+    let mut all: BTreeMap<u32, LastSample> = BTreeMap::new();
+    each_sample(process, instrument::WALL, |sample| {
+        all.entry(sample.thread).and_modify(|last| last.add(sample)).or_insert_with(|| LastSample::new(sample));
     });
-    let threads = process.threads.iter().filter_map(|thread| Some((thread, last.get(&thread.id)?)));
+    let threads = process.threads.iter().filter_map(|thread| Some((thread, all.get(&thread.id)?)));
     threads
-        .map(|(thread, sample)| {
+        .map(|(thread, LastSample { sample, since_ns })| {
             let stack = CallStack::new(process, &process.stacks, sample.stack);
             let waits_for = wait_reason(sample.state, &stack).map(|reason| reason.what);
-            ThreadStack { process, thread, state: sample.state, waits_for, stack }
+            let still_ns = *since_ns..end(sample);
+            ThreadStack { process, thread, state: sample.state, waits_for, stack, still_ns }
         })
         .collect()
 }

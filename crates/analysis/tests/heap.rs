@@ -2,13 +2,15 @@
 
 use clrscope_analysis::{
     HeapPath, HeapPathPlace, HeapQuery, Heaps, Query, QueryProblem, Sort, WasteKind, cut_snapshots, dominator_tree,
-    heap, heap_changes, heap_paths, heap_summary, heap_waste, pending_operations,
+    heap, heap_changes, heap_paths, heap_summary, heap_waste, pending_operations, thread_stacks,
 };
 use clrscope_contract::request::Glob;
 use clrscope_recording::model::{
-    Function, HeapGeneration, HeapType, Module, Process, Recording, RootKind, SnapshotState, Thread,
+    Function, HeapGeneration, HeapType, Module, Process, Recording, RootKind, SnapshotState, Thread, ThreadRole,
+    ThreadState,
 };
 use clrscope_recording::testing::heap::HandmadeHeap;
+use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 
 fn recording(make: impl FnOnce(&mut Process)) -> Recording {
     let mut process = Process {
@@ -407,6 +409,140 @@ fn chains_of_awaits_end_whatever_the_heap_says() {
         of(1, "itself", "App.P::Round < App.P::Round < App.P::Round"),
     ];
     assert_eq!((rows, view.not_followed), (expected.to_vec(), 0));
+}
+
+/// A heap with threads that block: `waits` are objects that a thread puts behind the task that it
+/// waits for, each with the threads on whose stacks it lies. The task of each is of a method of its
+/// own, which awaits the same task.
+fn blocked(waits: &[&[u32]]) -> HandmadeHeap {
+    let mut heap = HandmadeHeap::default();
+    let builder = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder<int>";
+    let wait = heap.class("System.Threading.Tasks.Task.SetOnInvokeMres", 48, &["m_lock"]);
+    let task = heap.class("System.Threading.Tasks.Task.DelayPromise", 72, &["m_continuationObject"]);
+    for (at, threads) in waits.iter().enumerate() {
+        let boxed = |method: &str| format!("{builder}.AsyncStateMachineBox<App.P.<{method}{at}>d__0>");
+        let [inner, outer] = ["Inner", "Outer"].map(|method| {
+            let class = heap.class(&boxed(method), 80, &["m_continuationObject", "StateMachine"]);
+            let object = heap.object(class, 0);
+            heap.refer(object, 1, object);
+            object
+        });
+        let (source, wait) = (heap.object(task, 0), heap.object(wait, 0));
+        heap.refer(source, 0, inner);
+        heap.refer(inner, 0, outer);
+        heap.refer(outer, 0, wait);
+        heap.awaits_at(outer, 1, 0x600_0007, 10 + at as u32);
+        threads.iter().for_each(|thread| heap.root(RootKind::Stack, wait, *thread, 1));
+    }
+    heap
+}
+
+fn recording_of_threads(heap: &HandmadeHeap) -> Recording {
+    recording(|process| {
+        let thread = |id: u32| Thread { id, os_id: 100 + id, name: format!("t{id}"), ..Thread::default() };
+        process.threads = (1..=4).map(thread).collect();
+        heap.add_to(process);
+    })
+}
+
+/// The methods that each thread blocks on, with the offset of the outer one's await.
+#[test]
+fn a_thread_blocks_on_the_method_whose_task_its_wait_is_behind() {
+    let recording = recording_of_threads(&blocked(&[&[2, 2], &[1, 1, 1]]));
+    let view = pending_operations(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
+    let found: Vec<_> = view
+        .blocked
+        .iter()
+        .map(|one| {
+            let names: Vec<&str> = one.frames.iter().map(|frame| &*frame.name).collect();
+            let place = one.frames.last().and_then(|frame| frame.place).expect("a place");
+            assert_eq!(place.module_in(one.process).map(|module| &*module.name), Some("Shop"));
+            (one.thread.os_id, names.join(" < "), place.il_offset, one.waits_for.as_deref())
+        })
+        .collect();
+    let expected = [
+        (101, "App.P::Inner1 < App.P::Outer1".to_owned(), 11, Some("Task.Delay")),
+        (102, "App.P::Inner0 < App.P::Outer0".to_owned(), 10, Some("Task.Delay")),
+    ];
+    assert_eq!(found, expected);
+    let mut rows: Vec<_> = view
+        .rows
+        .iter()
+        .map(|row| (row.blocked_threads.clone(), row.frames.last().unwrap().name.to_string()))
+        .collect();
+    rows.sort();
+    assert_eq!(rows, [(vec![101], "[thread t1]".to_owned()), (vec![102], "[thread t2]".to_owned())]);
+}
+
+/// An object on two stacks, several on one, and one on none: it is not certain who waits.
+#[test]
+fn no_thread_blocks_where_that_is_not_certain() {
+    let recording = recording_of_threads(&blocked(&[&[1, 2], &[3], &[3], &[], &[0], &[4, 0]]));
+    let view = pending_operations(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
+    assert_eq!(view.blocked.len(), 0, "{:#?}", view.blocked);
+    assert_eq!(view.rows.len(), 6);
+    for row in &view.rows {
+        assert_eq!((&*row.frames.last().unwrap().name, row.blocked_threads.len()), ("[thread]", 0), "{row:#?}");
+    }
+}
+
+/// The snapshot is of one moment; a thread that came to its wait shortly before or later, or left
+/// it meanwhile, may have waited for something else then.
+#[test]
+fn only_threads_that_stood_at_the_snapshot_as_they_are_shown_block_on_what_it_says() {
+    let mut sampled = HandSampled::default();
+    let names = ["stays", "comes early", "comes late", "comes later", "goes", "sleeps"];
+    let threads = names.map(|name| sampled.thread(name, ThreadRole::User));
+    let waits = "App::Main > System.Threading.Tasks.Task::Wait";
+    for (thread, from) in threads.into_iter().zip([0, 30, 80, 120, 0, 0]) {
+        for step in 0..200 {
+            let path = if step < from { "App::Main > App::Other" } else { waits };
+            let (path, state) = match names[thread as usize - 1] {
+                "goes" if step > 102 => ("App::Main > App::Other", ThreadState::Waiting),
+                "sleeps" => ("App::Main > System.Threading.Thread::Sleep", ThreadState::Sleeping),
+                _ => (path, ThreadState::Waiting),
+            };
+            sampled.wall(thread, step, path).state = state;
+        }
+    }
+    let mut recording = sampled.recording();
+    let heap = blocked(&[&[1], &[2], &[3], &[4], &[5], &[6]]);
+    let snapshot = heap.add_to(&mut recording.processes[0]);
+    (snapshot.time_ns, snapshot.pause_ns) = (100 * STEP_NS, 20 * STEP_NS);
+    let view = pending_operations(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
+    assert_eq!(view.blocked.len(), 6, "each has a wait in the snapshot");
+    let threads = thread_stacks(&recording, &Query::default()).unwrap();
+    let mut found: Vec<_> = threads
+        .iter()
+        .filter_map(|thread| {
+            let blocked = view.blocked_on(thread)?;
+            Some((&*thread.thread.name, blocked.frames.last()?.name.to_string()))
+        })
+        .collect();
+    found.sort_unstable();
+    let expected = [("comes early", "App.P::Outer1".to_owned()), ("stays", "App.P::Outer0".to_owned())];
+    assert_eq!(found, expected);
+}
+
+/// Of a method that awaits several at once, what is below the branches is not said.
+#[test]
+fn a_thread_blocks_on_what_all_branches_have_in_common() {
+    let mut heap = blocked(&[&[1]]);
+    let class = heap.class("System.Threading.Tasks.Task<int>", 64, &["m_continuationObject"]);
+    let builder = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder<int>";
+    let fields = ["m_continuationObject", "StateMachine"];
+    let other = heap.class(&format!("{builder}.AsyncStateMachineBox<App.P.<Other>d__0>"), 80, &fields);
+    let (source, other) = (heap.object(class, 0), heap.object(other, 0));
+    heap.refer(source, 0, other);
+    heap.refer(other, 1, other);
+    // The outer method is the second object.
+    heap.refer(other, 0, 1);
+    let recording = recording_of_threads(&heap);
+    let view = pending_operations(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
+    let [one] = &view.blocked[..] else { panic!("{:#?}", view.blocked) };
+    let names: Vec<&str> = one.frames.iter().map(|frame| &*frame.name).collect();
+    assert_eq!((names, one.waits_for.as_deref()), (vec!["App.P::Outer0"], None));
+    assert!(view.rows.len() == 2 && view.rows.iter().all(|row| row.blocked_threads == [101]), "{:#?}", view.rows);
 }
 
 /// Methods in a queue of the pool wait for a thread; one that a thread has a variable of runs.

@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use clrscope_testkit as testkit;
 use common::TestFolder;
+use common::blocked;
 use common::pending::{Operations, said, shown};
 use serde_json::Value;
 use testkit::{Runtime, each_runtime, fixture};
@@ -56,6 +57,31 @@ fn a_thread_that_blocks_on_an_operation_is_named() {
         assert_eq!(blocks["frames"][1]["name"], "[thread blocked]", "{blocks:#}");
         let text = String::from_utf8(place.run("report h.clrs --view pending -n 2").stdout).expect("UTF-8");
         assert!(text.contains("Pending.Shop::Answer") && text.contains("a TaskCompletionSource"), "{text}");
+    });
+}
+
+/// Methods stand at the lines of their awaits, whether the heap is read before or after objects
+/// move.
+#[test]
+fn methods_that_wait_have_the_lines_of_their_awaits() {
+    each_runtime(|runtime| {
+        for instrument in ["heap", "heap:collect=off"] {
+            let place = TestFolder::new();
+            let mut command = place.clrscope(["run", "-q", "-i", instrument, "-o", "h.clrs", "--"]);
+            command.args(runtime.words(&fixture("SyncOverAsync")));
+            runtime.prepare(&mut command);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = command.spawn().expect("the tool starts");
+            child.stdin.take().expect("a pipe").write_all(b"\n").expect("the program reads");
+            let ended = child.wait_with_output().expect("an end");
+            assert!(ended.status.success());
+            let known = blocked::said(&String::from_utf8_lossy(&ended.stdout));
+            let found: Vec<Vec<String>> = rows(&place).iter().map(|row| blocked::shown(&row["frames"])).collect();
+            for (thread, (frames, _)) in known.iter().filter(|(_, (frames, _))| frames.len() > 1) {
+                let expected = [frames.clone(), vec![format!("[thread {thread}]")]].concat();
+                assert!(found.contains(&expected), "{} {instrument} {expected:?}: {found:#?}", runtime.version);
+            }
+        }
     });
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::codec::{Field, decode};
 use crate::layout::{heap, u32_at, u64_at};
-use crate::model::{EventChunk, HeapGeneration, HeapPlace, HeapSnapshot, HeapType, Process, RootKind};
+use crate::model::{EventChunk, HeapAwait, HeapGeneration, HeapPlace, HeapSnapshot, HeapType, Process, RootKind};
 use crate::payload::PayloadReader;
 use crate::varint::{Varints, unzigzag};
 
@@ -152,6 +152,15 @@ impl<'r> HeapData<'r> {
         let mut places = Vec::new();
         self.records(heap::PLACES, |found| places.push(found));
         places
+    }
+
+    /// Boxes of async methods with the awaits that they wait at; none in recordings from before it
+    /// was noted. Reads the last chunks only.
+    #[must_use]
+    pub fn awaits(&self) -> Vec<HeapAwait> {
+        let mut awaits = Vec::new();
+        self.records(heap::AWAITS, |found| awaits.push(found));
+        awaits
     }
 
     fn records<R: Field>(&self, kind: u32, mut take: impl FnMut(R)) {

@@ -393,6 +393,8 @@ pub mod heap {
     pub const TYPES: u32 = 4;
     /// Records [`HeapPlace`](crate::model::HeapPlace): `u32` length, then the payload.
     pub const PLACES: u32 = 5;
+    /// Records [`HeapAwait`](crate::model::HeapAwait): `u32` length, then the payload.
+    pub const AWAITS: u32 = 6;
     /// Flag of a root: the object may not be moved.
     pub const PINNING: u32 = 1;
     /// Flag of a root: the root points into the object.

@@ -113,6 +113,16 @@ impl CoreTypes {
     }
 }
 
+/// The first word of objects of the type of tasks, which all tasks are derived from; `None` where
+/// it is not loaded or classes do not say what they are derived from. For threads of the agent's
+/// own.
+pub fn task_class(info: &ProfilerInfo, functions: &Functions) -> Option<usize> {
+    let core = CoreLibrary::find(info, functions)?;
+    let loaded = |name: &str| core.class(name, None).map(ClassId::as_raw);
+    let task = loaded("System.Threading.Tasks.Task")?;
+    (parent(task) == loaded("System.Object")).then_some(task)
+}
+
 fn parent(class: usize) -> Option<usize> {
     if class == 0 || !class.is_multiple_of(8) {
         return None;

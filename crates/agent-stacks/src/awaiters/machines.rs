@@ -1,28 +1,20 @@
 //! The boxes that async methods live in while they wait.
 
-use std::sync::Arc;
-
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
 use clr_profiler::{ClassId, ClassInfo, FunctionId, Token};
 
-use clrscope_agent_base::il::body_of;
-
-use super::awaits::{STATES, awaits_in};
+use super::box_layout::{BoxLayout, is_box, machine_in};
 use super::core_types::{ChainReader, CoreTypes, field_offset};
 use super::memory::ObjectMemory;
 use super::{Awaiters, Questions};
 
-/// Types of boxes, which the builders of async methods make.
-const BOXES: [&str; 2] = ["AsyncStateMachineBox`1", "DebugFinalizableAsyncStateMachineBox`1"];
 /// Names of the builder's field, of C# and Visual Basic.
 const BUILDERS: [&str; 2] = ["<>t__builder", "$Builder"];
 /// Words of a builder in which its task lies.
 const BUILDER_WORDS: usize = 3;
 /// Words of a method's own state that are looked through where its builder may lie anywhere.
 const STATE_WORDS: usize = 32;
-/// Classes between a box and the type that declares its field at most.
-const MOST_BASES: usize = 3;
 
 /// What builds the task of an async method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,23 +33,18 @@ pub(super) struct BoxClass {
     /// Index in the recording of the function with the method's code.
     pub(super) function: u32,
     pub(super) builder: Builder,
-    /// Offset in the box of the method's own state, or of what refers to it.
-    machine: usize,
-    is_value: bool,
-    /// Offset in the method's own state of the number of its await, where that is known.
-    state: Option<usize>,
-    /// Offsets in its IL of the awaits, by their numbers.
-    awaits: Arc<[Option<u32>]>,
+    layout: BoxLayout,
 }
 
 impl BoxClass {
     /// The offset in the method's IL of the await that a box of it waits at, where that is known.
     pub(super) fn place_of_await(&self, memory: ObjectMemory<'_>, object: usize) -> Option<u32> {
-        let at = object.checked_add(self.machine)?;
-        let machine = if self.is_value { at } else { memory.word(at)? };
-        let number = memory.number(machine.checked_add(self.state?)?)?;
+        let layout = &self.layout;
+        let at = object.checked_add(layout.machine)?;
+        let machine = if layout.is_value { at } else { memory.word(at)? };
+        let number = memory.number(machine.checked_add(layout.state?)?)?;
         // Negative ones are of a method that runs, or has ended.
-        *self.awaits.get(number as usize)?
+        *layout.awaits.get(number as usize)?
     }
 }
 
@@ -119,8 +106,8 @@ impl Awaiters {
             let object = memory.word(this.checked_add(first + number * 8)?)?;
             let Some(TaskClass::Box(found)) = self.as_task(reader, object) else { return None };
             // The box says which method it is of.
-            let machine = object.checked_add(found.machine)?;
-            let is_own = if found.is_value { machine == this } else { memory.word(machine) == Some(this) };
+            let machine = object.checked_add(found.layout.machine)?;
+            let is_own = if found.layout.is_value { machine == this } else { memory.word(machine) == Some(this) };
             is_own.then_some((object, found))
         })
     }
@@ -170,12 +157,10 @@ impl Awaiters {
     fn machine_in(&self, core: &CoreTypes, class: ClassId) -> Option<Option<(ClassId, ClassInfo)>> {
         let about = self.info.class_info(class).ok()?;
         let metadata = self.functions.names().metadata(&self.info, core.module).ok()?;
-        let is_box = about.module == core.module && BOXES.contains(&&*metadata.type_def(about.token).ok()?.name);
-        if !is_box {
+        if about.module != core.module || !is_box(&metadata, &about) {
             return Some(None);
         }
-        let machine = about.type_arguments.last()?.non_null()?;
-        Some(Some((machine, self.info.class_info(machine).ok()?)))
+        machine_in(&self.info, &metadata, &about).map(Some)
     }
 
     fn box_class(
@@ -184,28 +169,15 @@ impl Awaiters {
         class: ClassId,
         (machine_class, machine, function): (ClassId, &ClassInfo, FunctionId),
     ) -> Option<BoxClass> {
-        let metadata = self.functions.names().metadata(&self.info, core.module).ok()?;
-        let bases = std::iter::successors(Some(class), |class| self.info.class_info(*class).ok()?.parent);
-        let offset =
-            bases.take(MOST_BASES).find_map(|class| field_offset(&self.info, &metadata, class, "StateMachine"))?;
-        let metadata = self.functions.names().metadata(&self.info, machine.module).ok()?;
-        let state = STATES.iter().find_map(|name| field_offset(&self.info, &metadata, machine_class, name));
-        let awaits = body_of(&self.info, function).map(|body| awaits_in(&body, &metadata)).unwrap_or_default();
+        let names = self.functions.names();
+        let metadata = names.metadata(&self.info, core.module).ok()?;
+        let layout = BoxLayout::with_machine(&self.info, names, (class, &metadata), (machine_class, machine))?;
+        let metadata = names.metadata(&self.info, machine.module).ok()?;
         Some(BoxClass {
             function: self.functions.noted(function).index,
             builder: builder_of(&metadata, machine.token),
-            machine: offset,
-            is_value: self.is_value(core, machine.parent?)?,
-            state,
-            awaits: awaits.into(),
+            layout,
         })
-    }
-
-    /// Whether a class with this parent is one of values.
-    fn is_value(&self, core: &CoreTypes, parent: ClassId) -> Option<bool> {
-        let about = self.info.class_info(parent).ok()?;
-        let metadata = self.functions.names().metadata(&self.info, about.module).ok()?;
-        Some(about.module == core.module && metadata.type_def(about.token).ok()?.name == "System.ValueType")
     }
 }
 

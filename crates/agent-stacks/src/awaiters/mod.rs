@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `core_types` | the framework's types of tasks and continuations, and where their fields lie |
+//! | `box_layout` | where these boxes have the number of their await |
 //! | `machines` | the boxes that async methods live in while they wait |
 //! | `memory` | where objects are read |
 //! | `code` | async code by address |
@@ -22,6 +23,7 @@
 //! chain, too.
 
 mod awaits;
+mod box_layout;
 mod chain;
 mod code;
 mod core_types;
@@ -42,8 +44,10 @@ use clrscope_contract::async_code::{CORE_LIBRARY, resumes};
 use clrscope_recording::model::RemarkKind;
 
 use crate::unwind::bytes_to_stored_this;
+pub use box_layout::BoxLayout;
 pub use chain::Chain;
 use code::AsyncCode;
+pub use core_types::task_class;
 use core_types::{ChainReader, CoreTypes};
 use machines::{AsyncMethod, TaskClass};
 pub(crate) use memory::{COPIED_WORDS, CopiedObjects, ObjectMemory};

@@ -8,6 +8,7 @@ use clrscope_recording::model::{HeapGeneration, HeapSnapshot, HeapType, Process,
 use rustc_hash::FxHashMap;
 
 use super::addresses::Addresses;
+use super::await_place::AwaitPlace;
 use super::classes::Classes;
 use super::graph::{Graph, GraphBuilder, LOADER};
 use super::pieces::{Piece, Pieces};
@@ -79,6 +80,8 @@ pub(crate) struct LoadedSnapshot<'a> {
     pub(crate) roots: Vec<HeapPathRoot<'a>>,
     /// Objects that roots hold: the roots that say most come first.
     pub(crate) holds: Vec<Hold>,
+    /// Awaits that boxes of async methods wait at.
+    pub(crate) awaits: FxHashMap<u32, AwaitPlace>,
     pub(crate) missing: Missing,
 }
 
@@ -98,7 +101,9 @@ impl<'a> LoadedSnapshot<'a> {
         roots.others(&source, &addresses, &mut missing);
         let (roots, mut holds) = (roots.all, roots.holds);
         holds.sort_by_key(|hold| KINDS.iter().position(|kind| *kind == roots[hold.root as usize].kind));
-        Some(Self { process, snapshot, source, graph, class, sizes, generation, roots, holds, missing })
+        let awaits = source.awaits().flat_map(|(place, boxes)| boxes.into_iter().map(move |one| (place, one)));
+        let awaits = awaits.filter_map(|(place, one)| Some((addresses.find(one)?, place))).collect();
+        Some(Self { process, snapshot, source, graph, class, sizes, generation, roots, holds, awaits, missing })
     }
 
     /// Number of objects.

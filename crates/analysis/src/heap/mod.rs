@@ -17,6 +17,7 @@
 //! CPU time, the making of that heap included.
 
 mod addresses;
+mod await_place;
 mod bits;
 mod classes;
 mod comparison;
@@ -40,12 +41,13 @@ mod summary;
 mod tree;
 mod waste;
 
+pub use await_place::AwaitPlace;
 pub use comparison::{GrownPath, HeapChange, HeapChanges, heap_changes};
 pub use contents::{HeapContents, heap_contents};
 pub use heaps::Heaps;
 pub use holders::{HeapPath, HeapPathPlace, HeapPathStep, HeapPaths, heap_paths};
 pub use load::{HeapPathRoot, Missing};
-pub use pending::{PendingFrame, PendingOperation, PendingOperations, pending_operations};
+pub use pending::{BlockedThread, PendingFrame, PendingOperation, PendingOperations, pending_operations};
 pub use rows::{Generation, HeapRow, HeapView, heap};
 pub use snapshots::{CutSnapshot, HeapQuery, SnapshotRef, complete_snapshots, cut_snapshots};
 pub use summary::{HeapSummary, Retainer, heap_summary};

@@ -1,9 +1,10 @@
 //! The objects of a snapshot in the order of their addresses, as often as somebody asks.
 
 use clrscope_recording::heap::{HeapChunk, HeapData, HeapObject, HeapRoot};
-use clrscope_recording::model::{EventChunk, HeapPlace, Process};
+use clrscope_recording::model::{EventChunk, HeapAwait, HeapPlace, Process};
 use clrscope_recording::parallel::fold;
 
+use super::await_place::AwaitPlace;
 use super::classes::Classes;
 
 /// A snapshot that is read chunk by chunk.
@@ -76,6 +77,13 @@ impl<'a> Source<'a> {
                 pairs.for_each(&mut visit);
             }
         }
+    }
+
+    /// Awaits with the addresses of the boxes that wait there.
+    pub(crate) fn awaits(&self) -> impl Iterator<Item = (AwaitPlace, Vec<u64>)> {
+        let place =
+            |found: &HeapAwait| AwaitPlace { module: found.module, token: found.token, il_offset: found.il_offset };
+        self.data.awaits().into_iter().map(move |found| (place(&found), found.boxes))
     }
 
     /// Places of static fields.

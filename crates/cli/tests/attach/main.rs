@@ -17,6 +17,7 @@ mod refusals;
 mod server;
 mod single_file;
 mod stacks;
+mod sync_over_async;
 
 use std::collections::BTreeSet;
 use std::fs;

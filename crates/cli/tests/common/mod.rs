@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
+pub mod blocked;
 pub mod counted;
 pub mod pending;
 

@@ -68,6 +68,7 @@ fn write(store: &EventStore) -> (u64, u64, u64) {
         name: "Shop.Cache.items".to_owned(),
         thread: 0,
     }]);
+    writer.awaits(&[HeapAwait { module: 5, token: 0x600_0007, il_offset: 40, boxes: vec![BASE, BASE + 64] }]);
     assert!(writer.has_room());
     let (first, last) = writer.chunks();
     (first, last, tail)
@@ -136,6 +137,8 @@ fn objects_references_and_roots_come_back() {
     let known = data.types();
     assert_eq!(known[1..], types());
     assert_eq!(data.places()[0].name, "Shop.Cache.items");
+    let waiting = HeapAwait { module: 5, token: 0x600_0007, il_offset: 40, boxes: vec![BASE, BASE + 64] };
+    assert_eq!(data.awaits(), [waiting]);
     let large = BASE + 0x100_0000;
     let elements = (0..MANY).filter(|slot| slot % 3 != 0).map(|slot| (slot, BASE)).collect();
     let expected = vec![

@@ -234,6 +234,23 @@ record! {
     }
 }
 
+record! {
+    /// Boxes of an async method that wait at one of its awaits. A place in a method may stand in
+    /// several records.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct HeapAwait {
+        /// Index into [`Process::modules`](super::Process::modules) of the module with the method's
+        /// code.
+        pub module: u32,
+        /// Token of that code, `MoveNext` of the state machine.
+        pub token: u32,
+        /// Offset in its IL of the await.
+        pub il_offset: u32,
+        /// Addresses of the boxes.
+        pub boxes: Vec<u64>,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -38,7 +38,7 @@ pub use derived::Derived;
 pub(crate) use event_bytes::ByteSource;
 pub use event_bytes::EventBytes;
 pub use exit::Exit;
-pub use heap::{HeapGeneration, HeapPlace, HeapSnapshot, HeapType, RootKind, SnapshotReason, SnapshotState};
+pub use heap::{HeapAwait, HeapGeneration, HeapPlace, HeapSnapshot, HeapType, RootKind, SnapshotReason, SnapshotState};
 pub use object_types::ObjectType;
 pub use own_memory::OwnMemory;
 pub use parts::{BoundaryKind, Part, PartBoundary, PartTrees};

@@ -277,6 +277,7 @@ fn heap_and_samples() -> Recording {
         heap.refer(of_array, at, one);
         heap.refer(one, 0, name);
     }
+    heap.awaits_at(of_list, 0, 0x600_0001, 7);
     heap.row(HeapGeneration::Large);
     let (key, value) = (heap.object(order, 0), heap.object(order, 0));
     heap.root(RootKind::Stack, key, main, 1);

@@ -3,8 +3,8 @@
 use crate::codec::encode;
 use crate::layout::{heap, instrument};
 use crate::model::{
-    EventArena, EventBytes, EventChunk, HeapGeneration, HeapPlace, HeapSnapshot, HeapType, ObjectType, Process,
-    RootKind, SnapshotState,
+    EventArena, EventBytes, EventChunk, HeapAwait, HeapGeneration, HeapPlace, HeapSnapshot, HeapType, ObjectType,
+    Process, RootKind, SnapshotState,
 };
 
 /// Address of the first object.
@@ -23,6 +23,8 @@ pub struct HandmadeHeap {
     roots: Vec<Root>,
     statics: Vec<(u32, u64, String, RootKind, u32)>,
     dependents: Vec<(u32, u32)>,
+    /// Boxes, each with module, token and offset of the await that it waits at.
+    awaits: Vec<(u32, [u32; 3])>,
 }
 
 #[derive(Debug)]
@@ -124,6 +126,11 @@ impl HandmadeHeap {
         self.dependents.push((key, value));
     }
 
+    /// Lets a box wait at an await: module, token and offset in the IL.
+    pub fn awaits_at(&mut self, boxed: u32, module: u32, token: u32, il_offset: u32) {
+        self.awaits.push((boxed, [module, token, il_offset]));
+    }
+
     /// Address of an object.
     #[must_use]
     pub fn address(&self, object: u32) -> u64 {
@@ -149,6 +156,15 @@ impl HandmadeHeap {
         });
         contents.push(records(number, heap::TYPES, types));
         contents.push(records(number, heap::PLACES, self.places().map(|place| encode(&place).bytes().to_vec())));
+        let awaits = self.awaits.iter().map(|(boxed, [module, token, il_offset])| HeapAwait {
+            module: *module,
+            token: *token,
+            il_offset: *il_offset,
+            boxes: vec![self.address(*boxed)],
+        });
+        if !self.awaits.is_empty() {
+            contents.push(records(number, heap::AWAITS, awaits.map(|entry| encode(&entry).bytes().to_vec())));
+        }
         let last_chunk = first_chunk + contents.len() as u64 - 1;
         chunks.extend((first_chunk..).zip(contents).map(|(sequence, content)| EventChunk {
             thread: u32::MAX,

@@ -6,7 +6,7 @@ use super::clock::monotonic_ns;
 use super::events::EventStore;
 use crate::codec;
 use crate::layout::{chunk, heap};
-use crate::model::{HeapGeneration, HeapPlace, HeapType, RootKind};
+use crate::model::{HeapAwait, HeapGeneration, HeapPlace, HeapType, RootKind};
 use crate::varint::zigzag;
 
 /// Bytes of a chunk at most, but for one with a single long record.
@@ -214,6 +214,12 @@ impl<'s> HeapWriter<'s> {
     /// Writes places of static fields.
     pub fn places(&mut self, places: &[HeapPlace]) {
         self.records(heap::PLACES, places.iter().map(|entry| codec::encode(entry).bytes().to_vec()));
+    }
+
+    /// Writes boxes with the awaits that they wait at. Records should stay well below the size of a
+    /// chunk.
+    pub fn awaits<'t>(&mut self, awaits: impl IntoIterator<Item = &'t HeapAwait>) {
+        self.records(heap::AWAITS, awaits.into_iter().map(|entry| codec::encode(entry).bytes().to_vec()));
     }
 
     fn records(&mut self, kind: u32, records: impl Iterator<Item = Vec<u8>>) {

@@ -16,6 +16,7 @@ mod lines;
 mod losses;
 mod modules;
 mod neighbours;
+mod pending_frame;
 mod probe_callers;
 mod probe_calls;
 mod probes;

@@ -6,13 +6,14 @@ use std::collections::HashMap;
 use std::io;
 
 use clrscope_analysis::{
-    Conditions, Frame, FunctionRef, HeapQuery, Heaps, PendingOperations, QueryProblem, ThreadStack, pending_operations,
-    thread_stacks,
+    BlockedThread, Conditions, Frame, FunctionRef, HeapQuery, Heaps, PendingOperations, QueryProblem, ThreadStack,
+    pending_operations, thread_stacks,
 };
 use clrscope_recording::model::{FunctionKind, Recording, ThreadState};
 use clrscope_symbols::Lines;
 use serde_json::Value;
 
+use super::pending_frame::LocatedFrame;
 use super::sources::file_name;
 use super::stack_frame::json_frame;
 use super::{heap, nothing};
@@ -62,9 +63,32 @@ impl RowKind for Threads {
 /// A frame with its line of the source, where that is known.
 type PlacedFrame<'a> = (Frame<'a>, Option<LocatedLine>);
 
+/// What a thread blocks on.
+struct Blocking<'a> {
+    thread: &'a BlockedThread<'a>,
+    frames: Vec<LocatedFrame<'a>>,
+}
+
+impl Blocking<'_> {
+    /// The method whose task the thread waits for, and what that awaits in turn, innermost last, in
+    /// lines.
+    fn lines(&self) -> Vec<String> {
+        let verbs = std::iter::once("blocks on").chain(std::iter::repeat("which awaits"));
+        let methods = verbs.zip(self.frames.iter().rev());
+        let methods = methods.map(|(verb, frame)| format!("  {verb} {}", frame.in_words()));
+        // Words in brackets say that it does not wait.
+        let last = self.thread.waits_for.as_ref().map(|what| match what.starts_with('[') {
+            true => format!("  {what}"),
+            false => format!("  which waits for {what}"),
+        });
+        methods.chain(last).collect()
+    }
+}
+
 /// A thread with its frames, and these in lines of text.
 struct ThreadEntry<'a> {
     of: &'a ThreadStack<'a>,
+    blocking: Option<Blocking<'a>>,
     frames: Vec<PlacedFrame<'a>>,
     text: Vec<String>,
 }
@@ -72,12 +96,19 @@ struct ThreadEntry<'a> {
 impl<'a> ThreadEntry<'a> {
     /// Returns the entry of a thread. `shown` are the stacks that stand above it in text, each with
     /// the first thread that has it.
-    fn new(of: &'a ThreadStack<'a>, lines: &mut Lines, shown: &mut HashMap<Vec<String>, u32>) -> Self {
+    fn new(
+        of: &'a ThreadStack<'a>,
+        blocked: Option<&'a BlockedThread<'a>>,
+        lines: &mut Lines,
+        shown: &mut HashMap<Vec<String>, u32>,
+    ) -> Self {
         let placed = |frame: Frame<'a>| {
             let line = LocatedLine::find(lines, &frame.function, frame.place);
             (frame, line)
         };
         let frames: Vec<PlacedFrame<'a>> = of.stack.iter().map(placed).collect();
+        let blocking =
+            blocked.map(|thread| Blocking { thread, frames: LocatedFrame::all(thread.process, &thread.frames, lines) });
         // Those that have nothing to do stand where all such threads stand.
         let text = if of.state == ThreadState::Idle { Vec::new() } else { text(&frames) };
         let text = match shown.get(&text) {
@@ -90,7 +121,8 @@ impl<'a> ThreadEntry<'a> {
                 text
             }
         };
-        Self { of, frames, text }
+        let text = blocking.iter().flat_map(Blocking::lines).chain(text).collect();
+        Self { of, blocking, frames, text }
     }
 
     fn json_frames(&self) -> Value {
@@ -145,6 +177,9 @@ fn sheet<'c>() -> Sheet<'c, Threads> {
         Column::new("frames", "stack, innermost method first", Kind::Nested, |row: &ThreadEntry<'_>| {
             Cell::Nested(row.json_frames()).said(String::new())
         }),
+        Column::new("blocks_on", "async methods that it blocks on", Kind::Nested, |row: &ThreadEntry<'_>| {
+            Cell::or_null(row.blocking.as_ref(), |blocking| Cell::Nested(LocatedFrame::json(&blocking.frames)))
+        }),
     ])
 }
 
@@ -168,7 +203,8 @@ impl Answer for StacksAnswer<'_> {
         let section = Section { title, nothing: nothing("thread"), what: "threads", ..main };
         renderer.section(&section, &mut |visit| {
             let (mut lines, mut shown) = (Lines::default(), HashMap::new());
-            let mut entry = |thread| ThreadEntry::new(thread, &mut lines, &mut shown);
+            let blocked = |thread| self.pending.as_ref()?.blocked_on(thread);
+            let mut entry = |thread| ThreadEntry::new(thread, blocked(thread), &mut lines, &mut shown);
             self.threads.iter().try_for_each(|thread| visit(&sheet.entry(&entry(thread))))?;
             Ok(Tail::default())
         })?;

@@ -12,6 +12,7 @@
 //! | [`taker`] | a snapshot from its beginning to its end, on a thread of the agent's own |
 //! | [`shot`] | what callbacks of the collection add to it |
 //! | [`walk`] | the objects; [`memory`] the words they lie in, [`shape`] and [`types`] what these mean |
+//! | [`task_words`] | at which awaits async methods wait |
 //! | [`stacks`] | on which thread's stack an object is held |
 //! | [`moves`] | where objects lay before the collection |
 //! | [`statics`] | the places of static fields; [`generics`] those of generic classes |
@@ -28,6 +29,7 @@ mod shot;
 mod stacks;
 mod statics;
 mod task;
+mod task_words;
 mod taker;
 mod thread_values;
 mod types;

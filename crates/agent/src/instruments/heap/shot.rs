@@ -13,6 +13,7 @@ use super::generics::Room;
 use super::memory::StopProof;
 use super::moves::Moves;
 use super::stacks::Holders;
+use super::task_words::KeptWords;
 use super::types::Classes;
 use super::walk::{Sums, Walk};
 use crate::services::object_types::ObjectTypes;
@@ -30,6 +31,8 @@ pub(super) struct StackRoot {
 pub(super) struct Shot {
     pub(super) writer: HeapWriter<'static>,
     pub(super) classes: Classes,
+    /// Words of boxes of async methods.
+    pub(super) kept: KeptWords,
     /// Roots whose names can be asked for when the program goes on.
     pub(super) stack_roots: Vec<StackRoot>,
     pub(super) holders: Holders,
@@ -54,10 +57,17 @@ pub(super) struct Shot {
 }
 
 impl Shot {
-    fn new(store: &'static EventStore, number: u32, collects: bool, object_types: Arc<ObjectTypes>) -> Self {
+    fn new(
+        store: &'static EventStore,
+        number: u32,
+        collects: bool,
+        object_types: Arc<ObjectTypes>,
+        task: Option<usize>,
+    ) -> Self {
         Self {
             writer: HeapWriter::new(store, number),
-            classes: Classes::new(),
+            classes: Classes::new(task),
+            kept: KeptWords::default(),
             stack_roots: Vec::new(),
             holders: Holders::default(),
             sums: Sums::default(),
@@ -138,8 +148,8 @@ impl Shot {
         self.room = Room(room.collect());
         // So that they are there if the program is killed meanwhile.
         self.writer.flush_all();
-        let Self { classes, writer, object_types, .. } = self;
-        let mut walk = Walk { info, classes, writer, object_types, sums: Sums::default(), met: 0 };
+        let Self { classes, writer, object_types, kept, .. } = self;
+        let mut walk = Walk { info, classes, writer, object_types, kept, sums: Sums::default(), met: 0 };
         walk.pieces(stopped, ranges);
         self.sums = walk.sums;
         self.writer.flush_all();
@@ -169,9 +179,17 @@ impl Exposure {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wants a snapshot with this number of the next full collection: after it, or of the heap as it is before.
-    pub(super) fn arm(&self, store: &'static EventStore, number: u32, collects: bool, object_types: &Arc<ObjectTypes>) {
-        *self.phase() = Phase::Armed(Box::new(Shot::new(store, number, collects, Arc::clone(object_types))));
+    /// Wants a snapshot with this number of the next full collection: after it, or of the heap as
+    /// it is before. `task` is the type of tasks.
+    pub(super) fn arm(
+        &self,
+        store: &'static EventStore,
+        number: u32,
+        collects: bool,
+        object_types: &Arc<ObjectTypes>,
+        task: Option<usize>,
+    ) {
+        *self.phase() = Phase::Armed(Box::new(Shot::new(store, number, collects, Arc::clone(object_types), task)));
     }
 
     /// Ends the exposure, and returns the snapshot if it was taken.

@@ -1,17 +1,18 @@
 //! Taking snapshots: on a thread of the agent's own, before, during and after the collection that each is taken in.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{ClassId, ModuleId, ProfilerInfo, ThreadId};
-use clrscope_recording::model::{HeapPlace, HeapSnapshot, HeapType, LossReason, RootKind, SnapshotReason, SnapshotState};
+use clrscope_recording::model::{HeapAwait, HeapPlace, HeapSnapshot, HeapType, LossReason, RootKind, SnapshotReason, SnapshotState};
 use clrscope_recording::writer::{EventStore, HeapRootRecord, ProcessWriter, monotonic_ns};
 use clrscope_agent_base::developer_log::{Level, log};
 use clrscope_agent_base::os::memory::copy_if_there;
 use clrscope_agent_base::functions::Functions;
 use clrscope_agent_base::threads;
 use clrscope_agent_base::unloads::Unloads;
+use clrscope_agent_stacks::awaiters::{BoxLayout, task_class};
 
 use super::generics::{self, Room, ThreadField, ValuesOfClass};
 use super::shot::{Exposure, Shot};
@@ -29,6 +30,8 @@ const MOST_BACKED: usize = 512 << 20;
 const MOST_COLLECTIONS: u32 = 8;
 /// Types that are written at once.
 const TYPES_AT_ONCE: usize = 256;
+/// Boxes of async methods that are written at once.
+const BOXES_AT_ONCE: usize = 4096;
 
 /// Taker of snapshots.
 pub(super) struct Taker {
@@ -145,9 +148,10 @@ impl Taker {
     /// Has a full collection run, in which the heap is read; with the number of unloads before. More than once, if need be: where one
     /// that somebody else asked for is under way already, the runtime takes it for ours.
     fn collect(&self, number: u32) -> Result<(Box<Shot>, u64), String> {
+        let task = task_class(&self.info, &self.functions);
         for _ in 0..MOST_COLLECTIONS {
             let unloads = self.unloads.count();
-            self.exposure.arm(self.store, number, self.collects, &self.object_types);
+            self.exposure.arm(self.store, number, self.collects, &self.object_types, task);
             let forced = self.info.force_gc();
             match (self.exposure.finish(), forced) {
                 (Some(shot), _) => return Ok((shot, unloads)),
@@ -187,6 +191,7 @@ impl Taker {
         self.places(&mut shot, fields, unloads);
         let types = self.types(&mut shot, unloads);
         self.stack_roots(&mut shot, unloads);
+        self.awaits(&mut shot, unloads);
         shot.writer.flush_all();
         self.count_gaps(&shot, &types);
         let (first_chunk, last_chunk) = shot.writer.chunks();
@@ -342,6 +347,35 @@ impl Taker {
         }
     }
 
+    /// Writes at which awaits the boxes of async methods wait.
+    fn awaits(&self, shot: &mut Shot, unloads: u64) {
+        let (info, names) = (&self.info, self.functions.names());
+        let found = |class: &HeapClass| {
+            let find = || {
+                // SAFETY: as in `describe`.
+                let layout = BoxLayout::find(info, names, unsafe { ClassId::from_raw(class.id) })?;
+                let module = self.functions.module_index(layout.module);
+                Some((layout, module))
+            };
+            if class.loader == 0 { find() } else { self.unloads.ask(unloads, find).flatten() }
+        };
+        let (mut boxes, mut modules) = (HashMap::new(), HashMap::new());
+        for number in shot.kept.classes() {
+            let class = shot.classes.class(number);
+            if let (Some(kept), Some((layout, module))) = (class.kept.clone(), found(class)) {
+                modules.insert(number, module);
+                boxes.insert(number, (kept, layout));
+            }
+        }
+        let of_await = |((class, il_offset), found): ((u32, u32), Vec<u64>)| {
+            let (module, token) = (modules[&class], boxes[&class].1.token.as_raw());
+            let some = |boxes: &[u64]| HeapAwait { module, token, il_offset, boxes: boxes.to_vec() };
+            found.chunks(BOXES_AT_ONCE).map(some).collect::<Vec<_>>()
+        };
+        let awaits: Vec<HeapAwait> = shot.kept.by_await(&boxes).into_iter().flat_map(of_await).collect();
+        shot.writer.awaits(&awaits);
+    }
+
     /// Counts what was left out, and says what it is.
     fn count_gaps(&self, shot: &Shot, types: &[HeapType]) {
         let classes = shot.classes.all().iter().zip(types);
@@ -357,6 +391,10 @@ impl Taker {
                 unlike.len()
             );
             lose(unlike.len(), &text);
+        }
+        if shot.kept.left_out > 0 {
+            let text = format!("the awaits of {} objects that may be async methods, for which there was no room", shot.kept.left_out);
+            lose(shot.kept.left_out as usize, &text);
         }
         if let Some(text) = shot.sums.gap().filter(|_| shot.writer.has_room()) {
             lose(shot.sums.unread_pieces, &text);

@@ -3,6 +3,7 @@
 use clrscope_recording::model::HeapType;
 
 use super::shape::{Content, Description, Shape, describe};
+use super::task_words::TaskWords;
 
 /// Objects of a type that are compared with what the runtime says of them.
 const PROOFS: u8 = 3;
@@ -21,6 +22,8 @@ pub(super) struct HeapClass {
     pub(super) is_unlike: bool,
     /// Address of the object that keeps the type loaded, 0 for types that stay anyway.
     pub(super) loader: usize,
+    /// Words to keep of its objects, where they may be boxes of async methods.
+    pub(super) kept: Option<TaskWords>,
 }
 
 impl HeapClass {
@@ -64,11 +67,13 @@ pub(super) struct Classes {
     slots: Vec<(usize, u32)>,
     free: usize,
     last: (usize, u32),
+    /// The type of tasks by the first word of its objects, where it is known.
+    task: Option<usize>,
 }
 
 impl Classes {
-    pub(super) fn new() -> Self {
-        Self { all: Vec::with_capacity(4096), slots: vec![(0, 0); FIRST_SLOTS], free: 0, last: (0, 0) }
+    pub(super) fn new(task: Option<usize>) -> Self {
+        Self { all: Vec::with_capacity(4096), slots: vec![(0, 0); FIRST_SLOTS], free: 0, last: (0, 0), task }
     }
 
     /// The classes that were met, in the order of their numbers.
@@ -119,7 +124,8 @@ impl Classes {
             }
             Description::Nothing => Meaning::Nothing,
             Description::Object(shape) => {
-                self.all.push(HeapClass { id: word, shape, proofs_left: PROOFS, is_unlike: false, loader: 0 });
+                let kept = self.task.and_then(|task| TaskWords::find(word, &shape, task));
+                self.all.push(HeapClass { id: word, shape, proofs_left: PROOFS, is_unlike: false, loader: 0, kept });
                 let number = self.all.len() as u32;
                 self.insert(word, number);
                 self.last = (word, number);
@@ -155,7 +161,7 @@ mod tests {
         // Classes without references of 24 bytes, derived from something.
         let memory: Vec<[u64; 8]> = (0..5_000).map(|number| [24 << 32, 7, 0x1000 + number, 0, 0, 0, 0, 0]).collect();
         let word = |number: usize| memory[number].as_ptr().addr();
-        let mut classes = Classes::new();
+        let mut classes = Classes::new(None);
         for round in 0..2 {
             for number in 0..memory.len() {
                 assert_eq!(classes.meaning(word(number)), Meaning::Class(number as u32 + 1), "{round}");

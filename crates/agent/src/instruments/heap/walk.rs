@@ -13,6 +13,7 @@ use clrscope_recording::writer::{HeapWriter, ObjectHead};
 
 use super::memory::StopProof;
 use super::shape::Content;
+use super::task_words::KeptWords;
 use super::types::{Classes, Meaning};
 use crate::services::object_types::ObjectTypes;
 
@@ -46,6 +47,8 @@ pub(super) struct Walk<'w, 's> {
     pub(super) classes: &'w mut Classes,
     pub(super) writer: &'w mut HeapWriter<'s>,
     pub(super) object_types: &'w ObjectTypes,
+    /// Words of boxes of async methods.
+    pub(super) kept: &'w mut KeptWords,
     pub(super) sums: Sums,
     /// Number of the last class that is written already.
     pub(super) met: u32,
@@ -138,6 +141,9 @@ impl Walk<'_, '_> {
             self.sums.references += references;
         }
         self.writer.end();
+        if let Some(kept) = &class.kept {
+            self.kept.keep(address as u64, number, kept, words);
+        }
         self.sums.objects += 1;
         self.sums.bytes += bytes;
         Some(words.len())

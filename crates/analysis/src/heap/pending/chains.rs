@@ -1,13 +1,16 @@
 //! From what is waited for to who awaits it, object by object.
 
 use std::cell::Cell;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use clrscope_recording::model::{FunctionKind, RootKind};
+use clrscope_recording::model::{FunctionKind, RootKind, Thread};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::load::{Hold, LoadedSnapshot};
 use super::PendingFrame;
+use super::blocked::{Awaited, threads_of_waits};
 use super::names::source_in_words;
 use super::roles::{ITERATOR_PROMISE, Part, Role, roles};
 
@@ -36,10 +39,20 @@ pub(super) struct Path {
     pub(super) frames: Vec<PendingFrame>,
 }
 
-/// Paths with the numbers of operations that are on them.
+/// Operations on a path.
 #[derive(Debug, Default)]
-pub(super) struct Followed {
-    pub(super) sums: FxHashMap<Path, u64>,
+pub(super) struct PathSum {
+    pub(super) count: u64,
+    /// Threads that block on them, by the system's numbers.
+    pub(super) threads: BTreeSet<u32>,
+}
+
+/// Paths with the operations that are on them.
+#[derive(Debug, Default)]
+pub(super) struct Followed<'a> {
+    pub(super) sums: FxHashMap<Path, PathSum>,
+    /// Threads that block on async methods, by their numbers in the recording.
+    pub(super) blocked: BTreeMap<u32, (&'a Thread, Awaited)>,
     pub(super) not_followed: u64,
 }
 
@@ -63,6 +76,8 @@ pub(super) struct Chains<'h, 'a> {
     ready: FxHashSet<u32>,
     /// Objects that variables of methods hold, each with the root.
     on_stacks: FxHashMap<u32, u32>,
+    /// Waits for tasks whose threads are known.
+    waits: FxHashMap<u32, &'a Thread>,
     /// Links that may still be followed.
     links: Cell<usize>,
 }
@@ -78,7 +93,9 @@ impl<'h, 'a> Chains<'h, 'a> {
         let links = Cell::new(most_steps(loaded.len()));
         let (next, is_continued, of_sources) = (Vec::new(), Vec::new(), FxHashSet::default());
         let (ready, on_stacks) = (queued(loaded), held_by_stacks(loaded));
-        let mut chains = Self { loaded, roles, nodes, next, is_continued, of_sources, ready, on_stacks, links };
+        let is_wait = |object: u32| matches!(roles[loaded.class[object as usize] as usize].part, Part::BlockedThread);
+        let waits = threads_of_waits(loaded, is_wait);
+        let mut chains = Self { loaded, roles, nodes, next, is_continued, of_sources, ready, on_stacks, waits, links };
         chains.is_continued = vec![false; chains.nodes.len()];
         let next: Vec<Vec<u32>> = chains.nodes.iter().map(|&object| chains.continuations(object)).collect();
         next.iter().flatten().for_each(|&node| chains.is_continued[node as usize] = true);
@@ -158,7 +175,7 @@ impl<'h, 'a> Chains<'h, 'a> {
     }
 
     /// Follows every chain from what is waited for to its end.
-    pub(super) fn follow(&self) -> Followed {
+    pub(super) fn follow(&self) -> Followed<'a> {
         let mut walk =
             Walk { chains: self, followed: Followed::default(), is_met: vec![false; self.nodes.len()], steps: 0 };
         walk.steps = most_steps(self.nodes.len());
@@ -198,25 +215,27 @@ impl<'h, 'a> Chains<'h, 'a> {
 
     /// The frame of a node, if it has one.
     fn frame(&self, node: u32) -> Option<PendingFrame> {
+        let object = self.nodes[node as usize];
         match self.part(node) {
-            Part::Method(name) => Some(PendingFrame { name: name.clone(), kind: FunctionKind::Managed }),
+            Part::Method(name) => {
+                let place = self.loaded.awaits.get(&object).copied();
+                Some(PendingFrame { name: name.clone(), kind: FunctionKind::Managed, place })
+            }
             Part::BlockedThread => {
-                let name = self.thread_of(self.nodes[node as usize]);
-                Some(PendingFrame { name: name.into(), kind: FunctionKind::Runtime })
+                let name = match self.waits.get(&object) {
+                    Some(thread) if !thread.name.is_empty() => format!("[thread {}]", thread.name),
+                    Some(thread) => format!("[thread {}]", thread.os_id),
+                    None => "[thread]".to_owned(),
+                };
+                Some(PendingFrame::runtime(name))
             }
             _ => None,
         }
     }
 
-    /// The thread on whose stack an object is.
-    fn thread_of(&self, object: u32) -> String {
-        let root = self.on_stacks.get(&object).map(|root| &self.loaded.roots[*root as usize]);
-        let thread = root.and_then(|root| root.thread);
-        match thread {
-            Some(thread) if !thread.name.is_empty() => format!("[thread {}]", thread.name),
-            Some(thread) => format!("[thread {}]", thread.os_id),
-            None => "[thread]".to_owned(),
-        }
+    /// The thread that blocks on the task whose continuation a node is.
+    fn blocked_thread(&self, node: u32) -> Option<&'a Thread> {
+        self.waits.get(&self.nodes[node as usize]).copied()
     }
 }
 
@@ -255,13 +274,13 @@ fn held_by_stacks(loaded: &LoadedSnapshot<'_>) -> FxHashMap<u32, u32> {
 /// A walk along chains.
 struct Walk<'c, 'h, 'a> {
     chains: &'c Chains<'h, 'a>,
-    followed: Followed,
+    followed: Followed<'a>,
     is_met: Vec<bool>,
     /// Steps that are left.
     steps: usize,
 }
 
-impl Walk<'_, '_, '_> {
+impl<'a> Walk<'_, '_, 'a> {
     fn from(&mut self, node: u32, waits_for: &str) {
         let waits_for: Arc<str> = waits_for.into();
         // Nodes on the path, each with the number of its continuations that were taken.
@@ -299,15 +318,33 @@ impl Walk<'_, '_, '_> {
     }
 
     fn end(&mut self, waits_for: &Arc<str>, path: &[(u32, usize)]) {
-        let mut frames: Vec<PendingFrame> = path.iter().filter_map(|(node, _)| self.chains.frame(*node)).collect();
+        let frame = |(node, _): &(u32, usize)| self.chains.frame(*node);
+        let mut frames: Vec<PendingFrame> = path.iter().filter_map(frame).collect();
         if frames.is_empty() {
             return;
+        }
+        let thread = path.last().and_then(|(node, _)| self.chains.blocked_thread(*node));
+        if let Some(thread) = thread {
+            // The last frame is the thread's.
+            let methods = &frames[..frames.len() - 1];
+            self.blocks(thread, waits_for, &methods[methods.len().saturating_sub(MOST_FRAMES)..]);
         }
         let more = frames.len().saturating_sub(MOST_FRAMES);
         if more > 0 {
             frames.truncate(MOST_FRAMES);
-            frames.push(PendingFrame { name: format!("[{more} more]").into(), kind: FunctionKind::Runtime });
+            frames.push(PendingFrame::runtime(format!("[{more} more]")));
         }
-        *self.followed.sums.entry(Path { waits_for: waits_for.clone(), frames }).or_default() += 1;
+        let sum = self.followed.sums.entry(Path { waits_for: waits_for.clone(), frames }).or_default();
+        sum.count += 1;
+        sum.threads.extend(thread.map(|thread| thread.os_id));
+    }
+
+    /// A thread blocks on the last of these methods.
+    fn blocks(&mut self, thread: &'a Thread, waits_for: &Arc<str>, methods: &[PendingFrame]) {
+        let found = Awaited { waits_for: Some(waits_for.clone()), frames: methods.to_vec() };
+        match self.followed.blocked.entry(thread.id) {
+            Entry::Vacant(entry) => _ = entry.insert((thread, found)),
+            Entry::Occupied(mut entry) => entry.get_mut().1.add(&found),
+        }
     }
 }

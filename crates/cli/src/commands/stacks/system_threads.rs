@@ -79,6 +79,7 @@ fn as_json(threads: &[SystemThread]) -> Value {
             "state": thread.state,
             "waits_for": thread.kernel_wait,
             "frames": [],
+            "blocks_on": Value::Null,
         })
     };
     json!({ "schema": "clrscope.stacks/1", "threads": threads.iter().map(row).collect::<Vec<_>>() })

@@ -3,10 +3,11 @@
 use std::io;
 
 use clrscope_analysis::{PendingOperation, PendingOperations, Sort};
-use serde_json::Value;
+use clrscope_symbols::Lines;
+use serde_json::json;
 
 use super::super::nothing;
-use super::super::stack_frame::json_frame;
+use super::super::pending_frame::LocatedFrame;
 use super::frame::{Frame, HeapRows, heap_view};
 use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -23,15 +24,18 @@ impl RowKind for Operations {
     type Row<'a> = OperationEntry<'a>;
 }
 
-/// Operations of one stack, and its frames in lines.
+/// Operations of one stack, and its frames, also in lines of text.
 struct OperationEntry<'a> {
     operation: &'a PendingOperation<'a>,
+    frames: Vec<LocatedFrame<'a>>,
     lines: Vec<String>,
 }
 
 impl<'a> OperationEntry<'a> {
-    fn new(operation: &'a PendingOperation<'a>) -> Self {
-        Self { operation, lines: operation.frames.iter().map(|frame| format!("  {}", frame.name)).collect() }
+    fn new(operation: &'a PendingOperation<'a>, sources: &mut Lines) -> Self {
+        let frames = LocatedFrame::all(operation.process, &operation.frames, sources);
+        let lines = frames.iter().map(|frame| format!("  {}", frame.text())).collect();
+        Self { operation, frames, lines }
     }
 }
 
@@ -48,18 +52,16 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Operations> {
             Cell::text(&row.operation.waits_for)
         }),
         Column::new("frames", "method, and who awaits it", Kind::Nested, |row: &OperationEntry<'_>| {
-            Cell::Nested(frames(row.operation)).said(String::new())
+            Cell::Nested(LocatedFrame::json(&row.frames)).said(String::new())
+        }),
+        Column::new("blocked_threads", "threads that block on it", Kind::Nested, |row: &OperationEntry<'_>| {
+            Cell::Nested(json!(row.operation.blocked_threads))
         }),
         Column::new("pid", "process", Kind::Number, |row: &OperationEntry<'_>| {
             Cell::Number(row.operation.process.pid.into())
         })
         .only_if(processes),
     ])
-}
-
-/// Frames in JSON, the method that waits first. Where it stands in its source a snapshot does not say.
-fn frames(operation: &PendingOperation<'_>) -> Value {
-    operation.frames.iter().map(|frame| json_frame(&frame.name, frame.kind, None, None)).collect()
 }
 
 impl HeapRows for Operations {
@@ -107,7 +109,8 @@ fn show_in(
     let sheet = sheet(has_processes);
     let section = Section { nothing: nothing("async operation that waits"), what: "stacks", ..section };
     renderer.section(&section, &mut |visit| {
-        found.rows.iter().try_for_each(|row| visit(&sheet.entry(&OperationEntry::new(row))))?;
+        let mut lines = Lines::default();
+        found.rows.iter().try_for_each(|row| visit(&sheet.entry(&OperationEntry::new(row, &mut lines))))?;
         let cut = (found.not_followed > 0)
             .then(|| format!("{} chains have too many branches to be followed to their ends.", found.not_followed));
         Ok(tail(cut))
