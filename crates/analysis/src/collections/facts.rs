@@ -54,7 +54,7 @@ pub struct CollectionFacts<'a> {
     /// The collections with the longest pauses, the longest first; three at most.
     pub longest: Vec<Collection<'a>>,
     /// The own function that caused the collections with most of the pauses, with the place in its
-    /// code; `None` where own code caused none.
+    /// code of the first of them; `None` where own code caused none.
     pub cause: Option<(FunctionRef<'a>, CodePlace<'a>)>,
     /// Bytes that collections met: those allocated before the first, where that is the program's first, and from each to the next.
     /// What was allocated after the last is not among them. `None` where sizes are not known.
@@ -108,13 +108,23 @@ pub fn collection_facts<'a>(recording: &'a Recording, query: &Query) -> Option<C
 
 /// The own function with most of the pauses that it caused; of equal ones the first by name.
 fn cause<'a>(rows: &[Collection<'a>]) -> Option<(FunctionRef<'a>, CodePlace<'a>)> {
-    let mut pauses: BTreeMap<(&str, Cow<'a, str>), (u64, (FunctionRef<'a>, CodePlace<'a>))> = BTreeMap::new();
+    let mut pauses: BTreeMap<(&str, Cow<'a, str>), CauseSum<'a>> = BTreeMap::new();
     for row in rows {
-        let Some(cause) = row.own_cause() else { continue };
-        let (pause_ns, _) = pauses.entry((cause.0.module(), cause.0.label())).or_insert((0, cause));
-        *pause_ns = pause_ns.saturating_add(row.pause_ns);
+        let Some((function, place)) = row.own_cause() else { continue };
+        let sum = pauses.entry((function.module(), function.label()));
+        let sum = sum.or_insert(CauseSum { pause_ns: 0, function, place });
+        sum.pause_ns = sum.pause_ns.saturating_add(row.pause_ns);
     }
-    pauses.into_values().rev().max_by_key(|(pause_ns, _)| *pause_ns).map(|(_, cause)| cause)
+    let most = pauses.into_values().rev().max_by_key(|sum| sum.pause_ns)?;
+    Some((most.function, most.place))
+}
+
+/// Pauses that one own function caused.
+struct CauseSum<'a> {
+    pause_ns: u64,
+    function: FunctionRef<'a>,
+    /// Place in its code of the first of them.
+    place: CodePlace<'a>,
 }
 
 /// Bytes that the collections of each process met. What a collection that is not the first here met was allocated since the one

@@ -2,7 +2,7 @@
 
 use clrscope_recording::model::Recording;
 
-use super::finding::{FindingPlace, MOST_AT};
+use super::finding::FindingPlace;
 use super::{Finding, FindingKind};
 use crate::collections::{Collection, CollectionFacts, CollectionKind, collection_facts};
 use crate::numbers::{bytes, number, percent, time};
@@ -58,7 +58,7 @@ pub fn findings_about_collections(facts: &CollectionFacts<'_>) -> Vec<Finding> {
     if let Some((function, place)) = facts.cause {
         let paused = found.remove(0);
         let text = format!("{}; code that caused most of it: {}", paused.text, function.label());
-        found.insert(0, Finding { text, ..paused }.at(&function, FindingPlace::new(place, MOST_AT)));
+        found.insert(0, Finding { text, ..paused }.at(&function, FindingPlace::new(place, ", first at ")));
     }
     found
 }
