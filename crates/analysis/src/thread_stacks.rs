@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{FunctionKind, Process, Recording, Sample, Thread, ThreadState};
+use clrscope_recording::model::{FunctionKind, Process, Recording, Sample, SnapshotState, Thread, ThreadState};
 
 use crate::exceptions::CallStack;
 use crate::query::{Query, QueryProblem};
@@ -12,7 +12,7 @@ use crate::samples::each_sample;
 use crate::select::processes;
 use crate::waits::{WaitReason, reason_in};
 
-/// A thread as it was seen last.
+/// A thread as a snapshot of the heap met it, or as it was seen last.
 #[derive(Debug, Clone)]
 pub struct ThreadStack<'a> {
     /// The process.
@@ -34,8 +34,9 @@ pub struct ThreadStack<'a> {
 /// wait for each other.
 const NEAREST: usize = 12;
 
-/// Returns each thread as the last sample of `wall` has it: threads that wait for something first,
-/// those that have nothing to do last.
+/// Returns each thread as it stood while the last snapshot of the heap was taken, where it stood still
+/// then, else as the last sample of `wall` has it. Threads that wait for something come first, those
+/// that have nothing to do last.
 ///
 /// # Errors
 /// When no process is meant, or `wall` was not recorded.
@@ -66,20 +67,21 @@ fn end(sample: &Sample) -> u64 {
     sample.time_ns.saturating_add(sample.weight_ns)
 }
 
-/// The last sample of a thread, and since when samples with its stack follow one another without a
-/// gap.
-struct LastSample {
+/// Samples of a thread that follow one another with one stack and without a gap.
+struct Stand {
+    /// The last of them.
     sample: Sample,
     since_ns: u64,
 }
 
-impl LastSample {
+impl Stand {
     fn new(sample: &Sample) -> Self {
         Self { sample: *sample, since_ns: sample.time_ns }
     }
 
-    /// Adds a sample of the same thread.
-    fn add(&mut self, next: &Sample) {
+    /// Adds a sample of the same thread, unless the stand has lasted for all of `snapshot` already: a
+    /// thread is shown as the snapshot met it.
+    fn add(&mut self, next: &Sample, snapshot: Option<&Range<u64>>) {
         let is_same = next.stack == self.sample.stack;
         if end(next) < end(&self.sample) {
             // It came late: nothing is known of the time before it.
@@ -87,20 +89,30 @@ impl LastSample {
             return;
         }
         if !is_same || end(&self.sample).saturating_add(BETWEEN_NS) < next.time_ns {
+            if snapshot.is_some_and(|snapshot| self.lasted_for(snapshot)) {
+                return;
+            }
             self.since_ns = next.time_ns;
         }
         self.sample = *next;
     }
+
+    fn lasted_for(&self, time_ns: &Range<u64>) -> bool {
+        self.since_ns <= time_ns.start && time_ns.end <= end(&self.sample)
+    }
 }
 
 fn of_process(process: &Process) -> Vec<ThreadStack<'_>> {
-    let mut all: BTreeMap<u32, LastSample> = BTreeMap::new();
+    let mut snapshots = process.snapshots.iter().filter(|snapshot| snapshot.state == SnapshotState::Complete);
+    let snapshot = snapshots.next_back().map(|last| last.time_ns..last.time_ns.saturating_add(last.pause_ns));
+    let mut all: BTreeMap<u32, Stand> = BTreeMap::new();
     each_sample(process, instrument::WALL, |sample| {
-        all.entry(sample.thread).and_modify(|last| last.add(sample)).or_insert_with(|| LastSample::new(sample));
+        let stand = all.entry(sample.thread);
+        stand.and_modify(|stand| stand.add(sample, snapshot.as_ref())).or_insert_with(|| Stand::new(sample));
     });
     let threads = process.threads.iter().filter_map(|thread| Some((thread, all.get(&thread.id)?)));
     threads
-        .map(|(thread, LastSample { sample, since_ns })| {
+        .map(|(thread, Stand { sample, since_ns })| {
             let stack = CallStack::new(process, &process.stacks, sample.stack);
             let waits_for = wait_reason(sample.state, &stack).map(|reason| reason.what);
             let still_ns = *since_ns..end(sample);

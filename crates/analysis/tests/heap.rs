@@ -491,14 +491,15 @@ fn no_thread_blocks_where_that_is_not_certain() {
 #[test]
 fn only_threads_that_stood_at_the_snapshot_as_they_are_shown_block_on_what_it_says() {
     let mut sampled = HandSampled::default();
-    let names = ["stays", "comes early", "comes late", "comes later", "goes", "sleeps"];
+    let names = ["stays", "comes early", "comes late", "comes later", "goes", "sleeps", "goes after"];
     let threads = names.map(|name| sampled.thread(name, ThreadRole::User));
     let waits = "App::Main > System.Threading.Tasks.Task::Wait";
-    for (thread, from) in threads.into_iter().zip([0, 30, 80, 120, 0, 0]) {
+    for (thread, from) in threads.into_iter().zip([0, 30, 80, 120, 0, 0, 0]) {
         for step in 0..200 {
             let path = if step < from { "App::Main > App::Other" } else { waits };
             let (path, state) = match names[thread as usize - 1] {
                 "goes" if step > 102 => ("App::Main > App::Other", ThreadState::Waiting),
+                "goes after" if step > 130 => ("App::Main > App::Other", ThreadState::Waiting),
                 "sleeps" => ("App::Main > System.Threading.Thread::Sleep", ThreadState::Sleeping),
                 _ => (path, ThreadState::Waiting),
             };
@@ -506,11 +507,11 @@ fn only_threads_that_stood_at_the_snapshot_as_they_are_shown_block_on_what_it_sa
         }
     }
     let mut recording = sampled.recording();
-    let heap = blocked(&[&[1], &[2], &[3], &[4], &[5], &[6]]);
+    let heap = blocked(&[&[1], &[2], &[3], &[4], &[5], &[6], &[7]]);
     let snapshot = heap.add_to(&mut recording.processes[0]);
     (snapshot.time_ns, snapshot.pause_ns) = (100 * STEP_NS, 20 * STEP_NS);
     let view = pending_operations(&Heaps::new(&recording), &HeapQuery::default()).unwrap();
-    assert_eq!(view.blocked.len(), 6, "each has a wait in the snapshot");
+    assert_eq!(view.blocked.len(), 7, "each has a wait in the snapshot");
     let threads = thread_stacks(&recording, &Query::default()).unwrap();
     let mut found: Vec<_> = threads
         .iter()
@@ -520,8 +521,10 @@ fn only_threads_that_stood_at_the_snapshot_as_they_are_shown_block_on_what_it_sa
         })
         .collect();
     found.sort_unstable();
-    let expected = [("comes early", "App.P::Outer1".to_owned()), ("stays", "App.P::Outer0".to_owned())];
-    assert_eq!(found, expected);
+    let expected = [("comes early", "App.P::Outer1"), ("goes after", "App.P::Outer6"), ("stays", "App.P::Outer0")];
+    assert_eq!(found, expected.map(|(thread, method)| (thread, method.to_owned())));
+    let after = threads.iter().find(|thread| thread.thread.name == "goes after").expect("the thread");
+    assert_eq!(after.waits_for, Some("a task"), "it is shown as the snapshot met it");
 }
 
 /// Of a method that awaits several at once, what is below the branches is not said.
