@@ -2,11 +2,14 @@
 //! exceptions: the innermost own frame of each sample.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use clrscope_recording::model::{Process, Recording};
+use clrscope_recording::model::{Function, Process, Recording};
 use clrscope_recording::parallel::fold;
+use rustc_hash::FxHashMap;
 
+use super::KindRow;
 use crate::code_place::CodePlace;
 use crate::exceptions::CallStack;
 use crate::function::FunctionRef;
@@ -61,20 +64,51 @@ struct FunctionPlaces<'a> {
     /// One of the instantiations.
     function: Option<FunctionRef<'a>>,
     all: PlaceSums,
-    by_place: BTreeMap<CodePlace<'a>, PlaceSums>,
+    by_place: FxHashMap<CodePlace<'a>, PlaceSums>,
 }
 
 impl<'a> FunctionPlaces<'a> {
+    fn add(&mut self, place: CodePlace<'a>, sums: PlaceSums) {
+        self.all.add(sums);
+        self.by_place.entry(place).or_default().add(sums);
+    }
+
     /// The place with the most of a sum; of equal ones the first.
     fn most(&self, sum: impl Fn(&PlaceSums) -> u64) -> Option<CodePlace<'a>> {
-        let places = self.by_place.iter().rev();
-        places.max_by_key(|(_, sums)| sum(sums)).map(|(place, _)| *place)
+        let places = self.by_place.iter().map(|(place, sums)| (sum(sums), Reverse(*place)));
+        places.max().map(|(_, Reverse(place))| place)
     }
 }
 
-/// CPU time by own function and place, where samples of it were taken.
+/// CPU time by kind of work, and by own function and place, where samples of it were taken.
 #[derive(Debug, Default)]
-pub(super) struct CpuPlaces<'a>(BTreeMap<(&'a str, Cow<'a, str>), FunctionPlaces<'a>>);
+pub(super) struct CpuPlaces<'a> {
+    functions: BTreeMap<(&'a str, Cow<'a, str>), FunctionPlaces<'a>>,
+    kinds: KindSums,
+}
+
+/// Sums by position in [`SampleKind::ALL`].
+#[derive(Debug, Clone, Copy, Default)]
+struct KindSums([KindSum; SampleKind::ALL.len()]);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct KindSum {
+    samples: u64,
+    ns: u64,
+}
+
+impl KindSums {
+    fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(sum, more)| sum.add(*more));
+    }
+}
+
+impl KindSum {
+    fn add(&mut self, other: Self) {
+        self.samples = self.samples.saturating_add(other.samples);
+        self.ns = self.ns.saturating_add(other.ns);
+    }
+}
 
 impl<'a> CpuPlaces<'a> {
     /// Reads the samples that a query means.
@@ -91,55 +125,83 @@ impl<'a> CpuPlaces<'a> {
     }
 
     fn add(&mut self, process: &'a Process, measured: &MetricEvents, query: &Query) {
-        for (stack, sums) in (0..).zip(sums_by_stack(process, measured, query)) {
+        let sums = Sums::read(process, measured, query);
+        self.kinds.add(&sums.kinds);
+        // By address of the function: names are put together once for each.
+        let mut functions: FxHashMap<*const Function, FunctionPlaces<'a>> = FxHashMap::default();
+        for (stack, sums) in (0..).zip(sums.by_stack) {
             if sums.all_ns == 0 {
                 continue;
             }
             let stack = CallStack::new(process, &measured.table, measured.number_in_table(stack));
             let Some((function, place)) = stack.innermost_own() else { continue };
-            let places = self.0.entry((function.module(), function.label())).or_default();
+            let places = functions.entry(std::ptr::from_ref(function.function)).or_default();
             places.function.get_or_insert(function);
-            places.all.add(sums);
-            places.by_place.entry(place).or_default().add(sums);
+            places.add(place, sums);
         }
+        let mut functions: Vec<_> = functions.into_values().filter_map(|one| Some((one.function?, one))).collect();
+        functions.sort_by(|(a, _), (b, _)| a.compare(b));
+        for (function, places) in functions {
+            let sum = self.functions.entry((function.module(), function.label())).or_default();
+            sum.function.get_or_insert(function);
+            places.by_place.into_iter().for_each(|(place, sums)| sum.add(place, sums));
+        }
+    }
+
+    /// Returns the kinds of work, in the order of [`SampleKind::ALL`]; those without a sample are left
+    /// out.
+    pub(super) fn kinds(&self) -> Vec<KindRow> {
+        let rows = SampleKind::ALL.iter().zip(&self.kinds.0);
+        let rows = rows.map(|(&kind, sum)| KindRow { kind, samples: sum.samples, time_ns: sum.ns });
+        rows.filter(|row| row.samples > 0 || row.time_ns > 0).collect()
     }
 
     /// Returns the place in a function below which most work was done.
     pub(super) fn busiest_place(&self, function: &FunctionRef<'a>) -> Option<CodePlace<'a>> {
-        self.0.get(&(function.module(), function.label()))?.most(PlaceSums::work_ns)
+        self.functions.get(&(function.module(), function.label()))?.most(PlaceSums::work_ns)
     }
 
     /// Returns the CPU time of collections and of the handling of exceptions below a function.
     pub(super) fn apart_from_work_ns(&self, function: &FunctionRef<'a>) -> u64 {
-        let places = self.0.get(&(function.module(), function.label()));
+        let places = self.functions.get(&(function.module(), function.label()));
         places.map_or(0, |places| places.all.all_ns.saturating_sub(places.all.work_ns()))
     }
 
     /// Returns the function below which most work of a kind was done, and the place in its code;
     /// `None` where threads that run no own code did it, and for kinds that are not told apart.
     pub(super) fn most_of(&self, kind: SampleKind) -> Option<(FunctionRef<'a>, Option<CodePlace<'a>>)> {
-        let most = self.0.values().rev().max_by_key(|places| places.all.of_kind(kind))?;
+        let most = self.functions.values().rev().max_by_key(|places| places.all.of_kind(kind))?;
         let place = most.most(|sums| sums.of_kind(kind));
         (most.all.of_kind(kind) > 0).then_some((most.function?, place))
     }
 }
 
-/// CPU time by number of the stack among those of the events.
-fn sums_by_stack(process: &Process, measured: &MetricEvents, query: &Query) -> Vec<PlaceSums> {
-    let kinds = EventKinds::new(process, measured);
-    let wanted = EventFilter::new(process, query);
-    let new = || vec![PlaceSums::default(); measured.stacks()];
-    let parts = fold(measured.blocks.len(), new, |sums, at| {
-        wanted.each_whole(&measured.blocks[at], |event| {
-            let kind = kinds.kind_of_event(event);
-            if kind != SampleKind::Profiler {
-                sums[event.stack as usize].add_sample(kind, event.amount);
-            }
+/// CPU time of the events of a process.
+struct Sums {
+    /// By number of the stack among those of the events; without the profiler's own.
+    by_stack: Vec<PlaceSums>,
+    kinds: KindSums,
+}
+
+impl Sums {
+    fn read(process: &Process, measured: &MetricEvents, query: &Query) -> Self {
+        let kinds = EventKinds::new(process, measured);
+        let wanted = EventFilter::new(process, query);
+        let new = || Self { by_stack: vec![PlaceSums::default(); measured.stacks()], kinds: KindSums::default() };
+        let parts = fold(measured.blocks.len(), new, |sums, at| {
+            wanted.each_whole(&measured.blocks[at], |event| {
+                let kind = kinds.kind_of_event(event);
+                sums.kinds.0[kind as usize].add(KindSum { samples: event.samples.into(), ns: event.amount });
+                if kind != SampleKind::Profiler {
+                    sums.by_stack[event.stack as usize].add_sample(kind, event.amount);
+                }
+            });
         });
-    });
-    let mut all = new();
-    for part in parts {
-        all.iter_mut().zip(part).for_each(|(sum, more)| sum.add(more));
+        let join = |mut all: Self, part: Self| {
+            all.kinds.add(&part.kinds);
+            all.by_stack.iter_mut().zip(part.by_stack).for_each(|(sum, more)| sum.add(more));
+            all
+        };
+        parts.into_iter().reduce(join).unwrap_or_else(new)
     }
-    all
 }

@@ -161,13 +161,14 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     let mut framework: Vec<_> = rows.iter().filter(is_theirs).copied().collect();
     let by_work = if conditions.totals.cpu_ns.is_some() { Sort::ExclusiveCpu } else { Sort::Own };
     framework.sort_by(|a, b| a.compare(b, by_work));
+    let places = CpuPlaces::read(recording, query)?;
     let mut view = Summary {
         functions: rows.len(),
         own_functions,
         framework_functions: framework.len(),
         // What threads waited for is said by their states where these are known.
         elsewhere: elsewhere::elsewhere(recording, query, &rows, &below, !has_states, &conditions),
-        kinds: sampled::kinds(recording, query)?,
+        kinds: places.kinds(),
         states: sampled::states(recording, query)?,
         threads: SampledThreads::from_rows(threads),
         allocated: allocating::recorded(recording, query)?,
@@ -176,7 +177,10 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         conditions,
         ..Summary::default()
     };
-    view.findings = ranked(&view, &rows, &below.waits, recording, query)?;
+    let (waits, run_ns) = (below.waits.as_slice(), queried_ns(recording, query));
+    let is_filtered = query.filters_functions();
+    let evidence = Evidence { view: &view, rows: &rows, waits, places, run_ns, is_filtered };
+    view.findings = ranked(&evidence, recording, query)?;
     if query.sort.is_some() {
         rows.sort_by(|a, b| a.compare(b, order));
     }
@@ -189,17 +193,9 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
 
 /// The sentences of a summary, over all that was recorded: those about what keeps most threads
 /// first.
-fn ranked<'a>(
-    view: &Summary<'a>,
-    rows: &[FunctionRow<'a>],
-    waits: &[OwnWait<'a>],
-    recording: &'a Recording,
-    query: &Query,
-) -> Result<Vec<Finding>, QueryProblem> {
-    let run_ns = queried_ns(recording, query);
-    let is_filtered = query.filters_functions();
-    let places = CpuPlaces::read(recording, query)?;
-    let mut found = findings::findings(&Evidence { view, rows, waits, places, run_ns, is_filtered });
+fn ranked(evidence: &Evidence<'_, '_>, recording: &Recording, query: &Query) -> Result<Vec<Finding>, QueryProblem> {
+    let Evidence { view, run_ns, is_filtered, .. } = *evidence;
+    let mut found = findings::findings(evidence);
     if !is_filtered {
         found.extend(waiting::found(recording, query)?);
     }

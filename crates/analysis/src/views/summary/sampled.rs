@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, Sample, ThreadRole, ThreadState};
-use clrscope_recording::parallel::fold;
 use rustc_hash::FxHashMap;
 
 use super::OwnRow;
@@ -12,13 +11,11 @@ use crate::catalog::{Catalog, Slot};
 use crate::columns::Columns;
 use crate::edges::edges;
 use crate::function::{FunctionRef, is_profilers};
-use crate::metric_events::MetricEvents;
 use crate::owners::{OwnFrames, Owners};
 use crate::paths::Paths;
 use crate::query::{Query, QueryProblem};
-use crate::samples::{EventKinds, SAMPLED_CPU, SampleKind, each_sample, lasted_ns};
+use crate::samples::{SampleKind, each_sample, lasted_ns};
 use crate::select;
-use crate::stack_trees::EventFilter;
 use crate::views::rows::ThreadRow;
 
 /// Threads with less than this share of the time are not shown one by one.
@@ -100,35 +97,6 @@ pub(super) fn each_wanted<'a>(
         });
     }
     Ok(())
-}
-
-/// Kinds of work by samples of `cpu`, in the order of [`SampleKind::ALL`]; those without a sample are left out.
-pub(super) fn kinds(recording: &Recording, query: &Query) -> Result<Vec<KindRow>, QueryProblem> {
-    let mut sums = vec![(0_u64, 0_u64); SampleKind::ALL.len()];
-    for selected in select::threads(recording, query)? {
-        let process = selected.process;
-        let Some(measured) = MetricEvents::for_metric(process, &SAMPLED_CPU) else { continue };
-        let kinds = EventKinds::new(process, &measured);
-        let wanted = EventFilter::new(process, query);
-        let new = || vec![(0, 0); SampleKind::ALL.len()];
-        let parts = fold(measured.blocks.len(), new, |sums, at| {
-            wanted.each_whole(&measured.blocks[at], |event| {
-                add(&mut sums[kinds.kind_of_event(event) as usize], (event.samples.into(), event.amount));
-            });
-        });
-        for part in parts {
-            sums.iter_mut().zip(part).for_each(|(sum, more)| add(sum, more));
-        }
-    }
-    let row = |&kind: &SampleKind| {
-        let (samples, time_ns) = sums[kind as usize];
-        (samples > 0 || time_ns > 0).then_some(KindRow { kind, samples, time_ns })
-    };
-    Ok(SampleKind::ALL.iter().filter_map(row).collect())
-}
-
-fn add(sum: &mut (u64, u64), more: (u64, u64)) {
-    *sum = (sum.0.saturating_add(more.0), sum.1.saturating_add(more.1));
 }
 
 /// Whether a query means a sample.

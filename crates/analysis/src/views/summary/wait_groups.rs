@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{Process, Recording, Sample, ThreadRole, ThreadState};
+use clrscope_recording::model::{Process, Recording, Sample, Thread, ThreadRole, ThreadState};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::sampled::each_wanted;
@@ -29,6 +29,8 @@ const ALWAYS: f64 = 0.97;
 /// Share of the time that a thread has to live to be idle: one that is started for a single wait is
 /// not.
 const LONG_LIFE: f64 = 0.5;
+/// Threads of the pool that run nothing that was queued.
+const NO_WORKERS: [&str; 3] = [".NET TP Gate", ".NET TP Wait", ".NET Timer"];
 /// Time within which the threads of a program that ran already are met, one by one.
 const ALL_MET_NS: u64 = 100_000_000;
 /// Share of the time from which on what other threads do is what the program does.
@@ -62,7 +64,7 @@ pub(super) struct WaitGroup<'a> {
     pub(super) most_at_once: u64,
 }
 
-/// Threads of the pool.
+/// Threads of the pool that run what is queued.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PoolThreads {
     /// Time that they were blocked.
@@ -117,14 +119,27 @@ struct WaitBelow<'a> {
     reason: WaitReason,
 }
 
+/// What a stack says of a thread in a state.
+#[derive(Debug, Clone, Copy)]
+struct StackFacts<'a> {
+    /// What the thread waits for below own code; `None` where it does not wait, or below none.
+    wait: Option<WaitBelow<'a>>,
+    has_own: bool,
+}
+
+impl<'a> StackFacts<'a> {
+    fn new(stack: &CallStack<'a>, state: ThreadState) -> Self {
+        let own = stack.innermost_own();
+        let wait = own.zip(wait_reason(state, stack));
+        let wait = wait.map(|((function, place), reason)| WaitBelow { function, place, reason });
+        Self { wait, has_own: own.is_some() }
+    }
+}
+
 /// Times of threads by stack and state.
 struct ThreadTimes<'a> {
     process: &'a Process,
-    /// What stacks of threads in a state wait for below own code; `None` where they do not wait, or
-    /// below none.
-    waits: FxHashMap<(u32, ThreadState), Option<WaitBelow<'a>>>,
-    /// Whether a stack has own code.
-    has_own: FxHashMap<u32, bool>,
+    facts: FxHashMap<(u32, ThreadState), StackFacts<'a>>,
     blocked: FxHashMap<(u32, u32, ThreadState), Blocked>,
     lives: FxHashMap<u32, ThreadLife>,
 }
@@ -139,25 +154,17 @@ struct ThreadLife {
 
 impl<'a> ThreadTimes<'a> {
     fn new(process: &'a Process) -> Self {
-        Self {
-            process,
-            waits: FxHashMap::default(),
-            has_own: FxHashMap::default(),
-            blocked: FxHashMap::default(),
-            lives: FxHashMap::default(),
-        }
+        Self { process, facts: FxHashMap::default(), blocked: FxHashMap::default(), lives: FxHashMap::default() }
     }
 
     fn add(&mut self, sample: &Sample) {
         let process = self.process;
-        let stack = || CallStack::new(process, &process.stacks, sample.stack);
-        let wait = || wait_below_own_code(&stack(), sample.state);
-        let wait = *self.waits.entry((sample.stack, sample.state)).or_insert_with(wait);
+        let find = || StackFacts::new(&CallStack::new(process, &process.stacks, sample.stack), sample.state);
+        let StackFacts { wait, has_own } = *self.facts.entry((sample.stack, sample.state)).or_insert_with(find);
         let is_working = matches!(sample.state, ThreadState::Running | ThreadState::Ready | ThreadState::Suspended);
-        let mut has_own = || *self.has_own.entry(sample.stack).or_insert_with(|| stack().innermost_own().is_some());
         let is_busy = match wait {
             Some(wait) => is_trouble(role_of(process, sample.thread), wait.reason),
-            None => is_working && has_own(),
+            None => is_working && has_own,
         };
         let life = self.lives.entry(sample.thread).or_default();
         life.all_ns = life.all_ns.saturating_add(sample.weight_ns);
@@ -207,7 +214,7 @@ impl<'a> ThreadTimes<'a> {
     }
 
     fn wait(&self, stack: u32, state: ThreadState) -> Option<WaitBelow<'a>> {
-        self.waits.get(&(stack, state)).copied().flatten()
+        self.facts.get(&(stack, state)).and_then(|facts| facts.wait)
     }
 
     /// Groups the waits that are trouble.
@@ -266,13 +273,6 @@ fn is_trouble(role: ThreadRole, reason: WaitReason) -> bool {
     }
 }
 
-/// Returns what a thread in a state waits for below own code, by its stack.
-fn wait_below_own_code<'a>(stack: &CallStack<'a>, state: ThreadState) -> Option<WaitBelow<'a>> {
-    let reason = wait_reason(state, stack)?;
-    let (function, place) = stack.innermost_own()?;
-    Some(WaitBelow { function, place, reason })
-}
-
 fn role_of(process: &Process, thread: u32) -> ThreadRole {
     let known = thread.checked_sub(1).and_then(|index| process.threads.get(index as usize));
     known.map_or(ThreadRole::User, |thread| thread.role)
@@ -317,7 +317,8 @@ impl<'a> Grouping<'a> {
         // Times of threads count from the start of the run, those of samples from the process's.
         let first = self.moments_of_pool.first().map_or(0, |first| first.0).saturating_add(ALL_MET_NS);
         let first_ns = self.process.started_ns.saturating_add(first);
-        let threads = self.process.threads.iter().filter(|thread| thread.role == ThreadRole::Pool);
+        let is_worker = |thread: &&Thread| thread.role == ThreadRole::Pool && !NO_WORKERS.contains(&&*thread.name);
+        let threads = self.process.threads.iter().filter(is_worker);
         let mut changes: Vec<(u64, i64)> = threads
             .filter(|thread| thread.ended_ns.is_none_or(|ended_ns| ended_ns > first_ns))
             .flat_map(|thread| [(thread.created_ns.max(first_ns), 1), (thread.ended_ns.unwrap_or(u64::MAX), -1)])
