@@ -110,7 +110,7 @@ impl Callbacks for Heap {
     }
 
     fn module_unload_started(&self, _module: ModuleId) {
-        self.taker.unloads.unloads();
+        self.taker.module_unloads();
     }
 
     fn module_unload_finished(&self, module: ModuleId, _status: Result<()>) {

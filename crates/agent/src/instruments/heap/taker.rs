@@ -30,6 +30,8 @@ const MOST_BACKED: usize = 512 << 20;
 const MOST_COLLECTIONS: u32 = 8;
 /// Types that are written at once.
 const TYPES_AT_ONCE: usize = 256;
+/// Time that an unload may take for which a question waits.
+const LONGEST_UNLOAD_NS: u64 = 1_000_000_000;
 /// Boxes of async methods that are written at once.
 const BOXES_AT_ONCE: usize = 4096;
 
@@ -104,11 +106,17 @@ impl Taker {
         self.loaded().remove(&class);
     }
 
+    /// A module is about to go: nothing of it is asked about until it is gone.
+    pub(super) fn module_unloads(&self) {
+        self.unloads.begins();
+    }
+
     /// A module is gone, and its identifier may be used again.
     pub(super) fn module_unloaded(&self, module: ModuleId) {
         self.gone().push(module);
         // Of instantiations and arrays the runtime does not say that they unload.
         self.loaded().retain(|class| !class.is_gone());
+        self.unloads.ends();
     }
 
     /// Takes a snapshot, and returns whether it is complete. Only on a thread of the agent's own
@@ -170,13 +178,26 @@ impl Taker {
     /// Classes that are known to be loaded: those whose loading was seen and, where the agent came later, those of which code had been
     /// compiled.
     fn known_classes(&self) -> HashSet<ClassId> {
-        if self.is_late.swap(false, Ordering::AcqRel) {
-            // The runtime crashes where it lists code that is being unloaded (8.0.33), so this is done once, and unloads wait meanwhile.
-            let classes = std::iter::repeat_with(|| self.unloads.ask(self.unloads.count(), || self.classes_of_code()));
-            let found = classes.flatten().next();
-            self.loaded().extend(found.into_iter().flatten());
+        if self.is_late.load(Ordering::Acquire)
+            && let Some(found) = self.ask_between_unloads(|| self.classes_of_code())
+        {
+            self.is_late.store(false, Ordering::Release);
+            self.loaded().extend(found);
         }
         self.loaded().clone()
+    }
+
+    /// Asks the runtime while nothing goes, and lets unloads wait meanwhile: it crashes where it lists
+    /// code that is being unloaded (8.0.33). `None` where something goes all the time.
+    fn ask_between_unloads<R>(&self, question: impl Fn() -> R) -> Option<R> {
+        let until_ns = monotonic_ns().saturating_add(LONGEST_UNLOAD_NS);
+        loop {
+            let answer = self.unloads.ask(self.unloads.count(), &question);
+            if answer.is_some() || monotonic_ns() > until_ns {
+                return answer;
+            }
+            std::thread::yield_now();
+        }
     }
 
     fn classes_of_code(&self) -> Vec<ClassId> {
