@@ -20,7 +20,7 @@ use clrscope_recording::model::{EventArena, Process, Recording, StackFrame, Thre
 use crate::code_place::CodePlace;
 use crate::events::in_turns;
 use crate::exceptions::CallStack;
-use crate::function::{FunctionRef, is_own};
+use crate::function::FunctionRef;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select::{self, SelectedProcess};
 
@@ -161,8 +161,8 @@ impl<'a> Collection<'a> {
     /// The code that caused the collection: the innermost own function on the stack, or the innermost at all.
     #[must_use]
     pub fn cause(&self) -> Option<FunctionRef<'a>> {
-        let functions = || self.stack().map(|(function, _)| function);
-        functions().find(is_own).or_else(|| functions().next())
+        let innermost = || self.stack().next();
+        self.own_cause().map(|(function, _)| function).or_else(|| innermost().map(|(function, _)| function))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::code_place::CodePlace;
 use crate::events::{EventNames, in_turns};
 use crate::flow::CapturedValues;
 use crate::flow::dictionary::Types;
-use crate::function::{FunctionRef, is_own};
+use crate::function::FunctionRef;
 use crate::limit::{LeftOut, Limit};
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select::{self, SelectedProcess};
@@ -208,7 +208,7 @@ impl<'a> Exception<'a> {
     /// Innermost function on the stack that is the program's own rather than the framework's.
     #[must_use]
     pub fn own_place(&self) -> Option<FunctionRef<'a>> {
-        self.stack.functions().find(is_own)
+        self.stack.innermost_own().map(|(function, _)| function)
     }
 }
 

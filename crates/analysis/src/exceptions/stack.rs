@@ -27,12 +27,16 @@ impl<'a> CallStack<'a> {
 
     /// The frames, innermost first.
     pub fn iter(&self) -> impl Iterator<Item = Frame<'_>> {
+        self.frames().enumerate().map(|(at, frame)| Frame { arguments: self.arguments.get(&at), ..frame })
+    }
+
+    /// Returns the frames without their arguments, innermost first.
+    fn frames(&self) -> impl Iterator<Item = Frame<'a>> {
         let mut callee = None;
-        let frames = self.table.frames(self.number).enumerate();
-        frames.map(move |(at, frame)| {
+        self.table.frames(self.number).map(move |frame| {
             let frame = self.frame(frame, callee);
             callee = Some(frame.function.function.raw_name.as_str()).filter(|name| !name.is_empty());
-            Frame { arguments: self.arguments.get(&at), ..frame }
+            frame
         })
     }
 
@@ -44,12 +48,7 @@ impl<'a> CallStack<'a> {
     /// Returns the innermost function of the program's own, with the place in its code; `None` where
     /// there is none.
     pub(crate) fn innermost_own(&self) -> Option<(FunctionRef<'a>, CodePlace<'a>)> {
-        let mut callee = None;
-        self.table.frames(self.number).find_map(|frame| {
-            let frame = self.frame(frame, callee);
-            callee = Some(frame.function.function.raw_name.as_str()).filter(|name| !name.is_empty());
-            is_own(&frame.function).then_some((frame.function, frame.place))
-        })
+        self.frames().find(|frame| is_own(&frame.function)).map(|frame| (frame.function, frame.place))
     }
 
     /// Number of frames.

@@ -2,7 +2,7 @@
 
 use clrscope_recording::model::Recording;
 
-use super::finding::Part;
+use super::finding::{Part, per_second};
 use super::{Finding, FindingKind};
 use crate::allocations::BYTES;
 use crate::numbers::{bytes, number, percent};
@@ -29,7 +29,7 @@ const BYTE_NS: f64 = 0.1;
 /// The sentences of a summary of a program that was shown for so long, where it allocates much.
 pub(super) fn found(view: Option<&Allocations<'_>>, run_ns: u64) -> Vec<Finding> {
     let Some(view) = view else { return Vec::new() };
-    let per_second = view.bytes as f64 * 1e9 / run_ns.max(1) as f64;
+    let per_second = per_second(view.bytes, run_ns);
     if per_second < MUCH_PER_SECOND {
         return Vec::new();
     }

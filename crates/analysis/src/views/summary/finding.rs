@@ -240,6 +240,11 @@ impl Part {
     }
 }
 
+/// Amount in a second of a program that was shown for so long.
+pub(super) fn per_second(amount: u64, run_ns: u64) -> f64 {
+    amount as f64 * 1e9 / run_ns.max(1) as f64
+}
+
 /// Part of a whole, 1 at most.
 pub(super) fn part(of: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { (of as f64 / all as f64).min(1.0) }

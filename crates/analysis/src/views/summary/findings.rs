@@ -8,7 +8,7 @@ use clrscope_recording::model::{FunctionKind, Tier};
 
 use super::cpu_places::CpuPlaces;
 use super::elsewhere::ElsewhereKind;
-use super::finding::{MOST_AT, Part, part};
+use super::finding::{MOST_AT, Part, part, per_second};
 use super::{Finding, FindingKind, KindRow, OwnWait, Summary, is_code};
 use crate::function::{FunctionRef, is_own};
 use crate::metric::CALLS;
@@ -90,19 +90,19 @@ pub(super) fn findings(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
 }
 
 impl Evidence<'_, '_> {
-    /// Processors that so much work keeps on average.
-    fn processors(&self, work_ns: u64) -> f64 {
-        work_ns as f64 / self.run_ns.max(1) as f64
+    /// Threads that so much time keeps on average.
+    fn threads(&self, ns: u64) -> f64 {
+        ns as f64 / self.run_ns.max(1) as f64
     }
 
     /// Whether work is worth a word, however large a part of all it is.
     fn is_much_work(&self, work_ns: u64) -> bool {
-        !self.view.conditions.metric.is_sampled() || self.processors(work_ns) >= MUCH_OF_PROCESSOR
+        !self.view.conditions.metric.is_sampled() || self.threads(work_ns) >= MUCH_OF_PROCESSOR
     }
 
     /// A sentence about the work of a function.
     fn of_work(&self, text: String, part: Part, function: &FunctionRef<'_>, work_ns: u64) -> Option<Finding> {
-        let found = Finding::with_share(FindingKind::Cpu, text, part).costs(self.processors(work_ns));
+        let found = Finding::with_share(FindingKind::Cpu, text, part).costs(self.threads(work_ns));
         let metric = self.view.conditions.metric.name;
         self.is_much_work(work_ns).then(|| found.about(function).by(metric).shown_by_callers())
     }
@@ -200,7 +200,7 @@ fn longest_wait(evidence: &Evidence<'_, '_>, kind: WaitKind) -> Option<Finding> 
     let text = format!("below {} threads spent {} {what}", function.label(), time(ns));
     let metric = view.conditions.metric.name;
     // Sums of calls do not tell who sleeps as it is meant to.
-    let cost = if kind == WaitKind::Lock { ns as f64 / run_ns.max(1) as f64 } else { 0.0 };
+    let cost = if kind == WaitKind::Lock { evidence.threads(ns) } else { 0.0 };
     let found = Finding::with_share(FindingKind::Wait, text, part).costs(cost).about(&function).by(metric);
     part.is_surely(MUCH_WAITED).then(|| found.shown_by(format!("--view tree --metric {metric} --just-my-code")))
 }
@@ -249,7 +249,7 @@ fn most_by_kind(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
         let text = format!("{} of the CPU time {what}", percent(part.share));
         let found = Finding::with_share(kind, text, part).by(metric);
         // What is ours is no trouble of the program.
-        let cost = if kind == FindingKind::Profiler { 0.0 } else { evidence.processors(row.time_ns) };
+        let cost = if kind == FindingKind::Profiler { 0.0 } else { evidence.threads(row.time_ns) };
         below_own_code(evidence, row.kind, found.costs(cost))
     })
     .collect()
@@ -292,7 +292,7 @@ fn most_thrown(view: &Summary<'_>, run_ns: u64) -> Option<Finding> {
         _ => format!("{all_text} exceptions were thrown, {count} of them {}{place}", most.type_name),
     };
     let found = Finding::exact(FindingKind::Exceptions, text, part(most.count, all));
-    let per_second = all as f64 * 1e9 / run_ns.max(1) as f64;
+    let per_second = per_second(all, run_ns);
     let found = found.costs(per_second * THROW_NS / 1e9).shown_by("--view exceptions");
     let found = match (most.place, &most.at) {
         (Some(place), Some(at)) => found.at(&place, at.clone()),
@@ -311,7 +311,7 @@ fn most_made(view: &Summary<'_>, run_ns: u64) -> Option<Finding> {
         place.label()
     );
     let found = Finding::exact(FindingKind::Exceptions, text, part(most.count, all));
-    let cost = all as f64 * THROW_NS / run_ns.max(1) as f64;
+    let cost = per_second(all, run_ns) * THROW_NS / 1e9;
     (most.count >= MANY_EXCEPTIONS).then(|| found.costs(cost).about(&place))
 }
 

@@ -185,7 +185,7 @@ impl<'a> ThreadTimes<'a> {
         let others = self.lives.iter().filter(|(thread, _)| !waiting.contains_key(thread));
         let busy_ns = others.fold(0_u64, |sum, (_, life)| sum.saturating_add(life.busy_ns));
         let is_of_others = busy_ns as f64 >= MUCH * watched_ns as f64;
-        // Where nobody does anything, files and sockets are more to say than times that pass.
+        // Where no other thread works, a wait for a file or socket matters more than a sleep.
         match waiting.values().any(|kind| *kind == WaitKind::Io) {
             _ if is_of_others => waiting.keys().copied().collect(),
             true => idle(&[WaitKind::Sleep, WaitKind::Signal]),
