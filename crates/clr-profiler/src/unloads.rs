@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::gate::{Gate, Inside};
 use crate::{Error, HResult, ModuleId, Result};
@@ -18,6 +18,8 @@ pub(crate) struct CollectibleModules {
     /// There has been one: otherwise nobody needs to look.
     any: AtomicBool,
     lives: RwLock<HashMap<ModuleId, ModuleLife>>,
+    /// Held while the runtime lists its modules, until the lives of all in the list are known.
+    listing: Mutex<()>,
 }
 
 /// A call about a module that is under way; the runtime waits for its end before it unloads the module.
@@ -50,19 +52,24 @@ impl ModuleLife {
 }
 
 impl CollectibleModules {
-    /// A module was loaded, or was met that had been loaded before: gives its life, if it can be unloaded. The identifier may
-    /// have been another module's, which is gone.
+    /// Whether a module that was loaded can be unloaded. The identifier may have been another module's, which is gone; or a
+    /// list has had the module before, and who got it from there keeps its life.
     pub(crate) fn loaded(&self, module: ModuleId, is_collectible: bool) {
         if !is_collectible && !self.any.load(Ordering::Acquire) {
             return;
         }
         let mut lives = self.lives.write().unwrap_or_else(PoisonError::into_inner);
+        lives.retain(|known, life| *known != module || !life.is_over());
         if is_collectible {
-            lives.insert(module, ModuleLife::default());
+            lives.entry(module).or_default();
             self.any.store(true, Ordering::Release);
-        } else {
-            lives.remove(&module);
         }
+    }
+
+    /// Keeps unloads waiting until the answer is dropped. The runtime takes a module out of its list before it says that it
+    /// unloads it (`GCLoaderAllocators` in `vm/loaderallocator.cpp`): all that a list has meanwhile are there.
+    pub(crate) fn list(&self) -> MutexGuard<'_, ()> {
+        self.listing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The life of a module that is known to be collectible.
@@ -96,6 +103,7 @@ impl CollectibleModules {
     /// The runtime begins to unload a module: calls about it are refused from now on, and those under way end before this
     /// returns.
     pub(crate) fn unloading(&self, module: ModuleId) {
+        drop(self.list());
         if let Some(life) = self.life(module) {
             life.0.close();
             life.0.wait_until_empty();
@@ -129,5 +137,32 @@ mod tests {
         modules.unloading(goes);
         modules.loaded(goes, false);
         assert!(modules.life(goes).is_none());
+    }
+
+    #[test]
+    fn a_module_that_was_listed_before_its_load_is_told_of_keeps_its_life() {
+        let (modules, module) = (CollectibleModules::default(), ModuleId(8));
+        let listed = modules.keep(module);
+        modules.loaded(module, false);
+        modules.loaded(module, true);
+        modules.unloading(module);
+        assert!(listed.is_over());
+    }
+
+    #[test]
+    fn an_unload_waits_for_a_list() {
+        let (modules, module) = (CollectibleModules::default(), ModuleId(8));
+        std::thread::scope(|scope| {
+            let list = modules.list();
+            let life = modules.keep(module);
+            let unload = scope.spawn(|| modules.unloading(module));
+            for _ in 0..1_000 {
+                std::thread::yield_now();
+                assert!(!life.is_over() && !unload.is_finished());
+            }
+            drop(list);
+            unload.join().unwrap();
+            assert!(life.is_over());
+        });
     }
 }

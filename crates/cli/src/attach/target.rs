@@ -14,6 +14,10 @@ use crate::recorded_process;
 
 /// Time that a runtime may take to say what it is.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Age below which a program may have no runtime yet, or none that listens: a start takes 0.1 s here, and more on a busy machine.
+const START: Duration = Duration::from_secs(3);
+/// Time between two looks at a program that starts.
+const LOOK: Duration = Duration::from_millis(20);
 /// `e_machine` of x86-64.
 const X86_64: u16 = 62;
 /// Bytes of an executable in which its interpreter is looked for: what names it stands behind the headers.
@@ -37,7 +41,7 @@ impl Target {
         if process.is_stopped() {
             return Err(stopped(pid));
         }
-        let port = process.port().map_err(|error| explained(&process, &error))?;
+        let port = port_of_started(&process).map_err(|error| explained(&process, &error))?;
         check_machine(&process)?;
         let info = port.with_limit(PATIENCE).info().map_err(|error| explained(&process, &error))?;
         if info.portable_rid.contains("musl") {
@@ -69,6 +73,20 @@ impl Target {
         self.process.uid() == rustix::process::geteuid().as_raw()
             && namespace(&pid) == namespace("self")
             && place(&format!("/proc/{pid}/root")) == place("/proc/self/root")
+    }
+}
+
+/// The port of a process; of one that was started just now, once it has one.
+fn port_of_started(process: &Process) -> Result<Port, Error> {
+    loop {
+        match process.port() {
+            Err(Error::NotDotnet { .. } | Error::DiagnosticsOff { .. })
+                if process.age() < START && process.is_alive() && !process.is_stopped() =>
+            {
+                std::thread::park_timeout(LOOK);
+            }
+            answer => return answer,
+        }
     }
 }
 

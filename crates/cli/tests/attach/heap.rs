@@ -146,6 +146,33 @@ fn snapshots(place: &TestFolder) -> usize {
     recordings.map(complete).sum()
 }
 
+/// It died within four attaches: modules that had been listed were asked about when they were gone, and compiled code was listed while
+/// it was unloaded.
+#[test]
+fn a_program_that_unloads_all_the_time_outlives_snapshots_and_recordings() {
+    testkit::each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let mut command = runtime.command(&testkit::fixture("Unloading"));
+        command.arg(testkit::fixture("Hello")).arg("1000000").stdout(Stdio::null());
+        // It is looked at from its start: it had "no diagnostics socket" then.
+        let mut program = command.spawn().expect("the program starts");
+        let takes = |_| place.run(&format!("heap {} -q", program.id()));
+        let records = |_| {
+            place.run(&format!(
+                "attach {} -i cpu -i wall -i alloc -i exceptions -i gc --duration 500ms -q",
+                program.id()
+            ))
+        };
+        let taken: Vec<_> = (0..8).map(takes).chain((0..3).map(records)).collect();
+        let ended = program.try_wait().expect("a child");
+        program.kill().expect("it can be ended");
+        program.wait().expect("it ends");
+        assert_eq!(ended, None, "on {}", runtime.version);
+        taken.iter().for_each(|output| assert!(output.status.success(), "{} on {}", said(output), runtime.version));
+        assert!(snapshots(&place) == 8, "on {}", runtime.version);
+    });
+}
+
 #[test]
 fn two_who_ask_for_a_snapshot_at_the_same_time_both_get_one() {
     testkit::each_runtime(|runtime| {

@@ -85,15 +85,22 @@ pub struct Inliners {
 impl ProfilerInfo {
     /// All modules that are loaded. Neither in hooks nor during a collection.
     ///
+    /// Switches [`Events::MODULE_LOADS`](crate::Events::MODULE_LOADS) on, by which the framework learns which of them are
+    /// unloaded: questions about these are refused from then on. The runtime would look at them where they were, and crash.
+    ///
     /// # Errors
     /// The runtime's error.
     pub fn modules(&self) -> Result<Vec<ModuleId>> {
         let method = "EnumModules";
         where_objects_may_move(method)?;
         let runtime = self.base(method)?;
+        self.hear_of_unloads()?;
+        let _unloads_wait = self.connection.modules.list();
         // SAFETY: a valid out-parameter.
         let ids = collect::<ICorProfilerModuleEnum>(method, |out| unsafe { runtime.EnumModules(out) })?;
-        Ok(ids.into_iter().map(ModuleId).collect())
+        let modules: Vec<ModuleId> = ids.into_iter().map(ModuleId).collect();
+        modules.iter().for_each(|module| self.note_listed(*module));
+        Ok(modules)
     }
 
     /// The application domains a module is loaded into. Neither in hooks nor during a collection.
@@ -127,6 +134,9 @@ impl ProfilerInfo {
 
     /// All functions that have been compiled, each with its version. Precompiled ones and dynamic methods are not among
     /// them. Neither in hooks nor during a collection.
+    ///
+    /// Not where code may be unloaded: the runtime crashes where it lists code that goes (8.0.33), and that goes on after
+    /// [`module_unload_finished`](crate::Callbacks::module_unload_finished) (`GCLoaderAllocators` in `vm/loaderallocator.cpp`).
     ///
     /// # Errors
     /// The runtime's error.

@@ -259,12 +259,22 @@ impl ProfilerInfo {
             return Ok(None);
         }
         let life = self.connection.modules.keep(module);
-        // The life ends by an event.
-        let events = self.events()?;
-        if !events.contains(Events::MODULE_LOADS) {
-            self.set_events(events | Events::MODULE_LOADS)?;
-        }
+        self.hear_of_unloads()?;
         Ok(Some(life))
+    }
+
+    /// Switches the event on by which lives of modules end.
+    pub(super) fn hear_of_unloads(&self) -> Result<()> {
+        let events = self.events()?;
+        if events.contains(Events::MODULE_LOADS) { Ok(()) } else { self.set_events(events | Events::MODULE_LOADS) }
+    }
+
+    /// Learns of a listed module whether it can be unloaded. While unloads wait for the list.
+    pub(super) fn note_listed(&self, module: ModuleId) {
+        let modules = &self.connection.modules;
+        if modules.life(module).is_none() && self.module_flags(module).is_ok_and(ModuleFlags::is_collectible) {
+            modules.keep(module);
+        }
     }
 
     /// Kind of a module; a lighter [`module_info`](Self::module_info).

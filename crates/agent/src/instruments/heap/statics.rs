@@ -55,6 +55,22 @@ impl StaticFields {
         added
     }
 
+    /// The classes with static fields that are loaded, but for generic ones. Of their methods, as the runtime knows those of loaded
+    /// classes only: it lists no classes, and where it lists compiled code it crashes while code is unloaded (8.0.33), which goes on
+    /// after it has said that the module is gone.
+    pub(super) fn loaded(&mut self, info: &ProfilerInfo, names: &NameCache) -> Vec<ClassId> {
+        let mut found = Vec::new();
+        for module in info.modules().unwrap_or_default() {
+            let Ok(metadata) = names.metadata(info, module) else { continue };
+            for class in self.of_module(info, names, module).keys() {
+                let method = metadata.methods(*class).ok().and_then(|methods| methods.first().copied());
+                let function = method.and_then(|method| info.function_from_token(module, method).ok());
+                found.extend(function.and_then(|function| info.function_place(function).ok()?.0));
+            }
+        }
+        found
+    }
+
     /// Name of a static field of a class, `Shop.Cache<Shop.Order>.items`; `None` where the class declares none of this token.
     pub(super) fn name(&mut self, info: &ProfilerInfo, names: &NameCache, class: ClassId, token: u32) -> Option<String> {
         let about = info.class_info(class).ok()?;

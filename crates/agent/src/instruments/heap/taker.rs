@@ -30,8 +30,6 @@ const MOST_BACKED: usize = 512 << 20;
 const MOST_COLLECTIONS: u32 = 8;
 /// Types that are written at once.
 const TYPES_AT_ONCE: usize = 256;
-/// Time that an unload may take for which a question waits.
-const LONGEST_UNLOAD_NS: u64 = 1_000_000_000;
 /// Boxes of async methods that are written at once.
 const BOXES_AT_ONCE: usize = 4096;
 
@@ -175,35 +173,13 @@ impl Taker {
         self.is_late.store(true, Ordering::Release);
     }
 
-    /// Classes that are known to be loaded: those whose loading was seen and, where the agent came later, those of which code had been
-    /// compiled.
+    /// Classes that are known to be loaded: those whose loading was seen and, where the agent came later, those that were loaded then.
     fn known_classes(&self) -> HashSet<ClassId> {
-        if self.is_late.load(Ordering::Acquire)
-            && let Some(found) = self.ask_between_unloads(|| self.classes_of_code())
-        {
-            self.is_late.store(false, Ordering::Release);
-            self.loaded().extend(found);
+        if self.is_late.swap(false, Ordering::AcqRel) {
+            let found = self.statics().loaded(&self.info, self.functions.names());
+            self.loaded().extend(found.into_iter().filter(|class| !class.is_gone()));
         }
         self.loaded().clone()
-    }
-
-    /// Asks the runtime while nothing goes, and lets unloads wait meanwhile: it crashes where it lists
-    /// code that is being unloaded (8.0.33). `None` where something goes all the time.
-    fn ask_between_unloads<R>(&self, question: impl Fn() -> R) -> Option<R> {
-        let until_ns = monotonic_ns().saturating_add(LONGEST_UNLOAD_NS);
-        loop {
-            let answer = self.unloads.ask(self.unloads.count(), &question);
-            if answer.is_some() || monotonic_ns() > until_ns {
-                return answer;
-            }
-            std::thread::yield_now();
-        }
-    }
-
-    fn classes_of_code(&self) -> Vec<ClassId> {
-        let compiled = self.info.compiled_functions().unwrap_or_default();
-        let class = |function| self.info.function_place(function).ok()?.0;
-        compiled.iter().filter_map(|(function, _)| class(*function)).collect()
     }
 
     /// Asks for the names of what was found, when the program goes on.
