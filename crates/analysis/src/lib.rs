@@ -66,6 +66,7 @@ mod forest;
 mod function;
 mod heap;
 mod limit;
+mod locks;
 mod logical;
 mod metric;
 mod metric_events;
@@ -132,6 +133,7 @@ pub use heap::{
     heap_changes, heap_contents, heap_paths, heap_summary, heap_waste, pending_operations,
 };
 pub use limit::LeftOut;
+pub use locks::{LockKind, LockPath, LockQuery, LockRow, locks};
 pub use logical::make_paths_logical;
 pub use metric::{Amount, CALLS, CPU, Column, Metric, SampleCount, Source, StackEvent, StackEvents, Unit, WALL};
 pub use metrics::METRICS;

@@ -95,6 +95,8 @@ pub mod instrument {
     pub const EXCEPTIONS: &str = "exceptions";
     /// Collections: callbacks and events of the runtime, as [records](crate::events).
     pub const GC: &str = "gc";
+    /// Threads that wait for locks, as [records](crate::events).
+    pub const LOCKS: &str = "locks";
     /// [Samples](super::sample) of threads by their CPU time.
     pub const CPU: &str = "cpu";
     /// [Samples](super::sample) of threads by the clock.

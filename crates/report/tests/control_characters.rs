@@ -84,6 +84,18 @@ fn collections() -> EventArena {
     EventArena { instrument: "gc".into(), chunks: vec![chunk.finish()] }
 }
 
+/// A thread that waited for a lock.
+fn waits(stacks: &mut StacksBuilder) -> EventArena {
+    let stack = u64::from(stacks.stack(&[StackFrame::method(1, None)], false));
+    let chunk = HandmadeChunk::new(0, 1, 4_000)
+        .put(
+            Kind::CONTENTION_STARTED,
+            &[(Tag::LOCK, (1_u64 << 40).into()), (Tag::CLASS, thing(0, 1)), (Tag::STACK_NODE, stack.into())],
+        )
+        .put(Kind::CONTENTION_ENDED, &[]);
+    EventArena { instrument: "locks".into(), chunks: vec![chunk.finish()] }
+}
+
 /// A call with a string as its argument, and the dictionary that says so.
 fn calls() -> [EventArena; 2] {
     let mut values = vec![value::STRING];
@@ -208,7 +220,8 @@ fn everything() -> Recording {
     let coverage = coverage(first);
     let mut stacks = StacksBuilder::default();
     first.events =
-        vec![events(), exceptions(&mut stacks), calls, types, samples, collections(), allocations, coverage, probed()];
+        vec![events(), exceptions(&mut stacks), waits(&mut stacks), calls, types, samples, collections(), allocations];
+    first.events.extend([coverage, probed()]);
     first.events.extend(probe_calls());
     let stack = stacks.stack(&[1, 2].map(|function| StackFrame::method(function, None)), false);
     first.stacks = stacks.finish().into();

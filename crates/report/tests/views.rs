@@ -79,6 +79,24 @@ fn exceptions(nodes: [u32; 2]) -> EventArena {
     EventArena { instrument: "exceptions".into(), chunks: vec![first.finish(), second.finish()] }
 }
 
+/// A long wait for a lock in `Pay`, and two short ones for another in `Main`. `nodes` are the stacks of `Main` and `Pay`.
+fn waits(nodes: [u32; 2]) -> EventArena {
+    let waits = |chunk: HandmadeChunk, class: u32, node: u32, ns: u64| {
+        let lock = (1_u64 << 40) + u64::from(class) * 8;
+        chunk
+            .put(
+                Kind::CONTENTION_STARTED,
+                &[(Tag::LOCK, lock.into()), (Tag::CLASS, thing(0, class)), (Tag::STACK_NODE, u64::from(node).into())],
+            )
+            .after(ns)
+            .put(Kind::CONTENTION_ENDED, &[])
+    };
+    // At the very beginning, and later.
+    let long = waits(HandmadeChunk::new(0, 1, 0), 2, nodes[1], 9_000);
+    let short = waits(waits(HandmadeChunk::new(1, 2, 9_000_000), 1, nodes[0], 1_000), 1, nodes[0], 1_000);
+    EventArena { instrument: "locks".into(), chunks: vec![long.finish(), short.finish()] }
+}
+
 /// `Main` calls `Pay` on each thread.
 fn calls() -> EventArena {
     let chunk = |thread: u32, start: u64| {
@@ -404,6 +422,7 @@ fn everything() -> Recording {
     first.events = vec![
         events(),
         exceptions(nodes),
+        waits(nodes),
         calls(),
         samples(&mut stacks, nameless),
         collections(nodes),

@@ -100,6 +100,7 @@ instruments! {
     cpu: Cpu,
     wall: Wall,
     gc: Gc,
+    locks: Locks,
     heap: Heap,
     alloc: Alloc,
     coverage: Coverage,

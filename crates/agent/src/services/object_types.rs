@@ -106,6 +106,11 @@ impl ObjectTypes {
         }
     }
 
+    /// Whether no name is waited for.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.any_waiting.load(Ordering::Acquire)
+    }
+
     fn note(&self, class: ClassId, number: u32) {
         let name = self.functions.names().class(&self.info, class).to_string();
         if name == "?" {

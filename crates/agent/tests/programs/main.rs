@@ -18,6 +18,7 @@ mod heap;
 mod hosts;
 mod inlined;
 mod known_answers;
+mod locks;
 mod panics;
 mod paths;
 mod plans;

@@ -7,6 +7,7 @@ mod covered;
 mod ends;
 mod heap;
 mod live_probes;
+mod locks;
 mod memory;
 mod probe_callers;
 mod probe_calls;

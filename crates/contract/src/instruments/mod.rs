@@ -15,6 +15,7 @@ pub mod flow;
 pub mod gc;
 pub mod heap;
 mod help;
+pub mod locks;
 pub mod probes;
 pub mod samples;
 pub mod spec;
@@ -36,6 +37,7 @@ pub const ALL: &[&Spec] = &[
     cpu::SPEC,
     wall::SPEC,
     gc::SPEC,
+    locks::SPEC,
     heap::SPEC,
     alloc::SPEC,
     coverage::SPEC,

@@ -72,6 +72,10 @@ impl Tag {
     pub const MOVED: Self = Self(47);
     /// Objects that died.
     pub const DIED: Self = Self(48);
+    /// The runtime's number of a lock, as long as threads wait for it.
+    pub const LOCK: Self = Self(49);
+    /// The runtime's number of the thread that holds a lock.
+    pub const HOLDER: Self = Self(50);
     /// Reason as a text.
     pub const REASON: Self = Self(64);
     /// A name.

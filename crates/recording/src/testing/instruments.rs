@@ -19,12 +19,14 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
     let thrown = event_records([Kind::NAME, Kind::EXCEPTION_THROWN, Kind(250)].into_iter());
     let of_gc = (210..=218).map(Kind).chain([Kind::NAME, Kind::RUNTIME_SUSPEND_STARTED, Kind::RUNTIME_RESUME_FINISHED]);
     let collections = event_records(of_gc);
+    let contended = event_records([Kind::NAME, Kind::CONTENTION_STARTED, Kind::CONTENTION_ENDED].into_iter());
     let all = [
         (instrument::FLOW, calls),
         (instrument::FLOW_TYPES, vec![types()]),
         (instrument::EVENTS, vec![every]),
         (instrument::EXCEPTIONS, vec![thrown]),
         (instrument::GC, vec![collections]),
+        (instrument::LOCKS, vec![contended]),
         (instrument::ALLOC, vec![(0..20).flat_map(allocation).collect()]),
         (instrument::CPU, vec![samples.clone()]),
         (instrument::COVERAGE, vec![(0..20).flat_map(method_hits).collect()]),

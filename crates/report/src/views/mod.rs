@@ -13,6 +13,7 @@ mod functions;
 mod gc;
 mod heap;
 mod lines;
+mod locks;
 mod losses;
 mod modules;
 mod neighbours;
@@ -67,6 +68,7 @@ pub static VIEWS: &[&View] = &[
     &exceptions::VIEW,
     &allocations::VIEW,
     &gc::VIEW,
+    &locks::VIEW,
     &survivors::VIEW,
     &heap::HEAP,
     &heap::ROOTS,

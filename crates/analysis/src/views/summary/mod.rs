@@ -2,6 +2,7 @@
 
 mod allocating;
 mod collections;
+mod contended;
 mod cpu_places;
 mod elsewhere;
 mod finding;
@@ -198,6 +199,10 @@ fn ranked(evidence: &Evidence<'_, '_>, recording: &Recording, query: &Query) -> 
     let mut found = findings::findings(evidence);
     if !is_filtered {
         found.extend(waiting::found(recording, query)?);
+        // Samples by the clock have sentences about the same waits.
+        if !findings::has(view, instrument::WALL) {
+            found.extend(contended::found(recording, query));
+        }
     }
     found.extend(unused::found(view, recording, query));
     found.extend(collections::found(recording, query));

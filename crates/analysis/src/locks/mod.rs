@@ -1,0 +1,166 @@
+//! The view `locks`: contended locks, with who waited for them, for how long, and who held them.
+//!
+//! The runtime says that a thread begins to wait, after it has spun in vain, and that it has the lock; a thread that gave up,
+//! as `Monitor.TryEnter` does, is told of as one that has it. Locks that are never contended are not seen.
+//!
+//! Who held a lock is known by the last thread that waited for it before it got it: the path by which it asked is that of the
+//! holder. A holder that did not wait itself is not seen.
+
+mod rows;
+mod stream;
+mod timeline;
+mod wait;
+
+use clrscope_contract::request::Glob;
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{Process, Recording};
+
+use crate::events::in_turns;
+use crate::exceptions::{CallStack, Frame};
+use crate::function::is_own;
+use crate::query::{Query, QueryProblem, Sort};
+use crate::select::{self, SelectedProcess};
+use rows::Grouping;
+use stream::WaitStream;
+use timeline::Timeline;
+
+/// Selection of locks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LockQuery {
+    /// The filters that all views share. `functions` and `modules` keep waits with such a function on their stack.
+    pub query: Query,
+    /// Only locks on objects whose types match one of these; none means all.
+    pub types: Vec<Glob>,
+}
+
+/// Kind of a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LockKind {
+    /// The monitor of an object: `lock`, `Monitor.Enter`, `[MethodImpl(Synchronized)]`.
+    Monitor,
+    /// A `System.Threading.Lock`.
+    Lock,
+}
+
+impl LockKind {
+    /// Name of the kind, as C# writes the class that it is an object of.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Monitor => "Monitor",
+            Self::Lock => "Lock",
+        }
+    }
+}
+
+/// A path, with the waits that have it.
+#[derive(Debug, Clone)]
+pub struct LockPath<'a> {
+    /// Number of waits.
+    pub count: u64,
+    /// Time of these waits together, in nanoseconds.
+    pub ns: u64,
+    kind: LockKind,
+    stack: CallStack<'a>,
+}
+
+/// The method that asks for a monitor, where the runtime's helper that does so leaves no frame.
+const MONITOR_ENTER: &str = "System.Threading.Monitor::Enter";
+
+/// Type of the methods that raise the event about a `System.Threading.Lock`, which the program does not call.
+const RAISES_EVENTS: &str = "System.Diagnostics.Tracing.NativeRuntimeEventSource::";
+
+impl LockPath<'_> {
+    /// The frames, innermost first, from the method that waits on.
+    pub fn frames(&self) -> impl Iterator<Item = Frame<'_>> {
+        let frames = self.stack.iter().skip_while(|frame| frame.function.name().starts_with(RAISES_EVENTS));
+        let mut enters = (self.kind == LockKind::Monitor).then_some(MONITOR_ENTER);
+        frames.map(move |mut frame| {
+            // Of the innermost frame alone.
+            frame.place.callee = frame.place.callee.or(enters.take());
+            frame
+        })
+    }
+
+    /// Index among the frames of the innermost function of the program's own.
+    #[must_use]
+    pub fn own_frame(&self) -> Option<usize> {
+        self.frames().position(|frame| is_own(&frame.function))
+    }
+}
+
+/// Locks of one kind, on objects of one type, that were waited for at one place.
+#[derive(Debug, Clone)]
+pub struct LockRow<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// Kind of the locks.
+    pub kind: LockKind,
+    /// Type of the objects as C# writes it.
+    pub type_name: &'a str,
+    /// The assembly that declares it, or empty.
+    pub module: &'a str,
+    /// Number of locks.
+    pub locks: u64,
+    /// Acquisitions that had to wait.
+    pub count: u64,
+    /// Whether each of them was recorded.
+    pub is_exact: bool,
+    /// Time that threads waited, all together, in nanoseconds.
+    pub total_ns: u64,
+    /// The longest wait in nanoseconds.
+    pub max_ns: u64,
+    /// Threads that waited for one lock at once, at most.
+    pub max_waiters: u64,
+    /// Waits that had not ended when the recording did. Their time until then is in the sums.
+    pub pending: u64,
+    /// Paths of those who waited, the longest time first.
+    pub waiters: Vec<LockPath<'a>>,
+    /// Waits whose stack was not taken.
+    pub without_stack: u64,
+    /// Paths of those who held the lock when others began to wait, the longest of these waits first.
+    pub holders: Vec<LockPath<'a>>,
+    /// Waits of which it is not known on which path the lock was held.
+    pub without_holder: u64,
+}
+
+/// Contended locks of the processes that a query selects, the longest time first, and how many rows the limit left out.
+///
+/// # Errors
+/// When no process or thread is meant, or `locks` was not recorded.
+pub fn locks<'a>(recording: &'a Recording, query: &LockQuery) -> Result<(Vec<LockRow<'a>>, usize), QueryProblem> {
+    query.query.without_metric("locks")?;
+    let (mut rows, mut is_recorded) = (Vec::new(), false);
+    for SelectedProcess { process, .. } in select::threads(recording, &query.query)? {
+        for arena in process.arenas(instrument::LOCKS) {
+            is_recorded = true;
+            let mut streams: Vec<WaitStream<'_>> = arena
+                .by_thread()
+                .into_iter()
+                .map(|(thread, chunks)| WaitStream::new(process, thread, chunks))
+                .collect();
+            let mut timeline = Timeline::new(process, Grouping::new(process, query));
+            in_turns(&mut streams, |stream| {
+                stream.step(&mut timeline);
+                true
+            });
+            rows.extend(timeline.finish().finish());
+        }
+    }
+    if !is_recorded {
+        return Err(QueryProblem::NotRecorded { view: "locks", instrument: instrument::LOCKS });
+    }
+    order(&mut rows, query.query.sort);
+    let left_out = query.query.cut(&mut rows);
+    Ok((rows, left_out))
+}
+
+/// The sort is stable: what is equal stays in the order of process, kind, type and place.
+fn order(rows: &mut [LockRow<'_>], sort: Option<Sort>) {
+    match sort {
+        Some(Sort::Name) => rows.sort_by_key(|row| row.type_name),
+        Some(Sort::Module) => rows.sort_by_key(|row| row.module),
+        Some(Sort::Calls) => rows.sort_by_key(|row| std::cmp::Reverse(row.count)),
+        _ => rows.sort_by_key(|row| std::cmp::Reverse(row.total_ns)),
+    }
+}

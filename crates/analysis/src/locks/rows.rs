@@ -1,0 +1,168 @@
+//! Waits added up: by lock, and then locks of one kind and type that are waited for at one place.
+
+use std::collections::BTreeMap;
+
+use clrscope_recording::model::{LossReason, Process};
+use rustc_hash::FxHashMap;
+
+use super::wait::Wait;
+use super::{LockKind, LockPath, LockQuery, LockRow};
+use crate::exceptions::CallStack;
+
+/// Locks that are told apart; further ones of a type are one.
+const MOST_LOCKS: usize = 1 << 16;
+/// Paths that are kept of a row, those with the longest time.
+const MOST_PATHS: usize = 100;
+
+/// Name of the type of locks that are no monitors.
+const LOCK_TYPE: (&str, &str) = ("System.Threading.Lock", "System.Private.CoreLib");
+
+/// Kind, type and its module, and module and signature of the function that waits.
+type RowKey<'a> = (LockKind, &'a str, &'a str, Option<(&'a str, &'a str)>);
+/// Number and nanoseconds of waits.
+type Sum = (u64, u64);
+
+/// The waits for one lock.
+#[derive(Debug, Default)]
+struct LockSum {
+    locks: u64,
+    count: u64,
+    total_ns: u64,
+    max_ns: u64,
+    max_waiters: u64,
+    pending: u64,
+    without_stack: u64,
+    without_holder: u64,
+    waiters: FxHashMap<u32, Sum>,
+    holders: FxHashMap<u32, Sum>,
+}
+
+/// Waits that are added up.
+pub(super) struct Grouping<'q, 'a> {
+    process: &'a Process,
+    query: &'q LockQuery,
+    /// By the number of the lock, 0 for those that are not told apart, and the type.
+    sums: FxHashMap<(u64, Option<u32>), LockSum>,
+}
+
+impl<'q, 'a> Grouping<'q, 'a> {
+    pub(super) fn new(process: &'a Process, query: &'q LockQuery) -> Self {
+        Self { process, query, sums: FxHashMap::default() }
+    }
+
+    pub(super) fn add(&mut self, wait: &Wait) {
+        let start = wait.start;
+        let Some(ns) = self.query.query.wanted_ns(self.process, start.time_ns, wait.end_ns) else { return };
+        let thread = self.process.threads.get(start.thread as usize);
+        if !self.query.query.wants_thread_if_known(thread) || !self.wants_stack(start.stack) {
+            return;
+        }
+        let is_told_apart = self.sums.len() < MOST_LOCKS || self.sums.contains_key(&(wait.lock, start.class));
+        let number = if is_told_apart { wait.lock } else { 0 };
+        self.sums.entry((number, start.class)).or_default().add(wait, ns);
+    }
+
+    fn wants_stack(&self, stack: Option<u32>) -> bool {
+        let query = &self.query.query;
+        let is_named = |stack: u32| {
+            self.stack(stack).functions().any(|function| query.wants_function(function.module(), function.function))
+        };
+        !query.filters_functions() || stack.is_some_and(is_named)
+    }
+
+    fn stack(&self, number: u32) -> CallStack<'a> {
+        CallStack::new(self.process, &self.process.stacks, number)
+    }
+
+    /// The rows, in the order of kind, type and place.
+    pub(super) fn finish(mut self) -> Vec<LockRow<'a>> {
+        let sums = std::mem::take(&mut self.sums);
+        let mut rows: BTreeMap<RowKey<'_>, LockSum> = BTreeMap::new();
+        for ((_, class), sum) in sums {
+            let (kind, (type_name, module)) = self.kind(class);
+            if self.query.types.is_empty() || self.query.types.iter().any(|glob| glob.matches(type_name)) {
+                rows.entry((kind, type_name, module, self.place(&sum))).or_default().join(sum);
+            }
+        }
+        let is_exact = self.process.losses.iter().all(|loss| loss.reason != LossReason::EventDropped);
+        let row = |((kind, type_name, module, _), sum): (RowKey<'a>, LockSum)| LockRow {
+            process: self.process,
+            kind,
+            type_name,
+            module,
+            locks: sum.locks,
+            count: sum.count,
+            is_exact,
+            total_ns: sum.total_ns,
+            max_ns: sum.max_ns,
+            max_waiters: sum.max_waiters,
+            pending: sum.pending,
+            waiters: self.paths(kind, sum.waiters),
+            without_stack: sum.without_stack,
+            holders: self.paths(kind, sum.holders),
+            without_holder: sum.without_holder,
+        };
+        rows.into_iter().map(row).collect()
+    }
+
+    fn kind(&self, class: Option<u32>) -> (LockKind, (&'a str, &'a str)) {
+        let Some(class) = class else { return (LockKind::Lock, LOCK_TYPE) };
+        let found = self.process.types.get(class as usize).filter(|found| !found.name.is_empty());
+        let named = found.map(|found| {
+            let module = self.process.modules.get(found.module as usize).map_or("", |module| &module.name);
+            (&*found.name, module)
+        });
+        (LockKind::Monitor, named.unwrap_or(("(unknown)", "")))
+    }
+
+    /// Module and signature of the innermost own function in which most of the time was waited.
+    fn place(&self, sum: &LockSum) -> Option<(&'a str, &'a str)> {
+        let (stack, _) = sum.waiters.iter().max_by_key(|(stack, (_, ns))| (*ns, **stack))?;
+        self.stack(*stack).innermost_own().map(|(function, _)| (function.module(), function.signature()))
+    }
+
+    fn paths(&self, kind: LockKind, sums: FxHashMap<u32, Sum>) -> Vec<LockPath<'a>> {
+        let mut sums: Vec<(u32, Sum)> = sums.into_iter().collect();
+        sums.sort_unstable_by_key(|(stack, (count, ns))| (std::cmp::Reverse((*ns, *count)), *stack));
+        sums.truncate(MOST_PATHS);
+        let path = |(stack, (count, ns))| LockPath { count, ns, kind, stack: self.stack(stack) };
+        sums.into_iter().map(path).collect()
+    }
+}
+
+impl LockSum {
+    fn add(&mut self, wait: &Wait, ns: u64) {
+        self.locks = 1;
+        self.count += 1;
+        self.total_ns = self.total_ns.saturating_add(ns);
+        self.max_ns = self.max_ns.max(ns);
+        self.max_waiters = self.max_waiters.max(wait.waiters);
+        self.pending += u64::from(wait.is_pending);
+        match wait.start.stack {
+            Some(stack) => add(&mut self.waiters, stack, (1, ns)),
+            None => self.without_stack += 1,
+        }
+        match wait.holder_stack {
+            Some(stack) => add(&mut self.holders, stack, (1, ns)),
+            None => self.without_holder += 1,
+        }
+    }
+
+    fn join(&mut self, other: Self) {
+        self.locks += other.locks;
+        self.count += other.count;
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.max_waiters = self.max_waiters.max(other.max_waiters);
+        self.pending += other.pending;
+        self.without_stack += other.without_stack;
+        self.without_holder += other.without_holder;
+        other.waiters.into_iter().for_each(|(stack, sum)| add(&mut self.waiters, stack, sum));
+        other.holders.into_iter().for_each(|(stack, sum)| add(&mut self.holders, stack, sum));
+    }
+}
+
+fn add(sums: &mut FxHashMap<u32, Sum>, stack: u32, (count, ns): Sum) {
+    let sum = sums.entry(stack).or_default();
+    *sum = (sum.0 + count, sum.1.saturating_add(ns));
+}

@@ -1,0 +1,96 @@
+//! All waits of a process in the order of time: who waits beside whom, and on which path the holder asked for the lock.
+
+use clrscope_recording::model::{Process, Thread};
+use rustc_hash::FxHashMap;
+
+use super::rows::Grouping;
+use super::wait::{Wait, WaitStart};
+
+/// Locks that are remembered; of more, those that nobody waits for are forgotten.
+const MOST_LOCKS: usize = 1 << 16;
+
+/// A lock, as far as it is known.
+#[derive(Debug, Default)]
+struct LockState {
+    /// Number among all locks.
+    number: u64,
+    class: Option<u32>,
+    waiters: u64,
+    /// The last thread that got it after a wait, and the stack with which it had asked.
+    last: Option<(u32, Option<u32>)>,
+}
+
+/// The waits that were read so far.
+pub(super) struct Timeline<'q, 'a> {
+    process: &'a Process,
+    /// Locks by the runtime's numbers.
+    locks: FxHashMap<u64, LockState>,
+    lock_count: u64,
+    /// Waits that have not ended, by threads.
+    under_way: FxHashMap<u32, Wait>,
+    grouping: Grouping<'q, 'a>,
+}
+
+impl<'q, 'a> Timeline<'q, 'a> {
+    pub(super) fn new(process: &'a Process, grouping: Grouping<'q, 'a>) -> Self {
+        let (locks, under_way) = (FxHashMap::default(), FxHashMap::default());
+        Self { process, locks, lock_count: 0, under_way, grouping }
+    }
+
+    /// A thread begins to wait. It waits for nothing else then: the end of what it waited for before was not told.
+    pub(super) fn started(&mut self, start: WaitStart) {
+        self.ended(start.thread, start.time_ns);
+        let holder = self.thread_at(start.holder, start.time_ns);
+        let lock = self.lock(&start);
+        lock.waiters += 1;
+        let (number, waiters) = (lock.number, lock.waiters);
+        let last = lock.last.filter(|(thread, _)| holder == Some(*thread));
+        let holder_stack = last.and_then(|(_, stack)| stack);
+        let end_ns = start.time_ns;
+        self.under_way
+            .insert(start.thread, Wait { start, lock: number, end_ns, is_pending: false, waiters, holder_stack });
+    }
+
+    /// A thread has the lock that it waited for. One that had begun before anybody listened is left out.
+    pub(super) fn ended(&mut self, thread: u32, time_ns: u64) {
+        let Some(wait) = self.under_way.remove(&thread) else { return };
+        if let Some(lock) = self.locks.get_mut(&wait.start.lock).filter(|lock| lock.number == wait.lock) {
+            lock.waiters = lock.waiters.saturating_sub(1);
+            lock.last = Some((thread, wait.start.stack));
+        }
+        self.grouping.add(&Wait { end_ns: time_ns, ..wait });
+    }
+
+    /// The recording is over, and with it the waits that had not ended.
+    pub(super) fn finish(mut self) -> Grouping<'q, 'a> {
+        let end_ns = self.process.started_ns.saturating_add(self.process.duration_ns);
+        let mut pending: Vec<Wait> = self.under_way.into_values().collect();
+        pending.sort_unstable_by_key(|wait| (wait.start.time_ns, wait.start.thread));
+        for wait in pending {
+            self.grouping.add(&Wait { end_ns: end_ns.max(wait.start.time_ns), is_pending: true, ..wait });
+        }
+        self.grouping
+    }
+
+    fn lock(&mut self, start: &WaitStart) -> &mut LockState {
+        if self.locks.len() >= MOST_LOCKS {
+            self.locks.retain(|_, lock| lock.waiters > 0);
+        }
+        let lock = self.locks.entry(start.lock).or_default();
+        if lock.number == 0 || lock.class != start.class {
+            self.lock_count += 1;
+            *lock = LockState { number: self.lock_count, class: start.class, ..LockState::default() };
+        }
+        lock
+    }
+
+    /// Index of the thread that the system gave a number at a time; numbers are used again.
+    fn thread_at(&self, os_id: u64, time_ns: u64) -> Option<u32> {
+        let is_it = |thread: &Thread| {
+            u64::from(thread.os_id) == os_id
+                && thread.created_ns <= time_ns
+                && thread.ended_ns.is_none_or(|ended_ns| time_ns <= ended_ns)
+        };
+        self.process.threads.iter().position(is_it).and_then(|at| u32::try_from(at).ok())
+    }
+}

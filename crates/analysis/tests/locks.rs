@@ -1,0 +1,155 @@
+//! Contended locks, put together from events that were written by hand.
+
+use clrscope_analysis::{LockKind, LockQuery, LockRow, Query, Sort, ThreadSelector, locks};
+use clrscope_contract::request::Glob;
+use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
+use clrscope_recording::model::{
+    EventArena, EventChunk, Function, Loss, LossReason, Module, ObjectType, Process, Recording, StackFrame,
+    StacksBuilder, Thread,
+};
+use clrscope_recording::testing::chunk::HandmadeChunk;
+
+/// Numbers of the stacks of `Pay` and of `Ship`, both called by `Main`.
+const STACKS: [u64; 2] = [2, 3];
+
+fn recording(chunks: Vec<EventChunk>) -> Recording {
+    let thread = |id: u32| Thread { id, os_id: 100 + id, name: format!("t{id}"), ..Thread::default() };
+    let function =
+        |name: &str| Function { name: name.into(), signature: name.into(), module: 1, ..Function::default() };
+    let mut stacks = StacksBuilder::default();
+    let frames = [3, 2].map(|function| StackFrame::method(function, None));
+    let numbers = frames.map(|frame| u64::from(stacks.stack(&[frame, StackFrame::method(1, None)], false)));
+    assert_eq!(numbers, [STACKS[0], STACKS[1]]);
+    let process = Process {
+        pid: 7,
+        duration_ns: 100_000,
+        threads: vec![thread(1), thread(2), thread(3)],
+        modules: vec![
+            Module::default(),
+            Module { name: "Shop".into(), path: "/app/Shop.dll".into(), ..Module::default() },
+        ],
+        functions: vec![Function::default(), function("Main"), function("Ship"), function("Pay")],
+        types: vec![
+            ObjectType::default(),
+            ObjectType { name: "Shop.Cart".into(), module: 1 },
+            ObjectType { name: "Shop.Order".into(), module: 1 },
+        ],
+        stacks: stacks.finish().into(),
+        events: vec![EventArena { instrument: "locks".into(), chunks }],
+        ..Process::default()
+    };
+    Recording { processes: vec![process], ..Recording::default() }
+}
+
+/// A thread begins to wait for a lock on an object of this type, 0 for a `System.Threading.Lock`, which another thread holds.
+fn waits(chunk: HandmadeChunk, (lock, class): (u64, u32), holder: u64, stack: Option<u64>) -> HandmadeChunk {
+    let number = Value::Number;
+    let mut fields = vec![(Tag::LOCK, number(lock)), (Tag::HOLDER, number(holder))];
+    fields.extend((class > 0).then_some((Tag::CLASS, Value::Entity(EntityRef { id: 0, index: class }))));
+    fields.extend(stack.map(|stack| (Tag::STACK_NODE, number(stack))));
+    chunk.put(Kind::CONTENTION_STARTED, &fields)
+}
+
+fn has(chunk: HandmadeChunk) -> HandmadeChunk {
+    chunk.put(Kind::CONTENTION_ENDED, &[])
+}
+
+fn rows<'a>(recording: &'a Recording, query: &LockQuery) -> Vec<LockRow<'a>> {
+    locks(recording, query).expect("locks").0
+}
+
+const CART: (u64, u32) = (1 << 40, 1);
+
+#[test]
+fn waits_beside_each_other_are_counted_with_who_held_the_lock() {
+    // The second thread waits from 2 to 12, the third from 5 to 17 microseconds; the second holds the lock from 12 on.
+    let second = has(waits(HandmadeChunk::new(1, 1, 2_000), CART, 101, Some(STACKS[0])).after(10_000)).finish();
+    let third = waits(HandmadeChunk::new(2, 2, 5_000), CART, 101, Some(STACKS[1])).after(12_000);
+    let first = has(waits(HandmadeChunk::new(0, 3, 13_000), CART, 102, Some(STACKS[0])).after(2_000)).finish();
+    let recording = recording(vec![second, has(third).finish(), first]);
+    let rows = rows(&recording, &LockQuery::default());
+    let [row] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((row.kind, row.type_name, row.module, row.locks), (LockKind::Monitor, "Shop.Cart", "Shop", 1));
+    assert_eq!((row.count, row.total_ns, row.max_ns, row.max_waiters), (3, 24_000, 12_000, 2));
+    assert!(row.is_exact && row.pending == 0 && row.without_stack == 0);
+    let innermost = |path: &clrscope_analysis::LockPath<'_>| {
+        (path.frames().next().expect("a frame").function.name().to_owned(), path.count, path.ns)
+    };
+    let waiters: Vec<_> = row.waiters.iter().map(innermost).collect();
+    assert_eq!(waiters, [("Pay".to_owned(), 2, 12_000), ("Ship".to_owned(), 1, 12_000)]);
+    // Of the first two nobody knows on which path the first thread had the lock.
+    let holders: Vec<_> = row.holders.iter().map(innermost).collect();
+    assert_eq!((holders, row.without_holder), (vec![("Pay".to_owned(), 1, 2_000)], 2));
+}
+
+#[test]
+fn a_holder_that_had_not_waited_last_is_not_guessed() {
+    let second = has(waits(HandmadeChunk::new(1, 1, 2_000), CART, 101, Some(STACKS[0])));
+    // The second thread had the lock; the third holds it now, which had not waited.
+    let first = has(waits(HandmadeChunk::new(0, 2, 20_000), CART, 103, Some(STACKS[0])));
+    let recording = recording(vec![second.finish(), first.finish()]);
+    assert!(rows(&recording, &LockQuery::default())[0].holders.is_empty());
+}
+
+#[test]
+fn what_has_not_ended_lasts_to_the_end_of_the_recording() {
+    let waiting = waits(HandmadeChunk::new(1, 1, 2_000), CART, 101, None).finish();
+    let ends_only = has(HandmadeChunk::new(0, 2, 1_000)).finish();
+    let recording = recording(vec![waiting, ends_only]);
+    let rows = rows(&recording, &LockQuery::default());
+    let [row] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((row.count, row.pending, row.total_ns, row.without_stack), (1, 1, 98_000, 1));
+}
+
+#[test]
+fn a_number_that_the_runtime_uses_again_is_another_lock() {
+    let mut chunk = HandmadeChunk::new(1, 1, 2_000);
+    for lock in [CART, (CART.0, 2), CART, (CART.0 + 8, 1)] {
+        chunk = has(waits(chunk, lock, 101, Some(STACKS[0])));
+    }
+    let recording = recording(vec![chunk.finish()]);
+    let by_name = LockQuery { query: Query { sort: Some(Sort::Name), ..Query::default() }, ..LockQuery::default() };
+    let found: Vec<_> = rows(&recording, &by_name).iter().map(|row| (row.type_name, row.locks, row.count)).collect();
+    assert_eq!(found, [("Shop.Cart", 3, 3), ("Shop.Order", 1, 1)]);
+}
+
+#[test]
+fn locks_of_one_type_that_are_waited_for_at_different_places_have_rows_of_their_own() {
+    let mut chunk = HandmadeChunk::new(1, 1, 2_000);
+    for (lock, stack) in [(1, 0), (2, 0), (3, 1)] {
+        chunk = has(waits(chunk, (CART.0 + lock * 8, 1), 101, Some(STACKS[stack])));
+    }
+    chunk = has(waits(chunk, (0x144, 0), 101, Some(STACKS[1])).after(9_000));
+    let recording = recording(vec![chunk.finish()]);
+    let found = rows(&recording, &LockQuery::default());
+    let found: Vec<_> = found.iter().map(|row| (row.kind, row.type_name, row.locks)).collect();
+    let (monitor, lock) = (LockKind::Monitor, LockKind::Lock);
+    assert_eq!(found, [(lock, "System.Threading.Lock", 1), (monitor, "Shop.Cart", 2), (monitor, "Shop.Cart", 1)]);
+}
+
+#[test]
+fn filters_choose_threads_functions_types_and_times() {
+    let second = has(waits(HandmadeChunk::new(1, 1, 2_000), CART, 101, Some(STACKS[0])).after(10_000));
+    let third = has(waits(HandmadeChunk::new(2, 2, 5_000), (CART.0 + 8, 2), 101, Some(STACKS[1])).after(12_000));
+    let recording = recording(vec![second.finish(), third.finish()]);
+    let types = |query: Query| {
+        let query = LockQuery { query, ..LockQuery::default() };
+        rows(&recording, &query).iter().map(|row| (row.type_name, row.total_ns)).collect::<Vec<_>>()
+    };
+    assert_eq!(types(Query::default()), [("Shop.Order", 12_000), ("Shop.Cart", 10_000)]);
+    let threads = vec![ThreadSelector::Id(2)];
+    assert_eq!(types(Query { threads, ..Query::default() }), [("Shop.Cart", 10_000)]);
+    let pattern = clrscope_contract::request::Pattern::parse("Ship").expect("a pattern");
+    assert_eq!(types(Query { functions: vec![pattern], ..Query::default() }), [("Shop.Order", 12_000)]);
+    let late = Query { since_ns: Some(15_000), ..Query::default() };
+    assert_eq!(types(late), [("Shop.Order", 2_000)], "the part of it that lies in the time that is asked for");
+    let of_type = LockQuery { types: vec![Glob::new("*.Cart")], ..LockQuery::default() };
+    assert_eq!(rows(&recording, &of_type).len(), 1);
+}
+
+#[test]
+fn a_recording_that_lost_events_is_not_exact() {
+    let mut recording = recording(vec![waits(HandmadeChunk::new(1, 1, 2_000), CART, 101, None).finish()]);
+    recording.processes[0].losses = vec![Loss::new(LossReason::EventDropped, 1, 0, 0)];
+    assert!(!rows(&recording, &LockQuery::default())[0].is_exact);
+}

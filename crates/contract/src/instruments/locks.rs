@@ -1,0 +1,32 @@
+//! The specification of `locks`.
+
+use super::spec::{Attach, OptionSpec, Spec, Value};
+use super::{LEAST_LIMIT, LIMIT};
+
+/// The stack of each thread that waits, however many there are.
+pub const EXACT: &str = "exact";
+/// Memory limit in bytes.
+pub const MAX: &str = "max";
+
+/// The specification.
+pub const SPEC: &Spec = &Spec {
+    name: "locks",
+    about: "contended locks: who waited for how long, on which path, and who held the lock",
+    options: &[
+        OptionSpec {
+            name: EXACT,
+            value: Value::Extra { words: &[] },
+            about: "the stack of each thread that waits, not only of the first 1,000 in each tenth of a second",
+        },
+        OptionSpec {
+            name: MAX,
+            value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
+            about: "memory limit per process",
+        },
+    ],
+    rules: &[],
+    conflicts: &[],
+    attach: Attach::Without(&[]),
+    views: &["locks"],
+    has_code: true,
+};

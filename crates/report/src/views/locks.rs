@@ -1,0 +1,180 @@
+//! The view `locks`: contended locks, the longest time first, with who waited and who held them.
+
+use std::io;
+
+use clrscope_analysis::{Conditions, Frame, LockPath, LockQuery, LockRow, Sort, conditions, locks};
+use clrscope_recording::model::Recording;
+use clrscope_symbols::Lines;
+use serde_json::{Value, json};
+
+use super::SELECTION;
+use super::sources::file_name;
+use super::stack_frame::json_frame;
+use crate::cell::{Cell, Kind};
+use crate::column::{Column, Row, RowKind, Sheet, shown};
+use crate::render::{Layout, Renderer, Section, Style, Tail};
+use crate::request::{Flag, Request};
+use crate::spot::LocatedLine;
+use crate::view::{Answer, View};
+
+/// The view `locks`.
+pub(super) static VIEW: View = View {
+    name: "locks",
+    about: "Contended locks: how often and how long threads waited, where, and where the lock was held",
+    takes: &[SELECTION, &[Flag::Limit, Flag::Name, Flag::Verbose, Flag::Paths]],
+    sorts: &[Sort::Inclusive, Sort::Calls, Sort::Name, Sort::Module],
+    text_rows: |_| Some(30),
+    has_head: true,
+    layout: Layout::Rows,
+    columns: |_| sheet(true).infos(),
+    open: |recording, request, _| {
+        let query = LockQuery { query: request.query.clone(), types: request.names.clone() };
+        let (rows, left_out) = locks(recording, &query)?;
+        Ok(Box::new(OpenView { rows, left_out, request: request.clone(), recording }))
+    },
+};
+
+struct Locks;
+
+impl RowKind for Locks {
+    type Row<'a> = LockEntry<'a>;
+}
+
+/// A row, with the lines of its paths.
+struct LockEntry<'a> {
+    row: &'a LockRow<'a>,
+    waiters: Vec<LocatedPath<'a>>,
+    holders: Vec<LocatedPath<'a>>,
+}
+
+impl Row for LockEntry<'_> {}
+
+impl<'a> LockEntry<'a> {
+    fn new(row: &'a LockRow<'a>, lines: &mut Lines) -> Self {
+        let mut located = |paths: &'a [LockPath<'a>]| paths.iter().map(|path| LocatedPath::new(path, lines)).collect();
+        Self { row, waiters: located(&row.waiters), holders: located(&row.holders) }
+    }
+}
+
+/// A path, with the lines of its frames.
+struct LocatedPath<'a> {
+    path: &'a LockPath<'a>,
+    lines: Vec<Option<LocatedLine>>,
+}
+
+impl<'a> LocatedPath<'a> {
+    fn new(path: &'a LockPath<'a>, lines: &mut Lines) -> Self {
+        let line = |frame: Frame<'_>| LocatedLine::find(lines, &frame.function, frame.place);
+        Self { path, lines: path.frames().map(line).collect() }
+    }
+
+    fn json(&self) -> Value {
+        let frame = |(frame, found): (Frame<'_>, &Option<LocatedLine>)| {
+            let function = frame.function;
+            let line = found.as_ref().map(|found| &found.line);
+            json_frame(function.name(), function.function.kind, Some(function.module()), line)
+        };
+        let frames: Vec<Value> = self.path.frames().zip(&self.lines).map(frame).collect();
+        json!({ "count": self.path.count, "total_ns": self.path.ns, "frames": frames })
+    }
+
+    /// The innermost own function, with its line.
+    fn own_place(&self) -> Option<Cell<'a>> {
+        let at = self.path.own_frame()?;
+        let function = self.path.frames().nth(at)?.function;
+        let line = self.lines.get(at)?.as_ref();
+        let line = line.map_or_else(String::new, |at| format!(" ({}:{})", file_name(&at.line.file), at.line.line));
+        Some(Cell::text(function.name()).said(format!("{}{line}", function.label())))
+    }
+}
+
+fn paths(of: &[LocatedPath<'_>]) -> Cell<'static> {
+    Cell::Nested(of.iter().map(LocatedPath::json).collect())
+}
+
+fn sheet<'c>(processes: bool) -> Sheet<'c, Locks> {
+    let count = |key, title, of: fn(&LockRow<'_>) -> u64| {
+        Column::new(key, title, Kind::Count, move |entry: &LockEntry<'_>| Cell::Count(of(entry.row)))
+    };
+    let time = |key, title, of: fn(&LockRow<'_>) -> u64| {
+        Column::new(key, title, Kind::Time, move |entry: &LockEntry<'_>| Cell::Time(of(entry.row)))
+    };
+    let place = |key, title, of: for<'r, 'a> fn(&'r LockEntry<'a>) -> &'r [LocatedPath<'a>]| {
+        Column::new(key, title, Kind::Text, move |entry: &LockEntry<'_>| {
+            of(entry).iter().find_map(LocatedPath::own_place).unwrap_or(Cell::Null)
+        })
+    };
+    Sheet::new([
+        Column::new("kind", "kind", Kind::Text, |entry: &LockEntry<'_>| Cell::text(entry.row.kind.name())),
+        Column::new("type", "type", Kind::Text, |entry: &LockEntry<'_>| Cell::text(entry.row.type_name)),
+        Column::new("module", "module", Kind::Text, |entry: &LockEntry<'_>| Cell::text(entry.row.module)),
+        count("locks", "locks", |row| row.locks),
+        count("count", "waits", |row| row.count),
+        Column::new("exact", "exact", Kind::Flag, |entry: &LockEntry<'_>| Cell::Flag(entry.row.is_exact)),
+        time("total_ns", "waited", |row| row.total_ns),
+        time("max_ns", "longest", |row| row.max_ns),
+        count("max_waiters", "at once", |row| row.max_waiters),
+        count("pending", "waiting still", |row| row.pending),
+        place("waiter", "waited in", |entry| &entry.waiters),
+        place("holder", "held by", |entry| &entry.holders),
+        Column::new("waiters", "waiters", Kind::Nested, |entry: &LockEntry<'_>| paths(&entry.waiters))
+            .parts(&["count", "total_ns", "frames"]),
+        count("waiters_without_stack", "waits without stack", |row| row.without_stack),
+        Column::new("holders", "holders", Kind::Nested, |entry: &LockEntry<'_>| paths(&entry.holders))
+            .parts(&["count", "total_ns", "frames"]),
+        count("waits_without_holder", "waits without holder", |row| row.without_holder),
+        Column::new("pid", "process", Kind::Number, |entry: &LockEntry<'_>| Cell::Number(entry.row.process.pid.into()))
+            .only_if(processes),
+    ])
+}
+
+/// Columns in text.
+fn text(rows: &[LockRow<'_>]) -> Vec<(&'static str, u8)> {
+    shown(&[
+        ("total_ns", 0, true),
+        ("count", 0, true),
+        ("max_ns", 1, true),
+        ("max_waiters", 1, true),
+        ("pending", 0, rows.iter().any(|row| row.pending > 0)),
+        ("locks", 4, rows.iter().any(|row| row.locks > 1)),
+        ("kind", 3, true),
+        ("type", 0, true),
+        ("waiter", 0, true),
+        ("holder", 2, rows.iter().any(|row| !row.holders.is_empty())),
+    ])
+}
+
+struct OpenView<'a> {
+    rows: Vec<LockRow<'a>>,
+    left_out: usize,
+    request: Request,
+    recording: &'a Recording,
+}
+
+impl Answer for OpenView<'_> {
+    fn conditions(&self) -> Option<Conditions<'_>> {
+        conditions(self.recording, &self.request.query).ok()
+    }
+
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let sheet = sheet(self.recording.processes.len() > 1);
+        let main = sheet.main(&self.request, "rows", Style::Table, &text(&self.rows));
+        let nothing = "No locks to show: no thread waited for one, or the filters leave nothing.".to_owned();
+        let section = Section { nothing, ..main };
+        renderer.section(&section, &mut |visit| {
+            let lines = &mut Lines::default();
+            self.rows.iter().try_for_each(|row| visit(&sheet.entry(&LockEntry::new(row, lines))))?;
+            Ok(Tail { left_out: self.left_out as u64, note: note(&self.rows) })
+        })
+    }
+}
+
+/// Note below rows of which not everything is known.
+fn note(rows: &[LockRow<'_>]) -> Option<String> {
+    let sum = |of: fn(&LockRow<'_>) -> u64| rows.iter().map(of).sum::<u64>();
+    let (waits, without) = (sum(|row| row.count), sum(|row| row.without_holder));
+    let percent = without as f64 / waits.max(1) as f64 * 100.0;
+    (percent >= 1.0).then(|| {
+        format!("In {percent:.0} % of the waits it is not known where the lock was held: by a thread that had not waited for it.")
+    })
+}
