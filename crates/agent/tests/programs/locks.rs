@@ -26,10 +26,12 @@ fn assert_convoy(runtime: &Runtime, kind: LockKind, type_name: &str, waits_in: &
             let output = seen.finished.stdout_text();
             assert_eq!(printed(&output, "ENTRIES"), 400, "{place}");
             let rows = rows(&seen.recording);
-            let [row] = &rows[..] else { panic!("{} rows: {place}", rows.len()) };
+            // Threads that start at once may wait for the framework's own locks, too.
+            let row = rows.iter().find(|row| row.type_name == type_name).unwrap_or_else(|| panic!("no row: {place}"));
+            let all: u64 = rows.iter().map(|row| row.count).sum();
             assert_eq!((row.kind, row.type_name, row.locks, row.pending), (kind, type_name, 1, 0), "{place}");
             assert!(row.is_exact, "{place}");
-            assert_eq!(row.count, printed(&output, "CONTENDED"), "the runtime's own count: {place}");
+            assert_eq!(all, printed(&output, "CONTENDED"), "the runtime's own count: {place}");
             // The program's clock includes the time that threads spin, before the runtime says that they wait.
             let (waited, longest) = (printed(&output, "WAITED_NS"), printed(&output, "LONGEST_NS"));
             assert!(
@@ -81,7 +83,8 @@ fn the_programs_own_listener_hears_of_each_wait_as_without_us() {
         let seen = record_with(runtime, "Contended", "locks", &["monitor", "3", "50", "listen"]);
         let output = seen.finished.stdout_text();
         assert_eq!(printed(&output, "HEARD"), printed(&output, "CONTENDED"), "{output} on {}", runtime.version);
-        assert_eq!(rows(&seen.recording)[0].count, printed(&output, "CONTENDED"), "on {}", runtime.version);
+        let all: u64 = rows(&seen.recording).iter().map(|row| row.count).sum();
+        assert_eq!(all, printed(&output, "CONTENDED"), "on {}", runtime.version);
     });
 }
 
@@ -89,6 +92,7 @@ fn the_programs_own_listener_hears_of_each_wait_as_without_us() {
 fn locks_that_are_free_leave_nothing() {
     each_runtime(|runtime| {
         let seen = record_with(runtime, "Contended", "locks", &["monitor", "1", "20"]);
-        assert!(rows(&seen.recording).is_empty(), "on {}", runtime.version);
+        let rows = rows(&seen.recording);
+        assert!(rows.iter().all(|row| row.type_name != "Contended.Ledger"), "on {}", runtime.version);
     });
 }
