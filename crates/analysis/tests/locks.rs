@@ -41,7 +41,8 @@ fn recording(chunks: Vec<EventChunk>) -> Recording {
     Recording { processes: vec![process], ..Recording::default() }
 }
 
-/// A thread begins to wait for a lock on an object of this type, 0 for a `System.Threading.Lock`, which another thread holds.
+/// A thread begins to wait for a lock on an object of this type, 0 for a `System.Threading.Lock`,
+/// which another thread holds.
 fn waits(chunk: HandmadeChunk, (lock, class): (u64, u32), holder: u64, stack: Option<u64>) -> HandmadeChunk {
     let number = Value::Number;
     let mut fields = vec![(Tag::LOCK, number(lock)), (Tag::HOLDER, number(holder))];
@@ -62,7 +63,8 @@ const CART: (u64, u32) = (1 << 40, 1);
 
 #[test]
 fn waits_beside_each_other_are_counted_with_who_held_the_lock() {
-    // The second thread waits from 2 to 12, the third from 5 to 17 microseconds; the second holds the lock from 12 on.
+    // The second thread waits from 2 to 12, the third from 5 to 17 microseconds; the second holds
+    // the lock from 12 on.
     let second = has(waits(HandmadeChunk::new(1, 1, 2_000), CART, 101, Some(STACKS[0])).after(10_000)).finish();
     let third = waits(HandmadeChunk::new(2, 2, 5_000), CART, 101, Some(STACKS[1])).after(12_000);
     let first = has(waits(HandmadeChunk::new(0, 3, 13_000), CART, 102, Some(STACKS[0])).after(2_000)).finish();
@@ -77,7 +79,7 @@ fn waits_beside_each_other_are_counted_with_who_held_the_lock() {
     };
     let waiters: Vec<_> = row.waiters.iter().map(innermost).collect();
     assert_eq!(waiters, [("Pay".to_owned(), 2, 12_000), ("Ship".to_owned(), 1, 12_000)]);
-    // Of the first two nobody knows on which path the first thread had the lock.
+    // The first thread had the lock without a wait, so its path is not known.
     let holders: Vec<_> = row.holders.iter().map(innermost).collect();
     assert_eq!((holders, row.without_holder), (vec![("Pay".to_owned(), 1, 2_000)], 2));
 }

@@ -52,22 +52,26 @@ impl ModuleLife {
 }
 
 impl CollectibleModules {
-    /// Whether a module that was loaded can be unloaded. The identifier may have been another module's, which is gone; or a
-    /// list has had the module before, and who got it from there keeps its life.
+    /// Whether a module that was loaded can be unloaded. The identifier may have been another
+    /// module's, which is gone; or a list has had the module before, and who got it from there
+    /// keeps its life.
     pub(crate) fn loaded(&self, module: ModuleId, is_collectible: bool) {
         if !is_collectible && !self.any.load(Ordering::Acquire) {
             return;
         }
         let mut lives = self.lives.write().unwrap_or_else(PoisonError::into_inner);
-        lives.retain(|known, life| *known != module || !life.is_over());
+        if lives.get(&module).is_some_and(ModuleLife::is_over) {
+            lives.remove(&module);
+        }
         if is_collectible {
             lives.entry(module).or_default();
             self.any.store(true, Ordering::Release);
         }
     }
 
-    /// Keeps unloads waiting until the answer is dropped. The runtime takes a module out of its list before it says that it
-    /// unloads it (`GCLoaderAllocators` in `vm/loaderallocator.cpp`): all that a list has meanwhile are there.
+    /// Keeps unloads waiting until the answer is dropped. The runtime takes a module out of its
+    /// list before it says that it unloads it (`GCLoaderAllocators` in `vm/loaderallocator.cpp`):
+    /// all that a list has meanwhile are there.
     pub(crate) fn list(&self) -> MutexGuard<'_, ()> {
         self.listing.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -79,7 +79,8 @@ fn exceptions(nodes: [u32; 2]) -> EventArena {
     EventArena { instrument: "exceptions".into(), chunks: vec![first.finish(), second.finish()] }
 }
 
-/// A long wait for a lock in `Pay`, and two short ones for another in `Main`. `nodes` are the stacks of `Main` and `Pay`.
+/// A long wait for a lock in `Pay`, and two short ones for another in `Main`. `nodes` are the
+/// stacks of `Main` and `Pay`.
 fn waits(nodes: [u32; 2]) -> EventArena {
     let waits = |chunk: HandmadeChunk, class: u32, node: u32, ns: u64| {
         let lock = (1_u64 << 40) + u64::from(class) * 8;

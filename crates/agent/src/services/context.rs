@@ -10,6 +10,7 @@ use clrscope_agent_base::patterns::{ProbePatterns, Redaction};
 use clrscope_agent_stacks::code::{CodeFeed, CodeMap, SharedCodeFeed};
 use clrscope_agent_stacks::sampling::{Sampler, SamplerContext, SharedSampler};
 use clrscope_agent_stacks::stacks::table::SharedStackTable;
+use clrscope_agent_stacks::stacks::{CallStacks, StackOptions};
 use clrscope_agent_values::types::Types;
 use clrscope_contract::request::SourceLine;
 use clrscope_recording::layout::instrument;
@@ -99,6 +100,17 @@ impl Context {
     /// Changes of the program's code, as far as the runtime is asked for [`CodeFeed::EVENTS`].
     pub(crate) fn code_feed(&self) -> Arc<CodeFeed> {
         self.code.open(&self.info, &self.functions, self.code_authors.changes_at_load())
+    }
+
+    /// Call stacks for callbacks, with numbers in the recording's stack table. Who has them asks
+    /// the runtime for the events that tell of code that goes.
+    ///
+    /// # Errors
+    /// A sentence for the user, when the file of stacks could not be made.
+    pub(crate) fn call_stacks(&self, wanted: StackOptions) -> Result<CallStacks, String> {
+        let recorded = self.stacks.open(self.writer, &self.helper)?;
+        let code = self.code_feed();
+        CallStacks::new(wanted, &self.info, &self.functions, (recorded, code.inlined(), code.awaiters()))
     }
 
     /// The store of an instrument's samples, `max_bytes` long at most.

@@ -3,6 +3,7 @@
 //!
 //! - [`context`]: what all of them find when they start
 //! - [`object_types`]: number, name and module of each class that objects are of
+//! - [`no_stack_remark`]: the remark of a recording in which stacks are missing
 //! - [`dictionary`]: names of what is no function, noted once
 //! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of functions and classes
 //! - [`event_ring`]: the last events of calls, in chunks per thread
@@ -21,4 +22,5 @@ pub(crate) mod event_log;
 pub(crate) mod event_ring;
 pub(crate) mod field_cache;
 pub(crate) mod held_exceptions;
+pub(crate) mod no_stack_remark;
 pub(crate) mod object_types;

@@ -8,4 +8,4 @@ mod records;
 pub(crate) use bounds::{BoundedAmount, Estimate};
 pub(crate) use live::Live;
 pub use metric::{BYTES, OBJECTS};
-pub(crate) use records::{each_record, is_wanted, time_ns, type_of};
+pub(crate) use records::{each_record, is_wanted, time_ns, type_and_module, type_of};

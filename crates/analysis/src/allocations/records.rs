@@ -12,6 +12,9 @@ pub(crate) fn each_record(process: &Process, kind: AllocationKind, mut take: imp
     }
 }
 
+/// Name and assembly of a type that the recording does not name.
+const UNKNOWN_TYPE: (&str, &str) = ("(unknown)", "");
+
 /// Time of a record, nanoseconds since the start of the run.
 pub(crate) fn time_ns(process: &Process, record: &Allocation) -> u64 {
     process.started_ns.saturating_add(record.time_ns)
@@ -21,6 +24,14 @@ pub(crate) fn time_ns(process: &Process, record: &Allocation) -> u64 {
 pub(crate) fn type_of(process: &Process, number: u32) -> &ObjectType {
     static UNKNOWN: ObjectType = ObjectType { name: String::new(), module: 0 };
     process.types.get(number as usize).unwrap_or(&UNKNOWN)
+}
+
+/// Name of the type of this number, and of the assembly that declares it.
+pub(crate) fn type_and_module(process: &Process, number: u32) -> (&str, &str) {
+    match type_of(process, number) {
+        found if found.name.is_empty() => UNKNOWN_TYPE,
+        found => (&found.name, process.modules.get(found.module as usize).map_or("", |module| &module.name)),
+    }
 }
 
 /// Whether a type's name matches one of these patterns; all do where there is none.

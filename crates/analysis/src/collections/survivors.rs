@@ -7,6 +7,7 @@ use clrscope_recording::events::{Kind, Records, Tag};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording};
 
+use crate::allocations::type_and_module;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select::{self, SelectedProcess};
 
@@ -77,7 +78,7 @@ fn sums<'a>(process: &'a Process, query: &Query, is_recorded: &mut bool) -> BTre
             }
             let number = |tag| record.number(tag).unwrap_or(0);
             let class = record.entity(Tag::CLASS).map_or(0, |class| class.index);
-            let (type_name, module) = named(process, class);
+            let (type_name, module) = type_and_module(process, class);
             let generation = u32::try_from(number(Tag::GENERATION)).unwrap_or(u32::MAX);
             let row = rows.entry((type_name, module, generation)).or_insert(SurvivorRow {
                 process,
@@ -98,14 +99,6 @@ fn sums<'a>(process: &'a Process, query: &Query, is_recorded: &mut bool) -> BTre
         }
     }
     rows
-}
-
-/// Name and module of the type with this number.
-fn named(process: &Process, class: u32) -> (&str, &str) {
-    let Some(found) = process.types.get(class as usize).filter(|found| !found.name.is_empty()) else {
-        return ("(unknown)", "");
-    };
-    (&found.name, process.modules.get(found.module as usize).map_or("", |module| &module.name))
 }
 
 fn wants(query: &SurvivorQuery, row: &SurvivorRow<'_>) -> bool {

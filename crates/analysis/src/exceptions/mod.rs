@@ -20,7 +20,7 @@ use crate::code_place::CodePlace;
 use crate::events::{EventNames, in_turns};
 use crate::flow::CapturedValues;
 use crate::flow::dictionary::Types;
-use crate::function::FunctionRef;
+use crate::function::{FunctionRef, is_own};
 use crate::limit::{LeftOut, Limit};
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select::{self, SelectedProcess};
@@ -201,6 +201,14 @@ impl<'a> Exception<'a> {
     pub fn thrower(&self) -> Option<FunctionRef<'a>> {
         let functions = || self.stack.functions().chain(self.search.first().copied());
         functions().find(|function| !is_machinery(function.name())).or_else(|| functions().next())
+    }
+}
+
+impl Frame<'_> {
+    /// Whether the function is the program's own.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        is_own(&self.function)
     }
 }
 

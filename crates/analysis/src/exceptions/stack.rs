@@ -7,7 +7,7 @@ use clrscope_recording::model::{Process, StackFrame, Stacks, Tier};
 
 use super::{Arguments, Frame};
 use crate::code_place::CodePlace;
-use crate::function::{FunctionRef, is_own};
+use crate::function::FunctionRef;
 
 /// A call stack of one process. Holds no frames: they are looked up in the [stack table](Process::stacks) as they are asked for.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ impl<'a> CallStack<'a> {
     /// Returns the innermost function of the program's own, with the place in its code; `None` where
     /// there is none.
     pub(crate) fn innermost_own(&self) -> Option<(FunctionRef<'a>, CodePlace<'a>)> {
-        self.frames().find(|frame| is_own(&frame.function)).map(|frame| (frame.function, frame.place))
+        self.frames().find(Frame::is_own).map(|frame| (frame.function, frame.place))
     }
 
     /// Number of frames.

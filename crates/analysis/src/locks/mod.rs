@@ -1,10 +1,12 @@
 //! The view `locks`: contended locks, with who waited for them, for how long, and who held them.
 //!
-//! The runtime says that a thread begins to wait, after it has spun in vain, and that it has the lock; a thread that gave up,
-//! as `Monitor.TryEnter` does, is told of as one that has it. Locks that are never contended are not seen.
+//! The runtime says that a thread begins to wait, after it has spun in vain, and that it has the
+//! lock; it says the same of a thread that gives up, as `Monitor.TryEnter` does. Locks that are
+//! never contended are not seen.
 //!
-//! Who held a lock is known by the last thread that waited for it before it got it: the path by which it asked is that of the
-//! holder. A holder that did not wait itself is not seen.
+//! The events name the thread that holds a lock. If that is the last one that waited for the lock
+//! and got it, the path on which it waited is the holder's. The path of a holder that did not wait
+//! is not known.
 
 mod rows;
 mod stream;
@@ -17,7 +19,6 @@ use clrscope_recording::model::{Process, Recording};
 
 use crate::events::in_turns;
 use crate::exceptions::{CallStack, Frame};
-use crate::function::is_own;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select::{self, SelectedProcess};
 use rows::Grouping;
@@ -27,7 +28,8 @@ use timeline::Timeline;
 /// Selection of locks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LockQuery {
-    /// The filters that all views share. `functions` and `modules` keep waits with such a function on their stack.
+    /// The filters that all views share. `functions` and `modules` keep waits with such a function
+    /// on their stack.
     pub query: Query,
     /// Only locks on objects whose types match one of these; none means all.
     pub types: Vec<Glob>,
@@ -67,7 +69,8 @@ pub struct LockPath<'a> {
 /// The method that asks for a monitor, where the runtime's helper that does so leaves no frame.
 const MONITOR_ENTER: &str = "System.Threading.Monitor::Enter";
 
-/// Type of the methods that raise the event about a `System.Threading.Lock`, which the program does not call.
+/// Type of the methods that raise the event about a `System.Threading.Lock`. The program does not
+/// call them.
 const RAISES_EVENTS: &str = "System.Diagnostics.Tracing.NativeRuntimeEventSource::";
 
 impl LockPath<'_> {
@@ -82,10 +85,10 @@ impl LockPath<'_> {
         })
     }
 
-    /// Index among the frames of the innermost function of the program's own.
+    /// The frame of the innermost function of the program's own.
     #[must_use]
-    pub fn own_frame(&self) -> Option<usize> {
-        self.frames().position(|frame| is_own(&frame.function))
+    pub fn own_frame(&self) -> Option<Frame<'_>> {
+        self.frames().find(Frame::is_own)
     }
 }
 
@@ -118,13 +121,15 @@ pub struct LockRow<'a> {
     pub waiters: Vec<LockPath<'a>>,
     /// Waits whose stack was not taken.
     pub without_stack: u64,
-    /// Paths of those who held the lock when others began to wait, the longest of these waits first.
+    /// Paths of those who held the lock when others began to wait, the longest of these waits
+    /// first.
     pub holders: Vec<LockPath<'a>>,
-    /// Waits of which it is not known on which path the lock was held.
+    /// Waits whose holder's path is not known.
     pub without_holder: u64,
 }
 
-/// Contended locks of the processes that a query selects, the longest time first, and how many rows the limit left out.
+/// Contended locks of the processes that a query selects, the longest time first, and how many rows
+/// the limit left out.
 ///
 /// # Errors
 /// When no process or thread is meant, or `locks` was not recorded.

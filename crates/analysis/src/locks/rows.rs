@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::wait::Wait;
 use super::{LockKind, LockPath, LockQuery, LockRow};
+use crate::allocations::type_and_module;
 use crate::exceptions::CallStack;
 
 /// Locks that are told apart; further ones of a type are one.
@@ -75,13 +76,12 @@ impl<'q, 'a> Grouping<'q, 'a> {
     }
 
     /// The rows, in the order of kind, type and place.
-    pub(super) fn finish(mut self) -> Vec<LockRow<'a>> {
-        let sums = std::mem::take(&mut self.sums);
+    pub(super) fn finish(&self) -> Vec<LockRow<'a>> {
         let mut rows: BTreeMap<RowKey<'_>, LockSum> = BTreeMap::new();
-        for ((_, class), sum) in sums {
-            let (kind, (type_name, module)) = self.kind(class);
+        for ((_, class), sum) in &self.sums {
+            let (kind, (type_name, module)) = self.kind(*class);
             if self.query.types.is_empty() || self.query.types.iter().any(|glob| glob.matches(type_name)) {
-                rows.entry((kind, type_name, module, self.place(&sum))).or_default().join(sum);
+                rows.entry((kind, type_name, module, self.place(sum))).or_default().join(sum);
             }
         }
         let is_exact = self.process.losses.iter().all(|loss| loss.reason != LossReason::EventDropped);
@@ -107,12 +107,7 @@ impl<'q, 'a> Grouping<'q, 'a> {
 
     fn kind(&self, class: Option<u32>) -> (LockKind, (&'a str, &'a str)) {
         let Some(class) = class else { return (LockKind::Lock, LOCK_TYPE) };
-        let found = self.process.types.get(class as usize).filter(|found| !found.name.is_empty());
-        let named = found.map(|found| {
-            let module = self.process.modules.get(found.module as usize).map_or("", |module| &module.name);
-            (&*found.name, module)
-        });
-        (LockKind::Monitor, named.unwrap_or(("(unknown)", "")))
+        (LockKind::Monitor, type_and_module(self.process, class))
     }
 
     /// Module and signature of the innermost own function in which most of the time was waited.
@@ -148,7 +143,7 @@ impl LockSum {
         }
     }
 
-    fn join(&mut self, other: Self) {
+    fn join(&mut self, other: &Self) {
         self.locks += other.locks;
         self.count += other.count;
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
@@ -157,8 +152,8 @@ impl LockSum {
         self.pending += other.pending;
         self.without_stack += other.without_stack;
         self.without_holder += other.without_holder;
-        other.waiters.into_iter().for_each(|(stack, sum)| add(&mut self.waiters, stack, sum));
-        other.holders.into_iter().for_each(|(stack, sum)| add(&mut self.holders, stack, sum));
+        other.waiters.iter().for_each(|(stack, sum)| add(&mut self.waiters, *stack, *sum));
+        other.holders.iter().for_each(|(stack, sum)| add(&mut self.holders, *stack, *sum));
     }
 }
 

@@ -1,4 +1,5 @@
-//! All waits of a process in the order of time: who waits beside whom, and on which path the holder asked for the lock.
+//! All waits of a process in the order of time: who waits beside whom, and on which path the holder
+//! waited for the lock.
 
 use clrscope_recording::model::{Process, Thread};
 use rustc_hash::FxHashMap;
@@ -6,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::rows::Grouping;
 use super::wait::{Wait, WaitStart};
 
-/// Locks that are remembered; of more, those that nobody waits for are forgotten.
+/// Locks that are kept. When there are more, those that nobody waits for are dropped.
 const MOST_LOCKS: usize = 1 << 16;
 
 /// A lock, as far as it is known.
@@ -23,6 +24,8 @@ struct LockState {
 /// The waits that were read so far.
 pub(super) struct Timeline<'q, 'a> {
     process: &'a Process,
+    /// Indices of threads by the system's numbers, which it uses again.
+    threads: FxHashMap<u64, Vec<u32>>,
     /// Locks by the runtime's numbers.
     locks: FxHashMap<u64, LockState>,
     lock_count: u64,
@@ -33,11 +36,16 @@ pub(super) struct Timeline<'q, 'a> {
 
 impl<'q, 'a> Timeline<'q, 'a> {
     pub(super) fn new(process: &'a Process, grouping: Grouping<'q, 'a>) -> Self {
+        let mut threads: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
+        for (index, thread) in (0..).zip(&process.threads) {
+            threads.entry(thread.os_id.into()).or_default().push(index);
+        }
         let (locks, under_way) = (FxHashMap::default(), FxHashMap::default());
-        Self { process, locks, lock_count: 0, under_way, grouping }
+        Self { process, threads, locks, lock_count: 0, under_way, grouping }
     }
 
-    /// A thread begins to wait. It waits for nothing else then: the end of what it waited for before was not told.
+    /// A thread begins to wait. A wait of it that has not ended ends here: the event of its end is
+    /// missing.
     pub(super) fn started(&mut self, start: WaitStart) {
         self.ended(start.thread, start.time_ns);
         let holder = self.thread_at(start.holder, start.time_ns);
@@ -51,7 +59,8 @@ impl<'q, 'a> Timeline<'q, 'a> {
             .insert(start.thread, Wait { start, lock: number, end_ns, is_pending: false, waiters, holder_stack });
     }
 
-    /// A thread has the lock that it waited for. One that had begun before anybody listened is left out.
+    /// A thread has the lock that it waited for. A wait that began before the recording is left
+    /// out.
     pub(super) fn ended(&mut self, thread: u32, time_ns: u64) {
         let Some(wait) = self.under_way.remove(&thread) else { return };
         if let Some(lock) = self.locks.get_mut(&wait.start.lock).filter(|lock| lock.number == wait.lock) {
@@ -84,13 +93,12 @@ impl<'q, 'a> Timeline<'q, 'a> {
         lock
     }
 
-    /// Index of the thread that the system gave a number at a time; numbers are used again.
+    /// Index of the thread that had this number of the system's at a time.
     fn thread_at(&self, os_id: u64, time_ns: u64) -> Option<u32> {
-        let is_it = |thread: &Thread| {
-            u64::from(thread.os_id) == os_id
-                && thread.created_ns <= time_ns
-                && thread.ended_ns.is_none_or(|ended_ns| time_ns <= ended_ns)
+        let lived = |thread: &Thread| {
+            thread.created_ns <= time_ns && thread.ended_ns.is_none_or(|ended_ns| time_ns <= ended_ns)
         };
-        self.process.threads.iter().position(is_it).and_then(|at| u32::try_from(at).ok())
+        let mut candidates = self.threads.get(&os_id)?.iter().copied();
+        candidates.find(|index| self.process.threads.get(*index as usize).is_some_and(lived))
     }
 }

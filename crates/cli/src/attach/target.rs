@@ -14,7 +14,8 @@ use crate::recorded_process;
 
 /// Time that a runtime may take to say what it is.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Age below which a program may have no runtime yet, or none that listens: a start takes 0.1 s here, and more on a busy machine.
+/// Age below which a program may have no runtime yet, or none that listens: a start takes 0.1 s
+/// here, and more on a busy machine.
 const START: Duration = Duration::from_secs(3);
 /// Time between two looks at a program that starts.
 const LOOK: Duration = Duration::from_millis(20);

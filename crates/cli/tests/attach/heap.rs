@@ -146,8 +146,8 @@ fn snapshots(place: &TestFolder) -> usize {
     recordings.map(complete).sum()
 }
 
-/// It died within four attaches: modules that had been listed were asked about when they were gone, and compiled code was listed while
-/// it was unloaded.
+/// It died within four attaches: modules that had been listed were asked about when they were gone,
+/// and compiled code was listed while it was unloaded.
 #[test]
 fn a_program_that_unloads_all_the_time_outlives_snapshots_and_recordings() {
     testkit::each_runtime(|runtime| {

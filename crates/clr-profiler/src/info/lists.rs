@@ -85,8 +85,9 @@ pub struct Inliners {
 impl ProfilerInfo {
     /// All modules that are loaded. Neither in hooks nor during a collection.
     ///
-    /// Switches [`Events::MODULE_LOADS`](crate::Events::MODULE_LOADS) on, by which the framework learns which of them are
-    /// unloaded: questions about these are refused from then on. The runtime would look at them where they were, and crash.
+    /// Switches [`Events::MODULE_LOADS`](crate::Events::MODULE_LOADS) on, by which the framework
+    /// learns which of them are unloaded: questions about these are refused from then on. The
+    /// runtime would look at them where they were, and crash.
     ///
     /// # Errors
     /// The runtime's error.
@@ -135,8 +136,9 @@ impl ProfilerInfo {
     /// All functions that have been compiled, each with its version. Precompiled ones and dynamic methods are not among
     /// them. Neither in hooks nor during a collection.
     ///
-    /// Not where code may be unloaded: the runtime crashes where it lists code that goes (8.0.33), and that goes on after
-    /// [`module_unload_finished`](crate::Callbacks::module_unload_finished) (`GCLoaderAllocators` in `vm/loaderallocator.cpp`).
+    /// Not where code may be unloaded: the runtime crashes where it lists code that goes (8.0.33),
+    /// and that goes on after [`module_unload_finished`](crate::Callbacks::module_unload_finished)
+    /// (`GCLoaderAllocators` in `vm/loaderallocator.cpp`).
     ///
     /// # Errors
     /// The runtime's error.

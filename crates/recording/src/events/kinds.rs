@@ -180,8 +180,9 @@ impl Kind {
     /// Objects of a class that were in a generation before a collection: how many survived it, with their bytes, how many of
     /// these it moved, and how many died.
     pub const GC_SURVIVORS: Self = Self(218);
-    /// The thread begins to wait for a lock: which, its holder, the type of the object where it is a monitor, and the thread's stack
-    /// where that was taken. This and the next kind are what `locks` records.
+    /// The thread begins to wait for a lock: which, its holder, the type of the object where it is
+    /// a monitor, and the thread's stack where that was taken. This and the next kind are what
+    /// `locks` records.
     pub const CONTENTION_STARTED: Self = Self(220);
     /// The thread has the lock that it waited for, or has given up.
     pub const CONTENTION_ENDED: Self = Self(221);

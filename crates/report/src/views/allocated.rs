@@ -5,7 +5,7 @@ use std::io;
 use clrscope_analysis::{AllocatedBy, AllocationRow, Allocations, LiveSum};
 use clrscope_symbols::Lines;
 
-use super::sources::file_name;
+use super::sources::file_and_line;
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count, share};
@@ -74,7 +74,7 @@ fn line_of(by: &AllocatedBy<'_>, lines: &mut Lines) -> Option<LocatedLine> {
 /// A line without the folders of its file, with a remark where a call alone says that it is this
 /// one.
 fn short(at: &LocatedLine) -> String {
-    format!("{}:{}{}", file_name(&at.line.file), at.line.line, at.remark())
+    format!("{}{}", file_and_line(&at.line), at.remark())
 }
 
 /// The columns; whether objects were followed.

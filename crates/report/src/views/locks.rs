@@ -8,7 +8,7 @@ use clrscope_symbols::Lines;
 use serde_json::{Value, json};
 
 use super::SELECTION;
-use super::sources::file_name;
+use super::sources::file_and_line;
 use super::stack_frame::json_frame;
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -59,32 +59,30 @@ impl<'a> LockEntry<'a> {
 /// A path, with the lines of its frames.
 struct LocatedPath<'a> {
     path: &'a LockPath<'a>,
-    lines: Vec<Option<LocatedLine>>,
+    frames: Vec<(Frame<'a>, Option<LocatedLine>)>,
 }
 
 impl<'a> LocatedPath<'a> {
     fn new(path: &'a LockPath<'a>, lines: &mut Lines) -> Self {
-        let line = |frame: Frame<'_>| LocatedLine::find(lines, &frame.function, frame.place);
-        Self { path, lines: path.frames().map(line).collect() }
+        let locate = |frame: Frame<'a>| (frame, LocatedLine::find(lines, &frame.function, frame.place));
+        Self { path, frames: path.frames().map(locate).collect() }
     }
 
     fn json(&self) -> Value {
-        let frame = |(frame, found): (Frame<'_>, &Option<LocatedLine>)| {
+        let frame = |(frame, found): &(Frame<'_>, Option<LocatedLine>)| {
             let function = frame.function;
             let line = found.as_ref().map(|found| &found.line);
             json_frame(function.name(), function.function.kind, Some(function.module()), line)
         };
-        let frames: Vec<Value> = self.path.frames().zip(&self.lines).map(frame).collect();
+        let frames: Vec<Value> = self.frames.iter().map(frame).collect();
         json!({ "count": self.path.count, "total_ns": self.path.ns, "frames": frames })
     }
 
     /// The innermost own function, with its line.
     fn own_place(&self) -> Option<Cell<'a>> {
-        let at = self.path.own_frame()?;
-        let function = self.path.frames().nth(at)?.function;
-        let line = self.lines.get(at)?.as_ref();
-        let line = line.map_or_else(String::new, |at| format!(" ({}:{})", file_name(&at.line.file), at.line.line));
-        Some(Cell::text(function.name()).said(format!("{}{line}", function.label())))
+        let (frame, found) = self.frames.iter().find(|(frame, _)| frame.is_own())?;
+        let line = found.as_ref().map_or_else(String::new, |found| format!(" ({})", file_and_line(&found.line)));
+        Some(Cell::text(frame.function.name()).said(format!("{}{line}", frame.function.label())))
     }
 }
 
@@ -175,6 +173,9 @@ fn note(rows: &[LockRow<'_>]) -> Option<String> {
     let (waits, without) = (sum(|row| row.count), sum(|row| row.without_holder));
     let percent = without as f64 / waits.max(1) as f64 * 100.0;
     (percent >= 1.0).then(|| {
-        format!("In {percent:.0} % of the waits it is not known where the lock was held: by a thread that had not waited for it.")
+        format!(
+            "In {percent:.0} % of the waits it is not known where the lock was held: by a thread that had not waited \
+             for it."
+        )
     })
 }

@@ -5,7 +5,7 @@ use clrscope_recording::model::Process;
 use clrscope_symbols::Lines;
 use serde_json::Value;
 
-use super::sources::file_name;
+use super::sources::file_and_line;
 use super::stack_frame::json_frame;
 use crate::spot::LocatedLine;
 
@@ -43,7 +43,7 @@ impl<'a> LocatedFrame<'a> {
     }
 
     fn place(&self) -> Option<String> {
-        self.line.as_ref().map(|found| format!("{}:{}", file_name(&found.line.file), found.line.line))
+        self.line.as_ref().map(|found| file_and_line(&found.line))
     }
 
     /// Returns frames in JSON.

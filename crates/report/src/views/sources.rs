@@ -2,9 +2,16 @@
 
 use std::path::Path;
 
+use clrscope_symbols::SourceLine;
+
 /// The last part of a path, whichever way its folders are separated.
 pub(super) fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// A line without the folders of its file: `Cart.cs:12`.
+pub(super) fn file_and_line(line: &SourceLine) -> String {
+    format!("{}:{}", file_name(&line.file), line.line)
 }
 
 /// Files that were not found, as a sentence with the cure.

@@ -14,7 +14,7 @@ use clrscope_symbols::Lines;
 use serde_json::Value;
 
 use super::pending_frame::LocatedFrame;
-use super::sources::file_name;
+use super::sources::file_and_line;
 use super::stack_frame::json_frame;
 use super::{heap, nothing};
 use crate::cell::{Cell, Kind};
@@ -159,7 +159,7 @@ fn text(frames: &[PlacedFrame<'_>]) -> Vec<String> {
 fn named(function: &FunctionRef<'_>, place: &Option<LocatedLine>) -> String {
     let name = function.folded_into().unwrap_or_else(|| function.label().into_owned());
     match place {
-        Some(found) => format!("  {name}  {}:{}", file_name(&found.line.file), found.line.line),
+        Some(found) => format!("  {name}  {}", file_and_line(&found.line)),
         None => format!("  {name}"),
     }
 }

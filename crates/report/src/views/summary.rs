@@ -10,7 +10,7 @@ use clrscope_recording::model::Recording;
 use clrscope_symbols::{Lines, SourceLine};
 
 use super::functions::{self, FunctionEntry, SORTS, function_columns};
-use super::sources::file_name;
+use super::sources::file_and_line;
 use super::timed::{Present, TimedRow, resolved};
 use super::{FOLDING, SELECTION, allocated, counted, heap, no_functions, sampled, threads};
 use crate::cell::{Cell, Kind};
@@ -59,7 +59,7 @@ impl<'a> FindingEntry<'a> {
         let function = finding.function.as_ref();
         let place = function.and_then(|function| Some((function.place.as_ref()?, line_at_place(function, lines)?)));
         let said = place.as_ref().map_or_else(String::new, |(place, found)| {
-            format!("{}{}:{}{}", place.lead, file_name(&found.line.file), found.line.line, found.remark())
+            format!("{}{}{}", place.lead, file_and_line(&found.line), found.remark())
         });
         let line = place.map(|(_, found)| found).or_else(|| first_line(function?, lines));
         Self { text: format!("{}{said}", finding.text), finding, line }

@@ -43,6 +43,7 @@ use crate::services::clauses::Clauses;
 use crate::services::context::Context;
 use crate::services::dictionary::{Dictionary, Resolve};
 use crate::services::event_log::EventLog;
+use crate::services::no_stack_remark::NoStackRemark;
 
 pub(crate) use options::ExceptionsOptions;
 use thrown::ThrownObjects;
@@ -67,7 +68,7 @@ pub(crate) struct Exceptions {
     types: Option<&'static Types>,
     /// Other instruments have hooks, too.
     shares_hooks: bool,
-    reported_no_stack: AtomicBool,
+    no_stack: NoStackRemark,
     /// Counts unloads: what threads remember from before one is forgotten.
     epoch: AtomicU64,
     clauses: Clauses,
@@ -111,14 +112,7 @@ impl Exceptions {
     }
 
     fn stack(&self, frame: NativeFrame) -> u32 {
-        let number = self.stacks.number_here(frame, |frames| self.write_arguments(frames));
-        number.unwrap_or_else(|error| {
-            if !self.reported_no_stack.swap(true, Ordering::Relaxed) {
-                let remark = format!("exceptions: the runtime could not walk a stack: {error}");
-                self.writer.note(monotonic_ns(), &remark);
-            }
-            0
-        })
+        self.no_stack.number(self.stacks.number_here(frame, |frames| self.write_arguments(frames)))
     }
 
     /// Stores the arguments of each frame that has some, before the throw they belong to.
@@ -178,8 +172,6 @@ impl Instrument for Exceptions {
 
     fn start(options: &ExceptionsOptions, context: &Context) -> std::result::Result<Self, String> {
         let log = EventLog::create(context, instrument::EXCEPTIONS, options.max_bytes)?;
-        let recorded = context.stacks.open(context.writer, &context.helper)?;
-        let code = context.code_feed();
         let (frames, walk, frame_pointers) = (options.frames, options.walk, options.arguments);
         let wanted = StackOptions { frames, walk, frame_pointers, remembered: REMEMBERED };
         Ok(Self {
@@ -190,10 +182,10 @@ impl Instrument for Exceptions {
             names: Dictionary::new(&context.info, &context.functions, log),
             reader: ExceptionReader::new(),
             thrown: ThrownObjects::new(&context.info),
-            stacks: CallStacks::new(wanted, &context.info, &context.functions, (recorded, code.inlined(), code.awaiters()))?,
+            stacks: context.call_stacks(wanted)?,
             types: if options.arguments { Some(context.types(false)?) } else { None },
             shares_hooks: context.hooks != Self::hook_parts(options),
-            reported_no_stack: AtomicBool::new(false),
+            no_stack: NoStackRemark::new(context.writer, "exceptions: the runtime could not walk a stack"),
             epoch: AtomicU64::new(0),
             clauses: Clauses::default(),
             filters_ran: AtomicBool::new(false),

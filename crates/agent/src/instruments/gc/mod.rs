@@ -16,7 +16,7 @@ mod runtime_events;
 mod survivors;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use clr_profiler::callback_args::{
     EventPipeEvent, GcReason, Generations, MovedRanges, ObjectsOfClass, SurvivingRanges, SuspendReason,
@@ -26,7 +26,7 @@ use clr_profiler::{
 };
 use clrscope_recording::events::{Encoder, Kind, Tag};
 use clrscope_recording::layout::instrument;
-use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+use clrscope_recording::writer::monotonic_ns;
 use clrscope_agent_base::os::threads::thread_id;
 use clrscope_agent_base::event_pipe::{EventPipe, RUNTIME, level};
 use clrscope_agent_base::helper::Task;
@@ -36,6 +36,7 @@ use clrscope_agent_stacks::stacks::{CallStacks, StackOptions, Walk};
 use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};
 use crate::services::event_log::EventLog;
+use crate::services::no_stack_remark::NoStackRemark;
 
 use limits::Limits;
 use runtime_events::{GC_KEYWORD, GENERATIONS, GcEvent, GenerationSizes};
@@ -46,16 +47,18 @@ pub(crate) use options::GcOptions;
 /// Frames kept of the stack that caused a collection.
 const FRAMES: usize = 64;
 
+/// Remark where a stack is missing.
+const NO_STACK: &str = "gc: the runtime could not walk the stack of a thread that caused a collection";
+
 /// The running instrument.
 pub(crate) struct Gc {
     info: ProfilerInfo,
-    writer: &'static ProcessWriter,
     log: &'static EventLog,
     pipe: &'static EventPipe,
     stacks: CallStacks,
     /// Thread that has begun to stop the others, 0 for none.
     suspender: AtomicU32,
-    reported_no_stack: AtomicBool,
+    no_stack: NoStackRemark,
     /// Survivors, where they are wanted.
     survivors: Option<Survivors>,
     /// Memory of the instrument's own tables.
@@ -73,13 +76,7 @@ impl Gc {
         if self.info.current_thread().is_err() {
             return 0;
         }
-        self.stacks.snapshot_here().unwrap_or_else(|error| {
-            if !self.reported_no_stack.swap(true, Ordering::Relaxed) {
-                let remark = format!("gc: the runtime could not walk the stack of a thread that caused a collection: {error}");
-                self.writer.note(monotonic_ns(), &remark);
-            }
-            0
-        })
+        self.no_stack.number(self.stacks.snapshot_here())
     }
 
     /// Asks for names of classes that survivors are of, where the runtime may be asked: on threads of the program.
@@ -147,8 +144,6 @@ impl Instrument for Gc {
 
     fn start(options: &GcOptions, context: &Context) -> std::result::Result<Self, String> {
         let log = EventLog::create(context, instrument::GC, options.max_bytes)?;
-        let recorded = context.stacks.open(context.writer, &context.helper)?;
-        let code = context.code_feed();
         let limits = Limits::from_max_bytes(options.max_bytes);
         let remembered = limits.stacks;
         let wanted = StackOptions { frames: FRAMES, walk: Walk::Snapshot, frame_pointers: false, remembered };
@@ -157,12 +152,11 @@ impl Instrument for Gc {
         pipe.want(RUNTIME, GC_KEYWORD, level::INFORMATIONAL);
         Ok(Self {
             info: context.info.clone(),
-            writer: context.writer,
             log,
             pipe,
-            stacks: CallStacks::new(wanted, &context.info, &context.functions, (recorded, code.inlined(), code.awaiters()))?,
+            stacks: context.call_stacks(wanted)?,
             suspender: AtomicU32::new(0),
-            reported_no_stack: AtomicBool::new(false),
+            no_stack: NoStackRemark::new(context.writer, NO_STACK),
             survivors: options.survivors.then(survivors),
             own: Arc::new(OwnMemory::new(context.writer, instrument::GC)),
         })

@@ -55,9 +55,10 @@ impl StaticFields {
         added
     }
 
-    /// The classes with static fields that are loaded, but for generic ones. Of their methods, as the runtime knows those of loaded
-    /// classes only: it lists no classes, and where it lists compiled code it crashes while code is unloaded (8.0.33), which goes on
-    /// after it has said that the module is gone.
+    /// The classes with static fields that are loaded, but for generic ones. Of their methods, as
+    /// the runtime knows those of loaded classes only: it lists no classes, and where it lists
+    /// compiled code it crashes while code is unloaded (8.0.33), which goes on after it has said
+    /// that the module is gone.
     pub(super) fn loaded(&mut self, info: &ProfilerInfo, names: &NameCache) -> Vec<ClassId> {
         let mut found = Vec::new();
         for module in info.modules().unwrap_or_default() {

@@ -173,7 +173,8 @@ impl Taker {
         self.is_late.store(true, Ordering::Release);
     }
 
-    /// Classes that are known to be loaded: those whose loading was seen and, where the agent came later, those that were loaded then.
+    /// Classes that are known to be loaded: those whose loading was seen and, where the agent came
+    /// later, those that were loaded then.
     fn known_classes(&self) -> HashSet<ClassId> {
         if self.is_late.swap(false, Ordering::AcqRel) {
             let found = self.statics().loaded(&self.info, self.functions.names());

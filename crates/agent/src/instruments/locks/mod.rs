@@ -1,8 +1,9 @@
 //! `locks`: threads that wait for locks that others hold.
 //!
-//! The runtime raises an event on the thread that begins to wait, when it has spun in vain, and another one when that thread has the
-//! lock: nothing is done for locks that are free. Both are recorded as they come, the first with lock, type of the object, holder
-//! and stack; who waited beside whom, and what a holder did, is found out when the recording is read.
+//! The runtime raises an event on the thread that begins to wait, when it has spun in vain, and
+//! another one when that thread has the lock: nothing is done for locks that are free. Both are
+//! recorded as they come, the first with lock, type of the object, holder and stack; who waited
+//! beside whom, and what a holder did, is found out when the recording is read.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -32,6 +33,7 @@ use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};
 use crate::services::event_log::EventLog;
+use crate::services::no_stack_remark::NoStackRemark;
 use crate::services::object_types::ObjectTypes;
 
 pub(crate) use options::LocksOptions;
@@ -41,6 +43,8 @@ use stack_rate::StackRate;
 /// Frames kept of the stack of a thread that waits.
 const FRAMES: usize = 64;
 
+/// Remark where a stack is missing.
+const NO_STACK: &str = "locks: the runtime could not walk the stack of a thread that waits";
 /// Time between two looks for types without names.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -54,7 +58,7 @@ pub(crate) struct Locks {
     stacks: CallStacks,
     /// Of how many waits the stack is taken; `None` for all.
     rate: Option<StackRate>,
-    reported_no_stack: AtomicBool,
+    no_stack: NoStackRemark,
     /// Nobody asks for names any more.
     is_over: Arc<AtomicBool>,
 }
@@ -80,25 +84,19 @@ impl Locks {
         if self.rate.as_ref().is_some_and(|rate| !rate.admits(now_ns)) {
             return None;
         }
-        let number = self.stacks.number_here(frame, |_| ()).unwrap_or_else(|error| {
-            if !self.reported_no_stack.swap(true, Ordering::Relaxed) {
-                let remark = format!("locks: the runtime could not walk the stack of a thread that waits: {error}");
-                self.writer.note(monotonic_ns(), &remark);
-            }
-            0
-        });
-        Some(number)
+        Some(self.no_stack.number(self.stacks.number_here(frame, |_| ())))
     }
 }
 
 /// The class of the object whose monitor is contended; null for a `System.Threading.Lock`.
 ///
-/// The event of a monitor is raised in cooperative mode, in which no collection moves the object (`AwareLock::EnterEpilogHelper` in
-/// `vm/syncblk.cpp`). That of a lock is raised by a P/Invoke, during which one may.
+/// The event of a monitor is raised in cooperative mode, in which no collection moves the object
+/// (`AwareLock::EnterEpilogHelper` in `vm/syncblk.cpp`). That of a lock is raised by a P/Invoke,
+/// during which one may.
 fn class_of(contended: ContendedLock) -> ClassId {
     let word = if contended.is_monitor() { word_if_there(contended.object) } else { None };
-    // SAFETY: the first word of an object, which the calling thread is about to lock, is its class; the class stays as long as the
-    // object, and its names are forgotten when a module unloads.
+    // SAFETY: the first word of an object, which the calling thread is about to lock, is its class;
+    // the class stays as long as the object, and its names are forgotten when a module unloads.
     word.map_or(ClassId::NULL, |word| unsafe { ClassId::from_raw(word) })
 }
 
@@ -107,8 +105,6 @@ impl Instrument for Locks {
 
     fn start(options: &LocksOptions, context: &Context) -> std::result::Result<Self, String> {
         let log = EventLog::create(context, instrument::LOCKS, options.max_bytes)?;
-        let recorded = context.stacks.open(context.writer, &context.helper)?;
-        let code = context.code_feed();
         let wanted = StackOptions { frames: FRAMES, walk: Walk::Frames, frame_pointers: false, remembered: REMEMBERED };
         let pipe = context.event_pipe();
         pipe.want(RUNTIME, CONTENTION_KEYWORD, level::INFORMATIONAL);
@@ -118,14 +114,9 @@ impl Instrument for Locks {
             log,
             pipe,
             object_types: Arc::clone(&context.object_types),
-            stacks: CallStacks::new(
-                wanted,
-                &context.info,
-                &context.functions,
-                (recorded, code.inlined(), code.awaiters()),
-            )?,
+            stacks: context.call_stacks(wanted)?,
             rate: (!options.exact).then(StackRate::default),
-            reported_no_stack: AtomicBool::new(false),
+            no_stack: NoStackRemark::new(context.writer, NO_STACK),
             is_over: Arc::default(),
         })
     }

@@ -1,5 +1,5 @@
-//! Events about contended locks, as the runtime's provider packs them (`ContentionStart_V2` and `ContentionStop_V1` in
-//! `vm/ClrEtwAll.man`).
+//! Events about contended locks, as the runtime's provider packs them (`ContentionStart_V2` and
+//! `ContentionStop_V1` in `vm/ClrEtwAll.man`).
 
 use clrscope_agent_base::event_pipe::{Fields, RuntimeEvent};
 
@@ -7,8 +7,9 @@ use clrscope_agent_base::event_pipe::{Fields, RuntimeEvent};
 pub(super) const CONTENTION_KEYWORD: u64 = 0x4000;
 /// Flag of locks that are the runtime's own.
 const NATIVE: u8 = 1;
-/// A monitor is named by the address of its native lock, a `System.Threading.Lock` by the handle of what its threads wait for:
-/// handles are small numbers on Linux (`HandleIndexToHandle` in `pal/src/include/pal/handlemgr.hpp`).
+/// A monitor is named by the address of its native lock, a `System.Threading.Lock` by the handle of
+/// what its threads wait for: handles are small numbers on Linux (`HandleIndexToHandle` in
+/// `pal/src/include/pal/handlemgr.hpp`).
 const LEAST_ADDRESS: u64 = 1 << 32;
 
 /// An event about a contended lock.

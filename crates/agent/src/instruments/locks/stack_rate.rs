@@ -1,4 +1,5 @@
-//! How many stacks are taken: where locks are contended by the million, those of some waits say as much as those of all.
+//! Limit of the stacks that are taken. Where locks are contended by the million, the stacks of some
+//! waits are enough.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -3,29 +3,26 @@
 use clrscope_recording::model::Recording;
 
 use super::finding::FindingPlace;
+use super::waiting::{MOST, MUCH};
 use super::{Finding, FindingKind};
-use crate::locks::{LockQuery, LockRow, locks};
+use crate::locks::{LockPath, LockQuery, LockRow, locks};
 use crate::numbers::{number, time};
 use crate::parts::watched_ns;
 use crate::query::Query;
 
-/// Share of the time that one thread has to wait in all for a sentence.
-const MUCH: f64 = 0.05;
-/// Locks that have a sentence of their own at most.
-const MOST: usize = 3;
-
-/// Returns the sentences about all processes that a query means; none where locks were not recorded.
+/// Returns the sentences about all processes that a query means; none where locks were not
+/// recorded.
 pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     let query = Query { limit: None, sort: None, metric: None, ..query.clone() };
-    let rows = locks(recording, &LockQuery { query: query.clone(), types: Vec::new() });
-    let rows = rows.map(|(rows, _)| rows).unwrap_or_default();
-    rows.iter().filter_map(|row| about(row, watched_ns(row.process, &query))).take(MOST).collect()
+    let query = LockQuery { query, types: Vec::new() };
+    let rows = locks(recording, &query).map_or_else(|_| Vec::new(), |(rows, _)| rows);
+    rows.iter().filter_map(|row| about(row, watched_ns(row.process, &query.query))).take(MOST).collect()
 }
 
 /// The sentence about one row, where threads waited long.
 fn about(row: &LockRow<'_>, watched_ns: u64) -> Option<Finding> {
     let threads = row.total_ns as f64 / watched_ns.max(1) as f64;
-    let own = row.waiters.iter().find_map(|path| path.frames().nth(path.own_frame()?));
+    let own = row.waiters.iter().find_map(LockPath::own_frame);
     let below = own.as_ref().map_or_else(String::new, |frame| format!(" below {}", frame.function.label()));
     let at_once = match row.max_waiters {
         0 | 1 => String::new(),

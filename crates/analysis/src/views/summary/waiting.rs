@@ -13,9 +13,9 @@ use crate::sampling::sampled_bounds;
 use crate::waits::{WaitKind, WaitReason};
 
 /// Share of the time that one thread has to wait in all for a sentence.
-const MUCH: f64 = 0.05;
+pub(super) const MUCH: f64 = 0.05;
 /// Groups that have a sentence of their own at most, in a process.
-const MOST: usize = 3;
+pub(super) const MOST: usize = 3;
 
 /// Returns the sentences about all processes that a query means.
 ///

@@ -1,0 +1,30 @@
+//! The remark of a recording in which stacks are missing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clr_profiler::Result;
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+
+/// A remark that is made once, with the first error.
+pub(crate) struct NoStackRemark {
+    writer: &'static ProcessWriter,
+    text: &'static str,
+    is_made: AtomicBool,
+}
+
+impl NoStackRemark {
+    /// The remark of an instrument, which begins with its name.
+    pub(crate) fn new(writer: &'static ProcessWriter, text: &'static str) -> Self {
+        Self { writer, text, is_made: AtomicBool::new(false) }
+    }
+
+    /// Number of a stack; 0 for none where the runtime could not walk it.
+    pub(crate) fn number(&self, walked: Result<u32>) -> u32 {
+        walked.unwrap_or_else(|error| {
+            if !self.is_made.swap(true, Ordering::Relaxed) {
+                self.writer.note(monotonic_ns(), &format!("{}: {error}", self.text));
+            }
+            0
+        })
+    }
+}
