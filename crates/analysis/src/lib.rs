@@ -49,6 +49,7 @@
 
 mod allocations;
 mod allocations_by_call;
+mod awaits;
 mod catalog;
 mod closures;
 mod code_place;
@@ -59,6 +60,7 @@ mod cost;
 mod coverage;
 mod cpu_within_wall;
 mod edges;
+mod durations;
 mod events;
 mod exceptions;
 mod flow;
@@ -133,6 +135,7 @@ pub use heap::{
     heap_changes, heap_contents, heap_paths, heap_summary, heap_waste, pending_operations,
 };
 pub use limit::LeftOut;
+pub use awaits::{AwaitPath, AwaitRow, awaits};
 pub use locks::{LockKind, LockPath, LockQuery, LockRow, locks};
 pub use logical::make_paths_logical;
 pub use metric::{Amount, CALLS, CPU, Column, Metric, SampleCount, Source, StackEvent, StackEvents, Unit, WALL};

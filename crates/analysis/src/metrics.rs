@@ -3,17 +3,29 @@
 use clrscope_recording::model::{Process, Recording};
 
 use crate::allocations::{BYTES, OBJECTS};
+use crate::awaits::AWAITED;
 use crate::exceptions::EXCEPTIONS;
 use crate::metric::{CALLS, CPU, Column, Metric, Source, WALL};
 use crate::query::{Query, QueryProblem};
 use crate::samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, WALL_SAMPLES};
 
 /// Every metric that can be asked for, each name once.
-pub static METRICS: [&Metric; 7] = [&WALL, &CPU, &CALLS, &SAMPLES, &EXCEPTIONS, &BYTES, &OBJECTS];
+pub static METRICS: [&Metric; 8] = [&WALL, &CPU, &CALLS, &SAMPLES, &EXCEPTIONS, &BYTES, &OBJECTS, &AWAITED];
 
 /// Every metric with values of its own. Where none is asked for, views show the first of these that was recorded.
-static PREFERRED: [&Metric; 10] =
-    [&WALL, &CPU, &CALLS, &SAMPLED_CPU, &SAMPLED_WALL, &SAMPLES, &WALL_SAMPLES, &BYTES, &OBJECTS, &EXCEPTIONS];
+static PREFERRED: [&Metric; 11] = [
+    &WALL,
+    &CPU,
+    &CALLS,
+    &SAMPLED_CPU,
+    &SAMPLED_WALL,
+    &SAMPLES,
+    &WALL_SAMPLES,
+    &BYTES,
+    &OBJECTS,
+    &EXCEPTIONS,
+    &AWAITED,
+];
 
 impl Metric {
     /// The metric of this name.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use clrscope_recording::layout::{instrument, probes as layout};
 use clrscope_recording::model::{ProbedLine, ProbedMethod, Process, Recording};
 
+use crate::durations::Durations;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select;
 
@@ -34,7 +35,7 @@ pub struct ProbeRow {
     /// Time of the longest call.
     pub max_ns: u64,
     /// Calls that ended, by how many nanoseconds they took.
-    durations: BTreeMap<u64, u64>,
+    durations: Durations,
 }
 
 /// A line of the source.
@@ -53,7 +54,7 @@ impl ProbeRow {
     /// Calls that ended, by a return or by an exception.
     #[must_use]
     pub fn ended(&self) -> u64 {
-        self.durations.values().fold(0, |sum, calls| sum.saturating_add(*calls))
+        self.durations.count()
     }
 
     /// Calls that had not ended when the recording did.
@@ -72,17 +73,7 @@ impl ProbeRow {
     /// none ended.
     #[must_use]
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
-        let ended = self.ended();
-        if ended > 0 && percent >= 100 {
-            return Some(self.max_ns);
-        }
-        let rank = (u128::from(ended) * u128::from(percent)).div_ceil(100).max(1);
-        let mut seen = 0;
-        let found = self.durations.iter().find(|(_, calls)| {
-            seen += u128::from(**calls);
-            seen >= rank
-        });
-        found.map(|(ns, _)| (*ns).min(self.max_ns))
+        self.durations.percentile_ns(percent, self.max_ns)
     }
 
     /// The row of a method, to which nothing was added: its probes are there once those of one process are.
@@ -109,10 +100,7 @@ impl ProbeRow {
             *sum = sum.saturating_add(more);
         }
         self.max_ns = self.max_ns.max(other.max_ns);
-        for (ns, calls) in &other.durations {
-            let known = self.durations.entry(*ns).or_default();
-            *known = known.saturating_add(*calls);
-        }
+        self.durations.join(&other.durations);
     }
 
     pub(crate) fn add_line(&mut self, line: &ProbedLine) {
@@ -130,8 +118,7 @@ impl ProbeRow {
         self.max_ns = self.max_ns.max(ns(method.longest as f64));
         for (bucket, calls) in method.buckets.iter().enumerate().filter(|(_, calls)| **calls > 0) {
             let [least, next] = [bucket, bucket + 1].map(|bucket| layout::least(bucket) as f64);
-            let known = self.durations.entry(ns((least + next) / 2.0)).or_default();
-            *known = known.saturating_add(*calls);
+            self.durations.add_all(ns((least + next) / 2.0), *calls);
         }
     }
 }

@@ -102,6 +102,29 @@ impl Instruction {
         &self.operand
     }
 
+    /// The number of 4 bytes that the instruction puts on the stack, in whichever of its forms; `None` of other
+    /// instructions.
+    #[must_use]
+    pub fn constant(&self) -> Option<i32> {
+        const SHORT: [Opcode; 10] = [
+            Opcode::LdcI4M1,
+            Opcode::LdcI4_0,
+            Opcode::LdcI4_1,
+            Opcode::LdcI4_2,
+            Opcode::LdcI4_3,
+            Opcode::LdcI4_4,
+            Opcode::LdcI4_5,
+            Opcode::LdcI4_6,
+            Opcode::LdcI4_7,
+            Opcode::LdcI4_8,
+        ];
+        match (self.opcode, &self.operand) {
+            (Opcode::LdcI4S, Operand::Byte(number)) => Some((*number as i8).into()),
+            (Opcode::LdcI4, Operand::Int(number)) => Some(*number),
+            (opcode, _) => SHORT.iter().zip(-1..).find(|(short, _)| **short == opcode).map(|(_, number)| number),
+        }
+    }
+
     /// Length in bytes, with the operand.
     #[must_use]
     pub fn size(&self) -> usize {
@@ -133,5 +156,18 @@ impl fmt::Display for Instruction {
             Operand::Target(target) => write!(f, " {target}"),
             Operand::Targets(targets) => write!(f, " {targets:?}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Body;
+
+    #[test]
+    fn constants_are_read_in_each_of_their_forms() {
+        let code = [0x15, 0x16, 0x1e, 0x1f, 0xfe, 0x20, 0, 1, 0, 0, 0x21, 7, 0, 0, 0, 0, 0, 0, 0, 0x2a];
+        let body = Body::read(&[&[(code.len() as u8) << 2 | 2], &code[..]].concat()).expect("a body");
+        let constants: Vec<Option<i32>> = body.instructions().iter().map(super::Instruction::constant).collect();
+        assert_eq!(constants, [Some(-1), Some(0), Some(8), Some(-2), Some(256), None, None]);
     }
 }

@@ -25,9 +25,33 @@ pub fn resumes(name: &str) -> bool {
     name.split_once("::").is_some_and(is_it)
 }
 
+/// The number that an async method keeps while it waits, with the number of the wait in it: what
+/// `awaits` has the method store in the place of the number of its await alone, which the method's
+/// own code takes out of it again. Whoever else reads the field does the same with
+/// [`await_number`].
+///
+/// Methods number their awaits from 0, so a number with this bit is no method's own.
+pub const NUMBERED_WAIT: u32 = 1 << 30;
+/// Bits of the number of the await, below that of the wait.
+pub const AWAIT_BITS: u32 = 8;
+
+/// The number of the await at which an async method waits, by what it keeps; negative ones, as
+/// numbers without a sign, are of methods that run or have ended.
+#[must_use]
+pub const fn await_number(kept: u32) -> u32 {
+    if kept & (1 << 31) == 0 && kept & NUMBERED_WAIT != 0 { kept & ((1 << AWAIT_BITS) - 1) } else { kept }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_waits_are_taken_out() {
+        assert_eq!(await_number(7), 7);
+        assert_eq!(await_number(NUMBERED_WAIT | 0x1234 << AWAIT_BITS | 7), 7);
+        assert_eq!([u32::MAX, u32::MAX - 1].map(await_number), [u32::MAX, u32::MAX - 1]);
+    }
 
     #[test]
     fn resumptions_are_known_by_their_names() {

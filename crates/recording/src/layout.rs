@@ -97,6 +97,8 @@ pub mod instrument {
     pub const GC: &str = "gc";
     /// Threads that wait for locks, as [records](crate::events).
     pub const LOCKS: &str = "locks";
+    /// Awaits of async methods, as [records](crate::events).
+    pub const AWAITS: &str = "awaits";
     /// [Samples](super::sample) of threads by their CPU time.
     pub const CPU: &str = "cpu";
     /// [Samples](super::sample) of threads by the clock.

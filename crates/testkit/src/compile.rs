@@ -56,6 +56,8 @@ struct Job {
     sources: Vec<PathBuf>,
     references: Vec<PathBuf>,
     library: bool,
+    /// As a debugger wants it: not optimised.
+    debug: bool,
     output: PathBuf,
 }
 
@@ -89,7 +91,7 @@ pub fn build_all(sdk: &Sdk, dotnet: &Path, out: &Path) -> Result<Vec<PathBuf>, S
 }
 
 /// A folder with `NAME.cs` is a program, unless a `library` file stands in it; a `web` file lets it use ASP.NET, a `clock` file
-/// asks for `ThreadClock.cs`.
+/// asks for `ThreadClock.cs`, a `debug` file for code that is not optimised.
 fn fixture_jobs(sdk: &Sdk, dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job> {
     let fixtures = dotnet.join("fixtures");
     let mut jobs = Vec::new();
@@ -111,7 +113,8 @@ fn fixture_jobs(sdk: &Sdk, dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job
             references.extend(sdk.web_reference_assemblies());
         }
         let output = bin.join(format!("{name}.dll"));
-        jobs.push(Job { name, sources, references, library, output });
+        let debug = folder.join("debug").exists();
+        jobs.push(Job { name, sources, references, library, debug, output });
     }
     jobs
 }
@@ -129,7 +132,7 @@ fn bench_jobs(dotnet: &Path, bin: &Path) -> Vec<Job> {
         sources.extend(has("groups").then(|| bench.join("Group.cs")));
         sources.extend((has("groups") || has("clock")).then(|| dotnet.join(CLOCK)));
         let output = bin.join(format!("{name}.dll"));
-        Job { name, sources, references: Vec::new(), library: false, output }
+        Job { name, sources, references: Vec::new(), library: false, debug: false, output }
     };
     folders.map(job).collect()
 }
@@ -141,7 +144,7 @@ fn demo_job(dotnet: &Path, bin: &Path) -> Option<Job> {
     }
     make_folder(bin);
     let sources = sources_in(&folder);
-    Some(Job { name: "Demo".into(), sources, references: Vec::new(), library: false, output: bin.join("Demo.dll") })
+    Some(Job { name: "Demo".into(), sources, references: Vec::new(), library: false, debug: false, output: bin.join("Demo.dll") })
 }
 
 /// Two at a time: the compiler itself uses several threads.
@@ -214,7 +217,7 @@ fn compile_alone(sdk: &Sdk, source: &Path, output: &Path, is_web: bool) -> Resul
 /// A program outside of the committed ones, with ASP.NET or without.
 fn program(sdk: &Sdk, name: &str, sources: Vec<PathBuf>, output: &Path, is_web: bool) -> Job {
     let references = if is_web { sdk.web_reference_assemblies() } else { Vec::new() };
-    Job { name: name.to_owned(), sources, references, library: false, output: output.to_path_buf() }
+    Job { name: name.to_owned(), sources, references, library: false, debug: false, output: output.to_path_buf() }
 }
 
 /// Writes the runtime configuration of such a program beside it.
@@ -239,7 +242,7 @@ fn compiler(sdk: &Sdk, folder: &Path, job: &Job) -> Command {
         "-nologo",
         "-nostdlib",
         "-deterministic",
-        "-optimize+",
+        if job.debug { "-optimize-" } else { "-optimize+" },
         "-debug:embedded",
         "-unsafe",
         "-nullable",
@@ -262,7 +265,7 @@ fn write_il(sdk: &Sdk, dotnet: &Path, source: &Path, bin: &Path) -> Result<PathB
     let temp = scratch();
     let output = temp.path().join("generator.dll");
     let job =
-        Job { name: name.clone(), sources: vec![source.to_path_buf()], references: Vec::new(), library: false, output };
+        Job { name: name.clone(), sources: vec![source.to_path_buf()], references: Vec::new(), library: false, debug: false, output };
     compile(sdk, dotnet, &job)?;
     fs::write(job.output.with_extension("runtimeconfig.json"), CONFIG).expect("a temporary file can be written");
     let library = bin.join(format!("{name}.dll"));

@@ -4,6 +4,8 @@ use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
 use clr_profiler::{ClassId, ClassInfo, FunctionId, Token};
 
+use clrscope_contract::async_code::await_number;
+
 use super::box_layout::{BoxLayout, is_box, machine_in};
 use super::core_types::{ChainReader, CoreTypes, field_offset};
 use super::memory::ObjectMemory;
@@ -44,7 +46,7 @@ impl BoxClass {
         let machine = if layout.is_value { at } else { memory.word(at)? };
         let number = memory.number(machine.checked_add(layout.state?)?)?;
         // Negative ones are of a method that runs, or has ended.
-        *layout.awaits.get(number as usize)?
+        *layout.awaits.get(await_number(number) as usize)?
     }
 }
 

@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use clr_profiler::internals::{CurrentStack, NativeFrame};
-use clr_profiler::{Error, HResult, ProfilerInfo, Result, StackFrame, StackWalk};
+use clr_profiler::{Error, FunctionId, HResult, ProfilerInfo, Result, StackFrame, StackWalk};
 
 use clrscope_recording::model::StackFrame as RecordedFrame;
 
@@ -48,7 +48,7 @@ pub use unwind_rules::Mix;
 use unwind_rules::{MOST, Outcome, Trust, UnwindRules, Words};
 use unwind_training::{RuleUpdate, RuntimeWalk, Training};
 
-use crate::awaiters::{Awaiters, Chain, Resumed, ResumedSearch};
+use crate::awaiters::{Awaiters, Chain, Questions, Resumed, ResumedSearch};
 use crate::inlined::InlinedMethods;
 
 /// A number that stands for addresses, with another one added.
@@ -254,6 +254,19 @@ impl CallStacks {
             return Ok(0);
         }
         self.asked(None, NativeFrame::new(0))
+    }
+
+    /// The number of a stack that is a method alone, of which nobody knows who awaits it: its index and the offset in its IL are
+    /// given. 0 once recording has ended.
+    pub fn number_alone(&self, at: (u32, u32)) -> u32 {
+        self.number(&[at_await(at)], false, Some(&Chain::default()))
+    }
+
+    /// The number of the stack of a method that goes on after an `await`, with who awaits it beside it. `this` is the address of
+    /// its state, on whose thread this is, where objects don't move. Asks the runtime nothing.
+    pub fn number_of_resumed(&self, at: (u32, u32), function: FunctionId, this: usize) -> u32 {
+        let chain = self.awaiters.chain_of(function, this, Questions::Noted);
+        self.number(&[at_await(at)], false, Some(&chain))
     }
 
     /// By what is known of the frames.
@@ -470,6 +483,11 @@ impl Task for StackTask {
     fn write_out(&mut self) {
         self.table.write_out();
     }
+}
+
+/// The frame of a method at an await: the index of its function, and the offset in its IL.
+fn at_await((function, il_offset): (u32, u32)) -> CodeLocation {
+    CodeLocation { il_offset: Some(il_offset), ..CodeLocation::of_function(function) }
 }
 
 /// The sum of a stack with a chain of awaiters beside it.

@@ -101,6 +101,7 @@ instruments! {
     wall: Wall,
     gc: Gc,
     locks: Locks,
+    awaits: Awaits,
     heap: Heap,
     alloc: Alloc,
     coverage: Coverage,

@@ -33,6 +33,7 @@ use clrscope_recording::writer::monotonic_ns;
 
 use crate::process::fork;
 use crate::services::context::Beginning;
+use crate::services::kept_code::KeptCode;
 use crate::setup::setup;
 use crate::startup::{self, Running};
 
@@ -46,13 +47,15 @@ const STACK: usize = 256 << 10;
 /// The agent in a process, from its first recording on.
 pub(crate) struct Resident {
     info: ProfilerInfo,
+    kept_code: KeptCode,
     /// The recording; none while the agent is dormant.
     pub(crate) running: Replaceable<Running>,
     is_dormant: Mutex<bool>,
     end: End,
 }
 
-clr_profiler::compose_callbacks! { Resident { running, end } }
+// First, so that who follows the methods finds which function was compiled.
+clr_profiler::compose_callbacks! { Resident { kept_code, running, end } }
 
 /// Takes the socket away at the end of the program.
 #[derive(Default)]
@@ -80,7 +83,7 @@ impl Callbacks for End {
 impl Resident {
     /// An agent without a recording.
     pub(crate) fn new(info: &ProfilerInfo) -> Self {
-        Self { info: info.clone(), running: Replaceable::default(), is_dormant: Mutex::new(false), end: End::default() }
+        Self { info: info.clone(), kept_code: KeptCode::new(info), running: Replaceable::default(), is_dormant: Mutex::new(false), end: End::default() }
     }
 
     /// Begins the recording that `given` asks for, which callbacks reach from now on.

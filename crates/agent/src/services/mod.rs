@@ -10,6 +10,9 @@
 //! - [`held_exceptions`]: exceptions that no collection may move while the runtime looks for their handlers
 //! - [`detach`]: how an attached agent leaves; [`detach_cleanup`]: what it then takes away
 //! - [`code_authors`]: who changes the program's methods, and what must be in every body of theirs
+//! - [`fixed_modules`]: modules whose methods can't be changed
+//! - [`kept_code`]: methods whose code stays changed to the end of the process
+//! - [`stack_rate`]: how many stacks are taken in a second
 //! - [`clauses`]: which catch blocks belong to clauses with a filter
 
 pub(crate) mod clauses;
@@ -21,6 +24,9 @@ pub(crate) mod dictionary;
 pub(crate) mod event_log;
 pub(crate) mod event_ring;
 pub(crate) mod field_cache;
+pub(crate) mod fixed_modules;
 pub(crate) mod held_exceptions;
+pub(crate) mod kept_code;
 pub(crate) mod no_stack_remark;
 pub(crate) mod object_types;
+pub(crate) mod stack_rate;

@@ -45,6 +45,11 @@ impl<'a> CallStack<'a> {
         self.table.frames(self.number).map(|frame| self.frame(frame, None).function)
     }
 
+    /// Returns the innermost frame; `None` of a stack without frames.
+    pub(crate) fn innermost(&self) -> Option<Frame<'a>> {
+        self.frames().next()
+    }
+
     /// Returns the innermost function of the program's own, with the place in its code; `None` where
     /// there is none.
     pub(crate) fn innermost_own(&self) -> Option<(FunctionRef<'a>, CodePlace<'a>)> {

@@ -10,6 +10,7 @@ mod roles;
 use std::sync::Arc;
 
 use clrscope_contract::async_code::CORE_LIBRARY;
+use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{
     ChainEnd, ChangedFrame, Derived, FrameToChange, Function, FunctionKind, Process, Recording, RemarkKind, StackFrame,
     Stacks,
@@ -52,7 +53,9 @@ pub fn make_paths_logical(recording: &mut Recording) {
             return None;
         }
         let roles = process.functions.iter().map(|function| role_of(process, function)).collect::<Vec<Role>>();
-        Some(roles).filter(|roles| !roles.iter().all(|role| matches!(role, Role::Method | Role::Native)))
+        // Stacks of awaits have none of the framework's frames, and who awaits the method beside them.
+        let has_awaits = process.arenas(instrument::AWAITS).next().is_some();
+        Some(roles).filter(|roles| has_awaits || !roles.iter().all(|role| matches!(role, Role::Method | Role::Native)))
     };
     let roles: Vec<Option<Vec<Role>>> = recording.processes.iter().map(roles_of).collect();
     if roles.iter().all(Option::is_none) {
@@ -156,6 +159,7 @@ fn change(stacks: &mut Stacks, roles: &[Role], functions: &AddedFunctions) {
     let mut all: Vec<Below> = Vec::with_capacity(stacks.len());
     stacks.change_frames(|FrameToChange { place, caller, frame, awaiter, chain_end }| {
         let here = Some(place as u32);
+        let is_outermost = caller.is_none();
         let below = caller.map_or(Below::default(), |caller| all[caller]);
         let awaiter = awaiter.map_or(below.awaiter, |awaiter| Some(awaiter as u32));
         let role = match frame {
@@ -178,6 +182,8 @@ fn change(stacks: &mut Stacks, roles: &[Role], functions: &AddedFunctions) {
                 let frame = functions.stand_in(role, frame);
                 (below.methods, frame, Below { methods: below.methods, native: here, awaiter })
             }
+            // Recorded without those that it was called by: who awaits it stands beside it.
+            Role::Method if is_outermost && awaiter.is_some() => (awaiter, frame, Below { methods: here, native: here, awaiter }),
             Role::Method => (below.methods, frame, Below { methods: here, native: here, awaiter }),
             Role::Native => (below.native, frame, Below { methods: here, native: here, awaiter }),
         };

@@ -4,6 +4,7 @@
 
 pub mod alloc;
 mod attach;
+pub mod awaits;
 pub mod calls;
 mod check;
 mod checked;
@@ -38,6 +39,7 @@ pub const ALL: &[&Spec] = &[
     wall::SPEC,
     gc::SPEC,
     locks::SPEC,
+    awaits::SPEC,
     heap::SPEC,
     alloc::SPEC,
     coverage::SPEC,

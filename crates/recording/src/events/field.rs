@@ -76,6 +76,10 @@ impl Tag {
     pub const LOCK: Self = Self(49);
     /// The runtime's number of the thread that holds a lock.
     pub const HOLDER: Self = Self(50);
+    /// Nanoseconds that something lasted.
+    pub const DURATION: Self = Self(51);
+    /// Outcome of an await: 0 a result, 1 an exception, 2 a cancellation.
+    pub const OUTCOME: Self = Self(52);
     /// Reason as a text.
     pub const REASON: Self = Self(64);
     /// A name.

@@ -186,6 +186,14 @@ impl Kind {
     pub const CONTENTION_STARTED: Self = Self(220);
     /// The thread has the lock that it waited for, or has given up.
     pub const CONTENTION_ENDED: Self = Self(221);
+    /// An await of an async method: a stack of it alone, and what it awaits, in words. This and the
+    /// next two kinds are what `awaits` records.
+    pub const AWAIT_PLACE: Self = Self(222);
+    /// A method goes on after an await: its stack with who awaits it, how long it waited, and
+    /// the outcome where that is no result.
+    pub const AWAIT_ENDED: Self = Self(223);
+    /// A method still waited when recording ended: a stack of it alone, and for how long so far.
+    pub const AWAIT_PENDING: Self = Self(224);
 
     /// The kind of the callback with this name of the runtime's.
     #[must_use]

@@ -101,11 +101,13 @@ pub enum LossReason {
     HeapUnread = 31,
     /// The callers of a call of a probed method found no room.
     CallerUnknown = 32,
+    /// An async method could not be changed: nothing is known of its awaits.
+    AwaitsNotFollowed = 33,
 }
 
 impl LossReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::PanicCaught,
         Self::TreeFull,
         Self::DiskFull,
@@ -139,6 +141,7 @@ impl LossReason {
         Self::NotProbed,
         Self::HeapUnread,
         Self::CallerUnknown,
+        Self::AwaitsNotFollowed,
     ];
 
     /// The name in JSON (`losses` rows) and in tables.
@@ -178,6 +181,7 @@ impl LossReason {
             Self::NotProbed => "not_probed",
             Self::HeapUnread => "heap_unread",
             Self::CallerUnknown => "caller_unknown",
+            Self::AwaitsNotFollowed => "awaits_not_followed",
         }
     }
 
@@ -220,6 +224,7 @@ impl LossReason {
             Self::NotProbed => "some methods could not be given probes; nothing is known of their calls",
             Self::HeapUnread => "snapshots of the heap have gaps: objects there are missing, and so is whom they hold",
             Self::CallerUnknown => "callers of probed methods found no room; their calls are those of (unknown caller)",
+            Self::AwaitsNotFollowed => "some async methods could not be changed; nothing is known of their awaits",
         }
     }
 

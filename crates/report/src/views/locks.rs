@@ -2,19 +2,16 @@
 
 use std::io;
 
-use clrscope_analysis::{Conditions, Frame, LockPath, LockQuery, LockRow, Sort, conditions, locks};
+use clrscope_analysis::{Conditions, LockPath, LockQuery, LockRow, Sort, conditions, locks};
 use clrscope_recording::model::Recording;
 use clrscope_symbols::Lines;
-use serde_json::{Value, json};
 
 use super::SELECTION;
-use super::sources::file_and_line;
-use super::stack_frame::json_frame;
+use super::located_path::{LocatedPath, paths};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
 use crate::request::{Flag, Request};
-use crate::spot::LocatedLine;
 use crate::view::{Answer, View};
 
 /// The view `locks`.
@@ -51,43 +48,12 @@ impl Row for LockEntry<'_> {}
 
 impl<'a> LockEntry<'a> {
     fn new(row: &'a LockRow<'a>, lines: &mut Lines) -> Self {
-        let mut located = |paths: &'a [LockPath<'a>]| paths.iter().map(|path| LocatedPath::new(path, lines)).collect();
+        let mut located = |paths: &'a [LockPath<'a>]| {
+            let located = |path: &'a LockPath<'a>| LocatedPath::new((path.count, path.ns), path.frames(), lines);
+            paths.iter().map(located).collect()
+        };
         Self { row, waiters: located(&row.waiters), holders: located(&row.holders) }
     }
-}
-
-/// A path, with the lines of its frames.
-struct LocatedPath<'a> {
-    path: &'a LockPath<'a>,
-    frames: Vec<(Frame<'a>, Option<LocatedLine>)>,
-}
-
-impl<'a> LocatedPath<'a> {
-    fn new(path: &'a LockPath<'a>, lines: &mut Lines) -> Self {
-        let locate = |frame: Frame<'a>| (frame, LocatedLine::find(lines, &frame.function, frame.place));
-        Self { path, frames: path.frames().map(locate).collect() }
-    }
-
-    fn json(&self) -> Value {
-        let frame = |(frame, found): &(Frame<'_>, Option<LocatedLine>)| {
-            let function = frame.function;
-            let line = found.as_ref().map(|found| &found.line);
-            json_frame(function.name(), function.function.kind, Some(function.module()), line)
-        };
-        let frames: Vec<Value> = self.frames.iter().map(frame).collect();
-        json!({ "count": self.path.count, "total_ns": self.path.ns, "frames": frames })
-    }
-
-    /// The innermost own function, with its line.
-    fn own_place(&self) -> Option<Cell<'a>> {
-        let (frame, found) = self.frames.iter().find(|(frame, _)| frame.is_own())?;
-        let line = found.as_ref().map_or_else(String::new, |found| format!(" ({})", file_and_line(&found.line)));
-        Some(Cell::text(frame.function.name()).said(format!("{}{line}", frame.function.label())))
-    }
-}
-
-fn paths(of: &[LocatedPath<'_>]) -> Cell<'static> {
-    Cell::Nested(of.iter().map(LocatedPath::json).collect())
 }
 
 fn sheet<'c>(processes: bool) -> Sheet<'c, Locks> {

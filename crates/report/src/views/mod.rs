@@ -2,6 +2,7 @@
 
 mod allocated;
 mod allocations;
+mod awaits;
 mod conditions;
 mod counted;
 mod coverage;
@@ -13,6 +14,7 @@ mod functions;
 mod gc;
 mod heap;
 mod lines;
+mod located_path;
 mod locks;
 mod losses;
 mod modules;
@@ -69,6 +71,7 @@ pub static VIEWS: &[&View] = &[
     &allocations::VIEW,
     &gc::VIEW,
     &locks::VIEW,
+    &awaits::VIEW,
     &survivors::VIEW,
     &heap::HEAP,
     &heap::ROOTS,

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clrscope_agent_base::class_parents::parent_of;
 use clrscope_agent_base::os::memory::copy_if_there;
 use clrscope_agent_stacks::awaiters::BoxLayout;
+use clrscope_contract::async_code::await_number;
 
 use super::shape::{Description, Shape, describe};
 
@@ -146,7 +147,7 @@ impl KeptWords {
         for (object, end) in self.objects.iter().zip(ends) {
             let Some(&(place, is_upper, layout)) = places.get(&object.class) else { continue };
             let Some(word) = self.words[object.first..end].get(place) else { continue };
-            let number = (if is_upper { word >> 32 } else { *word }) as u32 as i32;
+            let number = await_number((if is_upper { word >> 32 } else { *word }) as u32) as i32;
             // Negative ones are of a method that runs, or has ended.
             let Some(place) = usize::try_from(number).ok().and_then(|number| *layout.awaits.get(number)?) else { continue };
             found.entry((object.class, place)).or_default().push(object.address);

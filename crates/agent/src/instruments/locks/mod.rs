@@ -8,11 +8,9 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`runtime_events`] | the fields of the events |
-//! | [`stack_rate`] | how many stacks are taken |
 
 mod options;
 mod runtime_events;
-mod stack_rate;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,10 +33,10 @@ use crate::services::context::{Beginning, Context};
 use crate::services::event_log::EventLog;
 use crate::services::no_stack_remark::NoStackRemark;
 use crate::services::object_types::ObjectTypes;
+use crate::services::stack_rate::StackRate;
 
 pub(crate) use options::LocksOptions;
 use runtime_events::{CONTENTION_KEYWORD, ContendedLock, Contention};
-use stack_rate::StackRate;
 
 /// Frames kept of the stack of a thread that waits.
 const FRAMES: usize = 64;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use clr_profiler::{FunctionId, WrittenBody};
 use clrscope_agent_base::developer_log::{Level, log};
 
-use super::fixed_modules::reason;
+use crate::services::fixed_modules::reason;
+use crate::services::kept_code;
 use super::methods::Method;
 use super::prober::Prober;
 
@@ -14,6 +15,7 @@ impl Prober {
     /// method's own: the runtime takes the places of the original instructions for those of the version alone that they were said of.
     pub(super) fn body_of(&self, method: Method) -> Option<Arc<WrittenBody>> {
         let body = self.methods.body_of(method);
+        let body = body.or_else(|| kept_code::body_of(method));
         if body.is_some() || !self.has_changed_at_load {
             return body;
         }

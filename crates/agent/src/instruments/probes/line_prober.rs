@@ -11,7 +11,8 @@ use super::line_code::{self, PlacedLine};
 use super::line_search::LinePlace;
 use super::lines::LineMatches;
 use super::methods::Method;
-use super::fixed_modules::reason;
+use crate::services::fixed_modules::reason;
+use crate::services::kept_code;
 use super::prober::{Prober, RUNTIME_HELPER, Refused};
 use super::undo;
 
@@ -119,7 +120,9 @@ impl Prober {
         let name = |place: &LinePlace| self.functions.names().method(&self.info, module, place.method).ok();
         let mut named: Vec<_> = places.into_iter().filter_map(|place| Some((name(&place)?, place))).collect();
         named.retain(|(name, place)| {
-            let Some(why) = fixed.or(is_runtime_helper(name).then_some(RUNTIME_HELPER)) else { return true };
+            let is_kept = kept_code::is_kept((module, place.method));
+            let why = fixed.or(is_runtime_helper(name).then_some(RUNTIME_HELPER)).or(is_kept.then_some(kept_code::WHY));
+            let Some(why) = why else { return true };
             refused.push((at(name, place), why.to_owned()));
             false
         });

@@ -14,7 +14,6 @@
 //! | [`each`] | recording of each call, with arguments and results |
 //! | [`prober`] | which methods are chosen, and how they get probes and lose them |
 //! | [`anew`] | answers to the runtime while it compiles methods anew |
-//! | [`fixed_modules`] | modules whose methods can't be changed |
 //! | [`line_prober`] | how lines get counters and lose them |
 //! | [`lines`] | which lines are wanted |
 //! | [`line_search`] | where lines are in the methods of an assembly, by its PDB |
@@ -31,7 +30,6 @@ mod callers;
 mod code;
 mod commands;
 mod each;
-mod fixed_modules;
 mod line_code;
 mod line_prober;
 mod line_search;
@@ -58,6 +56,7 @@ use clrscope_agent_stacks::code::CodeFeed;
 
 use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};
+use crate::services::kept_code;
 
 use callers::Callers;
 use commands::Commands;
@@ -160,6 +159,7 @@ impl Instrument for Probes {
         if context.beginning == Beginning::Attach {
             prober.check_choice()?;
         }
+        kept_code::set_answered(true);
         Ok(Self { prober: Arc::new(prober), writer: context.writer })
     }
 
@@ -224,6 +224,7 @@ impl Instrument for Probes {
             callers.outlive_recording();
         }
         self.prober.methods.forget();
+        kept_code::set_answered(false);
     }
 
     fn detach_in_child(&self) {

@@ -17,7 +17,8 @@ use clrscope_agent_base::patterns::ProbePatterns;
 use super::callers::{CallerSignatures, Callers};
 use super::code::{self, Signatures};
 use super::each::{EachCall, EachSignatures};
-use super::fixed_modules::{FixedModules, reason};
+use crate::services::fixed_modules::{FixedModules, reason};
+use crate::services::kept_code;
 use super::lines::Lines;
 use super::methods::{Method, Methods, MethodProbes, Standing};
 use super::options::ProbesOptions;
@@ -214,6 +215,8 @@ impl Prober {
                 RUNTIME_HELPER
             } else if !has_code(name.token) {
                 "it has no code of its own: it is abstract, native, or made by the runtime"
+            } else if kept_code::is_kept((module, name.token)) {
+                kept_code::WHY
             } else if self.relies_on_tail_calls(&name) {
                 "it is always optimised, and ends by calls for which the compiler gives its own stack up"
             } else {

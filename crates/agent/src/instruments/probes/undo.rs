@@ -9,6 +9,7 @@ use clrscope_agent_base::runtime_thread::RuntimeThread;
 use clrscope_agent_base::helper::Task;
 
 use super::methods::{Method, Methods};
+use crate::services::kept_code;
 
 /// Gives methods their own code back.
 pub(super) struct Undo {
@@ -43,11 +44,13 @@ impl Task for Undo {
 }
 
 /// Gives methods their own code back: what calls them from now on runs that. Calls that are under way end in the code that they began in.
+/// A method that keeps other code, and had taken in one with probes, stays compiled without that.
 pub(super) fn revert(info: &ProfilerInfo, methods: &[Method]) {
+    let methods: Vec<Method> = methods.iter().copied().filter(|method| !kept_code::is_kept(*method)).collect();
     if methods.is_empty() {
         return;
     }
-    match info.request_revert(methods) {
+    match info.request_revert(&methods) {
         Ok(each) => {
             let refused = each.iter().filter_map(|one| one.as_ref().err()).collect::<Vec<_>>();
             log(Level::Info, || {

@@ -1,5 +1,5 @@
-//! Limit of the stacks that are taken. Where locks are contended by the million, the stacks of some
-//! waits are enough.
+//! Limit of the stacks that are taken. Where threads or methods wait by the million, the stacks of
+//! some waits are enough.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,11 +12,11 @@ const COUNT_BITS: u32 = 20;
 
 /// The stacks of the window under way. Without locks: the program's threads ask while they wait.
 #[derive(Debug, Default)]
-pub(super) struct StackRate(AtomicU64);
+pub(crate) struct StackRate(AtomicU64);
 
 impl StackRate {
     /// Whether a stack is taken at this moment.
-    pub(super) fn admits(&self, now_ns: u64) -> bool {
+    pub(crate) fn admits(&self, now_ns: u64) -> bool {
         let window = now_ns / WINDOW_NS;
         let admit = |state: u64| {
             let count = if state >> COUNT_BITS == window { state & ((1 << COUNT_BITS) - 1) } else { 0 };

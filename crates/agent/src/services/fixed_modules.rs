@@ -15,14 +15,14 @@ const DEBUGGABLE: &str = "System.Diagnostics.DebuggableAttribute";
 const ASSEMBLY: Token = Token::new(0x2000_0001);
 
 /// Modules that can't be changed.
-pub(super) struct FixedModules {
+pub(crate) struct FixedModules {
     /// Assemblies for a debugger may be edited.
     edits_allowed: bool,
 }
 
 impl FixedModules {
     /// Reads the environment of the process.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { edits_allowed: env::var(MODIFIABLE).is_ok_and(|value| value.eq_ignore_ascii_case("debug")) }
     }
 
@@ -30,7 +30,7 @@ impl FixedModules {
     ///
     /// A module that may be edited is told by its attribute: 9 and 10 refuse it by `CORPROF_E_MODULE_IS_ENC`, 8 takes the request and does
     /// nothing, so that methods seemed never to be called (measured with the fixture `Editable`).
-    pub(super) fn why(&self, info: &ProfilerInfo, names: &NameCache, module: ModuleId) -> Option<&'static str> {
+    pub(crate) fn why(&self, info: &ProfilerInfo, names: &NameCache, module: ModuleId) -> Option<&'static str> {
         if info.module_info(module).is_ok_and(|about| about.flags.is_collectible()) {
             return Some(COLLECTIBLE);
         }
@@ -50,7 +50,7 @@ fn is_unoptimised(value: &[u8]) -> bool {
 }
 
 /// Reason of a refusal by the runtime, in words where users can do something about it.
-pub(super) fn reason(error: &clr_profiler::Error) -> String {
+pub(crate) fn reason(error: &clr_profiler::Error) -> String {
     match error.hresult() {
         HResult::MODULE_IS_ENC => EDITABLE.to_owned(),
         _ => error.to_string(),

@@ -1,0 +1,179 @@
+//! Code that is put into async methods, and what it calls.
+//!
+//! A method that is about to wait has stored the number of its await; the code behind that stores
+//! it again, with the number of the [wait](super::waits) in it. At its next beginning the method's
+//! first code takes that number out again, so the method itself never sees it. What is awaited has
+//! a result when the call that gives it returns, and none when that throws.
+//!
+//! The functions are called as those of `probes` are: by their addresses, as managed code calls
+//! managed code. They ask the runtime nothing, and each is called once on a way through the method.
+
+use std::sync::atomic::Ordering;
+
+use clr_profiler::Token;
+use clr_profiler::il::{Code, Edits, Opcode, Operand};
+use clrscope_agent_base::boundary::guard;
+use clrscope_agent_base::hooks::{is_stopped, own};
+use clrscope_agent_base::threads;
+use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT, await_number};
+use clrscope_recording::writer::monotonic_ns;
+
+use super::methods::{MethodPlaces, Place};
+use super::recorder::{Outcome, Recorder};
+use super::places::AsyncCode;
+use super::waits::Waits;
+
+/// Types of the numbers that are handed over, as signatures have them.
+const VOID: u8 = 0x01;
+const I4: u8 = 0x08;
+const UINT: u8 = 0x19;
+
+/// Signature of [`begin`]: of managed code, the number of the await and the address of its place
+/// in, what the method stores out.
+pub(super) const BEGIN: &[u8] = &[0, 2, I4, I4, UINT];
+/// Signature of [`resume`]: what the method has stored and the address of its state in, the number
+/// of the await out.
+pub(super) const RESUME: &[u8] = &[0, 2, I4, I4, UINT];
+/// Signature of [`succeed`].
+pub(super) const SUCCEED: &[u8] = &[0, 0, VOID];
+
+/// Tokens of the signatures in a module.
+#[derive(Clone, Copy)]
+pub(super) struct Signatures {
+    pub(super) begin: Token,
+    pub(super) resume: Token,
+    pub(super) succeed: Token,
+}
+
+/// A method is about to wait. Returns what it stores as its number: the number itself where the
+/// wait is not recorded.
+unsafe extern "C" fn begin(number: u32, place: *const Place) -> u32 {
+    if is_stopped() {
+        return number;
+    }
+    let Some(recorder) = Recorder::current() else { return number };
+    // SAFETY: the address that `edits` put into the code, of a place that is never freed.
+    if !unsafe { &*place }.is_known_to(recorder) {
+        return number;
+    }
+    let taken = Waits::of_process().and_then(|waits| {
+        let at = waits.take_number()?;
+        Some((waits.wait(at)?, at))
+    });
+    let Some((wait, at)) = taken else {
+        recorder.drop_wait();
+        return number;
+    };
+    wait.begin(place.addr(), monotonic_ns());
+    NUMBERED_WAIT | at << AWAIT_BITS | number
+}
+
+/// A method goes on after a wait that has a number. Returns the number of its await.
+unsafe extern "C" fn resume(stored: u32, this: usize) -> u32 {
+    guard(|| {
+        if let Some(waits) = Waits::of_process() {
+            resumed(waits, (stored & !NUMBERED_WAIT) >> AWAIT_BITS, this);
+        }
+    });
+    await_number(stored)
+}
+
+fn resumed(waits: &Waits, number: u32, this: usize) {
+    let recorder = Recorder::current().filter(|_| !is_stopped());
+    let recorded = recorder.and_then(|recorder| {
+        let wait = waits.wait(number)?;
+        let began_ns = wait.began_ns()?;
+        // SAFETY: who began the wait has stored the address of its place, which is never freed.
+        let place = unsafe { &*std::ptr::with_exposed_provenance::<Place>(wait.place.load(Ordering::Relaxed)) };
+        let now_ns = monotonic_ns();
+        wait.ended_ns.store(now_ns, Ordering::Relaxed);
+        if recorder.wants_path(now_ns) {
+            wait.path.store(recorder.path(place, this), Ordering::Relaxed);
+        }
+        let record = threads::current().filter(|_| place.has_result && began_ns <= now_ns);
+        match record {
+            Some(record) => {
+                let before = record.u32(own::AWAIT).swap(number + 1, Ordering::Relaxed);
+                // One that gave no result, and whose exception nobody saw.
+                if let Some(before) = before.checked_sub(1) {
+                    recorder.ended(waits, before, Outcome::Failure);
+                }
+            }
+            None => recorder.ended(waits, number, Outcome::Result),
+        }
+        Some(())
+    });
+    if recorded.is_none() {
+        waits.give_back(number);
+    }
+}
+
+/// What was awaited has given its result.
+unsafe extern "C" fn succeed() {
+    guard(|| end_current(|| Outcome::Result));
+}
+
+/// Ends the wait after which the calling thread has just gone on with a method, if there is one
+/// whose outcome nobody knows yet.
+pub(super) fn end_current(outcome: impl FnOnce() -> Outcome) {
+    let Some(record) = threads::known() else { return };
+    let Some(number) = record.u32(own::AWAIT).swap(0, Ordering::Relaxed).checked_sub(1) else { return };
+    let Some(waits) = Waits::of_process() else { return };
+    match Recorder::current().filter(|_| !is_stopped()) {
+        Some(recorder) => recorder.ended(waits, number, outcome()),
+        None => waits.give_back(number),
+    }
+}
+
+/// The edits that follow a method's awaits.
+pub(super) fn edits(code: &AsyncCode, places: &MethodPlaces, signatures: Signatures) -> Edits {
+    let mut edits = Edits::new();
+    let stored = edits.new_local(&[I4]);
+    let address = |function: *const ()| function.expose_provenance() as u64;
+    let this = || Code::new().plain(Opcode::Ldarg0);
+    let number = |number: u32| (Opcode::LdcI4, Operand::Int(number.cast_signed()));
+    let state = |opcode| (opcode, Operand::Token(code.state));
+    let with = |code: Code, (opcode, operand): (Opcode, Operand)| code.with(opcode, operand);
+    // Negative ones, of a method that runs for the first time, are smaller.
+    let unless_numbered = |mut code: Code, inner: &dyn Fn(Code) -> Code| {
+        let behind = code.new_mark();
+        let code = with(code.load(stored), number(NUMBERED_WAIT)).branch(Opcode::Blt, behind);
+        inner(code).mark(behind)
+    };
+
+    let entry = with(this(), state(Opcode::Ldfld)).store(stored);
+    edits.at_entry(unless_numbered(entry, &|code| {
+        let handed = code.plain(Opcode::Ldarg0).load(stored).plain(Opcode::Ldarg0).plain(Opcode::ConvU);
+        let called = handed.address(address(resume as *const ()));
+        with(called.call(Opcode::Calli, signatures.resume.as_raw(), 3, 1), state(Opcode::Stfld))
+    }));
+    for (found, place) in code.awaits.iter().zip(places.places()) {
+        let handed = with(this(), number(found.number)).address(place.address());
+        let called = handed.address(address(begin as *const ()));
+        let called = called.call(Opcode::Calli, signatures.begin.as_raw(), 3, 1);
+        edits.after(found.store, with(called, state(Opcode::Stfld)));
+        if let Some(result) = found.result {
+            let succeeded = |code: Code| {
+                let called = code.address(address(succeed as *const ()));
+                let called = called.call(Opcode::Calli, signatures.succeed.as_raw(), 1, 0);
+                // Once: a loop may come by again without a wait.
+                with(called, number(0)).store(stored)
+            };
+            edits.after(result, unless_numbered(Code::new(), &succeeded));
+        }
+    }
+    edits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_say_as_many_values_as_the_code_hands_over() {
+        let shape = |signature| clr_profiler::il::method_shape(signature).expect("a signature");
+        assert_eq!((shape(BEGIN).takes, shape(BEGIN).result), (2, Some(&[I4][..])));
+        assert_eq!((shape(RESUME).takes, shape(RESUME).result), (2, Some(&[I4][..])));
+        assert_eq!((shape(SUCCEED).takes, shape(SUCCEED).result), (0, None));
+    }
+}

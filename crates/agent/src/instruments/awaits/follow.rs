@@ -1,0 +1,143 @@
+//! Choice of methods: those of the program's own modules that await, as far as they can be changed.
+
+use std::sync::Arc;
+
+use clr_profiler::{BodyWriter, BodyWriters, FunctionId, ModuleId, ProfilerInfo, Token};
+use clrscope_agent_base::developer_log::{Level, log};
+use clrscope_agent_base::functions::Functions;
+use clrscope_recording::model::LossReason;
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+
+use super::methods::{self, Author};
+use super::places::STATES;
+use super::recorder::Recorder;
+use crate::services::context::Context;
+use crate::services::fixed_modules::{FixedModules, reason};
+use crate::services::kept_code::{self, Method};
+
+/// Refused methods of a module that are named.
+const MOST_NAMED: usize = 20;
+
+/// Chooser of methods; callbacks call it.
+pub(super) struct Follower {
+    info: ProfilerInfo,
+    writer: &'static ProcessWriter,
+    functions: Arc<Functions>,
+    author: Arc<Author>,
+    writers: BodyWriters,
+    fixed: FixedModules,
+}
+
+impl Follower {
+    pub(super) fn new(context: &Context) -> Self {
+        let author = Author::new();
+        Self {
+            info: context.info.clone(),
+            writer: context.writer,
+            functions: Arc::clone(&context.functions),
+            writers: context.code_authors.anew(&context.info, Arc::clone(&author) as Arc<dyn BodyWriter>),
+            author,
+            fixed: FixedModules::new(),
+        }
+    }
+
+    /// Has the methods of a module that await compiled anew, unless they were.
+    pub(super) fn follow(&self, module: ModuleId) {
+        let Ok(assembly) = self.functions.names().assembly(&self.info, module) else { return };
+        let mut chosen = self.chosen(module);
+        chosen.retain(|method| !kept_code::is_kept((module, *method)));
+        if chosen.is_empty() {
+            return;
+        }
+        let refused = match self.fixed.why(&self.info, self.functions.names(), module) {
+            Some(why) => chosen.into_iter().map(|method| (method, why.to_owned())).collect(),
+            None => self.change(module, &chosen),
+        };
+        self.refuse(&assembly, module, &refused);
+    }
+
+    /// Changes methods of a module. Those that stay as they are, each with the reason.
+    fn change(&self, module: ModuleId, chosen: &[Token]) -> Vec<(Token, String)> {
+        let written =
+            self.author.prepare(&self.info, module).and_then(|()| self.writers.written_bodies(module, chosen));
+        let written = match written {
+            Ok(written) => written,
+            Err(error) => return chosen.iter().map(|method| (*method, reason(&error))).collect(),
+        };
+        let (mut refused, mut changed) = (Vec::new(), Vec::new());
+        for (method, body) in chosen.iter().zip(written) {
+            match body {
+                // Not where it was chosen on another thread meanwhile.
+                Ok(Some(body)) => changed.extend(kept_code::keep_body((module, *method), body).then_some((module, *method))),
+                // Without an await.
+                Ok(None) => {}
+                Err(error) => refused.push((*method, reason(&error))),
+            }
+        }
+        if !changed.is_empty()
+            && let Err(error) = self.info.request_rejit_with_inliners(&changed)
+        {
+            for method in changed {
+                kept_code::forget_body(method);
+                refused.push((method.1, reason(&error)));
+            }
+        }
+        refused
+    }
+
+    /// Methods of a module whose code numbers its awaits; none of the framework's.
+    fn chosen(&self, module: ModuleId) -> Vec<Token> {
+        let Ok(about) = self.info.module_info(module) else { return Vec::new() };
+        if about.flags.is_resource() || self.functions.is_framework_module(module, &about.path) {
+            return Vec::new();
+        }
+        let Ok(metadata) = self.functions.names().metadata(&self.info, module) else { return Vec::new() };
+        let has_state = |ty: Token| {
+            STATES.iter().any(|name| metadata.fields_named(ty, name).is_ok_and(|found| !found.is_empty()))
+        };
+        let code = |ty: Token| metadata.methods_named(ty, "MoveNext").unwrap_or_default().into_iter().next();
+        let types = metadata.type_defs().unwrap_or_default().into_iter();
+        let found = types.filter_map(|ty| code(ty).filter(|_| has_state(ty)));
+        found.filter(|method| metadata.has_il(*method) && self.functions.passes_method(module, *method)).collect()
+    }
+
+    /// Makes the places of methods known that were compiled for an earlier recording.
+    pub(super) fn announce_compiled(&self, recorder: &Recorder) {
+        for (method, places) in methods::all() {
+            if let Some(function) = kept_code::function_of(method) {
+                places.announce((&self.info, &self.functions), recorder, method.0, function);
+            }
+        }
+    }
+
+    /// A function is about to be compiled anew.
+    pub(super) fn announce(&self, recorder: &Recorder, function: FunctionId) {
+        let Ok(about) = self.info.function_info(function) else { return };
+        if let Some(places) = methods::places_of((about.module, about.token)) {
+            places.announce((&self.info, &self.functions), recorder, about.module, function);
+        }
+    }
+
+    /// The runtime could not compile a method anew.
+    pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
+        if kept_code::is_kept(method) {
+            kept_code::forget_body(method);
+            let assembly = self.functions.names().assembly(&self.info, method.0).unwrap_or_default();
+            self.refuse(&assembly, method.0, &[(method.1, reason(error))]);
+        }
+    }
+
+    /// Notes methods of an assembly that are not followed, and about some of them why.
+    fn refuse(&self, assembly: &str, module: ModuleId, refused: &[(Token, String)]) {
+        if refused.is_empty() {
+            return;
+        }
+        log(Level::Info, || format!("awaits: {assembly}: {} methods refused", refused.len()));
+        self.writer.state().lose(LossReason::AwaitsNotFollowed, refused.len() as u64, monotonic_ns());
+        for (method, why) in refused.iter().take(MOST_NAMED) {
+            let name = self.functions.names().method(&self.info, module, *method);
+            let signature = name.map(|name| name.signature).unwrap_or_default();
+            self.writer.loss_detail(LossReason::AwaitsNotFollowed, &format!("{assembly}: {signature}: {why}"));
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! `awaits`: how long the program's own async methods wait at each of their awaits.
+//!
+//! When a module is loaded, its async methods are compiled anew (ReJIT) with code that notes when a
+//! method begins to wait, and when it goes on. What is known of a wait is found again by a number
+//! that the method itself keeps: its box may be moved meanwhile, and go on on any thread. An await
+//! whose operation is complete does not wait, and costs nothing.
+//!
+//! A method that waits goes on in the code that has begun the wait. So the methods keep their code
+//! when the recording is over, and note nothing then ([`kept_code`]).
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`places`] | awaits in the code of methods |
+//! | [`code`] | the code that is put into methods, and the functions that it calls |
+//! | [`waits`] | the waits under way, by their numbers |
+//! | [`methods`] | the methods that are followed |
+//! | [`recorder`] | what becomes of waits in the recording under way |
+//! | [`follow`] | which methods are chosen, and how they get their code |
+
+mod code;
+mod follow;
+mod methods;
+mod options;
+mod places;
+mod recorder;
+mod waits;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clr_profiler::internals::NativeFrame;
+use clr_profiler::{
+    AssemblyId, Callbacks, Events, FunctionId, ModuleId, ObjectId, ProfilerInfo, ReJitId, Result, Token,
+};
+use clrscope_agent_base::developer_log::{Level, log};
+use clrscope_agent_base::functions::Functions;
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::runtime_thread::RuntimeThread;
+use clrscope_agent_stacks::code::CodeFeed;
+use clrscope_agent_stacks::stacks::{REMEMBERED, StackOptions, Walk};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::writer::Answer;
+
+use crate::instrument::Instrument;
+use crate::services::context::Context;
+use crate::services::event_log::EventLog;
+
+use follow::Follower;
+pub(crate) use options::AwaitsOptions;
+use recorder::{Outcome, Recorder};
+use waits::Waits;
+
+/// Frames of a stack: the method that waited. Who awaits it is recorded beside it.
+const FRAMES: usize = 1;
+/// Longest wait for a moment at which the runtime has stopped all threads.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Type that cancellations are derived from.
+const CANCELLATION: &str = "System.OperationCanceledException";
+/// Classes that an exception is derived from, at most.
+const MOST_BASES: usize = 16;
+
+/// The running instrument.
+pub(crate) struct Awaits {
+    info: ProfilerInfo,
+    functions: Arc<Functions>,
+    follower: Follower,
+    recorder: &'static Recorder,
+}
+
+impl Awaits {
+    /// Whether the class of an exception is derived from that of cancellations.
+    fn is_cancellation(&self, exception: ObjectId<'_>) -> bool {
+        let Ok(class) = self.info.class_of_object(exception) else { return false };
+        let parent = |class: &clr_profiler::ClassId| self.info.class_info(*class).ok()?.parent;
+        let mut classes = std::iter::successors(Some(class), parent).take(MOST_BASES);
+        classes.any(|class| &*self.functions.names().class(&self.info, class) == CANCELLATION)
+    }
+}
+
+impl Instrument for Awaits {
+    type Options = AwaitsOptions;
+
+    fn start(options: &AwaitsOptions, context: &Context) -> std::result::Result<Self, String> {
+        Waits::open().ok_or("no address space for waits")?;
+        let log = EventLog::create(context, instrument::AWAITS, options.max_bytes)?;
+        let wanted = StackOptions { frames: FRAMES, walk: Walk::Frames, frame_pointers: false, remembered: REMEMBERED };
+        let stacks = context.call_stacks(wanted)?;
+        Ok(Self {
+            info: context.info.clone(),
+            functions: Arc::clone(&context.functions),
+            follower: Follower::new(context),
+            recorder: Recorder::publish(log, stacks, context.writer, options.exact),
+        })
+    }
+
+    fn events(&self) -> Events {
+        Events::MODULE_LOADS | Events::ENABLE_REJIT | Events::EXCEPTIONS | CodeFeed::EVENTS
+    }
+
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
+        let end = End { info: self.info.clone(), recorder: self.recorder, stopping: None };
+        vec![Box::new(end), self.recorder.log.task(), self.recorder.stacks.task()]
+    }
+
+    fn detach_in_child(&self) {
+        Recorder::withdraw();
+        self.recorder.log.detach_in_child();
+        self.recorder.stacks.detach_in_child();
+    }
+}
+
+impl Callbacks for Awaits {
+    /// Modules that are there already, and methods that were compiled for an earlier recording; a
+    /// module that comes meanwhile may be told of twice.
+    fn profiler_attach_complete(&self) {
+        self.follower.announce_compiled(self.recorder);
+        self.info.modules().unwrap_or_default().into_iter().for_each(|module| self.follower.follow(module));
+    }
+
+    /// Before this the assembly has no name, and after this its methods are compiled.
+    fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
+        self.follower.follow(module);
+    }
+
+    fn rejit_compilation_started(&self, function: FunctionId, _rejit: ReJitId, _is_safe_to_block: bool) {
+        self.follower.announce(self.recorder, function);
+    }
+
+    fn rejit_error(&self, module: ModuleId, method: Token, _function: FunctionId, status: Result<()>) {
+        if let Err(error) = status {
+            self.follower.not_compiled((module, method), &error);
+        }
+    }
+
+    /// What was awaited throws its exception when the method asks for the result.
+    fn exception_thrown_in(&self, exception: ObjectId<'_>, _frame: NativeFrame) {
+        code::end_current(|| match self.is_cancellation(exception) {
+            true => Outcome::Cancellation,
+            false => Outcome::Failure,
+        });
+    }
+
+    fn module_unload_finished(&self, _module: ModuleId, _status: Result<()>) {
+        self.recorder.stacks.code_unloaded();
+    }
+
+    fn dynamic_method_unloaded(&self, _function: FunctionId) {
+        self.recorder.stacks.code_unloaded();
+    }
+}
+
+/// The end of the recording.
+struct End {
+    info: ProfilerInfo,
+    recorder: &'static Recorder,
+    /// The stop of all threads, once it was begun.
+    stopping: Option<RuntimeThread>,
+}
+
+impl End {
+    fn record_pending(&self) {
+        if let Some(waits) = Waits::of_process() {
+            self.recorder.pending(waits);
+        }
+    }
+}
+
+impl Task for End {
+    fn end(&mut self) {
+        self.record_pending();
+    }
+
+    fn finish(&mut self) -> bool {
+        self.record_pending();
+        true
+    }
+
+    /// No method finds the recording any more, and those that had found it are done with it once
+    /// the runtime has stopped all threads: it does not stop one in the middle of such a call.
+    fn undo(&mut self) -> bool {
+        let stopping = self.stopping.get_or_insert_with(|| {
+            Recorder::withdraw();
+            let info = self.info.clone();
+            RuntimeThread::begin(&self.info, "clrscope-awaits", move || match info.suspend_within(STOP_TIMEOUT) {
+                Ok(suspended) => {
+                    drop(suspended);
+                    Answer::Done
+                }
+                Err(error) => {
+                    log(Level::Warn, || format!("awaits: the runtime does not stop its threads: {error}"));
+                    Answer::Failed
+                }
+            })
+        });
+        match stopping.answer() {
+            Some(Answer::Failed) => {
+                self.stopping = None;
+                false
+            }
+            answer => answer.is_some(),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What becomes of waits in the recording under way.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use clr_profiler::FunctionId;
+use clrscope_agent_base::memory::PublishedState;
+use clrscope_agent_stacks::stacks::CallStacks;
+use clrscope_recording::events::{Kind, Tag};
+use clrscope_recording::model::LossReason;
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+
+use super::methods::Place;
+use super::waits::{Wait, Waits};
+use crate::services::event_log::EventLog;
+use crate::services::stack_rate::StackRate;
+
+static CURRENT: PublishedState<Recorder> = PublishedState::nothing();
+/// Recordings of awaits so far.
+static RECORDINGS: AtomicU32 = AtomicU32::new(0);
+
+/// Outcome of an await, with the number that the recording has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// What was awaited gave its result.
+    Result = 0,
+    /// It threw an exception.
+    Failure = 1,
+    /// It was cancelled.
+    Cancellation = 2,
+}
+
+/// The recording under way.
+pub(super) struct Recorder {
+    pub(super) log: &'static EventLog,
+    pub(super) stacks: CallStacks,
+    writer: &'static ProcessWriter,
+    /// Limit of the paths that are taken, unless each is wanted.
+    rate: Option<StackRate>,
+    /// Tells the recording from others of the process.
+    number: u32,
+}
+
+impl Recorder {
+    /// Makes the recording known to the code of methods.
+    pub(super) fn publish(
+        log: &'static EventLog,
+        stacks: CallStacks,
+        writer: &'static ProcessWriter,
+        exact: bool,
+    ) -> &'static Self {
+        let number = RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1;
+        let rate = (!exact).then(StackRate::default);
+        CURRENT.publish(Self { log, stacks, writer, rate, number })
+    }
+
+    /// The recording under way, for code of methods: it is used until the next stop of all threads
+    /// at the latest.
+    #[inline]
+    pub(super) fn current() -> Option<&'static Self> {
+        CURRENT.get()
+    }
+
+    /// No method finds a recording from now on.
+    pub(super) fn withdraw() {
+        CURRENT.withdraw();
+    }
+
+    /// Number of the recording in the process.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether the path of a wait that ends now is to be taken.
+    #[inline]
+    pub(super) fn wants_path(&self, now_ns: u64) -> bool {
+        self.rate.as_ref().is_none_or(|rate| rate.admits(now_ns))
+    }
+
+    /// The number of the stack of a method, which goes on at a place, with who awaits it. This
+    /// allocates, as callbacks about exceptions do, and asks the runtime nothing.
+    pub(super) fn path(&self, place: &Place, this: usize) -> u32 {
+        let (function, index) = place.function();
+        // SAFETY: the function that was compiled last of the method, whose module stays loaded.
+        let function = unsafe { FunctionId::from_raw(function) };
+        self.stacks.number_of_resumed((index, place.il_offset), function, this)
+    }
+
+    /// Notes a wait that no number was left for.
+    pub(super) fn drop_wait(&self) {
+        self.writer.state().lose(LossReason::EventDropped, 1, monotonic_ns());
+    }
+
+    /// Records a wait that has ended, and gives its number back.
+    pub(super) fn ended(&self, waits: &Waits, number: u32, outcome: Outcome) {
+        let Some(wait) = waits.wait(number) else { return };
+        if let Some(began_ns) = wait.claim() {
+            let ended_ns = wait.ended_ns.load(Ordering::Relaxed);
+            let path = wait.path.load(Ordering::Relaxed);
+            let stack = if path == 0 { self.stack_alone(wait) } else { path };
+            self.log.write_with(Some(ended_ns), Kind::AWAIT_ENDED, |encoder| {
+                encoder.number(Tag::STACK_NODE, stack.into());
+                encoder.number(Tag::DURATION, ended_ns.saturating_sub(began_ns));
+                if outcome != Outcome::Result {
+                    encoder.number(Tag::OUTCOME, outcome as u64);
+                }
+            });
+        }
+        waits.give_back(number);
+    }
+
+    /// Records all waits that have not ended.
+    pub(super) fn pending(&self, waits: &Waits) {
+        let now_ns = monotonic_ns();
+        for wait in waits.all() {
+            let stack = self.stack_alone(wait);
+            let Some(began_ns) = wait.claim() else { continue };
+            self.log.write_with(Some(now_ns), Kind::AWAIT_PENDING, |encoder| {
+                encoder.number(Tag::STACK_NODE, stack.into());
+                encoder.number(Tag::DURATION, now_ns.saturating_sub(began_ns));
+            });
+        }
+    }
+
+    /// The number of the stack of a wait's method alone.
+    fn stack_alone(&self, wait: &Wait) -> u32 {
+        let place = std::ptr::with_exposed_provenance::<Place>(wait.place.load(Ordering::Relaxed));
+        // SAFETY: null, or the address of a place, which is never freed.
+        unsafe { place.as_ref() }.map_or(0, |place| place.stack_in(self))
+    }
+}

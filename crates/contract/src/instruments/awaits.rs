@@ -1,0 +1,37 @@
+//! The specification of `awaits`.
+
+use super::spec::{Attach, Conflict, OptionSpec, Spec, Value, With};
+use super::{LEAST_LIMIT, LIMIT};
+
+/// The path of each await, however many there are.
+pub const EXACT: &str = "exact";
+/// Memory limit in bytes.
+pub const MAX: &str = "max";
+
+/// The specification.
+pub const SPEC: &Spec = &Spec {
+    name: "awaits",
+    about: "awaits of the program's own async methods: how long each took, by line and by who awaits, with percentiles, failures, cancellations and those still pending",
+    options: &[
+        OptionSpec {
+            name: EXACT,
+            value: Value::Extra { words: &[] },
+            about: "the path of each await, not only of the first 1,000 in each tenth of a second",
+        },
+        OptionSpec {
+            name: MAX,
+            value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
+            about: "memory limit per process",
+        },
+    ],
+    rules: &[],
+    conflicts: &[Conflict {
+        option: None,
+        with: With::Instrument("probes"),
+        why: "awaits and probes both have methods compiled anew, each with code of its own",
+        hint: "record one of them at a time",
+    }],
+    attach: Attach::Without(&[]),
+    views: &["awaits"],
+    has_code: true,
+};
