@@ -49,6 +49,8 @@ pub(super) enum Program {
     Tiny(u32),
     /// One caller with so many callees, called in turn until so many calls are made; each compiled once and for all.
     Callees(u32, u32),
+    /// So many thousand awaits that wait, and go on at once.
+    Awaits(u32),
     /// A program that ends at once.
     Hello,
     /// Threads, this many, that make a few calls and wait; prints the bytes that are in memory then.
@@ -195,6 +197,7 @@ impl Bench {
         let of = |name: &str, argument: String| with(name, &[argument]);
         match which {
             Program::Tiny(rounds) => of("Tiny", rounds.to_string()),
+            Program::Awaits(thousands) => of("Awaits", thousands.to_string()),
             Program::Callees(count, calls) => {
                 let mut command = with("Callees", &[count.to_string(), calls.to_string()])?;
                 command.env("DOTNET_TieredCompilation", "0");
