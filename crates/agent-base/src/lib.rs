@@ -41,4 +41,5 @@ pub mod reused;
 pub mod runtime_thread;
 pub mod thread_own;
 pub mod threads;
+pub mod tick_scale;
 pub mod unloads;

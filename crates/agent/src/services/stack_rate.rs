@@ -3,26 +3,34 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Stacks taken in each window.
-const MOST: u64 = 1_000;
 /// Length of a window in nanoseconds.
 const WINDOW_NS: u64 = 100_000_000;
 /// Bits of the count below the window's number.
 const COUNT_BITS: u32 = 20;
 
 /// The stacks of the window under way. Without locks: the program's threads ask while they wait.
-#[derive(Debug, Default)]
-pub(crate) struct StackRate(AtomicU64);
+#[derive(Debug)]
+pub(crate) struct StackRate {
+    /// Stacks taken in each window.
+    most: u64,
+    /// Number of the window, above the stacks taken in it.
+    state: AtomicU64,
+}
 
 impl StackRate {
+    /// So many stacks in each window.
+    pub(crate) fn new(most: u64) -> Self {
+        Self { most, state: AtomicU64::new(0) }
+    }
+
     /// Whether a stack is taken at this moment.
     pub(crate) fn admits(&self, now_ns: u64) -> bool {
         let window = now_ns / WINDOW_NS;
         let admit = |state: u64| {
             let count = if state >> COUNT_BITS == window { state & ((1 << COUNT_BITS) - 1) } else { 0 };
-            (count < MOST).then_some((window << COUNT_BITS) | (count + 1))
+            (count < self.most).then_some((window << COUNT_BITS) | (count + 1))
         };
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, admit).is_ok()
+        self.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, admit).is_ok()
     }
 }
 
@@ -32,7 +40,7 @@ mod tests {
 
     #[test]
     fn each_window_has_room_for_as_many() {
-        let rate = StackRate::default();
+        let rate = StackRate::new(1_000);
         let admitted = |now_ns| (0..5_000).filter(|_| rate.admits(now_ns)).count();
         assert_eq!(
             [admitted(0), admitted(99_999_999), admitted(100_000_000), admitted(950_000_000)],

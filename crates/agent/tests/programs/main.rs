@@ -6,6 +6,7 @@ mod support;
 mod allocations;
 mod arguments;
 mod awaiters;
+mod awaits;
 mod coverage;
 mod covered_probes;
 mod disk;

@@ -1,6 +1,7 @@
 //! `clrscope attach` and `ps`: a program that runs is recorded and left as it was, and each obstacle has one clear outcome.
 
 mod awaiters;
+mod awaits;
 #[path = "../common/mod.rs"]
 mod common;
 mod covered;

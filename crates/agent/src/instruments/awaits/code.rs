@@ -13,10 +13,10 @@ use std::sync::atomic::Ordering;
 use clr_profiler::Token;
 use clr_profiler::il::{Code, Edits, Opcode, Operand};
 use clrscope_agent_base::boundary::guard;
+use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::hooks::{is_stopped, own};
 use clrscope_agent_base::threads;
 use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT, await_number};
-use clrscope_recording::writer::monotonic_ns;
 
 use super::methods::{MethodPlaces, Place};
 use super::recorder::{Outcome, Recorder};
@@ -64,7 +64,7 @@ unsafe extern "C" fn begin(number: u32, place: *const Place) -> u32 {
         recorder.drop_wait();
         return number;
     };
-    wait.begin(place.addr(), monotonic_ns());
+    wait.begin(place.addr(), ticks());
     NUMBERED_WAIT | at << AWAIT_BITS | number
 }
 
@@ -82,15 +82,15 @@ fn resumed(waits: &Waits, number: u32, this: usize) {
     let recorder = Recorder::current().filter(|_| !is_stopped());
     let recorded = recorder.and_then(|recorder| {
         let wait = waits.wait(number)?;
-        let began_ns = wait.began_ns()?;
+        wait.began()?;
         // SAFETY: who began the wait has stored the address of its place, which is never freed.
         let place = unsafe { &*std::ptr::with_exposed_provenance::<Place>(wait.place.load(Ordering::Relaxed)) };
-        let now_ns = monotonic_ns();
-        wait.ended_ns.store(now_ns, Ordering::Relaxed);
-        if recorder.wants_path(now_ns) {
+        let now = ticks();
+        wait.ended.store(now, Ordering::Relaxed);
+        if recorder.wants_path(now) {
             wait.path.store(recorder.path(place, this), Ordering::Relaxed);
         }
-        let record = threads::current().filter(|_| place.has_result && began_ns <= now_ns);
+        let record = threads::current().filter(|_| place.has_result);
         match record {
             Some(record) => {
                 let before = record.u32(own::AWAIT).swap(number + 1, Ordering::Relaxed);

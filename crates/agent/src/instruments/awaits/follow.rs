@@ -9,7 +9,7 @@ use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use super::methods::{self, Author};
-use super::places::STATES;
+use super::places::{BUILDERS, STATES};
 use super::recorder::Recorder;
 use crate::services::context::Context;
 use crate::services::fixed_modules::{FixedModules, reason};
@@ -92,12 +92,14 @@ impl Follower {
             return Vec::new();
         }
         let Ok(metadata) = self.functions.names().metadata(&self.info, module) else { return Vec::new() };
-        let has_state = |ty: Token| {
-            STATES.iter().any(|name| metadata.fields_named(ty, name).is_ok_and(|found| !found.is_empty()))
+        let has_one = |ty: Token, names: [&str; 2]| {
+            names.iter().any(|name| metadata.fields_named(ty, name).is_ok_and(|found| !found.is_empty()))
         };
         let code = |ty: Token| metadata.methods_named(ty, "MoveNext").unwrap_or_default().into_iter().next();
         let types = metadata.type_defs().unwrap_or_default().into_iter();
-        let found = types.filter_map(|ty| code(ty).filter(|_| has_state(ty)));
+        // Iterators have a number, too, but nothing that builds a task.
+        let is_async = |ty: Token| has_one(ty, BUILDERS) && has_one(ty, STATES);
+        let found = types.filter_map(|ty| code(ty).filter(|_| is_async(ty)));
         found.filter(|method| metadata.has_il(*method) && self.functions.passes_method(module, *method)).collect()
     }
 

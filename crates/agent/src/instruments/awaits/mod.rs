@@ -166,6 +166,10 @@ impl End {
 }
 
 impl Task for End {
+    fn slow_tick(&mut self, _now_ns: u64) {
+        self.recorder.scale.measure();
+    }
+
     fn end(&mut self) {
         self.record_pending();
     }

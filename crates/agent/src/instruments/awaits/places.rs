@@ -21,6 +21,8 @@ use clrscope_contract::async_code::AWAIT_BITS;
 
 /// Names of the field with the number of the await, of C# and Visual Basic.
 pub(super) const STATES: [&str; 2] = ["<>1__state", "$State"];
+/// Names of the field with what builds the method's task, of C# and Visual Basic.
+pub(super) const BUILDERS: [&str; 2] = ["<>t__builder", "$Builder"];
 /// Instructions in front of the one that reads the number, at most.
 const MOST_BEFORE: usize = 8;
 /// What is awaited where that is not known.

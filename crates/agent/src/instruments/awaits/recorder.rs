@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use clr_profiler::FunctionId;
+use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::memory::PublishedState;
+use clrscope_agent_base::tick_scale::TickScale;
 use clrscope_agent_stacks::stacks::CallStacks;
 use clrscope_recording::events::{Kind, Tag};
 use clrscope_recording::model::LossReason;
@@ -13,6 +15,9 @@ use super::methods::Place;
 use super::waits::{Wait, Waits};
 use crate::services::event_log::EventLog;
 use crate::services::stack_rate::StackRate;
+
+/// Paths taken in each tenth of a second, unless each is wanted: one takes 4 µs and more.
+const PATHS: u64 = 250;
 
 static CURRENT: PublishedState<Recorder> = PublishedState::nothing();
 /// Recordings of awaits so far.
@@ -34,6 +39,8 @@ pub(super) struct Recorder {
     pub(super) log: &'static EventLog,
     pub(super) stacks: CallStacks,
     writer: &'static ProcessWriter,
+    /// Nanoseconds by ticks.
+    pub(super) scale: TickScale,
     /// Limit of the paths that are taken, unless each is wanted.
     rate: Option<StackRate>,
     /// Tells the recording from others of the process.
@@ -49,8 +56,8 @@ impl Recorder {
         exact: bool,
     ) -> &'static Self {
         let number = RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1;
-        let rate = (!exact).then(StackRate::default);
-        CURRENT.publish(Self { log, stacks, writer, rate, number })
+        let rate = (!exact).then(|| StackRate::new(PATHS));
+        CURRENT.publish(Self { log, stacks, writer, scale: TickScale::new(), rate, number })
     }
 
     /// The recording under way, for code of methods: it is used until the next stop of all threads
@@ -72,8 +79,8 @@ impl Recorder {
 
     /// Whether the path of a wait that ends now is to be taken.
     #[inline]
-    pub(super) fn wants_path(&self, now_ns: u64) -> bool {
-        self.rate.as_ref().is_none_or(|rate| rate.admits(now_ns))
+    pub(super) fn wants_path(&self, now: u64) -> bool {
+        self.rate.as_ref().is_none_or(|rate| rate.admits(self.scale.moment(now, now).0))
     }
 
     /// The number of the stack of a method, which goes on at a place, with who awaits it. This
@@ -93,13 +100,13 @@ impl Recorder {
     /// Records a wait that has ended, and gives its number back.
     pub(super) fn ended(&self, waits: &Waits, number: u32, outcome: Outcome) {
         let Some(wait) = waits.wait(number) else { return };
-        if let Some(began_ns) = wait.claim() {
-            let ended_ns = wait.ended_ns.load(Ordering::Relaxed);
+        if let Some(began) = wait.claim() {
+            let (ended_ns, lasted_ns) = self.scale.moment(wait.ended.load(Ordering::Relaxed), began);
             let path = wait.path.load(Ordering::Relaxed);
             let stack = if path == 0 { self.stack_alone(wait) } else { path };
             self.log.write_with(Some(ended_ns), Kind::AWAIT_ENDED, |encoder| {
                 encoder.number(Tag::STACK_NODE, stack.into());
-                encoder.number(Tag::DURATION, ended_ns.saturating_sub(began_ns));
+                encoder.number(Tag::DURATION, lasted_ns);
                 if outcome != Outcome::Result {
                     encoder.number(Tag::OUTCOME, outcome as u64);
                 }
@@ -110,13 +117,14 @@ impl Recorder {
 
     /// Records all waits that have not ended.
     pub(super) fn pending(&self, waits: &Waits) {
-        let now_ns = monotonic_ns();
+        let now = ticks();
         for wait in waits.all() {
             let stack = self.stack_alone(wait);
-            let Some(began_ns) = wait.claim() else { continue };
+            let Some(began) = wait.claim() else { continue };
+            let (now_ns, lasted_ns) = self.scale.moment(now, began);
             self.log.write_with(Some(now_ns), Kind::AWAIT_PENDING, |encoder| {
                 encoder.number(Tag::STACK_NODE, stack.into());
-                encoder.number(Tag::DURATION, now_ns.saturating_sub(began_ns));
+                encoder.number(Tag::DURATION, lasted_ns);
             });
         }
     }

@@ -23,10 +23,10 @@ const LISTS: usize = 16;
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Wait {
-    /// Monotonic nanoseconds when it began; 0 of one that nobody records any more.
-    began_ns: AtomicU64,
-    /// Monotonic nanoseconds when it ended.
-    pub(super) ended_ns: AtomicU64,
+    /// Ticks when it began; 0 of one that nobody records any more.
+    began: AtomicU64,
+    /// Ticks when it ended.
+    pub(super) ended: AtomicU64,
     /// Address of the place in the code.
     pub(super) place: AtomicUsize,
     /// Number of the stack with the path; 0 where none was taken.
@@ -39,20 +39,20 @@ pub(super) struct Wait {
 
 impl Wait {
     /// The wait begins. Records of it belong to its place.
-    pub(super) fn begin(&self, place: usize, now_ns: u64) {
+    pub(super) fn begin(&self, place: usize, now: u64) {
         self.place.store(place, Ordering::Relaxed);
         self.path.store(0, Ordering::Relaxed);
-        self.began_ns.store(now_ns.max(1), Ordering::Release);
+        self.began.store(now.max(1), Ordering::Release);
     }
 
-    /// When it began; `None` of one that nobody records any more.
-    pub(super) fn began_ns(&self) -> Option<u64> {
-        Some(self.began_ns.load(Ordering::Acquire)).filter(|began_ns| *began_ns != 0)
+    /// Ticks when it began; `None` of one that nobody records any more.
+    pub(super) fn began(&self) -> Option<u64> {
+        Some(self.began.load(Ordering::Acquire)).filter(|began| *began != 0)
     }
 
-    /// When it began, for the one who records it: nobody else gets an answer from now on.
+    /// Ticks when it began, for the one who records it: nobody else gets an answer from now on.
     pub(super) fn claim(&self) -> Option<u64> {
-        Some(self.began_ns.swap(0, Ordering::AcqRel)).filter(|began_ns| *began_ns != 0)
+        Some(self.began.swap(0, Ordering::AcqRel)).filter(|began| *began != 0)
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
         let waits = Waits::map().expect("address space");
         let wait = waits.take_number().and_then(|number| waits.wait(number)).expect("a wait");
         wait.begin(7, 0);
-        assert_eq!((wait.began_ns(), wait.claim(), wait.claim(), wait.began_ns()), (Some(1), Some(1), None, None));
+        assert_eq!((wait.began(), wait.claim(), wait.claim(), wait.began()), (Some(1), Some(1), None, None));
         assert!(waits.wait(MOST).is_none());
     }
 }

@@ -43,6 +43,8 @@ const FRAMES: usize = 64;
 
 /// Remark where a stack is missing.
 const NO_STACK: &str = "locks: the runtime could not walk the stack of a thread that waits";
+/// Stacks taken in each tenth of a second, unless each is wanted.
+const STACKS: u64 = 1_000;
 /// Time between two looks for types without names.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -113,7 +115,7 @@ impl Instrument for Locks {
             pipe,
             object_types: Arc::clone(&context.object_types),
             stacks: context.call_stacks(wanted)?,
-            rate: (!options.exact).then(StackRate::default),
+            rate: (!options.exact).then(|| StackRate::new(STACKS)),
             no_stack: NoStackRemark::new(context.writer, NO_STACK),
             is_over: Arc::default(),
         })

@@ -1,0 +1,163 @@
+//! The scale between the processor's time stamp counter and the system's clock, for hooks: the
+//! counter is read in less than half the time.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use clrscope_recording::writer::monotonic_ns;
+
+use crate::clock::ticks;
+
+/// Nanoseconds of the first measurement, which is made at once.
+const FIRST_NS: u64 = 1_000_000;
+/// Nanoseconds between two measurements at least.
+const PAUSE_NS: u64 = 250_000_000;
+/// Bits of the scale behind the point.
+const FRACTION: u32 = 32;
+
+/// Both clocks at one moment, and the scale that was measured up to then.
+#[derive(Debug, Clone, Copy)]
+struct Measured {
+    ticks: u64,
+    ns: u64,
+    /// Nanoseconds of a tick, times 2 to the power of [`FRACTION`].
+    scale: u64,
+}
+
+impl Measured {
+    fn duration_ns(&self, ticks: u64) -> u64 {
+        (u128::from(ticks) * u128::from(self.scale) >> FRACTION) as u64
+    }
+
+    /// A moment, which may be a little before that of the measurement.
+    fn ns(&self, ticks: u64) -> u64 {
+        match ticks.checked_sub(self.ticks) {
+            Some(after) => self.ns.saturating_add(self.duration_ns(after)),
+            None => self.ns.saturating_sub(self.duration_ns(self.ticks - ticks)),
+        }
+    }
+}
+
+/// The scale. One thread [measures](Self::measure) it again and again; all may ask.
+#[derive(Debug)]
+pub struct TickScale {
+    /// Odd while the other words change.
+    sequence: AtomicU64,
+    ticks: AtomicU64,
+    ns: AtomicU64,
+    scale: AtomicU64,
+}
+
+impl TickScale {
+    /// Measures for a millisecond.
+    pub fn new() -> Self {
+        let (ticks, ns) = both_clocks();
+        let first = Measured { ticks, ns, scale: 1 << FRACTION };
+        while monotonic_ns() < ns + FIRST_NS {
+            std::hint::spin_loop();
+        }
+        let measured = measured_since(first);
+        Self {
+            sequence: AtomicU64::new(0),
+            ticks: AtomicU64::new(measured.ticks),
+            ns: AtomicU64::new(measured.ns),
+            scale: AtomicU64::new(measured.scale),
+        }
+    }
+
+    /// Measures again, where the last time is long enough ago: the system's clock is made slower and
+    /// faster while it is set. For one thread.
+    pub fn measure(&self) {
+        let Some(last) = self.read() else { return };
+        if monotonic_ns() < last.ns + PAUSE_NS {
+            return;
+        }
+        let now = measured_since(last);
+        self.sequence.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.ticks.store(now.ticks, Ordering::Relaxed);
+        self.ns.store(now.ns, Ordering::Relaxed);
+        self.scale.store(now.scale, Ordering::Relaxed);
+        self.sequence.fetch_add(1, Ordering::Release);
+    }
+
+    /// The moment at which the counter said so, in monotonic nanoseconds, and the nanoseconds since
+    /// it said `began`; 0 where that is later. For hooks.
+    #[inline]
+    pub fn moment(&self, now: u64, began: u64) -> (u64, u64) {
+        match self.read() {
+            Some(measured) => (measured.ns(now), measured.duration_ns(now.saturating_sub(began))),
+            // It is being changed: the scale as it is, or was, is right.
+            None => {
+                let scale = Measured { ticks: 0, ns: 0, scale: self.scale.load(Ordering::Relaxed) };
+                (monotonic_ns(), scale.duration_ns(now.saturating_sub(began)))
+            }
+        }
+    }
+
+    #[inline]
+    fn read(&self) -> Option<Measured> {
+        let before = self.sequence.load(Ordering::Acquire);
+        let measured = Measured {
+            ticks: self.ticks.load(Ordering::Relaxed),
+            ns: self.ns.load(Ordering::Relaxed),
+            scale: self.scale.load(Ordering::Relaxed),
+        };
+        fence(Ordering::Acquire);
+        (before & 1 == 0 && self.sequence.load(Ordering::Relaxed) == before).then_some(measured)
+    }
+}
+
+impl Default for TickScale {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Both clocks at nearly the same moment.
+fn both_clocks() -> (u64, u64) {
+    let before = ticks();
+    let ns = monotonic_ns();
+    (u64::midpoint(before, ticks()), ns)
+}
+
+fn measured_since(last: Measured) -> Measured {
+    let (ticks, ns) = both_clocks();
+    let (more_ticks, more_ns) = (ticks.saturating_sub(last.ticks), ns.saturating_sub(last.ns));
+    let scale = (u128::from(more_ns) << FRACTION).checked_div(more_ticks.into());
+    Measured { ticks, ns, scale: scale.and_then(|scale| u64::try_from(scale).ok()).unwrap_or(last.scale) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_those_of_the_systems_clock() {
+        let scale = TickScale::new();
+        let (began, began_ns) = both_clocks();
+        // A busy machine may stop the thread between the two clocks.
+        let is_near = |scale: &TickScale| {
+            (0..1_000).any(|_| {
+                scale.measure();
+                let before = monotonic_ns();
+                let (now_ns, lasted_ns) = scale.moment(ticks(), began);
+                let after = monotonic_ns();
+                let lasted = after - began_ns;
+                (before.saturating_sub(2_000)..after + 2_000).contains(&now_ns)
+                    && lasted_ns.abs_diff(lasted) <= 2_000 + lasted / 1_000
+            })
+        };
+        assert!(is_near(&scale));
+        let until = monotonic_ns() + PAUSE_NS + PAUSE_NS / 4;
+        while monotonic_ns() < until {
+            std::hint::spin_loop();
+        }
+        assert!(is_near(&scale), "after a second measurement");
+    }
+
+    #[test]
+    fn what_begins_later_lasted_no_time() {
+        let scale = TickScale::new();
+        assert_eq!(scale.moment(1_000, 2_000).1, 0);
+    }
+}
