@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use clrscope_analysis::{EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, ProbeCallers, ProbeLog, Query};
+use clrscope_analysis::{
+    EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Metric, ProbeCallers, ProbeLog, Query, awaits, functions,
+};
 use clrscope_recording::events::{Encoder, EntityRef, Field, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, value};
 use clrscope_recording::model::{
@@ -61,6 +63,15 @@ fn all_views(recording: &Recording) -> String {
             text += &format!("{frames:?} {}\n", exception.stack_cut);
         }
     }
+    if let Ok((rows, _)) = awaits(recording, &Query::default()) {
+        for row in &rows {
+            let frames: Vec<usize> = row.paths.iter().map(|path| path.frames().count()).collect();
+            text += &format!("{} {} {:?} {frames:?}\n", row.frame.function.name(), row.count, row.percentile_ns(99));
+        }
+        let metric = Metric::parse("awaited");
+        let amounts = functions(recording, &Query { metric, ..Query::default() }).map(|view| view.conditions.total);
+        text += &format!("{amounts:?}\n");
+    }
     if let Ok(log) = FlowLog::open(recording, &Query::default(), None) {
         let walked = log.walk(|row| -> Result<(), std::convert::Infallible> {
             text += &format!("{:?} {} {} {:?}\n", row.kind, row.depth, row.call_count, row.captured());
@@ -116,13 +127,13 @@ fn records() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Throws at stacks of the table and at numbers that are none.
-fn throws() -> impl Strategy<Value = Vec<u8>> {
-    vec(0..40_u64, 0..20).prop_map(|all| {
+/// Events of a kind at stacks of the table and at numbers that are none.
+fn at_stacks(kind: Kind) -> impl Strategy<Value = Vec<u8>> {
+    vec(0..40_u64, 0..20).prop_map(move |all| {
         let mut chunk = Vec::new();
         for number in all {
             let mut buffer = [0; 64];
-            let mut encoder = Encoder::new(&mut buffer, Kind::EXCEPTION_THROWN, 1);
+            let mut encoder = Encoder::new(&mut buffer, kind, 1);
             encoder.number(Tag::STACK_NODE, if number == 39 { u64::MAX } else { number });
             chunk.extend_from_slice(encoder.finish().0);
         }
@@ -198,18 +209,21 @@ fn types() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn any_bytes_are_survived(bytes in vec(any::<u8>(), 0..600)) {
-        let arenas = ["events", "exceptions", "flow", "flow-types", "probes", "probe-calls", "probe-callers"].map(|name| (name, bytes.clone()));
+        let arenas = ["events", "exceptions", "awaits", "flow", "flow-types", "probes", "probe-calls", "probe-callers"].map(|name| (name, bytes.clone()));
         check(&recording(arenas.into()))?;
     }
 
     #[test]
     fn whole_records_in_any_order_are_survived(log in records(), thrown in records()) {
-        check(&recording(vec![("events", log), ("exceptions", thrown)]))?;
+        check(&recording(vec![("events", log), ("exceptions", thrown.clone()), ("awaits", thrown)]))?;
     }
 
     #[test]
-    fn throws_at_any_number_of_the_stack_table_are_survived(thrown in throws()) {
-        check(&recording(vec![("exceptions", thrown)]))?;
+    fn throws_and_awaits_at_any_number_of_the_stack_table_are_survived(
+        thrown in at_stacks(Kind::EXCEPTION_THROWN),
+        awaited in at_stacks(Kind::AWAIT_ENDED),
+    ) {
+        check(&recording(vec![("exceptions", thrown), ("awaits", awaited)]))?;
     }
 
     #[test]

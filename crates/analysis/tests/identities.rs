@@ -76,6 +76,7 @@ fn throws() -> impl Strategy<Value = Throws> {
 fn add_throws(process: &mut Process, throws: &Throws) {
     let mut stacks = StacksBuilder::default();
     let mut chunks: BTreeMap<u32, HandmadeChunk> = BTreeMap::new();
+    let mut awaits: BTreeMap<u32, HandmadeChunk> = BTreeMap::new();
     let mut samples = Vec::new();
     let mut allocations: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for (thread, functions, cut) in throws {
@@ -98,10 +99,15 @@ fn add_throws(process: &mut Process, throws: &Throws) {
         let chunk = chunks.remove(thread).unwrap_or_else(|| HandmadeChunk::new(*thread, u64::from(*thread), 0));
         let chunk = chunk.put(Kind::EXCEPTION_THROWN, &[(Tag::STACK_NODE, Value::Number(number))]);
         chunks.insert(*thread, chunk);
+        let lasted = (Tag::DURATION, Value::Number(weight_ns));
+        let chunk = awaits.remove(thread).unwrap_or_else(|| HandmadeChunk::new(*thread, u64::from(*thread), 0));
+        awaits.insert(*thread, chunk.put(Kind::AWAIT_ENDED, &[(Tag::STACK_NODE, Value::Number(number)), lasted]));
     }
     process.stacks = Arc::new(stacks.finish());
     let chunks = chunks.into_values().map(HandmadeChunk::finish).collect();
     process.events.push(EventArena { instrument: "exceptions".into(), chunks });
+    let chunks = awaits.into_values().map(HandmadeChunk::finish).collect();
+    process.events.push(EventArena { instrument: "awaits".into(), chunks });
     let chunk = EventChunk { thread: u32::MAX, sequence: 1, bytes: samples.into() };
     process.events.push(EventArena { instrument: "cpu".into(), chunks: vec![chunk] });
     let chunk =

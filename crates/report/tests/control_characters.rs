@@ -96,6 +96,15 @@ fn waits(stacks: &mut StacksBuilder) -> EventArena {
     EventArena { instrument: "locks".into(), chunks: vec![chunk.finish()] }
 }
 
+/// A method that waited for something.
+fn awaits(stacks: &mut StacksBuilder) -> EventArena {
+    let stack = u64::from(stacks.stack(&[StackFrame::method(1, None)], false));
+    let chunk = HandmadeChunk::new(0, 1, 4_000)
+        .put(Kind::AWAIT_PLACE, &[(Tag::STACK_NODE, stack.into()), (Tag::NAME, PLANTED.into())])
+        .put(Kind::AWAIT_ENDED, &[(Tag::STACK_NODE, stack.into()), (Tag::DURATION, 1_000_u64.into())]);
+    EventArena { instrument: "awaits".into(), chunks: vec![chunk.finish()] }
+}
+
 /// A call with a string as its argument, and the dictionary that says so.
 fn calls() -> [EventArena; 2] {
     let mut values = vec![value::STRING];
@@ -220,7 +229,7 @@ fn everything() -> Recording {
     let coverage = coverage(first);
     let mut stacks = StacksBuilder::default();
     first.events =
-        vec![events(), exceptions(&mut stacks), waits(&mut stacks), calls, types, samples, collections(), allocations];
+        vec![events(), exceptions(&mut stacks), waits(&mut stacks), awaits(&mut stacks), calls, types, samples, collections(), allocations];
     first.events.extend([coverage, probed()]);
     first.events.extend(probe_calls());
     let stack = stacks.stack(&[1, 2].map(|function| StackFrame::method(function, None)), false);

@@ -98,6 +98,21 @@ fn waits(nodes: [u32; 2]) -> EventArena {
     EventArena { instrument: "locks".into(), chunks: vec![long.finish(), short.finish()] }
 }
 
+/// `Pay` waited long for `Bank::Send`, and `Main` twice for a short time, once in vain; one waits still.
+fn awaited(nodes: [u32; 2]) -> EventArena {
+    let stack = |node: u32| (Tag::STACK_NODE, u64::from(node).into());
+    let places = HandmadeChunk::new(0, 1, 0)
+        .put(Kind::AWAIT_PLACE, &[stack(nodes[1]), (Tag::NAME, "Shop.Bank::Send".into())])
+        .put(Kind::AWAIT_PLACE, &[stack(nodes[0]), (Tag::NAME, "System.Threading.Tasks.Task::Delay".into())]);
+    let ended = |chunk: HandmadeChunk, node: u32, ns: u64, outcome: u64| {
+        chunk.put(Kind::AWAIT_ENDED, &[stack(node), (Tag::DURATION, ns.into()), (Tag::OUTCOME, outcome.into())])
+    };
+    let long = ended(places, nodes[1], 9_000, 0);
+    let short = ended(ended(HandmadeChunk::new(1, 2, 9_000_000), nodes[0], 1_000, 0), nodes[0], 1_000, 1);
+    let short = short.put(Kind::AWAIT_PENDING, &[stack(nodes[0]), (Tag::DURATION, 5_000_u64.into())]);
+    EventArena { instrument: "awaits".into(), chunks: vec![long.finish(), short.finish()] }
+}
+
 /// `Main` calls `Pay` on each thread.
 fn calls() -> EventArena {
     let chunk = |thread: u32, start: u64| {
@@ -424,6 +439,7 @@ fn everything() -> Recording {
         events(),
         exceptions(nodes),
         waits(nodes),
+        awaited(nodes),
         calls(),
         samples(&mut stacks, nameless),
         collections(nodes),

@@ -1,5 +1,5 @@
-//! Waking of the dormant agent that a process has since it had probes: the runtime does not detach
-//! it, nor takes another.
+//! Waking of the dormant agent that a process has since it had probes or followed awaits: the
+//! runtime does not detach it, nor takes another.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -46,7 +46,7 @@ pub(super) fn wake(process: &Process, request: &str, patience: Duration) -> Resu
         Some(Answer::Awake) => Ok(true),
         Some(Answer::OtherVersion(version)) => {
             let why = format!(
-                "the agent of clrscope {version} sleeps in it since it had probes, and this is clrscope {}",
+                "the agent of clrscope {version} sleeps in it since it changed methods, and this is clrscope {}",
                 control_socket::VERSION
             );
             Err(failed(&why, "attach with that version, or restart the program"))

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use clr_diagnostics::{AttachProfiler, Error, Process, ProcessEnd, ResultCode};
 use clrscope_contract::developer_log::VARIABLE;
+use clrscope_contract::instruments::find;
 use clrscope_contract::request::{AGENT_CLSID, Request};
 use clrscope_recording::model::Exit;
 use clrscope_recording::writer::{Answer, Command, ControlError, RunWriter, Standing, command, standing};
@@ -100,6 +101,18 @@ pub(crate) enum Until {
     },
 }
 
+/// Says after which instruments the agent stays in the program.
+fn say_stays(request: &Request) {
+    let is_one = |name: &str| find(name).is_some_and(|spec| spec.changes_methods);
+    let names: Vec<&str> = request.instruments.iter().map(|one| one.name.as_str()).filter(|name| is_one(name)).collect();
+    if !names.is_empty() {
+        say(&format!(
+            "clrscope: after '{}' the runtime does not detach an agent: it stays in the program, and sleeps",
+            names.join("' and '")
+        ));
+    }
+}
+
 /// Attaches, waits for the end of the recording, and packs it.
 ///
 /// # Errors
@@ -119,6 +132,7 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
         say(&format!("clrscope: attached to process {}, recording to {}", process.pid(), shown(&session.place.file)));
     }
     if !plan.quiet {
+        say_stays(&plan.request);
         session.say_unmatched_probes(&plan.request);
     }
     if plan.view {

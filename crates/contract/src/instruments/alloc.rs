@@ -45,6 +45,7 @@ pub const SPEC: &Spec = &Spec {
         word: None,
         why: "alloc:exact needs the runtime's slow way to allocate, which is chosen when the runtime starts",
     }]),
+    changes_methods: false,
     views: &["allocations", "functions", "tree", "flame", "callers", "callees"],
     has_code: true,
 };

@@ -32,6 +32,7 @@ pub const SPEC: &Spec = &Spec {
         hint: "record one of them at a time",
     }],
     attach: Attach::Without(&[]),
+    changes_methods: true,
     views: &["awaits"],
     has_code: true,
 };

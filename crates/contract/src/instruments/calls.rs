@@ -51,6 +51,7 @@ pub const SPEC: &Spec = &Spec {
     rules: &[],
     conflicts: &[],
     attach: Attach::Never("calls needs enter and leave hooks, and the runtime takes those only when it starts"),
+    changes_methods: false,
     views: &["summary", "functions", "tree", "flame", "callers", "callees", "threads", "modules"],
     has_code: false,
 };

@@ -37,6 +37,7 @@ pub const SPEC: &Spec = &Spec {
     attach: Attach::Never(
         "coverage puts its counters into methods before they are compiled, so it must be there when the program starts",
     ),
+    changes_methods: false,
     views: &["coverage"],
     has_code: false,
 };

@@ -97,6 +97,7 @@ pub const SPEC: &Spec = &Spec {
             why: "the runtime tells of each allocated object only profilers that were there when it started",
         },
     ]),
+    changes_methods: false,
     views: &["events"],
     has_code: false,
 };

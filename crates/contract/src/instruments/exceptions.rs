@@ -58,6 +58,7 @@ pub const SPEC: &Spec = &Spec {
         word: None,
         why: "exceptions:args needs enter hooks, and the runtime takes those only when it starts",
     }]),
+    changes_methods: false,
     views: &["exceptions"],
     has_code: true,
 };

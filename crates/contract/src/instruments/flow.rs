@@ -49,6 +49,7 @@ pub const SPEC: &Spec = &Spec {
     rules: &[Rule::Either(&[LAST, ALL]), Rule::Needs { option: DEPTH, value: None, other: ARGS, word: VALUES }],
     conflicts: &[],
     attach: Attach::Never("flow needs enter and leave hooks, and the runtime takes those only when it starts"),
+    changes_methods: false,
     views: &["flow"],
     has_code: false,
 };

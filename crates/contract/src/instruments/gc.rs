@@ -32,6 +32,7 @@ pub const SPEC: &Spec = &Spec {
         hint: "record the two in runs of their own",
     }],
     attach: Attach::Without(&[]),
+    changes_methods: false,
     views: &["gc", "survivors"],
     has_code: true,
 };

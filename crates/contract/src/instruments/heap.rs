@@ -39,6 +39,7 @@ pub const SPEC: &Spec = &Spec {
         beside_events(With::Member("events", GROUPS, "objects")),
         beside_events(With::Member("events", GROUPS, "heap")),
     ],
+    changes_methods: false,
     views: &["summary", "heap", "roots", "dominators", "waste", "pending", "heap-diff"],
     attach: Attach::Without(&[]),
     has_code: false,

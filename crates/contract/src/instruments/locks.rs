@@ -27,6 +27,7 @@ pub const SPEC: &Spec = &Spec {
     rules: &[],
     conflicts: &[],
     attach: Attach::Without(&[]),
+    changes_methods: false,
     views: &["locks"],
     has_code: true,
 };

@@ -75,6 +75,7 @@ pub const SPEC: &Spec = &Spec {
         },
     ],
     attach: Attach::Without(&[]),
+    changes_methods: true,
     views: &["probes"],
     has_code: true,
 };

@@ -17,6 +17,7 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[],
     conflicts: &[],
+    changes_methods: false,
     views: samples::VIEWS,
     attach: Attach::Without(&[]),
     has_code: true,

@@ -19,6 +19,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
     let thrown = event_records([Kind::NAME, Kind::EXCEPTION_THROWN, Kind(250)].into_iter());
     let of_gc = (210..=218).map(Kind).chain([Kind::NAME, Kind::RUNTIME_SUSPEND_STARTED, Kind::RUNTIME_RESUME_FINISHED]);
     let collections = event_records(of_gc);
+    let awaited = event_records((222..=224).map(Kind).chain([Kind::NAME]));
     let contended = event_records([Kind::NAME, Kind::CONTENTION_STARTED, Kind::CONTENTION_ENDED].into_iter());
     let all = [
         (instrument::FLOW, calls),
@@ -27,6 +28,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
         (instrument::EXCEPTIONS, vec![thrown]),
         (instrument::GC, vec![collections]),
         (instrument::LOCKS, vec![contended]),
+        (instrument::AWAITS, vec![awaited]),
         (instrument::ALLOC, vec![(0..20).flat_map(allocation).collect()]),
         (instrument::CPU, vec![samples.clone()]),
         (instrument::COVERAGE, vec![(0..20).flat_map(method_hits).collect()]),

@@ -1,0 +1,135 @@
+//! Awaits, put together from events that were written by hand.
+
+use clrscope_analysis::{AwaitRow, Metric, Query, Sort, awaits, functions};
+use clrscope_recording::events::{Kind, Tag, Value};
+use clrscope_recording::model::{
+    AwaiterChain, ChainEnd, EventArena, EventChunk, Function, Loss, LossReason, Module, Process, Recording, StackFrame,
+    StacksBuilder, Thread,
+};
+use clrscope_recording::testing::chunk::HandmadeChunk;
+
+/// Numbers of stacks: of `Query` awaited by `Pay`, of `Pay` awaited by nobody yet, of `Query` and of `Pay`
+/// of which it is not known who awaits them, and of `Main`.
+struct Stacks {
+    query_below_pay: u64,
+    pay: u64,
+    query_alone: u64,
+    pay_alone: u64,
+    main: u64,
+}
+
+fn method(function: u32, il_offset: u32) -> StackFrame {
+    StackFrame::method(function, Some(il_offset))
+}
+
+fn recording(chunks: impl FnOnce(&Stacks) -> Vec<EventChunk>) -> Recording {
+    let function =
+        |name: &str| Function { name: name.into(), signature: name.into(), module: 1, ..Function::default() };
+    let mut stacks = StacksBuilder::default();
+    let mut stack = |frame: StackFrame, awaiters: &[StackFrame], end: ChainEnd| {
+        u64::from(stacks.awaited_stack(&[frame], AwaiterChain { frames: awaiters, end }))
+    };
+    let (main, pay, query) = (method(1, 5), method(2, 7), method(3, 9));
+    let numbers = Stacks {
+        query_below_pay: stack(query, &[pay], ChainEnd::NotAwaitedYet),
+        pay: stack(pay, &[], ChainEnd::NotAwaitedYet),
+        query_alone: stack(query, &[], ChainEnd::Unknown),
+        pay_alone: stack(pay, &[], ChainEnd::Unknown),
+        main: stack(main, &[], ChainEnd::NotAwaited),
+    };
+    let process = Process {
+        pid: 7,
+        duration_ns: 100_000,
+        threads: vec![Thread { id: 1, os_id: 101, name: "t1".into(), ..Thread::default() }],
+        modules: vec![
+            Module::default(),
+            Module { name: "Shop".into(), path: "/app/Shop.dll".into(), ..Module::default() },
+        ],
+        functions: vec![Function::default(), function("Main"), function("Pay"), function("Query")],
+        stacks: stacks.finish().into(),
+        events: vec![EventArena { instrument: "awaits".into(), chunks: chunks(&numbers) }],
+        ..Process::default()
+    };
+    Recording { processes: vec![process], ..Recording::default() }
+}
+
+fn ended(chunk: HandmadeChunk, stack: u64, ns: u64, outcome: u64) -> HandmadeChunk {
+    let number = Value::Number;
+    let mut fields = vec![(Tag::STACK_NODE, number(stack)), (Tag::DURATION, number(ns))];
+    fields.extend((outcome > 0).then_some((Tag::OUTCOME, number(outcome))));
+    chunk.put(Kind::AWAIT_ENDED, &fields)
+}
+
+fn place(chunk: HandmadeChunk, stack: u64, awaits: &str) -> HandmadeChunk {
+    chunk.put(Kind::AWAIT_PLACE, &[(Tag::STACK_NODE, stack.into()), (Tag::NAME, awaits.into())])
+}
+
+/// `Pay` awaits `Query` twice, for 30 and 40 microseconds, of which that waits 28 and 36; `Main` waits still.
+fn shop() -> Recording {
+    recording(|stacks| {
+        let chunk = place(HandmadeChunk::new(0, 1, 0), stacks.query_alone, "Shop.Bank::Send");
+        let chunk = place(chunk, stacks.pay_alone, "Shop.Query");
+        let chunk = ended(chunk.after(30_000), stacks.query_below_pay, 28_000, 0);
+        let chunk = ended(chunk.after(1_000), stacks.pay, 30_000, 0);
+        let chunk = ended(chunk.after(40_000), stacks.query_alone, 36_000, 1);
+        let chunk = ended(chunk.after(1_000), stacks.pay_alone, 40_000, 2);
+        let pending = [(Tag::STACK_NODE, stacks.main.into()), (Tag::DURATION, 70_000_u64.into())];
+        vec![chunk.put(Kind::AWAIT_PENDING, &pending).finish()]
+    })
+}
+
+fn rows<'a>(recording: &'a Recording, query: &Query) -> Vec<AwaitRow<'a>> {
+    awaits(recording, query).expect("awaits").0
+}
+
+fn names(rows: &[AwaitRow<'_>]) -> Vec<String> {
+    rows.iter().map(|row| row.frame.function.name().to_owned()).collect()
+}
+
+#[test]
+fn awaits_are_added_up_by_place_and_told_apart_by_path() {
+    let recording = shop();
+    let rows = rows(&recording, &Query::default());
+    assert_eq!(names(&rows), ["Pay", "Query", "Main"]);
+    let numbers = |row: &AwaitRow<'_>| (row.count, row.pending, row.failed, row.cancelled, row.total_ns, row.max_ns);
+    assert_eq!(numbers(&rows[0]), (2, 0, 0, 1, 70_000, 40_000));
+    assert_eq!(numbers(&rows[1]), (2, 0, 1, 0, 64_000, 36_000));
+    assert_eq!(numbers(&rows[2]), (0, 1, 0, 0, 0, 0));
+    assert_eq!(rows.iter().map(|row| row.awaits.as_str()).collect::<Vec<_>>(), ["Shop.Query", "Shop.Bank::Send", ""]);
+    assert_eq!((rows[1].mean_ns(), rows[2].mean_ns(), rows[2].percentile_ns(50)), (Some(32_000), None, None));
+    assert!(rows[1].percentile_ns(50).is_some_and(|ns| ns.abs_diff(28_000) < 1_200) && rows[1].is_exact);
+    assert_eq!(rows[1].paths.iter().map(|path| (path.count, path.ns)).collect::<Vec<_>>(), [(1, 36_000), (1, 28_000)]);
+}
+
+#[test]
+fn time_of_a_method_that_awaits_one_that_waits_counts_there_alone() {
+    let recording = shop();
+    let metric = Metric::parse("awaited").expect("a metric");
+    let view = functions(&recording, &Query { metric: Some(metric), ..Query::default() }).expect("functions");
+    let own: Vec<(&str, u64)> = view.rows.iter().map(|row| (row.function.name(), row.amount.own)).collect();
+    // Of the last await of `Pay` nobody knows who awaits it, and at its place it awaits one that waits.
+    assert_eq!(own.iter().filter(|(_, own)| *own > 0).collect::<Vec<_>>(), [&("Query", 64_000)]);
+    assert_eq!(view.conditions.total, 64_000);
+}
+
+#[test]
+fn filters_and_orders_hold() {
+    let recording = shop();
+    let early = Query { until_ns: Some(15_000), ..Query::default() };
+    // What lies in the time: from 2 and from 3 microseconds on, as each record is one later than the one before.
+    let rows = rows(&recording, &early);
+    let found: Vec<_> = rows.iter().map(|row| (row.frame.function.name(), row.count, row.total_ns)).collect();
+    assert_eq!(found, [("Pay", 1, 13_000), ("Query", 1, 12_000), ("Main", 0, 0)]);
+    let sorted = |sort| names(&self::rows(&recording, &Query { sort: Some(sort), ..Query::default() }));
+    assert_eq!(sorted(Sort::Name), ["Main", "Pay", "Query"]);
+    let (rows, left_out) = awaits(&recording, &Query { limit: Some(1), ..Query::default() }).expect("awaits");
+    assert_eq!((names(&rows), left_out), (vec!["Pay".to_owned()], 2));
+    assert!(awaits(&Recording { processes: vec![Process::default()], ..Recording::default() }, &Query::default()).is_err());
+}
+
+#[test]
+fn dropped_events_are_said() {
+    let mut recording = shop();
+    recording.processes[0].losses.push(Loss::new(LossReason::EventDropped, 3, 1, 2));
+    assert!(rows(&recording, &Query::default()).iter().all(|row| !row.is_exact));
+}
