@@ -18,13 +18,14 @@ use clrscope_testkit::{
 use crate::verdict::{caught, say, verdict};
 
 /// What each program is run under: words of `clrscope run`.
-const REQUESTS: [&str; 6] = [
+const REQUESTS: [&str; 7] = [
     "-i cpu -i wall -i exceptions -i gc -i alloc",
     "-i cpu:engine=timer,rate=5000 -i heap",
     CALLS,
     "-i flow:args -i exceptions --include *",
     "-i exceptions:args --include *",
     "-i alloc:exact -i events",
+    "-i awaits:exact -i locks",
 ];
 /// The request whose counts are compared with the program's own.
 const CALLS: &str = "-i calls";

@@ -199,7 +199,7 @@ impl Resident {
 fn in_words(error: &Error) -> String {
     match error.hresult() {
         HResult::CONCURRENT_GC_NOT_PROFILABLE => "the runtime lets a profiler follow collections object by object only from its first attach on, and the agent \
-             stays in this process since it had probes"
+             stays in this process since it changed methods"
             .to_owned(),
         _ => error.to_string(),
     }

@@ -28,7 +28,7 @@ struct Row {
     asked: Result<ProcessInfo, Error>,
     /// Whether our agent's library is mapped; `None` where nobody may look.
     has_agent: Option<bool>,
-    /// Whether an agent sleeps in it, since it had probes: the next attach wakes it.
+    /// Whether an agent sleeps in it, since it changed methods: the next attach wakes it.
     is_dormant: bool,
 }
 
