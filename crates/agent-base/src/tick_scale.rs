@@ -25,7 +25,7 @@ struct Measured {
 
 impl Measured {
     fn duration_ns(&self, ticks: u64) -> u64 {
-        (u128::from(ticks) * u128::from(self.scale) >> FRACTION) as u64
+        ((u128::from(ticks) * u128::from(self.scale)) >> FRACTION) as u64
     }
 
     /// A moment, which may be a little before that of the measurement.
@@ -64,8 +64,8 @@ impl TickScale {
         }
     }
 
-    /// Measures again, where the last time is long enough ago: the system's clock is made slower and
-    /// faster while it is set. For one thread.
+    /// Measures again, where the last time is long enough ago: the system's clock is made slower
+    /// and faster while it is set. For one thread.
     pub fn measure(&self) {
         let Some(last) = self.read() else { return };
         if monotonic_ns() < last.ns + PAUSE_NS {

@@ -59,8 +59,8 @@ mod comparison;
 mod cost;
 mod coverage;
 mod cpu_within_wall;
-mod edges;
 mod durations;
+mod edges;
 mod events;
 mod exceptions;
 mod flow;
@@ -106,6 +106,7 @@ mod waits;
 
 pub use allocations::{BYTES, OBJECTS};
 pub use allocations_by_call::CallAllocations;
+pub use awaits::{AwaitPath, AwaitRow, awaits};
 pub use closures::{FindLine, tell_closures_apart};
 pub use clrscope_recording::parallel::with_processors;
 pub use code_place::CodePlace;
@@ -135,7 +136,6 @@ pub use heap::{
     heap_changes, heap_contents, heap_paths, heap_summary, heap_waste, pending_operations,
 };
 pub use limit::LeftOut;
-pub use awaits::{AwaitPath, AwaitRow, awaits};
 pub use locks::{LockKind, LockPath, LockQuery, LockRow, locks};
 pub use logical::make_paths_logical;
 pub use metric::{Amount, CALLS, CPU, Column, Metric, SampleCount, Source, StackEvent, StackEvents, Unit, WALL};

@@ -8,8 +8,8 @@ use clrscope_recording::model::{
 };
 use clrscope_recording::testing::chunk::HandmadeChunk;
 
-/// Numbers of stacks: of `Query` awaited by `Pay`, of `Pay` awaited by nobody yet, of `Query` and of `Pay`
-/// of which it is not known who awaits them, and of `Main`.
+/// Numbers of stacks: of `Query` awaited by `Pay`, of `Pay` awaited by nobody yet, of `Query` and
+/// of `Pay` of which it is not known who awaits them, and of `Main`.
 struct Stacks {
     query_below_pay: u64,
     pay: u64,
@@ -64,7 +64,8 @@ fn place(chunk: HandmadeChunk, stack: u64, awaits: &str) -> HandmadeChunk {
     chunk.put(Kind::AWAIT_PLACE, &[(Tag::STACK_NODE, stack.into()), (Tag::NAME, awaits.into())])
 }
 
-/// `Pay` awaits `Query` twice, for 30 and 40 microseconds, of which that waits 28 and 36; `Main` waits still.
+/// `Pay` awaits `Query` twice, for 30 and 40 microseconds, of which that waits 28 and 36; `Main`
+/// waits still.
 fn shop() -> Recording {
     recording(|stacks| {
         let chunk = place(HandmadeChunk::new(0, 1, 0), stacks.query_alone, "Shop.Bank::Send");
@@ -107,7 +108,8 @@ fn time_of_a_method_that_awaits_one_that_waits_counts_there_alone() {
     let metric = Metric::parse("awaited").expect("a metric");
     let view = functions(&recording, &Query { metric: Some(metric), ..Query::default() }).expect("functions");
     let own: Vec<(&str, u64)> = view.rows.iter().map(|row| (row.function.name(), row.amount.own)).collect();
-    // Of the last await of `Pay` nobody knows who awaits it, and at its place it awaits one that waits.
+    // Of the last await of `Pay` nobody knows who awaits it, and at its place it awaits one that
+    // waits.
     assert_eq!(own.iter().filter(|(_, own)| *own > 0).collect::<Vec<_>>(), [&("Query", 64_000)]);
     assert_eq!(view.conditions.total, 64_000);
 }
@@ -116,7 +118,8 @@ fn time_of_a_method_that_awaits_one_that_waits_counts_there_alone() {
 fn filters_and_orders_hold() {
     let recording = shop();
     let early = Query { until_ns: Some(15_000), ..Query::default() };
-    // What lies in the time: from 2 and from 3 microseconds on, as each record is one later than the one before.
+    // What lies in the time: from 2 and from 3 microseconds on, as each record is one later than
+    // the one before.
     let rows = rows(&recording, &early);
     let found: Vec<_> = rows.iter().map(|row| (row.frame.function.name(), row.count, row.total_ns)).collect();
     assert_eq!(found, [("Pay", 1, 13_000), ("Query", 1, 12_000), ("Main", 0, 0)]);
@@ -124,7 +127,9 @@ fn filters_and_orders_hold() {
     assert_eq!(sorted(Sort::Name), ["Main", "Pay", "Query"]);
     let (rows, left_out) = awaits(&recording, &Query { limit: Some(1), ..Query::default() }).expect("awaits");
     assert_eq!((names(&rows), left_out), (vec!["Pay".to_owned()], 2));
-    assert!(awaits(&Recording { processes: vec![Process::default()], ..Recording::default() }, &Query::default()).is_err());
+    assert!(
+        awaits(&Recording { processes: vec![Process::default()], ..Recording::default() }, &Query::default()).is_err()
+    );
 }
 
 #[test]

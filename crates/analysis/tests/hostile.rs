@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use clrscope_analysis::{
-    EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Metric, ProbeCallers, ProbeLog, Query, awaits, functions,
+    EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Metric, ProbeCallers, ProbeLog, Query, awaits,
+    functions,
 };
 use clrscope_recording::events::{Encoder, EntityRef, Field, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, value};

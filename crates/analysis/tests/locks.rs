@@ -155,3 +155,63 @@ fn a_recording_that_lost_events_is_not_exact() {
     recording.processes[0].losses = vec![Loss::new(LossReason::EventDropped, 1, 0, 0)];
     assert!(!rows(&recording, &LockQuery::default())[0].is_exact);
 }
+
+/// A recording with stacks of `Pay`, called by `Main`, at one place of its code: that waits for a
+/// semaphore, and the same without the framework's methods, which the compiler has put into it; and
+/// of a thread without own code.
+fn blocking(chunks: impl FnOnce([u64; 3]) -> Vec<EventChunk>) -> Recording {
+    let mut recording = recording(Vec::new());
+    let process = &mut recording.processes[0];
+    process.modules.push(Module { name: "System.Private.CoreLib".into(), framework: true, ..Module::default() });
+    let name = "System.Threading.SemaphoreSlim::Wait";
+    process.functions.push(Function { name: name.into(), signature: name.into(), module: 2, ..Function::default() });
+    let (wait, main) = (StackFrame::method(4, None), StackFrame::method(1, None));
+    let pay = StackFrame::method(3, Some(7));
+    let mut stacks = StacksBuilder::default();
+    let numbers = [&[wait, pay, main][..], &[pay, main], &[wait]].map(|frames| u64::from(stacks.stack(frames, false)));
+    process.stacks = stacks.finish().into();
+    process.events = vec![EventArena { instrument: "locks".into(), chunks: chunks(numbers) }];
+    recording
+}
+
+fn blocks(chunk: HandmadeChunk, stack: Option<u64>, ns: u64) -> HandmadeChunk {
+    let fields: Vec<_> = stack.map(|stack| (Tag::STACK_NODE, Value::Number(stack))).into_iter().collect();
+    chunk.put(Kind::BLOCKING_STARTED, &fields).after(ns).put(Kind::BLOCKING_ENDED, &[])
+}
+
+#[test]
+fn what_a_thread_blocks_on_is_known_by_its_stack_or_by_the_same_call_on_another_one() {
+    let recording = blocking(|[semaphore, inlined, idle]| {
+        let first = blocks(HandmadeChunk::new(0, 1, 1_000), Some(semaphore), 10_000);
+        let first = blocks(blocks(first, Some(idle), 20_000), None, 3_000);
+        let second = blocks(HandmadeChunk::new(1, 2, 5_000), Some(inlined), 30_000);
+        vec![first.finish(), second.finish()]
+    });
+    let rows = rows(&recording, &LockQuery::default());
+    let found: Vec<_> =
+        rows.iter().map(|row| (row.kind.name(), row.type_name, row.count, row.total_ns, row.max_waiters)).collect();
+    let semaphore = ("SemaphoreSlim", "System.Threading.SemaphoreSlim", 2, 40_000, 2);
+    assert_eq!(found, [semaphore, ("unknown", "(unknown)", 1, 3_000, 1)]);
+    assert!(rows.iter().all(|row| !row.is_exact && row.locks == 0), "the one without a stack may be of any kind");
+}
+
+#[test]
+fn a_thread_that_waits_for_a_lock_blocks_on_nothing_else_meanwhile() {
+    let recording = blocking(|[semaphore, ..]| {
+        let waiting = waits(HandmadeChunk::new(1, 1, 2_000), CART, 101, Some(semaphore));
+        vec![has(blocks(waiting, Some(semaphore), 5_000)).finish()]
+    });
+    let rows = rows(&recording, &LockQuery::default());
+    let [row] = &rows[..] else { panic!("{} rows", rows.len()) };
+    assert_eq!((row.kind, row.count, row.total_ns), (LockKind::Monitor, 1, 7_000));
+}
+
+#[test]
+fn what_has_not_unblocked_lasts_to_the_end_of_the_recording() {
+    let recording = blocking(|[semaphore, ..]| {
+        let fields = [(Tag::STACK_NODE, Value::Number(semaphore))];
+        vec![HandmadeChunk::new(1, 1, 2_000).put(Kind::BLOCKING_STARTED, &fields).finish()]
+    });
+    let rows = rows(&recording, &LockQuery::default());
+    assert_eq!((rows[0].count, rows[0].pending, rows[0].total_ns), (1, 1, 98_000));
+}

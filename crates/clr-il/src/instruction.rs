@@ -102,8 +102,8 @@ impl Instruction {
         &self.operand
     }
 
-    /// The number of 4 bytes that the instruction puts on the stack, in whichever of its forms; `None` of other
-    /// instructions.
+    /// The number of 4 bytes that the instruction puts on the stack, in whichever of its forms;
+    /// `None` of other instructions.
     #[must_use]
     pub fn constant(&self) -> Option<i32> {
         const SHORT: [Opcode; 10] = [

@@ -228,8 +228,17 @@ fn everything() -> Recording {
     let allocations = EventArena { instrument: "alloc".into(), chunks: Vec::new() };
     let coverage = coverage(first);
     let mut stacks = StacksBuilder::default();
-    first.events =
-        vec![events(), exceptions(&mut stacks), waits(&mut stacks), awaits(&mut stacks), calls, types, samples, collections(), allocations];
+    first.events = vec![
+        events(),
+        exceptions(&mut stacks),
+        waits(&mut stacks),
+        awaits(&mut stacks),
+        calls,
+        types,
+        samples,
+        collections(),
+        allocations,
+    ];
     first.events.extend([coverage, probed()]);
     first.events.extend(probe_calls());
     let stack = stacks.stack(&[1, 2].map(|function| StackFrame::method(function, None)), false);

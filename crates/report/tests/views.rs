@@ -98,7 +98,8 @@ fn waits(nodes: [u32; 2]) -> EventArena {
     EventArena { instrument: "locks".into(), chunks: vec![long.finish(), short.finish()] }
 }
 
-/// `Pay` waited long for `Bank::Send`, and `Main` twice for a short time, once in vain; one waits still.
+/// `Pay` waited long for `Bank::Send`, and `Main` twice for a short time, once in vain; one waits
+/// still.
 fn awaited(nodes: [u32; 2]) -> EventArena {
     let stack = |node: u32| (Tag::STACK_NODE, u64::from(node).into());
     let places = HandmadeChunk::new(0, 1, 0)

@@ -144,7 +144,14 @@ fn demo_job(dotnet: &Path, bin: &Path) -> Option<Job> {
     }
     make_folder(bin);
     let sources = sources_in(&folder);
-    Some(Job { name: "Demo".into(), sources, references: Vec::new(), library: false, debug: false, output: bin.join("Demo.dll") })
+    Some(Job {
+        name: "Demo".into(),
+        sources,
+        references: Vec::new(),
+        library: false,
+        debug: false,
+        output: bin.join("Demo.dll"),
+    })
 }
 
 /// Two at a time: the compiler itself uses several threads.
@@ -264,8 +271,14 @@ fn write_il(sdk: &Sdk, dotnet: &Path, source: &Path, bin: &Path) -> Result<PathB
     let name = stem(source).to_owned();
     let temp = scratch();
     let output = temp.path().join("generator.dll");
-    let job =
-        Job { name: name.clone(), sources: vec![source.to_path_buf()], references: Vec::new(), library: false, debug: false, output };
+    let job = Job {
+        name: name.clone(),
+        sources: vec![source.to_path_buf()],
+        references: Vec::new(),
+        library: false,
+        debug: false,
+        output,
+    };
     compile(sdk, dotnet, &job)?;
     fs::write(job.output.with_extension("runtimeconfig.json"), CONFIG).expect("a temporary file can be written");
     let library = bin.join(format!("{name}.dll"));

@@ -14,7 +14,8 @@ const WITHOUT_PATH_NS: f64 = 60.0;
 /// Ways to record an await: in words, and as a request.
 const RECORDED: [(&str, &str); 2] = [("without its path", "awaits"), ("with its path", "awaits:exact")];
 
-/// Lines of the report: CPU time that an await takes more than without the agent, in user mode where its path is not taken.
+/// Lines of the report: CPU time that an await takes more than without the agent, in user mode
+/// where its path is not taken.
 pub(super) fn price_of_an_await(bench: &Bench, pairs: usize) -> Result<Vec<Line>, String> {
     let program = Program::Awaits(THOUSANDS);
     let bare = run(&mut bench.command(program, Bare)?)?;

@@ -42,7 +42,8 @@ areas! {
     EDGE_MAP_LENGTH: 4, at 116;
     /// `u32`: edges that belong into the map and found no room there.
     EDGE_MAP_LACKS: 4, at 120;
-    /// `u32`: number and one of the wait after which the thread has just gone on with a method, until the outcome is known; 0 for none.
+    /// `u32`: number and one of the wait after which the thread has just gone on with a method,
+    /// until the outcome is known; 0 for none.
     AWAIT: 4, at 124;
     /// `u64`: the highest frame pointer below which a finally or catch block that runs has ended frames; 0 where none has.
     ENDED_BY_BLOCK: 8, at 224;

@@ -256,14 +256,15 @@ impl CallStacks {
         self.asked(None, NativeFrame::new(0))
     }
 
-    /// The number of a stack that is a method alone, of which nobody knows who awaits it: its index and the offset in its IL are
-    /// given. 0 once recording has ended.
+    /// The number of a stack that is a method alone, of which nobody knows who awaits it: its index
+    /// and the offset in its IL are given. 0 once recording has ended.
     pub fn number_alone(&self, at: (u32, u32)) -> u32 {
         self.number(&[at_await(at)], false, Some(&Chain::default()))
     }
 
-    /// The number of the stack of a method that goes on after an `await`, with who awaits it beside it. `this` is the address of
-    /// its state, on whose thread this is, where objects don't move. Asks the runtime nothing.
+    /// The number of the stack of a method that goes on after an `await`, with who awaits it beside
+    /// it. `this` is the address of its state, on whose thread this is, where objects don't move.
+    /// Asks the runtime nothing.
     pub fn number_of_resumed(&self, at: (u32, u32), function: FunctionId, this: usize) -> u32 {
         let chain = self.awaiters.chain_of(function, this, Questions::Noted);
         self.number(&[at_await(at)], false, Some(&chain))

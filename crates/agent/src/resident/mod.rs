@@ -83,7 +83,13 @@ impl Callbacks for End {
 impl Resident {
     /// An agent without a recording.
     pub(crate) fn new(info: &ProfilerInfo) -> Self {
-        Self { info: info.clone(), kept_code: KeptCode::new(info), running: Replaceable::default(), is_dormant: Mutex::new(false), end: End::default() }
+        Self {
+            info: info.clone(),
+            kept_code: KeptCode::new(info),
+            running: Replaceable::default(),
+            is_dormant: Mutex::new(false),
+            end: End::default(),
+        }
     }
 
     /// Begins the recording that `given` asks for, which callbacks reach from now on.

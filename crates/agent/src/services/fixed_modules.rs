@@ -35,7 +35,8 @@ impl FixedModules {
             return Some(COLLECTIBLE);
         }
         let attribute = || names.metadata(info, module)?.custom_attribute(ASSEMBLY, DEBUGGABLE);
-        let is_editable = self.edits_allowed && attribute().is_ok_and(|value| value.is_some_and(|value| is_unoptimised(&value)));
+        let is_editable =
+            self.edits_allowed && attribute().is_ok_and(|value| value.is_some_and(|value| is_unoptimised(&value)));
         is_editable.then_some(EDITABLE)
     }
 }

@@ -63,7 +63,8 @@ fn check(recording: &Recording, output: &str) -> Result<(), String> {
         assert_eq!(counted, (known.count, known.failed, known.cancelled, 0, true), "line {line}");
         // The program's clock also runs while the method is called, and while it goes on.
         assert!(row.total_ns <= known.total_ns && row.max_ns <= known.longest_ns, "line {line}: {known:?}");
-        // Milliseconds that a method waits are nearly all of what the program clocks; of microseconds they are not.
+        // Milliseconds that a method waits are nearly all of what the program clocks; of
+        // microseconds they are not.
         let is_long = known.total_ns > known.count * 1_500_000;
         if is_long && row.total_ns < known.total_ns / 10 * 8 {
             return Err(format!("line {line}: {} of {known:?}", row.total_ns));
@@ -128,8 +129,8 @@ fn awaits_are_told_apart_by_who_awaits_their_method() {
             };
             query.paths.iter().filter(has_root).map(|path| path.count).sum::<u64>()
         };
-        // Kinds awaits it three times a round. The first waits end before the types of who awaits are looked up, which
-        // the agent's own thread does, one link at a time.
+        // Kinds awaits it three times a round. The first waits end before the types of who awaits
+        // are looked up, which the agent's own thread does, one link at a time.
         let found = ["First", "Second", "Kinds"].map(below);
         let known = [2 * ROUNDS, ROUNDS, 3 * ROUNDS];
         let place = format!("{found:?} of {known:?} on {}\n{output}", runtime.version);

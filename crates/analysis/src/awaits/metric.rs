@@ -1,8 +1,8 @@
 //! The metric `awaited`: time that async methods waited, by who awaited them.
 //!
-//! A method that awaits one that waits itself waits for what that one waits for: its time is that of
-//! the inner one, and counts there. So the sum below a method is the time that it waited, once, but
-//! for methods that wait side by side.
+//! A method that awaits one that waits itself waits for what that one waits for: its time is that
+//! of the inner one, and counts there. So the sum below a method is the time that it waited, once,
+//! but for methods that wait side by side.
 
 use clrscope_recording::events::{Kind, Records, Tag};
 use clrscope_recording::layout::instrument;
@@ -81,7 +81,8 @@ impl OuterAwaits {
         outer
     }
 
-    /// Whether a method awaits one that waits itself. Of one of which it is not known who awaits it, the place decides.
+    /// Whether a method awaits one that waits itself. Of one of which it is not known who awaits
+    /// it, the place decides.
     fn has(&self, path: &[Place]) -> bool {
         self.awaiters.contains(path) || matches!(path, [place] if self.places.contains(place))
     }

@@ -71,16 +71,16 @@ impl AwaitRow<'_> {
         self.total_ns.checked_div(self.count)
     }
 
-    /// Time within which `percent` of the awaits that ended did, 3 % more or less; `None` where none
-    /// ended.
+    /// Time within which `percent` of the awaits that ended did, 3 % more or less; `None` where
+    /// none ended.
     #[must_use]
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
         self.durations.percentile_ns(percent, self.max_ns)
     }
 }
 
-/// Awaits of the processes that a query selects, the longest time first, and how many rows the limit
-/// left out.
+/// Awaits of the processes that a query selects, the longest time first, and how many rows the
+/// limit left out.
 ///
 /// # Errors
 /// When no process or thread is meant, or `awaits` was not recorded.

@@ -96,7 +96,8 @@ impl<'q, 'a> Grouping<'q, 'a> {
 
     fn wants_stack(&self, stack: u32) -> bool {
         let is_named = |stack: u32| {
-            let named = |function: crate::FunctionRef<'_>| self.query.wants_function(function.module(), function.function);
+            let named =
+                |function: crate::FunctionRef<'_>| self.query.wants_function(function.module(), function.function);
             self.stack(stack).functions().any(named)
         };
         !self.query.filters_functions() || is_named(stack)

@@ -1,13 +1,17 @@
-//! The view `locks`: contended locks, with who waited for them, for how long, and who held them.
+//! The view `locks`: contended locks, with who waited for them, for how long, and who held them,
+//! and what else threads blocked on.
 //!
 //! The runtime says that a thread begins to wait, after it has spun in vain, and that it has the
 //! lock; it says the same of a thread that gives up, as `Monitor.TryEnter` does. Locks that are
 //! never contended are not seen.
 //!
+//! Waits for other things, which nobody holds, are in [`blocking`].
+//!
 //! The events name the thread that holds a lock. If that is the last one that waited for the lock
 //! and got it, the path on which it waited is the holder's. The path of a holder that did not wait
 //! is not known.
 
+mod blocking;
 mod rows;
 mod stream;
 mod timeline;
@@ -21,6 +25,7 @@ use crate::events::in_turns;
 use crate::exceptions::{CallStack, Frame};
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select::{self, SelectedProcess};
+use blocking::BlockingWaits;
 use rows::Grouping;
 use stream::WaitStream;
 use timeline::Timeline;
@@ -42,6 +47,22 @@ pub enum LockKind {
     Monitor,
     /// A `System.Threading.Lock`.
     Lock,
+    /// A `ReaderWriterLockSlim`.
+    ReaderWriterLockSlim,
+    /// A `SemaphoreSlim`.
+    SemaphoreSlim,
+    /// A `ManualResetEventSlim`.
+    ManualResetEventSlim,
+    /// A condition that is waited for with `Monitor.Wait`.
+    MonitorWait,
+    /// A `WaitHandle`: an event, a mutex, a semaphore of the system.
+    WaitHandle,
+    /// A task that a thread blocks on.
+    Task,
+    /// The end of a thread: `Thread.Join`.
+    Thread,
+    /// Not known: the stack was not taken, or does not say it.
+    Unknown,
 }
 
 impl LockKind {
@@ -51,7 +72,36 @@ impl LockKind {
         match self {
             Self::Monitor => "Monitor",
             Self::Lock => "Lock",
+            Self::ReaderWriterLockSlim => "ReaderWriterLockSlim",
+            Self::SemaphoreSlim => "SemaphoreSlim",
+            Self::ManualResetEventSlim => "ManualResetEventSlim",
+            Self::MonitorWait => "Monitor.Wait",
+            Self::WaitHandle => "WaitHandle",
+            Self::Task => "Task",
+            Self::Thread => "Thread",
+            Self::Unknown => "unknown",
         }
+    }
+
+    /// Class of what is waited for, as far as its methods on the stack say it.
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Monitor | Self::MonitorWait => "System.Threading.Monitor",
+            Self::Lock => "System.Threading.Lock",
+            Self::ReaderWriterLockSlim => "System.Threading.ReaderWriterLockSlim",
+            Self::SemaphoreSlim => "System.Threading.SemaphoreSlim",
+            Self::ManualResetEventSlim => "System.Threading.ManualResetEventSlim",
+            Self::WaitHandle => "System.Threading.WaitHandle",
+            Self::Task => "System.Threading.Tasks.Task",
+            Self::Thread => "System.Threading.Thread",
+            Self::Unknown => "(unknown)",
+        }
+    }
+
+    /// Whether somebody holds it, whom the others wait for.
+    #[must_use]
+    pub const fn is_held(self) -> bool {
+        matches!(self, Self::Monitor | Self::Lock)
     }
 }
 
@@ -103,7 +153,7 @@ pub struct LockRow<'a> {
     pub type_name: &'a str,
     /// The assembly that declares it, or empty.
     pub module: &'a str,
-    /// Number of locks.
+    /// Number of locks; 0 of what is not told apart.
     pub locks: u64,
     /// Acquisitions that had to wait.
     pub count: u64,
@@ -144,12 +194,15 @@ pub fn locks<'a>(recording: &'a Recording, query: &LockQuery) -> Result<(Vec<Loc
                 .into_iter()
                 .map(|(thread, chunks)| WaitStream::new(process, thread, chunks))
                 .collect();
-            let mut timeline = Timeline::new(process, Grouping::new(process, query));
+            let mut timeline =
+                Timeline::new(process, Grouping::new(process, query), BlockingWaits::new(process, query));
             in_turns(&mut streams, |stream| {
                 stream.step(&mut timeline);
                 true
             });
-            rows.extend(timeline.finish().finish());
+            let (held, blocking) = timeline.finish();
+            rows.extend(held.finish());
+            rows.extend(blocking.finish());
         }
     }
     if !is_recorded {

@@ -21,20 +21,20 @@ const LOCK_TYPE: (&str, &str) = ("System.Threading.Lock", "System.Private.CoreLi
 /// Kind, type and its module, and module and signature of the function that waits.
 type RowKey<'a> = (LockKind, &'a str, &'a str, Option<(&'a str, &'a str)>);
 /// Number and nanoseconds of waits.
-type Sum = (u64, u64);
+pub(super) type Sum = (u64, u64);
 
 /// The waits for one lock.
 #[derive(Debug, Default)]
-struct LockSum {
+pub(super) struct LockSum {
     locks: u64,
-    count: u64,
-    total_ns: u64,
-    max_ns: u64,
+    pub(super) count: u64,
+    pub(super) total_ns: u64,
+    pub(super) max_ns: u64,
     max_waiters: u64,
-    pending: u64,
-    without_stack: u64,
+    pub(super) pending: u64,
+    pub(super) without_stack: u64,
     without_holder: u64,
-    waiters: FxHashMap<u32, Sum>,
+    pub(super) waiters: FxHashMap<u32, Sum>,
     holders: FxHashMap<u32, Sum>,
 }
 
@@ -97,9 +97,9 @@ impl<'q, 'a> Grouping<'q, 'a> {
             max_ns: sum.max_ns,
             max_waiters: sum.max_waiters,
             pending: sum.pending,
-            waiters: self.paths(kind, sum.waiters),
+            waiters: path_list(self.process, kind, sum.waiters),
             without_stack: sum.without_stack,
-            holders: self.paths(kind, sum.holders),
+            holders: path_list(self.process, kind, sum.holders),
             without_holder: sum.without_holder,
         };
         rows.into_iter().map(row).collect()
@@ -115,14 +115,15 @@ impl<'q, 'a> Grouping<'q, 'a> {
         let (stack, _) = sum.waiters.iter().max_by_key(|(stack, (_, ns))| (*ns, **stack))?;
         self.stack(*stack).innermost_own().map(|(function, _)| (function.module(), function.signature()))
     }
+}
 
-    fn paths(&self, kind: LockKind, sums: FxHashMap<u32, Sum>) -> Vec<LockPath<'a>> {
-        let mut sums: Vec<(u32, Sum)> = sums.into_iter().collect();
-        sums.sort_unstable_by_key(|(stack, (count, ns))| (std::cmp::Reverse((*ns, *count)), *stack));
-        sums.truncate(MOST_PATHS);
-        let path = |(stack, (count, ns))| LockPath { count, ns, kind, stack: self.stack(stack) };
-        sums.into_iter().map(path).collect()
-    }
+/// The paths with the longest times, these first.
+pub(super) fn path_list(process: &Process, kind: LockKind, sums: FxHashMap<u32, Sum>) -> Vec<LockPath<'_>> {
+    let mut sums: Vec<(u32, Sum)> = sums.into_iter().collect();
+    sums.sort_unstable_by_key(|(stack, (count, ns))| (std::cmp::Reverse((*ns, *count)), *stack));
+    sums.truncate(MOST_PATHS);
+    let stack = |number| CallStack::new(process, &process.stacks, number);
+    sums.into_iter().map(|(number, (count, ns))| LockPath { count, ns, kind, stack: stack(number) }).collect()
 }
 
 impl LockSum {
@@ -143,7 +144,19 @@ impl LockSum {
         }
     }
 
-    fn join(&mut self, other: &Self) {
+    /// A wait for what nobody holds.
+    pub(super) fn add_blocking(&mut self, stack: Option<u32>, ns: u64, is_pending: bool) {
+        self.count += 1;
+        self.total_ns = self.total_ns.saturating_add(ns);
+        self.max_ns = self.max_ns.max(ns);
+        self.pending += u64::from(is_pending);
+        match stack {
+            Some(stack) => add(&mut self.waiters, stack, (1, ns)),
+            None => self.without_stack += 1,
+        }
+    }
+
+    pub(super) fn join(&mut self, other: &Self) {
         self.locks += other.locks;
         self.count += other.count;
         self.total_ns = self.total_ns.saturating_add(other.total_ns);

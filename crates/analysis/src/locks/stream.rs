@@ -3,6 +3,7 @@
 use clrscope_recording::events::{Kind, OwnedRecord, Tag};
 use clrscope_recording::model::{EventChunk, Process};
 
+use super::blocking::BlockingStart;
 use super::timeline::Timeline;
 use super::wait::WaitStart;
 use crate::events::{Cursor, Stream};
@@ -35,6 +36,12 @@ impl<'a> WaitStream<'a> {
                 class: record.entity(Tag::CLASS).map(|class| class.index),
                 stack: number(Tag::STACK_NODE).and_then(|stack| u32::try_from(stack).ok()),
             }),
+            Kind::BLOCKING_STARTED => timeline.blocks(BlockingStart {
+                thread: self.thread,
+                time_ns,
+                stack: number(Tag::STACK_NODE).and_then(|stack| u32::try_from(stack).ok()),
+            }),
+            Kind::BLOCKING_ENDED => timeline.unblocks(self.thread, time_ns),
             Kind::CONTENTION_ENDED => timeline.ended(self.thread, time_ns),
             _ => {}
         }

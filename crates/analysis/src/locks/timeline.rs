@@ -4,6 +4,7 @@
 use clrscope_recording::model::{Process, Thread};
 use rustc_hash::FxHashMap;
 
+use super::blocking::{BlockingStart, BlockingWaits};
 use super::rows::Grouping;
 use super::wait::{Wait, WaitStart};
 
@@ -32,16 +33,18 @@ pub(super) struct Timeline<'q, 'a> {
     /// Waits that have not ended, by threads.
     under_way: FxHashMap<u32, Wait>,
     grouping: Grouping<'q, 'a>,
+    /// Waits for what nobody holds.
+    blocking: BlockingWaits<'q, 'a>,
 }
 
 impl<'q, 'a> Timeline<'q, 'a> {
-    pub(super) fn new(process: &'a Process, grouping: Grouping<'q, 'a>) -> Self {
+    pub(super) fn new(process: &'a Process, grouping: Grouping<'q, 'a>, blocking: BlockingWaits<'q, 'a>) -> Self {
         let mut threads: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
         for (index, thread) in (0..).zip(&process.threads) {
             threads.entry(thread.os_id.into()).or_default().push(index);
         }
         let (locks, under_way) = (FxHashMap::default(), FxHashMap::default());
-        Self { process, threads, locks, lock_count: 0, under_way, grouping }
+        Self { process, threads, locks, lock_count: 0, under_way, grouping, blocking }
     }
 
     /// A thread begins to wait. A wait of it that has not ended ends here: the event of its end is
@@ -70,15 +73,27 @@ impl<'q, 'a> Timeline<'q, 'a> {
         self.grouping.add(&Wait { end_ns: time_ns, ..wait });
     }
 
+    /// A thread begins to wait for a handle or a condition. Where it waits for a lock, that is how.
+    pub(super) fn blocks(&mut self, start: BlockingStart) {
+        if !self.under_way.contains_key(&start.thread) {
+            self.blocking.started(start);
+        }
+    }
+
+    /// A thread waits no more for a handle or a condition.
+    pub(super) fn unblocks(&mut self, thread: u32, time_ns: u64) {
+        self.blocking.ended(thread, time_ns);
+    }
+
     /// The recording is over, and with it the waits that had not ended.
-    pub(super) fn finish(mut self) -> Grouping<'q, 'a> {
+    pub(super) fn finish(mut self) -> (Grouping<'q, 'a>, BlockingWaits<'q, 'a>) {
         let end_ns = self.process.started_ns.saturating_add(self.process.duration_ns);
         let mut pending: Vec<Wait> = self.under_way.into_values().collect();
         pending.sort_unstable_by_key(|wait| (wait.start.time_ns, wait.start.thread));
         for wait in pending {
             self.grouping.add(&Wait { end_ns: end_ns.max(wait.start.time_ns), is_pending: true, ..wait });
         }
-        self.grouping
+        (self.grouping, self.blocking)
     }
 
     fn lock(&mut self, start: &WaitStart) -> &mut LockState {

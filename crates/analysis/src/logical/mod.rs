@@ -53,7 +53,8 @@ pub fn make_paths_logical(recording: &mut Recording) {
             return None;
         }
         let roles = process.functions.iter().map(|function| role_of(process, function)).collect::<Vec<Role>>();
-        // Stacks of awaits have none of the framework's frames, and who awaits the method beside them.
+        // Stacks of awaits have none of the framework's frames, and who awaits the method beside
+        // them.
         let has_awaits = process.arenas(instrument::AWAITS).next().is_some();
         Some(roles).filter(|roles| has_awaits || !roles.iter().all(|role| matches!(role, Role::Method | Role::Native)))
     };
@@ -183,7 +184,9 @@ fn change(stacks: &mut Stacks, roles: &[Role], functions: &AddedFunctions) {
                 (below.methods, frame, Below { methods: below.methods, native: here, awaiter })
             }
             // Recorded without those that it was called by: who awaits it stands beside it.
-            Role::Method if is_outermost && awaiter.is_some() => (awaiter, frame, Below { methods: here, native: here, awaiter }),
+            Role::Method if is_outermost && awaiter.is_some() => {
+                (awaiter, frame, Below { methods: here, native: here, awaiter })
+            }
             Role::Method => (below.methods, frame, Below { methods: here, native: here, awaiter }),
             Role::Native => (below.native, frame, Below { methods: here, native: here, awaiter }),
         };

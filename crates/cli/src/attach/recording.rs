@@ -104,7 +104,8 @@ pub(crate) enum Until {
 /// Says after which instruments the agent stays in the program.
 fn say_stays(request: &Request) {
     let is_one = |name: &str| find(name).is_some_and(|spec| spec.changes_methods);
-    let names: Vec<&str> = request.instruments.iter().map(|one| one.name.as_str()).filter(|name| is_one(name)).collect();
+    let names: Vec<&str> =
+        request.instruments.iter().map(|one| one.name.as_str()).filter(|name| is_one(name)).collect();
     if !names.is_empty() {
         say(&format!(
             "clrscope: after '{}' the runtime does not detach an agent: it stays in the program, and sleeps",

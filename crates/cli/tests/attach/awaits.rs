@@ -78,7 +78,8 @@ fn is_following(place: &TestFolder, name: &str) -> bool {
     files.into_iter().any(|file| file.path().join("process.log").is_file())
 }
 
-/// A method that waits when a recording ends goes on in its changed code, whichever recording is under way then.
+/// A method that waits when a recording ends goes on in its changed code, whichever recording is
+/// under way then.
 #[test]
 fn awaits_in_a_running_program_are_those_that_it_counts_and_it_goes_on_between_two_recordings() {
     testkit::each_runtime(|runtime| {
@@ -90,7 +91,8 @@ fn awaits_in_a_running_program_are_those_that_it_counts_and_it_goes_on_between_t
             testkit::wait_until("it records", || is_following(&place, name));
             testkit::pause(Duration::from_secs(1));
             let output = program.go_on(last);
-            // Of the first, while the program waits for its input; the second ends with the program.
+            // Of the first, while the program waits for its input; the second ends with the
+            // program.
             if !last.is_empty() {
                 kill(recorder.id(), "INT");
             }
@@ -101,7 +103,8 @@ fn awaits_in_a_running_program_are_those_that_it_counts_and_it_goes_on_between_t
                 let before = known.iter().find(|before| before[0] == line[0]).map_or([0; 4], |before| *before);
                 let now: Vec<u64> = (1..4).map(|at| line[at] - before[at]).collect();
                 let row = rows.iter().find(|row| row["line"].as_u64() == Some(line[0]));
-                let found = ["count", "failed", "cancelled"].map(|key| row.map_or(0, |row| row[key].as_u64().unwrap_or(0)));
+                let found =
+                    ["count", "failed", "cancelled"].map(|key| row.map_or(0, |row| row[key].as_u64().unwrap_or(0)));
                 assert_eq!(found.as_slice(), now, "{name}, line {}: {output:?} on {}", line[0], runtime.version);
             }
             let pending = rows.iter().filter_map(|row| row["pending"].as_u64()).sum::<u64>();

@@ -11,7 +11,7 @@ pub const MAX: &str = "max";
 /// The specification.
 pub const SPEC: &Spec = &Spec {
     name: "locks",
-    about: "contended locks: who waited for how long, on which path, and who held the lock",
+    about: "contended locks and what else threads block on: who waited for how long, on which path, and who held a lock",
     options: &[
         OptionSpec {
             name: EXACT,

@@ -17,7 +17,8 @@ pub struct Spec {
     pub conflicts: &'static [Conflict],
     /// Whether the instrument can be attached to a program that runs.
     pub attach: Attach,
-    /// Whether it gives methods other code while the program runs: after that the runtime does not detach an agent.
+    /// Whether it gives methods other code while the program runs: after that the runtime does not
+    /// detach an agent.
     pub changes_methods: bool,
     /// The views of reports that show what the instrument recorded; the first is the one to begin with.
     pub views: &'static [&'static str],

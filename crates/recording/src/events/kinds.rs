@@ -186,6 +186,11 @@ impl Kind {
     pub const CONTENTION_STARTED: Self = Self(220);
     /// The thread has the lock that it waited for, or has given up.
     pub const CONTENTION_ENDED: Self = Self(221);
+    /// The thread begins to wait for a handle or a condition: its stack, where that was taken. This
+    /// and the next kind are what `locks` records of other waits.
+    pub const BLOCKING_STARTED: Self = Self(225);
+    /// The thread waits no more for a handle or a condition.
+    pub const BLOCKING_ENDED: Self = Self(226);
     /// An await of an async method: a stack of it alone, and what it awaits, in words. This and the
     /// next two kinds are what `awaits` records.
     pub const AWAIT_PLACE: Self = Self(222);

@@ -20,7 +20,9 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
     let of_gc = (210..=218).map(Kind).chain([Kind::NAME, Kind::RUNTIME_SUSPEND_STARTED, Kind::RUNTIME_RESUME_FINISHED]);
     let collections = event_records(of_gc);
     let awaited = event_records((222..=224).map(Kind).chain([Kind::NAME]));
-    let contended = event_records([Kind::NAME, Kind::CONTENTION_STARTED, Kind::CONTENTION_ENDED].into_iter());
+    let contended = event_records(
+        [Kind::NAME, Kind::CONTENTION_STARTED, Kind::CONTENTION_ENDED].into_iter().chain((225..=226).map(Kind)),
+    );
     let all = [
         (instrument::FLOW, calls),
         (instrument::FLOW_TYPES, vec![types()]),

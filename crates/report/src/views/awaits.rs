@@ -50,9 +50,8 @@ impl Row for AwaitEntry<'_> {}
 impl<'a> AwaitEntry<'a> {
     fn new(row: &'a AwaitRow<'a>, lines: &mut Lines) -> Self {
         let line = LocatedLine::find(lines, &row.frame.function, row.frame.place);
-        let path = |path: &'a clrscope_analysis::AwaitPath<'a>| {
-            LocatedPath::new((path.count, path.ns), path.frames(), lines)
-        };
+        let path =
+            |path: &'a clrscope_analysis::AwaitPath<'a>| LocatedPath::new((path.count, path.ns), path.frames(), lines);
         Self { row, line, paths: row.paths.iter().map(path).collect() }
     }
 
@@ -101,8 +100,10 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Awaits> {
         }),
         Column::new("paths", "paths", Kind::Nested, |entry: &AwaitEntry<'_>| paths(&entry.paths))
             .parts(&["count", "total_ns", "frames"]),
-        Column::new("pid", "process", Kind::Number, |entry: &AwaitEntry<'_>| Cell::Number(entry.row.process.pid.into()))
-            .only_if(processes),
+        Column::new("pid", "process", Kind::Number, |entry: &AwaitEntry<'_>| {
+            Cell::Number(entry.row.process.pid.into())
+        })
+        .only_if(processes),
     ])
 }
 

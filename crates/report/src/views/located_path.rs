@@ -18,11 +18,7 @@ pub(super) struct LocatedPath<'a> {
 
 impl<'a> LocatedPath<'a> {
     /// A path of so many waits, which took so many nanoseconds together.
-    pub(super) fn new(
-        (count, ns): (u64, u64),
-        frames: impl Iterator<Item = Frame<'a>>,
-        lines: &mut Lines,
-    ) -> Self {
+    pub(super) fn new((count, ns): (u64, u64), frames: impl Iterator<Item = Frame<'a>>, lines: &mut Lines) -> Self {
         let locate = |frame: Frame<'a>| (frame, LocatedLine::find(lines, &frame.function, frame.place));
         Self { count, ns, frames: frames.map(locate).collect() }
     }

@@ -17,7 +17,7 @@ use crate::view::{Answer, View};
 /// The view `locks`.
 pub(super) static VIEW: View = View {
     name: "locks",
-    about: "Contended locks: how often and how long threads waited, where, and where the lock was held",
+    about: "Contended locks, and what else threads blocked on: how often and how long they waited, where, and where a lock was held",
     takes: &[SELECTION, &[Flag::Limit, Flag::Name, Flag::Verbose, Flag::Paths]],
     sorts: &[Sort::Inclusive, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
@@ -135,13 +135,13 @@ impl Answer for OpenView<'_> {
 
 /// Note below rows of which not everything is known.
 fn note(rows: &[LockRow<'_>]) -> Option<String> {
-    let sum = |of: fn(&LockRow<'_>) -> u64| rows.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&LockRow<'_>) -> u64| rows.iter().filter(|row| row.kind.is_held()).map(of).sum::<u64>();
     let (waits, without) = (sum(|row| row.count), sum(|row| row.without_holder));
     let percent = without as f64 / waits.max(1) as f64 * 100.0;
     (percent >= 1.0).then(|| {
         format!(
-            "In {percent:.0} % of the waits it is not known where the lock was held: by a thread that had not waited \
-             for it."
+            "In {percent:.0} % of the waits for locks it is not known where the lock was held: by a thread that had \
+             not waited for it."
         )
     })
 }

@@ -18,9 +18,9 @@ use clrscope_agent_base::hooks::{is_stopped, own};
 use clrscope_agent_base::threads;
 use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT, await_number};
 
-use super::methods::{MethodPlaces, Place};
-use super::recorder::{Outcome, Recorder};
+use super::place::{MethodPlaces, Place};
 use super::places::AsyncCode;
+use super::recorder::{Outcome, Recorder};
 use super::waits::Waits;
 
 /// Types of the numbers that are handed over, as signatures have them.
@@ -53,7 +53,7 @@ unsafe extern "C" fn begin(number: u32, place: *const Place) -> u32 {
     }
     let Some(recorder) = Recorder::current() else { return number };
     // SAFETY: the address that `edits` put into the code, of a place that is never freed.
-    if !unsafe { &*place }.is_known_to(recorder) {
+    if !unsafe { &*place }.is_known_to(recorder.number()) {
         return number;
     }
     let taken = Waits::of_process().and_then(|waits| {

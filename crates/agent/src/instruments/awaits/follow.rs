@@ -8,7 +8,8 @@ use clrscope_agent_base::functions::Functions;
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
-use super::methods::{self, Author};
+use super::author::Author;
+use super::methods;
 use super::places::{BUILDERS, STATES};
 use super::recorder::Recorder;
 use crate::services::context::Context;
@@ -68,7 +69,9 @@ impl Follower {
         for (method, body) in chosen.iter().zip(written) {
             match body {
                 // Not where it was chosen on another thread meanwhile.
-                Ok(Some(body)) => changed.extend(kept_code::keep_body((module, *method), body).then_some((module, *method))),
+                Ok(Some(body)) => {
+                    changed.extend(kept_code::keep_body((module, *method), body).then_some((module, *method)))
+                }
                 // Without an await.
                 Ok(None) => {}
                 Err(error) => refused.push((*method, reason(&error))),
@@ -107,7 +110,7 @@ impl Follower {
     pub(super) fn announce_compiled(&self, recorder: &Recorder) {
         for (method, places) in methods::all() {
             if let Some(function) = kept_code::function_of(method) {
-                places.announce((&self.info, &self.functions), recorder, method.0, function);
+                methods::announce(places, (&self.info, &self.functions), recorder, (method.0, function));
             }
         }
     }
@@ -116,7 +119,7 @@ impl Follower {
     pub(super) fn announce(&self, recorder: &Recorder, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
         if let Some(places) = methods::places_of((about.module, about.token)) {
-            places.announce((&self.info, &self.functions), recorder, about.module, function);
+            methods::announce(places, (&self.info, &self.functions), recorder, (about.module, function));
         }
     }
 

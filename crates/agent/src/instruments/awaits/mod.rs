@@ -11,16 +11,20 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`places`] | awaits in the code of methods |
+//! | [`place`] | what a method's code knows of an await |
+//! | [`author`] | who writes the methods' code |
 //! | [`code`] | the code that is put into methods, and the functions that it calls |
 //! | [`waits`] | the waits under way, by their numbers |
 //! | [`methods`] | the methods that are followed |
 //! | [`recorder`] | what becomes of waits in the recording under way |
 //! | [`follow`] | which methods are chosen, and how they get their code |
 
+mod author;
 mod code;
 mod follow;
 mod methods;
 mod options;
+mod place;
 mod places;
 mod recorder;
 mod waits;

@@ -27,10 +27,7 @@ mod tests {
 
     #[test]
     fn every_option_arrives() {
-        assert_eq!(
-            AwaitsOptions::from_request(&checked("awaits")),
-            AwaitsOptions { exact: false, max_bytes: 1 << 30 }
-        );
+        assert_eq!(AwaitsOptions::from_request(&checked("awaits")), AwaitsOptions { exact: false, max_bytes: 1 << 30 });
         let all = AwaitsOptions { exact: true, max_bytes: 64 << 20 };
         assert_eq!(AwaitsOptions::from_request(&checked("awaits:exact,max=64MiB")), all);
     }

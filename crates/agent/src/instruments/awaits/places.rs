@@ -1,6 +1,7 @@
 //! Awaits in the code of async methods, and what is awaited at each.
 //!
-//! Compilers of C# and Visual Basic write an await so (Roslyn's `AsyncMethodToStateMachineRewriter`):
+//! Compilers of C# and Visual Basic write an await so (Roslyn's
+//! `AsyncMethodToStateMachineRewriter`):
 //!
 //! ```text
 //! CALL; GetAwaiter; stloc; ldloca; get_IsCompleted; brtrue RESULT
@@ -13,10 +14,10 @@
 //! The method reads the number once, at its beginning. Methods that differ from this stay as they
 //! are.
 
+use clr_profiler::Token;
 use clr_profiler::il::{Body, Flow, Instruction, Label, Opcode, Operand};
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
-use clr_profiler::Token;
 use clrscope_contract::async_code::AWAIT_BITS;
 
 /// Names of the field with the number of the await, of C# and Visual Basic.

@@ -11,7 +11,7 @@ use clrscope_recording::events::{Kind, Tag};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
-use super::methods::Place;
+use super::place::Place;
 use super::waits::{Wait, Waits};
 use crate::services::event_log::EventLog;
 use crate::services::stack_rate::StackRate;
@@ -133,6 +133,6 @@ impl Recorder {
     fn stack_alone(&self, wait: &Wait) -> u32 {
         let place = std::ptr::with_exposed_provenance::<Place>(wait.place.load(Ordering::Relaxed));
         // SAFETY: null, or the address of a place, which is never freed.
-        unsafe { place.as_ref() }.map_or(0, |place| place.stack_in(self))
+        unsafe { place.as_ref() }.map_or(0, |place| place.stack_in(self.number))
     }
 }

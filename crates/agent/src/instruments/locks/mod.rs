@@ -1,4 +1,4 @@
-//! `locks`: threads that wait for locks that others hold.
+//! `locks`: threads that wait for locks that others hold, and what else they block on.
 //!
 //! The runtime raises an event on the thread that begins to wait, when it has spun in vain, and
 //! another one when that thread has the lock: nothing is done for locks that are free. Both are
@@ -36,11 +36,13 @@ use crate::services::object_types::ObjectTypes;
 use crate::services::stack_rate::StackRate;
 
 pub(crate) use options::LocksOptions;
-use runtime_events::{CONTENTION_KEYWORD, ContendedLock, Contention};
+use runtime_events::{CONTENTION_KEYWORD, ContendedLock, Contention, WAIT_KEYWORD, WAITS_SINCE};
 
 /// Frames kept of the stack of a thread that waits.
 const FRAMES: usize = 64;
 
+/// Remark about a runtime without events of other waits.
+const NO_WAITS: &str = "locks: this runtime tells of locks alone; of waits for semaphores, events and tasks wall takes samples";
 /// Remark where a stack is missing.
 const NO_STACK: &str = "locks: the runtime could not walk the stack of a thread that waits";
 /// Stacks taken in each tenth of a second, unless each is wanted.
@@ -79,6 +81,16 @@ impl Locks {
         });
     }
 
+    fn blocks(&self, frame: NativeFrame) {
+        let now = monotonic_ns();
+        let stack = self.stack(frame, now);
+        self.log.write_with(Some(now), Kind::BLOCKING_STARTED, |encoder| {
+            if let Some(stack) = stack {
+                encoder.number(Tag::STACK_NODE, stack.into());
+            }
+        });
+    }
+
     /// The number of the calling thread's stack; `None` where no more of them are taken now.
     fn stack(&self, frame: NativeFrame, now_ns: u64) -> Option<u32> {
         if self.rate.as_ref().is_some_and(|rate| !rate.admits(now_ns)) {
@@ -108,6 +120,11 @@ impl Instrument for Locks {
         let wanted = StackOptions { frames: FRAMES, walk: Walk::Frames, frame_pointers: false, remembered: REMEMBERED };
         let pipe = context.event_pipe();
         pipe.want(RUNTIME, CONTENTION_KEYWORD, level::INFORMATIONAL);
+        if context.info.runtime_version().is_ok_and(|version| version.major >= WAITS_SINCE) {
+            pipe.want(RUNTIME, WAIT_KEYWORD, level::VERBOSE);
+        } else {
+            context.writer.note(monotonic_ns(), NO_WAITS);
+        }
         Ok(Self {
             info: context.info.clone(),
             writer: context.writer,
@@ -168,6 +185,8 @@ impl Callbacks for Locks {
     fn event_pipe_event_delivered(&self, event: &EventPipeEvent<'_>) {
         match self.pipe.of_runtime(event).and_then(Contention::read) {
             Some(Contention::Started(contended)) => self.started(contended, event.frame),
+            Some(Contention::Blocks) => self.blocks(event.frame),
+            Some(Contention::Unblocks) => _ = self.log.write_with(Some(monotonic_ns()), Kind::BLOCKING_ENDED, |_| ()),
             Some(Contention::Ended) => _ = self.log.write_with(Some(monotonic_ns()), Kind::CONTENTION_ENDED, |_| ()),
             None => {}
         }

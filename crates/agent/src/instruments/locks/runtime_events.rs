@@ -5,6 +5,9 @@ use clrscope_agent_base::event_pipe::{Fields, RuntimeEvent};
 
 /// The provider's keyword for events about contended locks.
 pub(super) const CONTENTION_KEYWORD: u64 = 0x4000;
+/// Its keyword for waits for handles and conditions, and the first version of .NET that has it.
+pub(super) const WAIT_KEYWORD: u64 = 0x400_0000_0000;
+pub(super) const WAITS_SINCE: u16 = 9;
 /// Flag of locks that are the runtime's own.
 const NATIVE: u8 = 1;
 /// A monitor is named by the address of its native lock, a `System.Threading.Lock` by the handle of
@@ -19,6 +22,10 @@ pub(super) enum Contention {
     Started(ContendedLock),
     /// The calling thread has the lock, or gave up.
     Ended,
+    /// The calling thread begins to wait for a handle or a condition.
+    Blocks,
+    /// The calling thread waits no more for a handle or a condition.
+    Unblocks,
 }
 
 /// A lock that a thread waits for.
@@ -45,6 +52,9 @@ impl Contention {
         let mut fields = event.fields;
         match event.id {
             81 if event.version >= 2 => started(&mut fields),
+            // `WaitHandleWaitStart` and `WaitHandleWaitStop`, raised on the native side.
+            301 => Some(Self::Blocks),
+            302 => Some(Self::Unblocks),
             91 => is_managed(&mut fields)?.then_some(Self::Ended),
             _ => None,
         }
@@ -88,6 +98,8 @@ mod tests {
         let end = [&[0, 9, 0][..], &2_000.0_f64.to_le_bytes()].concat();
         assert_eq!(event(91, 1, &end), Some(Contention::Ended));
         assert_eq!(event(92, 1, &end), None);
+        let waits = [event(301, 0, &[0; 11]), event(302, 0, &[9, 0])];
+        assert_eq!(waits, [Some(Contention::Blocks), Some(Contention::Unblocks)]);
     }
 
     #[test]

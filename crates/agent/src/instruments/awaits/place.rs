@@ -1,0 +1,84 @@
+//! A place where an async method awaits, as the code of the method knows it.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use clr_profiler::{FunctionId, Token};
+
+use super::places::{AsyncCode, Await, Awaited};
+
+/// A place where a method awaits. Code has the address, so it is never freed.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// Offset in the IL of the statement with the await.
+    pub(super) il_offset: u32,
+    /// The code tells when what is awaited gives its result.
+    pub(super) has_result: bool,
+    awaited: Awaited,
+    /// Number of the recording that knows the place, above that of the stack of the method alone.
+    known: AtomicU64,
+    /// The function that was compiled last, and its index in that recording.
+    function: AtomicUsize,
+    index: AtomicU32,
+}
+
+impl Place {
+    /// Address that code has of it.
+    pub(super) fn address(&self) -> u64 {
+        (&raw const *self).expose_provenance() as u64
+    }
+
+    /// Whether a recording has a stack of the method at the place.
+    #[inline]
+    pub(super) fn is_known_to(&self, recording: u32) -> bool {
+        (self.known.load(Ordering::Acquire) >> 32) as u32 == recording
+    }
+
+    /// The number in a recording of the stack of the method alone; 0 where it has none.
+    pub(super) fn stack_in(&self, recording: u32) -> u32 {
+        let known = self.known.load(Ordering::Acquire);
+        if (known >> 32) as u32 == recording { known as u32 } else { 0 }
+    }
+
+    /// The function and its index in the recording that knows the place.
+    pub(super) fn function(&self) -> (usize, u32) {
+        (self.function.load(Ordering::Relaxed), self.index.load(Ordering::Relaxed))
+    }
+
+    /// Makes the place known to a recording, by the number of a stack of the method alone there.
+    /// The function was compiled last, and has this index in the recording.
+    pub(super) fn know(&self, recording: u32, stack: u32, (function, index): (FunctionId, u32)) {
+        self.function.store(function.as_raw(), Ordering::Relaxed);
+        self.index.store(index, Ordering::Relaxed);
+        self.known.store((u64::from(recording) << 32) | u64::from(stack), Ordering::Release);
+    }
+
+    /// Name of what is awaited; `own` names methods of the module.
+    pub(super) fn awaited(&self, own: impl Fn(Token) -> String) -> String {
+        match &self.awaited {
+            Awaited::Own(token) => own(*token),
+            Awaited::Named(name) => name.clone(),
+        }
+    }
+}
+
+/// The places of a method.
+#[derive(Debug)]
+pub(super) struct MethodPlaces(Box<[Place]>);
+
+impl MethodPlaces {
+    pub(super) fn new(code: &AsyncCode) -> Self {
+        let place = |found: &Await| Place {
+            il_offset: found.il_offset,
+            has_result: found.result.is_some(),
+            awaited: found.awaited.clone(),
+            known: AtomicU64::new(0),
+            function: AtomicUsize::new(0),
+            index: AtomicU32::new(0),
+        };
+        Self(code.awaits.iter().map(place).collect())
+    }
+
+    pub(super) fn places(&self) -> &[Place] {
+        &self.0
+    }
+}

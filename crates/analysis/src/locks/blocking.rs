@@ -1,0 +1,182 @@
+//! Waits of threads for semaphores, events, readers' and writers' locks and tasks: all of them end
+//! in a wait for a handle or in `Monitor.Wait`, of which .NET 9 and later raise events.
+//!
+//! What is waited for is known by the framework's methods on the stack; where the compiler has put
+//! these into the program's own, by another stack with the same call in it. A wait for a lock is in
+//! such a wait, too, and counts as that for the lock. Threads without code of the program's own on
+//! their stacks wait for work: those of the pool, timers and the like are left out.
+
+use std::collections::BTreeMap;
+
+use clrscope_recording::model::{FunctionKind, LossReason, Process};
+use rustc_hash::FxHashMap;
+
+use super::rows::{LockSum, path_list};
+use super::{LockKind, LockQuery, LockRow};
+use crate::exceptions::CallStack;
+
+/// Kinds by the beginnings of the names of framework methods.
+const METHODS: &[(LockKind, &str)] = &[
+    (LockKind::ReaderWriterLockSlim, "System.Threading.ReaderWriterLockSlim::"),
+    (LockKind::SemaphoreSlim, "System.Threading.SemaphoreSlim::"),
+    (LockKind::ManualResetEventSlim, "System.Threading.ManualResetEventSlim::"),
+    (LockKind::MonitorWait, "System.Threading.Monitor::Wait"),
+    (LockKind::WaitHandle, "System.Threading.WaitHandle::"),
+    (LockKind::Task, "System.Threading.Tasks.Task::"),
+    (LockKind::Task, "System.Runtime.CompilerServices.TaskAwaiter::"),
+    (LockKind::Thread, "System.Threading.Thread::Join"),
+];
+
+/// Module and signature of a function.
+type Own<'a> = (&'a str, &'a str);
+
+/// What a stack says of a wait.
+#[derive(Debug, Clone, Copy)]
+struct WaitPlace<'a> {
+    /// `None` where no method of the framework is on the stack.
+    kind: Option<LockKind>,
+    /// The innermost own function.
+    own: Own<'a>,
+    /// Offset of the call in its IL.
+    il_offset: Option<u32>,
+}
+
+/// The beginning of a wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BlockingStart {
+    pub(super) thread: u32,
+    pub(super) time_ns: u64,
+    /// The thread's stack, where it was taken.
+    pub(super) stack: Option<u32>,
+}
+
+/// Waits that are added up.
+pub(super) struct BlockingWaits<'q, 'a> {
+    process: &'a Process,
+    query: &'q LockQuery,
+    under_way: FxHashMap<u32, BlockingStart>,
+    /// By stacks; `None` for those without own code.
+    places: FxHashMap<u32, Option<WaitPlace<'a>>>,
+    sums: FxHashMap<Option<u32>, LockSum>,
+    /// Threads that wait in a function now, and at most so far; `None` where the stack was not
+    /// taken.
+    waiters: FxHashMap<Option<Own<'a>>, (u64, u64)>,
+}
+
+impl<'q, 'a> BlockingWaits<'q, 'a> {
+    pub(super) fn new(process: &'a Process, query: &'q LockQuery) -> Self {
+        let (under_way, places, sums, waiters) = Default::default();
+        Self { process, query, under_way, places, sums, waiters }
+    }
+
+    /// A thread begins to wait. A wait within another one is part of that.
+    pub(super) fn started(&mut self, start: BlockingStart) {
+        if self.under_way.contains_key(&start.thread) || !self.wants(start) {
+            return;
+        }
+        self.under_way.insert(start.thread, start);
+        let own = self.own(start.stack);
+        let (now, most) = self.waiters.entry(own).or_default();
+        *now += 1;
+        *most = (*most).max(*now);
+    }
+
+    /// A thread waits no more.
+    pub(super) fn ended(&mut self, thread: u32, time_ns: u64) {
+        if let Some(start) = self.under_way.remove(&thread) {
+            let own = self.own(start.stack);
+            let (now, _) = self.waiters.entry(own).or_default();
+            *now = now.saturating_sub(1);
+            self.add(start, time_ns, false);
+        }
+    }
+
+    fn wants(&mut self, start: BlockingStart) -> bool {
+        let (process, query) = (self.process, &self.query.query);
+        let is_meant = match start.stack {
+            Some(stack) => self.places.entry(stack).or_insert_with(|| place_of(process, self.query, stack)).is_some(),
+            None => !query.filters_functions(),
+        };
+        is_meant && query.wants_thread_if_known(process.threads.get(start.thread as usize))
+    }
+
+    /// The own function that waits; `None` where the stack was not taken.
+    fn own(&self, stack: Option<u32>) -> Option<Own<'a>> {
+        let place = self.places.get(&stack?).copied().flatten()?;
+        Some(place.own)
+    }
+
+    fn add(&mut self, start: BlockingStart, end_ns: u64, is_pending: bool) {
+        if let Some(ns) = self.query.query.wanted_ns(self.process, start.time_ns, end_ns) {
+            self.sums.entry(start.stack).or_default().add_blocking(start.stack, ns, is_pending);
+        }
+    }
+
+    /// The rows, in the order of kind and place.
+    pub(super) fn finish(mut self) -> Vec<LockRow<'a>> {
+        let end_ns = self.process.started_ns.saturating_add(self.process.duration_ns);
+        let mut pending: Vec<BlockingStart> = self.under_way.drain().map(|(_, start)| start).collect();
+        pending.sort_unstable_by_key(|start| (start.time_ns, start.thread));
+        for start in pending {
+            self.add(start, end_ns.max(start.time_ns), true);
+        }
+        let is_dropped = self.process.losses.iter().any(|loss| loss.reason == LossReason::EventDropped);
+        // A wait without a stack may be one of any kind.
+        let is_exact = !is_dropped && !self.sums.contains_key(&None);
+        let mut rows: BTreeMap<(LockKind, Option<Own<'a>>), LockSum> = BTreeMap::new();
+        let kinds = self.kinds_by_call();
+        for (stack, sum) in &self.sums {
+            let place = stack.and_then(|stack| self.places.get(&stack).copied().flatten());
+            let by_call = place.and_then(|place| kinds.get(&(place.own, place.il_offset?)).copied());
+            let kind = place.and_then(|place| place.kind).or(by_call).unwrap_or(LockKind::Unknown);
+            rows.entry((kind, place.map(|place| place.own))).or_default().join(sum);
+        }
+        let types = &self.query.types;
+        let rows = rows.into_iter().map(|((kind, own), sum)| {
+            let most = self.waiters.get(&own).map_or(0, |(_, most)| *most);
+            row(self.process, kind, sum, (most, is_exact))
+        });
+        rows.filter(|row| types.is_empty() || types.iter().any(|glob| glob.matches(row.type_name))).collect()
+    }
+
+    /// Kinds of waits by the calls that they are in: one call calls one method.
+    fn kinds_by_call(&self) -> FxHashMap<(Own<'a>, u32), LockKind> {
+        let known = self.places.values().flatten();
+        known.filter_map(|place| Some(((place.own, place.il_offset?), place.kind?))).collect()
+    }
+}
+
+fn row(process: &Process, kind: LockKind, sum: LockSum, (max_waiters, is_exact): (u64, bool)) -> LockRow<'_> {
+    LockRow {
+        process,
+        kind,
+        type_name: kind.class(),
+        module: if kind == LockKind::Unknown { "" } else { "System.Private.CoreLib" },
+        locks: 0,
+        count: sum.count,
+        is_exact,
+        total_ns: sum.total_ns,
+        max_ns: sum.max_ns,
+        max_waiters,
+        pending: sum.pending,
+        waiters: path_list(process, kind, sum.waiters),
+        without_stack: sum.without_stack,
+        holders: Vec::new(),
+        without_holder: sum.count,
+    }
+}
+
+/// Kind and place of a wait; `None` of threads without own code, and where filters leave it out.
+fn place_of<'a>(process: &'a Process, query: &LockQuery, stack: u32) -> Option<WaitPlace<'a>> {
+    let stack = CallStack::new(process, &process.stacks, stack);
+    let (own, place) = stack.innermost_own()?;
+    let managed = stack.functions().filter(|function| function.kind() == FunctionKind::Managed);
+    let framework = managed.take_while(|function| function.module.framework);
+    let kind_of = |name: &str| METHODS.iter().find(|(_, start)| name.starts_with(start)).map(|(kind, _)| *kind);
+    // The outermost says it: `Task.Wait` waits in an event, and that in a monitor.
+    let kind = framework.filter_map(|function| kind_of(function.name())).last();
+    let filters = &query.query;
+    let is_named = || stack.functions().any(|function| filters.wants_function(function.module(), function.function));
+    let place = WaitPlace { kind, own: (own.module(), own.signature()), il_offset: place.il_offset };
+    (!filters.filters_functions() || is_named()).then_some(place)
+}
