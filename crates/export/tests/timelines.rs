@@ -10,7 +10,9 @@ use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportError, ExportOptions, exporter};
 use clrscope_recording::events::{EntityRef, Kind, Tag, Value as Field};
 use clrscope_recording::layout::{flow, function};
-use clrscope_recording::model::{EventArena, EventChunk, Recording, ThreadRole, ThreadState, TickClock};
+use clrscope_recording::model::{
+    EventArena, EventChunk, Recording, StackFrame, StacksBuilder, ThreadRole, ThreadState, TickClock,
+};
 use clrscope_recording::testing::ascii_trees::recording;
 use clrscope_recording::testing::chunk::HandmadeChunk;
 use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
@@ -306,6 +308,29 @@ fn firefox_threads(document: &Value) -> BTreeMap<String, Value> {
     assert_eq!(firefox::check(document), Ok(()));
     let named = |thread: &Value| (thread["name"].as_str().expect("a name").to_owned(), thread.clone());
     list(document, "threads").iter().map(named).collect()
+}
+
+/// Two awaits of a method that ended on one thread, the longer one last.
+fn awaited() -> Recording {
+    let mut r = recording("thread 1 main\n  Main 1 1\n");
+    let mut stacks = StacksBuilder::default();
+    let stack = u64::from(stacks.stack(&[StackFrame::method(1, Some(7))], false));
+    let ended = |chunk: HandmadeChunk, ns: u64| {
+        chunk.put(Kind::AWAIT_ENDED, &[(Tag::STACK_NODE, stack.into()), (Tag::DURATION, ns.into())])
+    };
+    let chunk = ended(ended(HandmadeChunk::new(0, 1, 40_000), 10_000).after(5_000), 30_000);
+    r.processes[0].stacks = stacks.finish().into();
+    r.processes[0].events = vec![EventArena { instrument: "awaits".into(), chunks: vec![chunk.finish()] }];
+    r
+}
+
+#[test]
+fn firefox_has_awaits_that_were_side_by_side_in_the_order_in_which_they_began() {
+    let document = plain(&awaited(), "firefox");
+    let threads = firefox_threads(&document);
+    let samples = &threads.values().next().expect("a thread")["samples"];
+    let weights: Vec<u64> = list(samples, "weight").iter().map(number).collect();
+    assert_eq!(weights, [30_000, 10_000], "{samples}");
 }
 
 #[test]

@@ -51,21 +51,28 @@ unsafe extern "C" fn begin(number: u32, place: *const Place) -> u32 {
     if is_stopped() {
         return number;
     }
-    let Some(recorder) = Recorder::current() else { return number };
-    // SAFETY: the address that `edits` put into the code, of a place that is never freed.
-    if !unsafe { &*place }.is_known_to(recorder.number()) {
-        return number;
-    }
-    let taken = Waits::of_process().and_then(|waits| {
-        let at = waits.take_number()?;
-        Some((waits.wait(at)?, at))
+    let mut stored = number;
+    guard(|| {
+        // SAFETY: the address that `edits` put into the code, of a place that is never freed.
+        let wait = numbered_wait(unsafe { &*place });
+        stored |= wait.map_or(0, |wait| NUMBERED_WAIT | (wait << AWAIT_BITS));
     });
-    let Some((wait, at)) = taken else {
+    stored
+}
+
+/// The number of a wait that begins at a place; `None` where it is not recorded.
+fn numbered_wait(place: &Place) -> Option<u32> {
+    let recorder = Recorder::current().filter(|recorder| place.is_known_to(recorder.number()))?;
+    let taken = Waits::of_process().and_then(|waits| {
+        let number = waits.take_number()?;
+        Some((waits.wait(number)?, number))
+    });
+    let Some((wait, number)) = taken else {
         recorder.drop_wait();
-        return number;
+        return None;
     };
-    wait.begin(place.addr(), ticks());
-    NUMBERED_WAIT | at << AWAIT_BITS | number
+    wait.begin(place.address() as usize, ticks());
+    Some(number)
 }
 
 /// A method goes on after a wait that has a number. Returns the number of its await.

@@ -1,6 +1,7 @@
 //! Choice of methods: those of the program's own modules that await, as far as they can be changed.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::{BodyWriter, BodyWriters, FunctionId, ModuleId, ProfilerInfo, Token};
 use clrscope_agent_base::developer_log::{Level, log};
@@ -27,6 +28,8 @@ pub(super) struct Follower {
     author: Arc<Author>,
     writers: BodyWriters,
     fixed: FixedModules,
+    /// Methods that were looked at: a module may be told of twice, on two threads.
+    claimed: Mutex<HashSet<Method>>,
 }
 
 impl Follower {
@@ -39,14 +42,20 @@ impl Follower {
             writers: context.code_authors.anew(&context.info, Arc::clone(&author) as Arc<dyn BodyWriter>),
             author,
             fixed: FixedModules::new(),
+            claimed: Mutex::default(),
         }
+    }
+
+    /// Whether nobody has looked at a method before.
+    fn claim(&self, method: Method) -> bool {
+        self.claimed.lock().unwrap_or_else(PoisonError::into_inner).insert(method)
     }
 
     /// Has the methods of a module that await compiled anew, unless they were.
     pub(super) fn follow(&self, module: ModuleId) {
         let Ok(assembly) = self.functions.names().assembly(&self.info, module) else { return };
         let mut chosen = self.chosen(module);
-        chosen.retain(|method| !kept_code::is_kept((module, *method)));
+        chosen.retain(|method| !kept_code::is_kept((module, *method)) && self.claim((module, *method)));
         if chosen.is_empty() {
             return;
         }

@@ -114,6 +114,11 @@ impl Instrument for Awaits {
 }
 
 impl Callbacks for Awaits {
+    /// Before the helper thread's last round, for which the program waits a moment only.
+    fn shutdown(&self) {
+        record_pending(self.recorder);
+    }
+
     /// Modules that are there already, and methods that were compiled for an earlier recording; a
     /// module that comes meanwhile may be told of twice.
     fn profiler_attach_complete(&self) {
@@ -161,11 +166,10 @@ struct End {
     stopping: Option<RuntimeThread>,
 }
 
-impl End {
-    fn record_pending(&self) {
-        if let Some(waits) = Waits::of_process() {
-            self.recorder.pending(waits);
-        }
+/// Records all waits that have not ended, once.
+fn record_pending(recorder: &Recorder) {
+    if let Some(waits) = Waits::of_process() {
+        recorder.pending(waits);
     }
 }
 
@@ -174,12 +178,8 @@ impl Task for End {
         self.recorder.scale.measure();
     }
 
-    fn end(&mut self) {
-        self.record_pending();
-    }
-
     fn finish(&mut self) -> bool {
-        self.record_pending();
+        record_pending(self.recorder);
         true
     }
 
