@@ -6,6 +6,7 @@
 //! the pool behind it.
 
 mod metric;
+mod outer;
 mod rows;
 
 use clrscope_recording::layout::instrument;
@@ -57,6 +58,8 @@ pub struct AwaitRow<'a> {
     pub cancelled: u64,
     /// Time of those that ended, all together, in nanoseconds.
     pub total_ns: u64,
+    /// The part of it that is of no other row: where what is awaited is no method that waits itself.
+    pub self_ns: u64,
     /// Time of the longest, in nanoseconds.
     pub max_ns: u64,
     durations: Durations,
@@ -79,7 +82,7 @@ impl AwaitRow<'_> {
     }
 }
 
-/// Awaits of the processes that a query selects, the longest time first, and how many rows the
+/// Awaits of the processes that a query selects, those first that took the longest time themselves, and how many rows the
 /// limit left out.
 ///
 /// # Errors
@@ -111,6 +114,7 @@ fn order(rows: &mut [AwaitRow<'_>], sort: Option<Sort>) {
         Some(Sort::Name) => rows.sort_by(|a, b| a.frame.function.name().cmp(b.frame.function.name())),
         Some(Sort::Module) => rows.sort_by(|a, b| a.frame.function.module().cmp(b.frame.function.module())),
         Some(Sort::Calls) => rows.sort_by_key(|row| Reverse(row.count)),
-        _ => rows.sort_by_key(|row| Reverse((row.total_ns, row.pending))),
+        Some(Sort::Total) => rows.sort_by_key(|row| Reverse((row.total_ns, row.pending))),
+        _ => rows.sort_by_key(|row| Reverse((row.self_ns, row.total_ns, row.pending))),
     }
 }

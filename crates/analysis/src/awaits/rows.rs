@@ -6,6 +6,7 @@ use clrscope_recording::events::{Kind, Record, Records, Tag};
 use clrscope_recording::model::{EventChunk, LossReason, Process, StackFrame};
 use rustc_hash::FxHashMap;
 
+use super::outer::OuterAwaits;
 use super::{AwaitPath, AwaitRow};
 use crate::durations::Durations;
 use crate::exceptions::CallStack;
@@ -121,11 +122,15 @@ impl<'q, 'a> Grouping<'q, 'a> {
     pub(super) fn finish(self) -> Vec<AwaitRow<'a>> {
         let is_exact = self.process.losses.iter().all(|loss| loss.reason != LossReason::EventDropped);
         let (process, stacks) = (self.process, &self.process.stacks);
+        let of_all = self.sums.values().flat_map(|sum| sum.paths.keys().copied());
+        let outer = OuterAwaits::new(process, of_all);
         let row = |sum: PlaceSum| {
+            let path = |(stack, (count, ns))| AwaitPath { count, ns, stack: CallStack::new(process, stacks, stack) };
+            let own = sum.paths.iter().filter(|(stack, _)| !outer.has(**stack)).map(|(_, (_, ns))| *ns);
+            let self_ns = own.fold(0, u64::saturating_add);
             let mut paths: Vec<(u32, (u64, u64))> = sum.paths.into_iter().collect();
             paths.sort_unstable_by_key(|(stack, (count, ns))| (std::cmp::Reverse((*ns, *count)), *stack));
             paths.truncate(MOST_PATHS);
-            let path = |(stack, (count, ns))| AwaitPath { count, ns, stack: CallStack::new(process, stacks, stack) };
             Some(AwaitRow {
                 process,
                 frame: CallStack::new(process, stacks, sum.stack).innermost()?,
@@ -136,6 +141,7 @@ impl<'q, 'a> Grouping<'q, 'a> {
                 failed: sum.failed,
                 cancelled: sum.cancelled,
                 total_ns: sum.total_ns,
+                self_ns,
                 max_ns: sum.max_ns,
                 durations: sum.durations,
                 paths: paths.into_iter().map(path).collect(),

@@ -21,7 +21,7 @@ pub(super) static VIEW: View = View {
     name: "awaits",
     about: "Awaits of async methods: how often they had to wait, for what, how long, and who awaited the method",
     takes: &[SELECTION, &[Flag::Limit, Flag::Verbose, Flag::Paths]],
-    sorts: &[Sort::Inclusive, Sort::Calls, Sort::Name, Sort::Module],
+    sorts: &[Sort::Own, Sort::Total, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: true,
     layout: Layout::Rows,
@@ -94,6 +94,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Awaits> {
         time("p90_ns", "90 %", |row| row.percentile_ns(90)),
         time("p99_ns", "99 %", |row| row.percentile_ns(99)),
         time("max_ns", "longest", |row| row.mean_ns().map(|_| row.max_ns)),
+        time("self_ns", "awaited itself", |row| Some(row.self_ns)),
         time("total_ns", "awaited", |row| Some(row.total_ns)),
         Column::new("awaiter", "awaited by", Kind::Text, |entry: &AwaitEntry<'_>| {
             entry.paths.iter().find_map(|path| path.own_place_behind(1)).unwrap_or(Cell::Null)
@@ -117,6 +118,7 @@ fn without_namespace(name: &str) -> &str {
 fn text(rows: &[AwaitRow<'_>]) -> Vec<(&'static str, u8)> {
     let any = |of: fn(&AwaitRow<'_>) -> u64| rows.iter().any(|row| of(row) > 0);
     shown(&[
+        ("self_ns", 0, true),
         ("total_ns", 0, true),
         ("count", 0, true),
         ("mean_ns", 1, true),
