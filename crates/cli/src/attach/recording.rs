@@ -128,14 +128,12 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
     })
     .map_err(|error| Failure::new("cannot handle signals", reason(&error), "run 'clrscope doctor'"))?;
     let session = Session::begin(&plan).map_err(|failure| unless_ended(process, failure))?;
-    if !plan.quiet {
-        say_stays(&plan.request);
-    }
     session.attach(&plan, &is_interrupted).inspect_err(|_| session.discard())?;
     if plan.progress {
         say(&format!("clrscope: attached to process {}, recording to {}", process.pid(), shown(&session.place.file)));
     }
     if !plan.quiet {
+        say_stays(&plan.request);
         session.say_unmatched_probes(&plan.request);
     }
     if plan.view {
