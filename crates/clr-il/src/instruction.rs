@@ -106,22 +106,10 @@ impl Instruction {
     /// `None` of other instructions.
     #[must_use]
     pub fn constant(&self) -> Option<i32> {
-        const SHORT: [Opcode; 10] = [
-            Opcode::LdcI4M1,
-            Opcode::LdcI4_0,
-            Opcode::LdcI4_1,
-            Opcode::LdcI4_2,
-            Opcode::LdcI4_3,
-            Opcode::LdcI4_4,
-            Opcode::LdcI4_5,
-            Opcode::LdcI4_6,
-            Opcode::LdcI4_7,
-            Opcode::LdcI4_8,
-        ];
         match (self.opcode, &self.operand) {
             (Opcode::LdcI4S, Operand::Byte(number)) => Some((*number as i8).into()),
             (Opcode::LdcI4, Operand::Int(number)) => Some(*number),
-            (opcode, _) => SHORT.iter().zip(-1..).find(|(short, _)| **short == opcode).map(|(_, number)| number),
+            (opcode, _) => implied_constant(opcode),
         }
     }
 
@@ -130,6 +118,23 @@ impl Instruction {
     pub fn size(&self) -> usize {
         size(self.opcode, &self.operand)
     }
+}
+
+/// The number of 4 bytes that an instruction without an operand puts on the stack.
+pub(crate) fn implied_constant(opcode: Opcode) -> Option<i32> {
+    const FROM_MINUS_ONE: [Opcode; 10] = [
+        Opcode::LdcI4M1,
+        Opcode::LdcI4_0,
+        Opcode::LdcI4_1,
+        Opcode::LdcI4_2,
+        Opcode::LdcI4_3,
+        Opcode::LdcI4_4,
+        Opcode::LdcI4_5,
+        Opcode::LdcI4_6,
+        Opcode::LdcI4_7,
+        Opcode::LdcI4_8,
+    ];
+    FROM_MINUS_ONE.iter().zip(-1..).find(|(implied, _)| **implied == opcode).map(|(_, number)| number)
 }
 
 /// Length of an instruction in bytes, with its operand.
@@ -166,8 +171,11 @@ mod tests {
     #[test]
     fn constants_are_read_in_each_of_their_forms() {
         let code = [0x15, 0x16, 0x1e, 0x1f, 0xfe, 0x20, 0, 1, 0, 0, 0x21, 7, 0, 0, 0, 0, 0, 0, 0, 0x2a];
-        let body = Body::read(&[&[(code.len() as u8) << 2 | 2], &code[..]].concat()).expect("a body");
+        let bytes = [&[(code.len() as u8) << 2 | 2], &code[..]].concat();
+        let body = Body::read(&bytes).expect("a body");
         let constants: Vec<Option<i32>> = body.instructions().iter().map(super::Instruction::constant).collect();
         assert_eq!(constants, [Some(-1), Some(0), Some(8), Some(-2), Some(256), None, None]);
+        let raw = crate::raw_instructions(&bytes).expect("code").map(|one| one.expect("an instruction").constant());
+        assert_eq!(raw.collect::<Vec<_>>(), constants);
     }
 }

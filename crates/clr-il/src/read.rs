@@ -3,6 +3,7 @@
 use crate::body::{Body, Header, SectionForm};
 use crate::clause::{Clause, ClauseKind};
 use crate::format::{self, ANOTHER_SECTION, CLAUSES, FAT_SECTION, SECTION_HEADER, SECTION_KIND, TINY_STACK};
+use crate::instruction::implied_constant;
 use crate::{Error, Instruction, Label, Opcode, Operand, OperandKind, Result};
 
 /// An instruction as it lies in the code, without memory of its own.
@@ -18,6 +19,17 @@ pub struct RawInstruction<'c> {
 }
 
 impl RawInstruction<'_> {
+    /// The number of 4 bytes that the instruction puts on the stack, as of
+    /// [`Instruction::constant`](crate::Instruction::constant).
+    #[must_use]
+    pub fn constant(&self) -> Option<i32> {
+        match (self.opcode, self.operand) {
+            (Opcode::LdcI4S, [number]) => Some((*number as i8).into()),
+            (Opcode::LdcI4, bytes) => Some(i32::from_le_bytes(bytes.try_into().ok()?)),
+            (opcode, _) => implied_constant(opcode),
+        }
+    }
+
     /// Offset of the next instruction: distances of branches count from there.
     #[must_use]
     pub fn end(&self) -> u32 {

@@ -139,7 +139,7 @@ impl Export {
             let weight = if self.metric.is_sampled() { event.samples } else { event.amount };
             let weight = i32::try_from(weight).unwrap_or(i32::MAX);
             self.profile.add_sample(thread, at(event.time_ns), stack, CpuDelta::from_nanos(cpu), weight);
-            // Awaits that went on on one thread were side by side, and a thread's samples must not be.
+            // Awaits that ended on one thread may overlap, and samples of a thread must not.
             if event.lasted_ns > 0 && self.metric.is_sampled() {
                 let end = at(event.time_ns.saturating_add(event.lasted_ns));
                 self.profile.add_sample_same_stack_zero_cpu(thread, end, 0);

@@ -5,11 +5,11 @@
 //! before that asks whether what is awaited is complete, and is of the statement with the `await`.
 
 use clr_profiler::Token;
-use clr_profiler::il::{Flow, Opcode, RawInstruction, raw_instructions};
+use clr_profiler::il::{Flow, Opcode, raw_instructions};
 use clr_profiler::metadata::MetadataImport;
 
 /// Names of the field with the number of the await, of C# and Visual Basic.
-pub(super) const STATES: [&str; 2] = ["<>1__state", "$State"];
+pub const STATES: [&str; 2] = ["<>1__state", "$State"];
 /// Number of the table with fields of other modules, and of generic types (ECMA-335, II.22.25).
 const MEMBER_REF: u32 = 0x0A;
 /// Awaits of a method that are looked at.
@@ -48,30 +48,10 @@ fn find(body: &[u8], is_state: impl Fn(Token) -> bool) -> Vec<Option<u32>> {
                 }
             }
             opcode if opcode.flow() == Flow::Call => (constant, last_call) = (None, Some(instruction.offset)),
-            _ => constant = constant_of(&instruction),
+            _ => constant = instruction.constant().and_then(|number| usize::try_from(number).ok()),
         }
     }
     awaits
-}
-
-/// The number that an instruction loads, unless it is negative.
-fn constant_of(instruction: &RawInstruction<'_>) -> Option<usize> {
-    const SHORT: [Opcode; 9] = [
-        Opcode::LdcI4_0,
-        Opcode::LdcI4_1,
-        Opcode::LdcI4_2,
-        Opcode::LdcI4_3,
-        Opcode::LdcI4_4,
-        Opcode::LdcI4_5,
-        Opcode::LdcI4_6,
-        Opcode::LdcI4_7,
-        Opcode::LdcI4_8,
-    ];
-    match (instruction.opcode, instruction.operand) {
-        (Opcode::LdcI4S, [number]) => usize::try_from(*number as i8).ok(),
-        (Opcode::LdcI4, bytes) => usize::try_from(i32::from_le_bytes(bytes.try_into().ok()?)).ok(),
-        (opcode, _) => SHORT.iter().position(|short| *short == opcode),
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
 use clr_profiler::{ClassId, ClassInfo, FunctionId, Token};
-
 use clrscope_contract::async_code::await_number;
 
 use super::box_layout::{BoxLayout, is_box, machine_in};
@@ -12,7 +11,7 @@ use super::memory::ObjectMemory;
 use super::{Awaiters, Questions};
 
 /// Names of the builder's field, of C# and Visual Basic.
-const BUILDERS: [&str; 2] = ["<>t__builder", "$Builder"];
+pub const BUILDERS: [&str; 2] = ["<>t__builder", "$Builder"];
 /// Words of a builder in which its task lies.
 const BUILDER_WORDS: usize = 3;
 /// Words of a method's own state that are looked through where its builder may lie anywhere.

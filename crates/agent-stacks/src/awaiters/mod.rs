@@ -44,11 +44,13 @@ use clrscope_contract::async_code::{CORE_LIBRARY, resumes};
 use clrscope_recording::model::RemarkKind;
 
 use crate::unwind::bytes_to_stored_this;
+pub use awaits::STATES;
 pub use box_layout::BoxLayout;
 pub use chain::Chain;
 use code::AsyncCode;
 pub use core_types::task_class;
 use core_types::{ChainReader, CoreTypes};
+pub use machines::BUILDERS;
 use machines::{AsyncMethod, TaskClass};
 pub(crate) use memory::{COPIED_WORDS, CopiedObjects, ObjectMemory};
 pub use resumed_frame::{LastChain, Moment, ResumedFrame, ResumedMethod};

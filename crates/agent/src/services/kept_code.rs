@@ -32,15 +32,10 @@ fn methods() -> MutexGuard<'static, Option<HashMap<Method, KeptMethod>>> {
     METHODS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps the body of a method from now on; whether it had none before.
-pub(crate) fn keep_body(method: Method, body: WrittenBody) -> bool {
-    let mut methods = methods();
-    let methods = methods.get_or_insert_default();
-    if methods.contains_key(&method) {
-        return false;
-    }
-    methods.insert(method, KeptMethod { body: Arc::new(body), function: None });
-    true
+/// Keeps the body of a method, which has none yet, from now on.
+pub(crate) fn keep_body(method: Method, body: WrittenBody) {
+    let kept = KeptMethod { body: Arc::new(body), function: None };
+    methods().get_or_insert_default().insert(method, kept);
 }
 
 /// Forgets the body of a method that the runtime has refused.

@@ -11,6 +11,7 @@
 //! - [`detach`]: how an attached agent leaves; [`detach_cleanup`]: what it then takes away
 //! - [`code_authors`]: who changes the program's methods, and what must be in every body of theirs
 //! - [`fixed_modules`]: modules whose methods can't be changed
+//! - [`refused_methods`]: methods that could not be changed, and why
 //! - [`kept_code`]: methods whose code stays changed to the end of the process
 //! - [`stack_rate`]: how many stacks are taken in a second
 //! - [`clauses`]: which catch blocks belong to clauses with a filter
@@ -29,4 +30,5 @@ pub(crate) mod held_exceptions;
 pub(crate) mod kept_code;
 pub(crate) mod no_stack_remark;
 pub(crate) mod object_types;
+pub(crate) mod refused_methods;
 pub(crate) mod stack_rate;

@@ -82,8 +82,8 @@ impl AwaitRow<'_> {
     }
 }
 
-/// Awaits of the processes that a query selects, those first that took the longest time themselves, and how many rows the
-/// limit left out.
+/// Awaits of the processes that a query selects, those first that took the longest time themselves,
+/// and how many rows the limit left out.
 ///
 /// # Errors
 /// When no process or thread is meant, or `awaits` was not recorded.

@@ -4,7 +4,7 @@ use clrscope_recording::model::{FunctionKind, Process, StackFrame};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A method at an await: the index of its function, and the offset in its IL.
-type Place = (u32, Option<u32>);
+pub(super) type Place = (u32, Option<u32>);
 
 /// Awaits of methods that wait themselves.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl OuterAwaits {
         outer
     }
 
-    /// Whether the method of a stack awaits one that waits itself. Of one of which it is not known who awaits
+    /// Whether the method of a stack awaits one that waits itself. Where it is not known who awaits
     /// it, the place decides.
     pub(super) fn has(&self, stack: u32) -> bool {
         let Some(path) = self.paths.get(&stack) else { return false };

@@ -6,7 +6,7 @@ use clrscope_recording::events::{Kind, Record, Records, Tag};
 use clrscope_recording::model::{EventChunk, LossReason, Process, StackFrame};
 use rustc_hash::FxHashMap;
 
-use super::outer::OuterAwaits;
+use super::outer::{OuterAwaits, Place};
 use super::{AwaitPath, AwaitRow};
 use crate::durations::Durations;
 use crate::exceptions::CallStack;
@@ -17,9 +17,6 @@ const MOST_PATHS: usize = 100;
 /// Outcomes, by the numbers that recordings have.
 const FAILED: u64 = 1;
 const CANCELLED: u64 = 2;
-
-/// Index of a function, and the offset in its IL.
-type Place = (u32, Option<u32>);
 
 /// The awaits at one place.
 #[derive(Debug, Default)]

@@ -61,7 +61,7 @@ unsafe extern "C" fn begin(number: u32, place: *const Place) -> u32 {
 }
 
 /// The number of a wait that begins at a place; `None` where it is not recorded.
-fn numbered_wait(place: &Place) -> Option<u32> {
+fn numbered_wait(place: &'static Place) -> Option<u32> {
     let recorder = Recorder::current().filter(|recorder| place.is_known_to(recorder.number()))?;
     let taken = Waits::of_process().and_then(|waits| {
         let number = waits.take_number()?;
@@ -71,7 +71,7 @@ fn numbered_wait(place: &Place) -> Option<u32> {
         recorder.drop_wait();
         return None;
     };
-    wait.begin(place.address() as usize, ticks());
+    wait.begin(place, ticks());
     Some(number)
 }
 
@@ -90,8 +90,7 @@ fn resumed(waits: &Waits, number: u32, this: usize) {
     let recorded = recorder.and_then(|recorder| {
         let wait = waits.wait(number)?;
         wait.began()?;
-        // SAFETY: who began the wait has stored the address of its place, which is never freed.
-        let place = unsafe { &*std::ptr::with_exposed_provenance::<Place>(wait.place.load(Ordering::Relaxed)) };
+        let place = wait.place()?;
         let now = ticks();
         wait.ended.store(now, Ordering::Relaxed);
         if recorder.wants_path(now) {
@@ -101,7 +100,7 @@ fn resumed(waits: &Waits, number: u32, this: usize) {
         match record {
             Some(record) => {
                 let before = record.u32(own::AWAIT).swap(number + 1, Ordering::Relaxed);
-                // One that gave no result, and whose exception nobody saw.
+                // One that gave no result, and whose exception was not seen.
                 if let Some(before) = before.checked_sub(1) {
                     recorder.ended(waits, before, Outcome::Failure);
                 }
@@ -121,7 +120,7 @@ unsafe extern "C" fn succeed() {
 }
 
 /// Ends the wait after which the calling thread has just gone on with a method, if there is one
-/// whose outcome nobody knows yet.
+/// whose outcome is not known yet.
 pub(super) fn end_current(outcome: impl FnOnce() -> Outcome) {
     let Some(record) = threads::known() else { return };
     let Some(number) = record.u32(own::AWAIT).swap(0, Ordering::Relaxed).checked_sub(1) else { return };

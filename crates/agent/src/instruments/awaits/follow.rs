@@ -4,21 +4,18 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::{BodyWriter, BodyWriters, FunctionId, ModuleId, ProfilerInfo, Token};
-use clrscope_agent_base::developer_log::{Level, log};
 use clrscope_agent_base::functions::Functions;
+use clrscope_agent_stacks::awaiters::{BUILDERS, STATES};
 use clrscope_recording::model::LossReason;
-use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+use clrscope_recording::writer::ProcessWriter;
 
 use super::author::Author;
 use super::methods;
-use super::places::{BUILDERS, STATES};
 use super::recorder::Recorder;
 use crate::services::context::Context;
 use crate::services::fixed_modules::{FixedModules, reason};
 use crate::services::kept_code::{self, Method};
-
-/// Refused methods of a module that are named.
-const MOST_NAMED: usize = 20;
+use crate::services::refused_methods::{Refused, note_refused};
 
 /// Chooser of methods; callbacks call it.
 pub(super) struct Follower {
@@ -46,12 +43,12 @@ impl Follower {
         }
     }
 
-    /// Whether nobody has looked at a method before.
+    /// Whether a method is looked at for the first time.
     fn claim(&self, method: Method) -> bool {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner).insert(method)
     }
 
-    /// Has the methods of a module that await compiled anew, unless they were.
+    /// Has the methods of a module that await compiled again, unless they were.
     pub(super) fn follow(&self, module: ModuleId) {
         let Ok(assembly) = self.functions.names().assembly(&self.info, module) else { return };
         let mut chosen = self.chosen(module);
@@ -77,9 +74,9 @@ impl Follower {
         let (mut refused, mut changed) = (Vec::new(), Vec::new());
         for (method, body) in chosen.iter().zip(written) {
             match body {
-                // Not where it was chosen on another thread meanwhile.
                 Ok(Some(body)) => {
-                    changed.extend(kept_code::keep_body((module, *method), body).then_some((module, *method)))
+                    kept_code::keep_body((module, *method), body);
+                    changed.push((module, *method));
                 }
                 // Without an await.
                 Ok(None) => {}
@@ -124,7 +121,7 @@ impl Follower {
         }
     }
 
-    /// A function is about to be compiled anew.
+    /// A function is about to be compiled again.
     pub(super) fn announce(&self, recorder: &Recorder, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
         if let Some(places) = methods::places_of((about.module, about.token)) {
@@ -132,7 +129,7 @@ impl Follower {
         }
     }
 
-    /// The runtime could not compile a method anew.
+    /// The runtime could not compile a method again.
     pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
         if kept_code::is_kept(method) {
             kept_code::forget_body(method);
@@ -143,15 +140,11 @@ impl Follower {
 
     /// Notes methods of an assembly that are not followed, and about some of them why.
     fn refuse(&self, assembly: &str, module: ModuleId, refused: &[(Token, String)]) {
-        if refused.is_empty() {
-            return;
-        }
-        log(Level::Info, || format!("awaits: {assembly}: {} methods refused", refused.len()));
-        self.writer.state().lose(LossReason::AwaitsNotFollowed, refused.len() as u64, monotonic_ns());
-        for (method, why) in refused.iter().take(MOST_NAMED) {
+        let named = |(method, why): &(Token, String)| {
             let name = self.functions.names().method(&self.info, module, *method);
-            let signature = name.map(|name| name.signature).unwrap_or_default();
-            self.writer.loss_detail(LossReason::AwaitsNotFollowed, &format!("{assembly}: {signature}: {why}"));
-        }
+            (name.map(|name| name.signature).unwrap_or_default(), why.clone())
+        };
+        let named: Refused = refused.iter().map(named).collect();
+        note_refused(self.writer, LossReason::AwaitsNotFollowed, assembly, &named);
     }
 }

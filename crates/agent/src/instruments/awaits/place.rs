@@ -22,6 +22,18 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// A place that no recording knows yet.
+    fn of_await(found: &Await) -> Self {
+        Self {
+            il_offset: found.il_offset,
+            has_result: found.result.is_some(),
+            awaited: found.awaited.clone(),
+            known: AtomicU64::new(0),
+            function: AtomicUsize::new(0),
+            index: AtomicU32::new(0),
+        }
+    }
+
     /// Address that code has of it.
     pub(super) fn address(&self) -> u64 {
         (&raw const *self).expose_provenance() as u64
@@ -67,15 +79,7 @@ pub(super) struct MethodPlaces(Box<[Place]>);
 
 impl MethodPlaces {
     pub(super) fn new(code: &AsyncCode) -> Self {
-        let place = |found: &Await| Place {
-            il_offset: found.il_offset,
-            has_result: found.result.is_some(),
-            awaited: found.awaited.clone(),
-            known: AtomicU64::new(0),
-            function: AtomicUsize::new(0),
-            index: AtomicU32::new(0),
-        };
-        Self(code.awaits.iter().map(place).collect())
+        Self(code.awaits.iter().map(Place::of_await).collect())
     }
 
     pub(super) fn places(&self) -> &[Place] {

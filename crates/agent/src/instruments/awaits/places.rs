@@ -7,7 +7,7 @@
 //! CALL; GetAwaiter; stloc; ldloca; get_IsCompleted; brtrue RESULT
 //! ldarg.0; ldc.i4 N; dup; stloc; stfld <>1__state      the method is about to wait
 //! ...; AwaitUnsafeOnCompleted; leave
-//! ...; ldc.i4.m1; dup; stloc; stfld <>1__state         it goes on, by way of the `switch` at its beginning
+//! ...; ldc.i4.m1; dup; stloc; stfld <>1__state         it goes on, by its first `switch`
 //! RESULT: ldloca; GetResult
 //! ```
 //!
@@ -18,12 +18,9 @@ use clr_profiler::Token;
 use clr_profiler::il::{Body, Flow, Instruction, Label, Opcode, Operand};
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
+use clrscope_agent_stacks::awaiters::STATES;
 use clrscope_contract::async_code::AWAIT_BITS;
 
-/// Names of the field with the number of the await, of C# and Visual Basic.
-pub(super) const STATES: [&str; 2] = ["<>1__state", "$State"];
-/// Names of the field with what builds the method's task, of C# and Visual Basic.
-pub(super) const BUILDERS: [&str; 2] = ["<>t__builder", "$Builder"];
 /// Instructions in front of the one that reads the number, at most.
 const MOST_BEFORE: usize = 8;
 /// What is awaited where that is not known.

@@ -131,8 +131,6 @@ impl Recorder {
 
     /// The number of the stack of a wait's method alone.
     fn stack_alone(&self, wait: &Wait) -> u32 {
-        let place = std::ptr::with_exposed_provenance::<Place>(wait.place.load(Ordering::Relaxed));
-        // SAFETY: null, or the address of a place, which is never freed.
-        unsafe { place.as_ref() }.map_or(0, |place| place.stack_in(self.number))
+        wait.place().map_or(0, |place| place.stack_in(self.number))
     }
 }

@@ -5,14 +5,16 @@
 //! recording's: a method that waits when a recording ends keeps its number. Nothing here allocates
 //! or blocks.
 
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use clrscope_agent_base::arch::thread_address;
 use clrscope_agent_base::memory::PublishedState;
 use clrscope_agent_base::os::memory;
 use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT};
+
+use super::place::Place;
 
 /// Numbers there are: as many as fit between the bits of the await and the mark.
 const MOST: u32 = NUMBERED_WAIT >> AWAIT_BITS;
@@ -23,12 +25,12 @@ const LISTS: usize = 16;
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Wait {
-    /// Ticks when it began; 0 of one that nobody records any more.
+    /// Ticks when it began; 0 of one that is no longer recorded.
     began: AtomicU64,
     /// Ticks when it ended.
     pub(super) ended: AtomicU64,
-    /// Address of the place in the code.
-    pub(super) place: AtomicUsize,
+    /// Where the method waits; null before its first wait.
+    place: AtomicPtr<Place>,
     /// Number of the stack with the path; 0 where none was taken.
     pub(super) path: AtomicU32,
     /// The next free number and one; 0 at the end of the list.
@@ -39,18 +41,24 @@ pub(super) struct Wait {
 
 impl Wait {
     /// The wait begins. Records of it belong to its place.
-    pub(super) fn begin(&self, place: usize, now: u64) {
-        self.place.store(place, Ordering::Relaxed);
+    pub(super) fn begin(&self, place: &'static Place, now: u64) {
+        self.place.store(ptr::from_ref(place).cast_mut(), Ordering::Relaxed);
         self.path.store(0, Ordering::Relaxed);
         self.began.store(now.max(1), Ordering::Release);
     }
 
-    /// Ticks when it began; `None` of one that nobody records any more.
+    /// Where the method waits, or waited last.
+    pub(super) fn place(&self) -> Option<&'static Place> {
+        // SAFETY: null, or a place that `begin` was given, which is never freed.
+        unsafe { self.place.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// Ticks when it began; `None` of one that is no longer recorded.
     pub(super) fn began(&self) -> Option<u64> {
         Some(self.began.load(Ordering::Acquire)).filter(|began| *began != 0)
     }
 
-    /// Ticks when it began, for the one who records it: nobody else gets an answer from now on.
+    /// Ticks when it began, for the caller that records it; later callers get `None`.
     pub(super) fn claim(&self) -> Option<u64> {
         Some(self.began.swap(0, Ordering::AcqRel)).filter(|began| *began != 0)
     }
@@ -174,7 +182,21 @@ fn own_list() -> usize {
 mod tests {
     use std::collections::HashSet;
 
+    use clr_profiler::il::Label;
+
     use super::*;
+    use crate::instruments::awaits::place::MethodPlaces;
+    use crate::instruments::awaits::places::{AsyncCode, Await, Awaited};
+
+    fn an_await() -> Await {
+        let awaited = Awaited::Named(String::new());
+        Await { number: 0, store: Label::at(9), il_offset: 7, result: None, awaited }
+    }
+
+    fn place() -> &'static Place {
+        let places = Box::leak(Box::new(MethodPlaces::new(&AsyncCode { state: 1, awaits: vec![an_await()] })));
+        &places.places()[0]
+    }
 
     #[test]
     fn numbers_are_one_methods_at_a_time_on_any_thread() {
@@ -197,11 +219,12 @@ mod tests {
         std::thread::scope(|scope| {
             for thread in 1..=4_u64 {
                 let waits = &waits;
+                let place = place();
                 scope.spawn(move || {
                     for round in 0..20_000 {
                         let number = waits.take_number().expect("a number");
                         let wait = waits.wait(number).expect("its wait");
-                        wait.begin(0, thread);
+                        wait.begin(place, thread);
                         assert_eq!(wait.claim(), Some(thread), "round {round}");
                         waits.give_back(number);
                     }
@@ -215,7 +238,7 @@ mod tests {
     fn who_claims_a_wait_first_records_it() {
         let waits = Waits::map().expect("address space");
         let wait = waits.take_number().and_then(|number| waits.wait(number)).expect("a wait");
-        wait.begin(7, 0);
+        wait.begin(place(), 0);
         assert_eq!((wait.began(), wait.claim(), wait.claim(), wait.began()), (Some(1), Some(1), None, None));
         assert!(waits.wait(MOST).is_none());
     }

@@ -13,7 +13,8 @@ use super::lines::LineMatches;
 use super::methods::Method;
 use crate::services::fixed_modules::reason;
 use crate::services::kept_code;
-use super::prober::{Prober, RUNTIME_HELPER, Refused};
+use crate::services::refused_methods::Refused;
+use super::prober::{Prober, RUNTIME_HELPER};
 use super::undo;
 
 impl Prober {

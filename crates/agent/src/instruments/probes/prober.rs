@@ -1,6 +1,5 @@
 //! Choice of methods, and their change: the methods that patterns mean get probes and lose them.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +7,7 @@ use clr_profiler::il::Body;
 use clr_profiler::{BodyWriter, BodyWriters, FunctionName, ModuleId, ProfilerInfo, Token};
 use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{LossReason, ProbedMethod};
-use clrscope_recording::writer::{Answer, ProcessWriter, monotonic_ns};
+use clrscope_recording::writer::{Answer, ProcessWriter};
 use clrscope_agent_base::developer_log::{Level, log};
 use clrscope_agent_base::functions::{Functions, is_runtime_helper};
 use clrscope_agent_base::recording_lifetime::keep;
@@ -25,18 +24,14 @@ use super::options::ProbesOptions;
 use super::store::ProbeStore;
 use super::undo;
 use crate::services::context::Context;
+use crate::services::refused_methods::note_refused;
 
-/// Refused methods of a module that are named.
-const MOST_NAMED: usize = 20;
 /// Token of the type `<Module>`, which has the methods outside of types and is in no list of types.
 const GLOBAL_TYPE: u32 = 0x0200_0001;
 /// Reason why a method has no probes.
 pub(super) const RUNTIME_HELPER: &str = "compiled code calls it by itself, where no other code may run";
 /// `miAggressiveOptimization`: no code without optimisation first.
 const AGGRESSIVE_OPTIMIZATION: u32 = 0x200;
-
-/// Methods without probes, and for each the reason.
-pub(super) type Refused = Vec<(String, String)>;
 
 /// Giver and taker of probes; callbacks and threads of the agent's own call it.
 pub(super) struct Prober {
@@ -364,41 +359,6 @@ impl Prober {
 
     /// Notes methods of an assembly that have no probes, and about some of them why.
     pub(super) fn refuse(&self, assembly: &str, refused: &[(String, String)]) {
-        if refused.is_empty() {
-            return;
-        }
-        self.writer.state().lose(LossReason::NotProbed, refused.len() as u64, monotonic_ns());
-        for (signature, why) in reasons_in_turn(refused).into_iter().take(MOST_NAMED) {
-            self.writer.loss_detail(LossReason::NotProbed, &format!("{assembly}: {signature}: {why}"));
-        }
-    }
-}
-
-/// Methods with the reasons why each was refused, one of each reason before the second of any: a module has hundreds of abstract
-/// methods, and they must not hide what keeps thousands of others from being probed.
-fn reasons_in_turn(refused: &[(String, String)]) -> Vec<&(String, String)> {
-    let mut met: HashMap<&str, u32> = HashMap::new();
-    let turn = |one| {
-        let (_, why): &(String, String) = one;
-        let turn = met.entry(why).or_default();
-        *turn += 1;
-        (*turn, one)
-    };
-    let mut ordered: Vec<_> = refused.iter().map(turn).collect();
-    ordered.sort_by_key(|(turn, _)| *turn);
-    ordered.into_iter().map(|(_, one)| one).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reason_that_many_methods_have_does_not_hide_the_others() {
-        let many = (0..30).map(|number| (format!("Abstract{number}"), "it has no code".to_owned()));
-        let refused: Vec<_> = many.chain([("Late".to_owned(), "the recording was over".to_owned())]).collect();
-        let named: Vec<&str> = reasons_in_turn(&refused).iter().map(|(signature, _)| signature.as_str()).collect();
-        assert_eq!(named[..3], ["Abstract0", "Late", "Abstract1"]);
-        assert_eq!(named.len(), refused.len());
+        note_refused(self.writer, LossReason::NotProbed, assembly, refused);
     }
 }

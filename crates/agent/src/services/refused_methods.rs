@@ -1,0 +1,52 @@
+//! Methods that an instrument could not change, as the recording names them.
+
+use std::collections::HashMap;
+
+use clrscope_recording::model::LossReason;
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+
+/// Refused methods of a module that are named.
+const MOST_NAMED: usize = 20;
+
+/// Signatures of methods that stay as they are, and for each the reason.
+pub(crate) type Refused = Vec<(String, String)>;
+
+/// Notes methods of an assembly that stay as they are, and about some of them why.
+pub(crate) fn note_refused(writer: &ProcessWriter, loss: LossReason, assembly: &str, refused: &[(String, String)]) {
+    if refused.is_empty() {
+        return;
+    }
+    writer.state().lose(loss, refused.len() as u64, monotonic_ns());
+    for (signature, why) in reasons_in_turn(refused).into_iter().take(MOST_NAMED) {
+        writer.loss_detail(loss, &format!("{assembly}: {signature}: {why}"));
+    }
+}
+
+/// Methods with the reasons why each was refused, one of each reason before the second of any: a module has hundreds of abstract
+/// methods, and they must not hide what keeps thousands of others from being probed.
+fn reasons_in_turn(refused: &[(String, String)]) -> Vec<&(String, String)> {
+    let mut met: HashMap<&str, u32> = HashMap::new();
+    let turn = |one| {
+        let (_, why): &(String, String) = one;
+        let turn = met.entry(why).or_default();
+        *turn += 1;
+        (*turn, one)
+    };
+    let mut ordered: Vec<_> = refused.iter().map(turn).collect();
+    ordered.sort_by_key(|(turn, _)| *turn);
+    ordered.into_iter().map(|(_, one)| one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_that_many_methods_have_does_not_hide_the_others() {
+        let many = (0..30).map(|number| (format!("Abstract{number}"), "it has no code".to_owned()));
+        let refused: Vec<_> = many.chain([("Late".to_owned(), "the recording was over".to_owned())]).collect();
+        let named: Vec<&str> = reasons_in_turn(&refused).iter().map(|(signature, _)| signature.as_str()).collect();
+        assert_eq!(named[..3], ["Abstract0", "Late", "Abstract1"]);
+        assert_eq!(named.len(), refused.len());
+    }
+}
