@@ -22,17 +22,39 @@ export const labelOf = (code: string): string => labels.get(code) ?? "unknown";
 /** The colour of a kind of code. */
 export const colourOf = (code: string): string => byName.get(code) ?? "#d6d6d6";
 
+/** Time in which async methods awaited: neither work nor blocked threads, and so of a colour that nothing else has. */
+export const AWAITED = { label: "awaited: no thread ran or was blocked", colour: "#b3a6f7" };
+
+export interface Shade {
+  label: string;
+  colour: string;
+  /** Stripes tell it apart where colours do not. */
+  striped?: boolean;
+}
+
+/** The colour of code in a picture of a measure. */
+export const codeColour = (measure: string, code: string): string => (measure === "awaited" && code !== "cut" ? AWAITED.colour : colourOf(code));
+
+/** States of time, by name: those of the tool, in its order, as frames and legends have them. */
+export const STATES_OF_TIME: Record<string, Shade> = {
+  running: { label: "running", colour: "#f0a830" },
+  ready: { label: "ready, no processor", colour: "#f7cf8c", striped: true },
+  lock: { label: "waiting for a lock", colour: "#d98bc0" },
+  task: { label: "blocked on a task", colour: "#f29a8e", striped: true },
+  waiting: { label: "waiting for events, others", colour: "#efe58a" },
+  io: { label: "files, sockets", colour: "#6fb2ea" },
+  sleeping: { label: "sleeping", colour: "#b4c9d6" },
+  suspended: { label: "suspended by the runtime", colour: "#5fc4a4" },
+  idle: { label: "idle threads", colour: "#e4e4e4" },
+  unknown: { label: "unknown", colour: "#c0c0c0", striped: true },
+};
+
 /** Colours of what threads are about, by the names of the kinds of work and of the states. */
-export const STATES: { names: string[]; label: string; colour: string }[] = [
+export const STATES: ({ names: string[] } & Shade)[] = [
   ...KINDS_OF_CODE.filter((kind) => !kind.names.includes("waiting")),
-  { names: ["running"], label: "running", colour: "#f0a830" },
-  { names: ["ready"], label: "ready, no processor", colour: "#d1480a" },
-  { names: ["lock"], label: "waiting for a lock", colour: "#b5478f" },
-  { names: ["sleeping"], label: "sleeping", colour: "#9db7c9" },
-  { names: ["io"], label: "files, sockets", colour: "#4f8fd0" },
-  { names: ["waiting"], label: "waiting for tasks, events", colour: "#efe58a" },
-  { names: ["idle"], label: "idle", colour: "#e4e4e4" },
-  { names: ["suspended"], label: "suspended by the runtime", colour: "#e88a50" },
+  ...Object.entries(STATES_OF_TIME)
+    .filter(([name]) => name !== "unknown" && name !== "task")
+    .map(([name, shade]) => ({ names: [name], ...shade, label: name === "waiting" ? "waiting for tasks, events" : shade.label })),
 ];
 
 const byState = new Map(STATES.flatMap((state) => state.names.map((name) => [name, state.colour] as const)));

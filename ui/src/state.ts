@@ -1,5 +1,7 @@
 // What the page shows, as its address says it: undoing is the browser's way back.
 
+import { STATE_NAMES } from "./model/states";
+
 export interface State {
   tab: string;
   /** Number of the document of paths and name of the measure: `0.wall`. */
@@ -14,6 +16,10 @@ export interface State {
   changes: string;
   /** Threads by process and number; none means all. */
   threads: string[];
+  /** States of the time that is shown, by name; none means all. */
+  states: string[];
+  /** Frames have the colours of kinds of code, whatever else is known. */
+  byCode: boolean;
   /** The part of the flame graph that is shown, as shares of its width. */
   zoom: [number, number] | null;
   /** The function that is looked at, by what addresses call it. */
@@ -38,6 +44,8 @@ export function written(state: State): string {
   if (state.search) all.set("search", state.search);
   if (state.changes) all.set("changes", state.changes);
   if (state.threads.length > 0) all.set("threads", state.threads.join(","));
+  if (state.states.length > 0) all.set("states", state.states.join(","));
+  if (state.byCode) all.set("colour", "code");
   if (state.zoom) all.set("zoom", state.zoom.map((one) => Number(one.toFixed(9))).join(","));
   if (state.func !== null) all.set("function", String(state.func));
   if (state.range) all.set("range", state.range.map(Math.round).join(","));
@@ -64,6 +72,8 @@ export function read(hash: string): State {
     search: text("search"),
     changes: text("changes"),
     threads: text("threads").split(",").filter((one) => one !== ""),
+    states: text("states").split(",").filter((one) => STATE_NAMES.includes(one)),
+    byCode: text("colour") === "code",
     zoom: isZoom ? [from, to] : null,
     func,
     range: since >= 0 && until > since ? [since, until] : null,

@@ -8,17 +8,18 @@ use clrscope_recording::pack;
 use clrscope_recording::testing::many::Many;
 use clrscope_recording::testing::many_calls;
 
-const USAGE: &str = "usage: cargo xtask large FILE.clrs [--samples N] [--stacks N] [--threads N] [--nodes N]";
+const USAGE: &str =
+    "usage: cargo xtask large FILE.clrs [--samples N] [--stacks N] [--threads N] [--nodes N] [--wall 1]";
 
 /// Writes the recording: 10 million samples with a million stacks on 500 threads, unless asked for others; with
-/// `--nodes` trees of calls instead, of so many nodes in all.
+/// `--nodes` trees of calls instead, of so many nodes in all; with `--wall` samples by the clock.
 ///
 /// # Errors
 /// A sentence: the usage, or why the file can't be written.
 #[expect(clippy::print_stdout, reason = "a command line tool")]
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let (file, options) = arguments.split_first().ok_or(USAGE)?;
-    let mut nodes = None;
+    let (mut nodes, mut wall) = (None, 0_u32);
     let mut shape = Many { samples: 10_000_000, stacks: 1_000_000, threads: 500 };
     for pair in options.chunks(2) {
         let [name, value] = pair else { return Err(USAGE.to_owned()) };
@@ -28,6 +29,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             "--stacks" => shape.stacks = value,
             "--threads" => shape.threads = value,
             "--nodes" => nodes = Some(value),
+            "--wall" => wall = value,
             _ => return Err(USAGE.to_owned()),
         }
     }
@@ -36,6 +38,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         Some(nodes) => {
             (many_calls::recording(nodes, shape.threads), format!("{nodes} nodes on {} threads", shape.threads))
         }
+        None if wall > 0 => (shape.by_the_clock(), format!("{shape:?} by the clock")),
         None => (shape.recording(), format!("{shape:?}")),
     };
     let out = File::create(file).map_err(|error| error.to_string())?;

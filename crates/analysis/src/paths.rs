@@ -16,6 +16,7 @@ use crate::query::{Query, QueryProblem};
 use crate::samples::FoldedFunctions;
 use crate::select::{self, SelectedProcess};
 use crate::stack_trees::{Amounts, EventFilter, Shape, StackSum, StackTree, SummedStacks, large_paths};
+use crate::time_states::has_states;
 
 /// A tree of paths: of one thread, or of all that a query means.
 #[derive(Clone)]
@@ -52,7 +53,7 @@ impl MergedStacks<'_> {
         self.tree.get_or_init(|| {
             let SummedStacks { measured, folded, .. } = &self.stacks;
             let shape = Shape::build(self.process, self.metric, measured, folded.as_ref(), self.folds);
-            Arc::new(StackTree { amounts: Amounts::new(&self.stacks, &shape), shape })
+            Arc::new(StackTree { amounts: Amounts::new(&self.stacks, &shape), shape, lumps: Vec::new() })
         })
     }
 
@@ -99,7 +100,9 @@ impl<'a> Paths<'a> {
     pub(crate) fn peaks(&self, least_share: f64) -> Option<Paths<'a>> {
         let merged = self.merged().filter(|merged| !merged.is_made())?;
         let catalog = Catalog::new(self.process);
-        let tree = Arc::new(large_paths(&merged.stacks, least_share, |function| catalog.slot(function)));
+        let tree = Arc::new(large_paths(&merged.stacks, least_share, has_states(self.metric), |function| {
+            catalog.slot(function)
+        }));
         let threads = vec![ThreadPaths { thread: None, tree: PathTree::Stacks(tree) }];
         Some(Paths { process: self.process, threads, metric: self.metric })
     }
@@ -158,8 +161,9 @@ fn of_stacks<'a>(
     }
     let StackPaths { measured, folded } = StackPaths::for_metric(recording, process, query, metric)?;
     let shape = Shape::build(process, metric, &measured, folded.as_ref(), folds);
-    let wanted = EventFilter::new(process, query);
-    let tree = |amounts| PathTree::Stacks(Arc::new(StackTree { shape: Arc::clone(&shape), amounts }));
+    let wanted = EventFilter::new(process, query).with_states(metric, &measured);
+    let tree =
+        |amounts| PathTree::Stacks(Arc::new(StackTree { shape: Arc::clone(&shape), amounts, lumps: Vec::new() }));
     let threads = process.threads.iter().map(|thread| (thread, query.wants_thread(thread))).chain([(&*UNKNOWN, false)]);
     let all = threads.zip(Amounts::by_thread(&measured, &shape, &wanted));
     let selected = all.filter(|((_, is_wanted), amounts)| *is_wanted || !amounts.is_empty());

@@ -6,6 +6,7 @@ use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::model::{Function, Process, Thread};
 
 use crate::metric::Metric;
+use crate::waits::TimeState;
 
 /// Selection of a part of a recording, and how a view shows it. The default is everything, compensated, in the view's
 /// own order.
@@ -21,6 +22,8 @@ pub struct Query {
     pub functions: Vec<Pattern>,
     /// Only functions of modules (assembly names) that match one of these; none means all.
     pub modules: Vec<Glob>,
+    /// Only times in these states, of metrics whose states are known; none means all.
+    pub states: Vec<TimeState>,
     /// Only these parts of the recording; none means all. [`keep_parts`](crate::keep_parts) obeys it, before a view is asked.
     pub parts: Vec<String>,
     /// Only from this time on, nanoseconds since the start of the run.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{FunctionKind, Process, Recording, Sample, SnapshotState, Thread, ThreadState};
+use clrscope_recording::model::{Process, Recording, Sample, SnapshotState, Thread, ThreadState};
 
 use crate::exceptions::CallStack;
 use crate::query::{Query, QueryProblem};
 use crate::samples::each_sample;
 use crate::select::processes;
-use crate::waits::{WaitReason, reason_in};
+use crate::waits::wait_reason;
 
 /// A thread as a snapshot of the heap met it, or as it was seen last.
 #[derive(Debug, Clone)]
@@ -29,10 +29,6 @@ pub struct ThreadStack<'a> {
     /// start of the process's recording.
     pub still_ns: Range<u64>,
 }
-
-/// Frames from the innermost on among which the wait is looked for: those of the framework that
-/// wait for each other.
-const NEAREST: usize = 12;
 
 /// Returns each thread as it stood while the last snapshot of the heap was taken, where it stood still
 /// then, else as the last sample of `wall` has it. Threads that wait for something come first, those
@@ -114,23 +110,9 @@ fn of_process(process: &Process) -> Vec<ThreadStack<'_>> {
     threads
         .map(|(thread, Stand { sample, since_ns })| {
             let stack = CallStack::new(process, &process.stacks, sample.stack);
-            let waits_for = wait_reason(sample.state, &stack).map(|reason| reason.what);
+            let waits_for = wait_reason(sample.state, stack.functions()).map(|reason| reason.what);
             let still_ns = *since_ns..end(sample);
             ThreadStack { process, thread, state: sample.state, waits_for, stack, still_ns }
         })
         .collect()
-}
-
-/// Returns what a thread in a state waits for, by its stack; `None` where it does not wait, or
-/// nothing says it. The outermost of the framework's innermost methods says it: `Task.Wait` waits
-/// in an event for a task.
-pub(crate) fn wait_reason(state: ThreadState, stack: &CallStack<'_>) -> Option<WaitReason> {
-    if !matches!(state, ThreadState::Lock | ThreadState::Waiting | ThreadState::Io | ThreadState::Sleeping) {
-        return None;
-    }
-    let managed = stack.functions().filter(|function| function.kind() == FunctionKind::Managed);
-    let framework = managed.take_while(|function| function.module.framework).take(NEAREST);
-    let by_methods = framework.filter_map(|function| reason_in(&function)).last();
-    // A wait for a lock has no frame of the framework where the runtime itself enters it.
-    by_methods.or_else(|| (state == ThreadState::Lock).then_some(WaitReason::LOCK))
 }

@@ -37,6 +37,65 @@ impl WaitKind {
     }
 }
 
+titled! {
+    /// State of a thread for some time, with what the stack says of its waits.
+    TimeState {
+        /// On a processor.
+        Running "running" "running",
+        /// Able to run, and waiting for a processor.
+        Ready "ready" "ready, no processor",
+        /// Waiting for a lock.
+        Lock "lock" "waiting for a lock",
+        /// Blocked on a task in place of an await.
+        Task "task" "blocked on a task",
+        /// Waiting for something else: events, the ends of threads and processes.
+        Waiting "waiting" "waiting for events, others",
+        /// Waiting for a file, a socket or a pipe.
+        Io "io" "files, sockets",
+        /// Sleeping for a time.
+        Sleeping "sleeping" "sleeping",
+        /// Suspended by the runtime for a collection.
+        Suspended "suspended" "suspended by the runtime",
+        /// A thread that is there to wait.
+        Idle "idle" "idle threads",
+        /// Nobody knows.
+        Unknown "unknown" "unknown",
+    }
+}
+
+impl TimeState {
+    /// Returns the state of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|state| state.name() == name).copied()
+    }
+
+    pub(crate) fn of_reason(reason: WaitReason) -> Self {
+        match reason.kind {
+            _ if reason == WaitReason::TASK => Self::Task,
+            WaitKind::Lock => Self::Lock,
+            WaitKind::Sleep => Self::Sleeping,
+            WaitKind::Io => Self::Io,
+            WaitKind::Signal | WaitKind::Other => Self::Waiting,
+            WaitKind::Idle => Self::Idle,
+        }
+    }
+
+    pub(crate) fn of_thread(state: ThreadState) -> Self {
+        match state {
+            ThreadState::Running => Self::Running,
+            ThreadState::Ready => Self::Ready,
+            ThreadState::Lock => Self::Lock,
+            ThreadState::Sleeping => Self::Sleeping,
+            ThreadState::Io => Self::Io,
+            ThreadState::Suspended => Self::Suspended,
+            ThreadState::Idle => Self::Idle,
+            ThreadState::Waiting => Self::Waiting,
+            _ => Self::Unknown,
+        }
+    }
+}
+
 /// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct WaitReason {
@@ -178,8 +237,56 @@ pub(crate) fn wait_kind(function: &FunctionRef<'_>) -> Option<WaitKind> {
 }
 
 /// Returns what a thread waits for that stands in the function; `None` as for [`wait_kind`].
-pub(crate) fn reason_in(function: &FunctionRef<'_>) -> Option<WaitReason> {
+fn reason_in(function: &FunctionRef<'_>) -> Option<WaitReason> {
     wait_in(function).map(|wait| WaitReason { kind: wait.kind, what: wait.what })
+}
+
+/// Frames from the innermost on among which the wait is looked for: those of the framework that
+/// wait for each other.
+const NEAREST: usize = 12;
+
+/// Returns what a thread in a state waits for, by the functions of its stack, the innermost first;
+/// `None` where it does not wait, or nothing says it. The outermost of the framework's innermost
+/// methods says it: `Task.Wait` waits in an event for a task.
+pub(crate) fn wait_reason<'a>(
+    state: ThreadState,
+    functions: impl Iterator<Item = FunctionRef<'a>>,
+) -> Option<WaitReason> {
+    // A wait for a lock has no frame of the framework where the runtime itself enters it.
+    let by_state = (state == ThreadState::Lock).then_some(WaitReason::LOCK);
+    is_wait(state).then(|| reason_by_methods(functions).or(by_state)).flatten()
+}
+
+/// Whether a thread in a state waits for something that its stack may name.
+pub(crate) fn is_wait(state: ThreadState) -> bool {
+    matches!(state, ThreadState::Lock | ThreadState::Waiting | ThreadState::Io | ThreadState::Sleeping)
+}
+
+/// Returns what the framework's innermost methods of a waiting thread wait for.
+fn reason_by_methods<'a>(functions: impl Iterator<Item = FunctionRef<'a>>) -> Option<WaitReason> {
+    reason_by_facts(functions.map(|function| WaitFacts::new(&function)))
+}
+
+/// What a function says of a thread that waits below it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WaitFacts {
+    is_method: bool,
+    is_framework: bool,
+    reason: Option<WaitReason>,
+}
+
+impl WaitFacts {
+    pub(crate) fn new(function: &FunctionRef<'_>) -> Self {
+        let (is_method, is_framework) = (function.kind() == FunctionKind::Managed, function.module.framework);
+        Self { is_method, is_framework, reason: reason_in(function) }
+    }
+}
+
+/// Returns what a waiting thread waits for, by what is known of the functions of its stack, the innermost first.
+pub(crate) fn reason_by_facts(functions: impl Iterator<Item = WaitFacts>) -> Option<WaitReason> {
+    let managed = functions.filter(|function| function.is_method);
+    let framework = managed.take_while(|function| function.is_framework).take(NEAREST);
+    framework.filter_map(|function| function.reason).last()
 }
 
 fn wait_in(function: &FunctionRef<'_>) -> Option<&'static Wait> {

@@ -334,6 +334,32 @@ fn record_probed(place: &TestFolder, runtime: &testkit::Runtime) {
     assert!(command.status().expect("the tool starts").success());
 }
 
+/// Records a program whose threads each do one thing for a while, and keeps what it clocked itself.
+fn record_states(place: &TestFolder, runtime: &testkit::Runtime) {
+    let words = ["run", "-q", "-i", "wall", "-o", "states.clrs", "--"].map(std::ffi::OsString::from);
+    let program = runtime.words(&testkit::fixture("States"));
+    let mut command = place.clrscope(words.into_iter().chain(program).chain(["1000".into()]));
+    runtime.prepare(&mut command);
+    let output = command.output().expect("the tool starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::write(place.file("states.out"), output.stdout).expect("a file");
+    page_of(place, "states.clrs", "states");
+    for view in ["timeline", "tree"] {
+        let printed = place.run(&format!("report states.clrs --view {view} --format json"));
+        std::fs::write(place.file(&format!("states-{view}.json")), printed.stdout).expect("a file");
+    }
+}
+
+/// Records a program that awaits.
+fn record_awaited(place: &TestFolder, runtime: &testkit::Runtime) {
+    let words = ["run", "-q", "-i", "cpu", "-i", "awaits", "-o", "awaited.clrs", "--"].map(std::ffi::OsString::from);
+    let program = runtime.words(&testkit::fixture("Waits"));
+    let mut command = place.clrscope(words.into_iter().chain(program).chain(["5".into()]));
+    runtime.prepare(&mut command);
+    assert!(command.stdout(Stdio::null()).status().expect("the tool starts").success());
+    page_of(place, "awaited.clrs", "awaited");
+}
+
 /// Writes an export of a recording beside it.
 fn export(place: &TestFolder, name: &str, format: &str, ending: &str) {
     let output = place.run(&format!("export {name}.clrs --to {format} -o {name}.{ending}"));
@@ -394,6 +420,9 @@ fn browsers_show_pages_as_they_should() {
     let sources = testkit::workspace_root().join("dotnet");
     record_counter(&place, runtime);
     record_probed(&place, runtime);
+    record_states(&place, runtime);
+    record_awaited(&place, runtime);
+    let served_states = Serving::start(&place, "states.clrs");
     page_of(&place, "probed.clrs", "probed");
     let with_sources = format!("counted.clrs --source-root {}", sources.display());
     page_of(&place, &format!("{with_sources} --source"), "counted");
@@ -410,6 +439,7 @@ fn browsers_show_pages_as_they_should() {
         ("speedscope", &speedscope),
         ("live", &live),
         ("served-counted", &served_counted),
+        ("served-states", &served_states),
     ];
     let addresses = addresses.map(|(name, serving)| format!("\"{name}\":\"{}\"", serving.address));
     let addresses = format!("{{{}}}", addresses.join(","));

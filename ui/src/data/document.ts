@@ -49,6 +49,22 @@ export interface Times {
   /** The rows, each as its distance from the one before it in the piece. */
   rows: number[];
   amounts: number[];
+  /** Places of their states, where states are known. */
+  states?: number[];
+}
+
+/** Times of a tree's rows by state. */
+export interface RowStates {
+  names: string[];
+  /** The rows that have some, each as its distance from the one before it. */
+  rows: number[];
+  /** Places of the states among the names. */
+  states: number[];
+  own: number[];
+  /** What lies below the row on no other. */
+  rest: number[];
+  /** What lies on no row: process, thread, state, nanoseconds. */
+  beside: [number, number, number, number][];
 }
 
 export interface PackedDocument {
@@ -65,6 +81,8 @@ export interface PackedDocument {
   sections?: PackedSection[];
   /** When the rows of a tree had their amounts. */
   times?: Times | null;
+  /** Times of a tree by state; missing where states are not known. */
+  states?: RowStates | null;
   /** Sums of everything, by thread where the rows are: where there was no room for all paths. */
   whole?: PackedSection;
   /** A part of the time was asked for, and the numbers are sums over the whole run all the same. */

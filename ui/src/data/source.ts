@@ -8,6 +8,8 @@ export interface Filters {
   range: [number, number] | null;
   /** Threads by process and number; none means all. */
   threads: string[];
+  /** States of the time of paths; none means all. */
+  states?: string[];
   /** Changes of trees that are asked for, as a part of an address; empty for trees as they are. */
   picture?: string;
 }
@@ -102,7 +104,7 @@ export class Served implements Source {
   }
 
   /** Numbers and the names of documents need no escaping. */
-  private address(document: Document, { range, threads, picture }: Filters, below?: Place): string {
+  private address(document: Document, { range, threads, states, picture }: Filters, below?: Place): string {
     const parts = [`key=${document.key}`];
     if (picture && document.view === "tree") parts.push(picture);
     if (range) parts.push(`since=${Math.round(range[0])}`, `until=${Math.round(range[1])}`);
@@ -111,6 +113,7 @@ export class Served implements Source {
       // A question is about the threads of one process.
       parts.push(`threads=${[pid, ...threads.filter((one) => one.startsWith(`${pid}.`)).map((one) => one.split(".")[1])].join(".")}`);
     }
+    if (states && states.length > 0 && ["tree", "functions"].includes(document.view)) parts.push(`states=${states.join(",")}`);
     if (below) parts.push(`below=${below.join(".")}`);
     // Which reading it is of is for this page alone.
     return `document?${parts.join("&")}#${this.page.revision}`;

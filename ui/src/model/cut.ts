@@ -19,13 +19,19 @@ export const isCut = (functions: Func[], func: number): boolean => functions[fun
 
 /** The tree with a frame for what lies below its nodes and is not there. */
 export function withSmaller(nodes: Nodes, functions: Func[], smaller: number): Nodes {
-  const out = new Builder(functions.length);
+  const out = new Builder(functions.length, nodes.states);
   const map = new Int32Array(nodes.func.length);
   for (let node = 0; node < map.length; node++) {
     if (node > 0) map[node] = out.child(map[nodes.parent[node]], nodes.func[node]);
     out.add(map[node], nodes.own[node], 0);
+    nodes.states?.forEach(({ own }, state) => out.addState(map[node], state, own[node], 0));
   }
-  for (let node = 0; node < map.length; node++) if (nodes.rest[node] > 0) out.add(out.child(map[node], smaller), nodes.rest[node], 0);
+  for (let node = 0; node < map.length; node++) {
+    if (nodes.rest[node] <= 0) continue;
+    const cut = out.child(map[node], smaller);
+    out.add(cut, nodes.rest[node], 0);
+    nodes.states?.forEach(({ rest }, state) => out.addState(cut, state, rest[node], 0));
+  }
   return out.nodes;
 }
 

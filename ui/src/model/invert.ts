@@ -1,5 +1,6 @@
 // Trees upside down: from the functions that have the amounts to their callers.
 
+import { addInverted } from "./states";
 import type { CallTree, Nodes } from "./tree";
 
 /** Steps from callee to caller at most: a long recursion has as many as the square of its depth. */
@@ -37,6 +38,14 @@ export function besideOf(tree: CallTree, exact: Float64Array, smaller: number): 
   const sum = own.reduce((all, one) => all + Math.max(0, one), 0);
   const part = sum > cut ? cut / sum : 1;
   return { own: own.map((one) => Math.max(0, one) * part), smaller };
+}
+
+/** The inverted tree with times by state, where the other has them. */
+export function invertedWithStates(tree: CallTree, functions: number, beside: Beside | null): Inverted {
+  const found = inverted(tree, beside);
+  const { ownStates } = tree;
+  if (ownStates) addInverted(found.nodes, functions, (state) => inverted({ ...tree, own: ownStates[state] }, null).nodes);
+  return found;
 }
 
 /** The inverted tree, level by level, as far as the steps last. `beside` are own amounts whose callers nobody knows here. */

@@ -11,14 +11,14 @@ export const hasNameless = (functions: Func[]): boolean => functions.some((one) 
 
 /** The tree with nameless code folded. */
 export function folded(nodes: Nodes, functions: Func[]): Nodes {
-  const out = new Builder(functions.length);
+  const out = new Builder(functions.length, nodes.states);
   const map = new Int32Array(nodes.func.length);
-  out.add(0, nodes.own[0], nodes.rest[0]);
+  out.addNode(0, nodes, 0);
   for (let node = 1; node < map.length; node++) {
     const up = map[nodes.parent[node]];
     const func = shownAs(functions, nodes.func[node]);
     map[node] = isWithin(functions, nodes, node, out.nodes.func[up]) ? up : out.child(up, func);
-    out.add(map[node], nodes.own[node], nodes.rest[node]);
+    out.addNode(map[node], nodes, node);
   }
   return out.nodes;
 }

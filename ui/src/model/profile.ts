@@ -5,6 +5,7 @@ import type { Document, Json, Measure, Section } from "../data/document";
 import { oneLine } from "../data/format";
 import type { Place } from "../data/source";
 import type { Functions } from "./functions";
+import { noStates, STATE_NAMES } from "./states";
 import { Builder, type Func, type Nodes } from "./tree";
 
 export interface ThreadInfo {
@@ -23,6 +24,11 @@ export interface Detail {
   path: number[];
   place: Place;
   profile: Profile;
+}
+
+/** The part of rows' amounts, of all or in a state, that lies within a part of the time. */
+interface Parts {
+  share(row: number, state?: number): number;
 }
 
 /** A document of paths. */
@@ -108,11 +114,11 @@ export class Profile {
 
   /** The trees of some threads, or of all, merged, by a measure, within a part of the time, with more of some nodes. */
   merged(measure: Measure, threads: Set<string>, range: [number, number] | null, details: Detail[]): Nodes {
-    const builder = new Builder(this.functions.length);
+    const builder = new Builder(this.functions.length, this.hasStates(measure) ? noStates() : undefined);
     // What lies on no path that is there.
     const parts = range ? this.partsWithin(range) : null;
     const wanted = this.threads.map((thread) => threads.size === 0 || threads.has(thread.key));
-    builder.add(0, 0, this.beside(measure, wanted) * (parts ? parts[parts.length - 1] : 1));
+    this.addBeside(builder, measure, wanted, parts);
     this.addTo(builder, 0, measure, threads, parts, details);
     // The outermost first: a closer look lies within another.
     const ordered = [...details].sort((a, b) => a.path.length - b.path.length);
@@ -125,7 +131,7 @@ export class Profile {
   }
 
   /** Adds the rows, but for those of a closer look. */
-  private addTo(builder: Builder, root: number, measure: Measure, threads: Set<string>, parts: Float64Array | null, closer: Detail[]): void {
+  private addTo(builder: Builder, root: number, measure: Measure, threads: Set<string>, parts: Parts | null, closer: Detail[]): void {
     const section = this.document.main!;
     const own = section.column(measure.own);
     const total = measure.total === null ? undefined : section.column(measure.total);
@@ -148,10 +154,42 @@ export class Profile {
       }
       if (!wanted[this.thread[node]]) continue;
       map[node] = builder.child(parent < 0 ? root : map[parent], this.func[node]);
-      const part = parts ? parts[node] : 1;
+      // Times by state add up to those of the row.
+      if (builder.nodes.states) continue;
+      const part = parts ? parts.share(node) : 1;
       const mine = own?.number(node) ?? 0;
       const rest = total ? Math.max(0, total.number(node) - mine - below[node]) : 0;
       builder.add(map[node], mine * part, rest * part);
+    }
+    const states = this.document.packed.states;
+    if (!builder.nodes.states || !states) return;
+    let row = 0;
+    states.rows.forEach((distance, at) => {
+      row += distance;
+      if (covered[row] || !wanted[this.thread[row]]) return;
+      const part = parts ? parts.share(row, states.states[at]) : 1;
+      const [own, rest] = [states.own[at] * part, states.rest[at] * part];
+      builder.add(map[row], own, rest);
+      builder.addState(map[row], states.states[at], own, rest);
+    });
+  }
+
+  /** Whether it is known in which states threads spent an amount. */
+  hasStates(measure: Measure): boolean {
+    return measure.unit === "time" && Boolean(this.document.packed.states);
+  }
+
+  /** Adds what lies on no path that is there. */
+  private addBeside(builder: Builder, measure: Measure, wanted: boolean[], parts: Parts | null): void {
+    const { states } = this.document.packed;
+    const last = this.func.length;
+    if (!builder.nodes.states || !states) return builder.add(0, 0, this.beside(measure, wanted) * (parts ? parts.share(last) : 1));
+    for (const [pid, thread, state, ns] of states.beside) {
+      const at = this.threads.findIndex((one) => one.key === `${pid}.${thread}`);
+      if (at >= 0 && !wanted[at]) continue;
+      const amount = ns * (parts ? parts.share(last, state) : 1);
+      builder.add(0, 0, amount);
+      builder.addState(0, state, 0, amount);
     }
   }
 
@@ -178,12 +216,14 @@ export class Profile {
   }
 
   /** The part of each row's own amount that lies within a part of the time; null where nobody knows. */
-  private partsWithin([since, until]: [number, number]): Float64Array | null {
+  private partsWithin([since, until]: [number, number]): Parts | null {
     const times = this.document.packed.times;
     if (!times) return null;
-    const size = this.document.main!.rows;
-    // The last one stands for what lies on none of the rows.
-    const [all, within] = [new Float64Array(size + 1), new Float64Array(size + 1)];
+    // The last row stands for what lies on none of them.
+    const size = this.document.main!.rows + 1;
+    const states = times.states ?? [];
+    const sets = 1 + (states.length > 0 ? STATE_NAMES.length : 0);
+    const [all, within] = [new Float64Array(size * sets), new Float64Array(size * sets)];
     let at = 0;
     times.counts.forEach((rows, piece) => {
       const [begin, end] = [piece * times.piece_ns, (piece + 1) * times.piece_ns];
@@ -191,11 +231,15 @@ export class Profile {
       let row = 0;
       for (const last = at + rows; at < last; at++) {
         row += times.rows[at];
-        all[row] += times.amounts[at];
-        within[row] += times.amounts[at] * part;
+        const places = states.length > 0 ? [row, (1 + states[at]) * size + row] : [row];
+        for (const place of places) {
+          all[place] += times.amounts[at];
+          within[place] += times.amounts[at] * part;
+        }
       }
     });
-    return within.map((amount, row) => (all[row] > 0 ? amount / all[row] : 0));
+    const share = (place: number) => (all[place] > 0 ? within[place] / all[place] : 0);
+    return { share: (row, state) => share((state === undefined || sets === 1 ? 0 : (1 + state) * size) + row) };
   }
 
   /** The rows at the end of a path, of a process. */

@@ -3,6 +3,7 @@
 import { labelOf } from "../colours";
 import { type Exact, isCut } from "./cut";
 import type { Functions } from "./functions";
+import { UNKNOWN } from "./states";
 import { Builder, type Func, type Nodes } from "./tree";
 
 /** Letters of the keys, as Firefox Profiler has them. */
@@ -53,17 +54,17 @@ const OUTSIDE = -1;
 
 /** The tree that a change makes of another; `exact` is what is known of the functions of that one, whatever paths it has. */
 export function changed(nodes: Nodes, transform: Transform, functions: Func[], exact: Exact | null = null): Nodes {
-  const out = new Builder(functions.length);
+  const out = new Builder(functions.length, nodes.states);
   const map = new Int32Array(nodes.func.length);
   const step = stepOf(transform, nodes, functions, out);
   const focuses = transform.kind === "f" || transform.kind === "F";
   map[0] = focuses ? OUTSIDE : 0;
-  if (!focuses) out.add(0, nodes.own[0], nodes.rest[0]);
+  if (!focuses) out.addNode(0, nodes, 0);
   const smaller = smallerOf(transform, nodes, functions, out);
   for (let node = 1; node < map.length; node++) {
     const up = map[nodes.parent[node]];
     map[node] = up === GONE ? GONE : isCut(functions, nodes.func[node]) ? smaller(node, up) : step(node, up);
-    if (map[node] >= 0) out.add(map[node], nodes.own[node], nodes.rest[node]);
+    if (map[node] >= 0) out.addNode(map[node], nodes, node);
   }
   const whole = exact && wholeOf(nodes, transform, exact);
   if (whole !== null) putRight(out, whole, transform.kind === "d", functions);
@@ -85,11 +86,17 @@ function putRight(out: Builder, whole: number, alone: boolean, functions: Func[]
   nodes.func.forEach((func, node) => {
     if (isCut(functions, func)) {
       smaller = func;
-      if (alone || nodes.parent[node] === 0) nodes.own[node] = 0;
+      if (alone || nodes.parent[node] === 0) {
+        nodes.own[node] = 0;
+        for (const { own } of nodes.states ?? []) own[node] = 0;
+      }
     }
     sum += nodes.own[node];
   });
-  if (smaller >= 0) nodes.own[out.child(0, smaller)] += Math.max(0, whole - sum);
+  if (smaller < 0) return;
+  const [node, missing] = [out.child(0, smaller), Math.max(0, whole - sum)];
+  nodes.own[node] += missing;
+  if (nodes.states) out.addState(node, UNKNOWN, missing, 0);
 }
 
 /** Whether it is known what a change leaves of everything. */

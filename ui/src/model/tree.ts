@@ -20,7 +20,12 @@ export interface Nodes {
   own: number[];
   /** What lies below the node and is not in the tree. */
   rest: number[];
+  /** The same by state, where states are known. */
+  states?: NodeStates;
 }
+
+/** Own amounts of nodes, and what lies below them and is not in the tree, by state. */
+export type NodeStates = { own: number[]; rest: number[] }[];
 
 /** A tree that is shown: nodes in preorder, of siblings the largest first. Node 0 is the root, which has no function. */
 export interface CallTree {
@@ -36,6 +41,9 @@ export interface CallTree {
   start: Float64Array;
   /** The node's place among those that the tree was made of. */
   from: Int32Array;
+  /** Own amounts and totals by state, where states are known. */
+  ownStates?: Float64Array[];
+  states?: Float64Array[];
   maxDepth: number;
 }
 
@@ -44,7 +52,12 @@ export class Builder {
   readonly nodes: Nodes = { func: [-1], parent: [-1], own: [0], rest: [0] };
   private readonly children = new Map<number, number>();
 
-  constructor(private readonly functions: number) {}
+  constructor(
+    private readonly functions: number,
+    states?: NodeStates,
+  ) {
+    if (states) this.nodes.states = states.map(() => ({ own: [0], rest: [0] }));
+  }
 
   /** The child of `parent` that is `func`. */
   child(parent: number, func: number): number {
@@ -57,6 +70,10 @@ export class Builder {
       this.nodes.parent.push(parent);
       this.nodes.own.push(0);
       this.nodes.rest.push(0);
+      for (const { own, rest } of this.nodes.states ?? []) {
+        own.push(0);
+        rest.push(0);
+      }
     }
     return node;
   }
@@ -65,16 +82,38 @@ export class Builder {
     this.nodes.own[node] += own;
     this.nodes.rest[node] += rest;
   }
+
+  /** Adds to what a node has of a state, which is a part of what it has. */
+  addState(node: number, state: number, own: number, rest: number): void {
+    const of = this.nodes.states![state];
+    of.own[node] += own;
+    of.rest[node] += rest;
+  }
+
+  /** Adds what a node of another tree has. */
+  addNode(node: number, from: Nodes, at: number): void {
+    this.add(node, from.own[at], from.rest[at]);
+    from.states?.forEach(({ own, rest }, state) => {
+      if (own[at] > 0 || rest[at] > 0) this.addState(node, state, own[at], rest[at]);
+    });
+  }
 }
 
-/** Sums nodes up and puts them in order. */
-export function arranged(nodes: Nodes): CallTree {
-  const size = nodes.func.length;
-  const sums = new Float64Array(size);
-  for (let node = size - 1; node >= 0; node--) {
-    sums[node] += nodes.own[node] + nodes.rest[node];
-    if (node > 0) sums[nodes.parent[node]] += sums[node];
+/** What nodes have with all below them. */
+function sumsAlong({ parent }: Nodes, { own, rest }: { own: number[]; rest: number[] }): Float64Array {
+  const sums = new Float64Array(parent.length);
+  for (let node = parent.length - 1; node >= 0; node--) {
+    sums[node] += own[node] + rest[node];
+    if (node > 0) sums[parent[node]] += sums[node];
   }
+  return sums;
+}
+
+/** Sums nodes up and puts them in order: those with most of `first` first, else the largest. */
+export function arranged(nodes: Nodes, first: Float64Array | null = null): CallTree {
+  const size = nodes.func.length;
+  const sums = sumsAlong(nodes, nodes);
+  const ofStates = nodes.states?.map((of) => sumsAlong(nodes, of));
   const children = childrenOf(nodes, size);
   const tree: CallTree = {
     size,
@@ -87,6 +126,7 @@ export function arranged(nodes: Nodes): CallTree {
     start: new Float64Array(size),
     from: new Int32Array(size),
     maxDepth: 0,
+    ...(ofStates ? { ownStates: ofStates.map(() => new Float64Array(size)), states: ofStates.map(() => new Float64Array(size)) } : {}),
   };
   const stack = [0];
   const parents = [-1];
@@ -100,8 +140,12 @@ export function arranged(nodes: Nodes): CallTree {
     tree.depth[at] = parent < 0 ? 0 : tree.depth[parent] + 1;
     tree.own[at] = nodes.own[node];
     tree.total[at] = sums[node];
+    ofStates?.forEach((of, state) => {
+      tree.ownStates![state][at] = nodes.states![state].own[node];
+      tree.states![state][at] = of[node];
+    });
     tree.maxDepth = Math.max(tree.maxDepth, tree.depth[at]);
-    const mine = children.subarrayOf(node).sort((a, b) => sums[b] - sums[a] || nodes.func[a] - nodes.func[b]);
+    const mine = children.subarrayOf(node).sort((a, b) => (first ? first[b] - first[a] : 0) || sums[b] - sums[a] || nodes.func[a] - nodes.func[b]);
     for (let last = mine.length - 1; last >= 0; last--) {
       stack.push(mine[last]);
       parents.push(at);

@@ -3,10 +3,12 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Document, Measure, Page, Section } from "../data/document";
 import { save, toCsv, toJson } from "../data/download";
+import { STATES_OF_TIME } from "../colours";
 import { amount, oneLine, time } from "../data/format";
 import { matchedIn, matching as matchingOf } from "../model/search";
 import { cutOf, type Exact, isCut, withSmaller } from "../model/cut";
-import { besideOf, inverted } from "../model/invert";
+import { besideOf, invertedWithStates } from "../model/invert";
+import { inStates, ofOwnCode, timesByState } from "../model/states";
 import { Functions } from "../model/functions";
 import { folded, foldedPath, hasNameless, pathsWithin } from "../model/nameless";
 import { type Detail, Profile, threadLabel } from "../model/profile";
@@ -147,7 +149,9 @@ export function App({ model }: { model: Model }) {
     return tab.form === "timeline" ? [...tab.documents, ...page.documents.filter((one) => MOMENTS.includes(one.view))] : tab.documents;
   }, [tab, isPaths, ofPaths, table, page]);
   const isTimeline = tab?.form === "timeline";
-  const filters = useMemo(() => ({ range: isTimeline ? null : state.range, threads: isTimeline ? [] : state.threads }), [isTimeline, state.range?.join(), state.threads.join()]);
+  const states = isPaths && source.served ? state.states : [];
+  const allStates = useMemo(() => ({ range: isTimeline ? null : state.range, threads: isTimeline ? [] : state.threads }), [isTimeline, state.range?.join(), state.threads.join()]);
+  const filters = useMemo(() => ({ ...allStates, states }), [allStates, states.join()]);
   // The server makes changes of the whole tree, and answers as much as can be seen.
   const picture = (invert: boolean) => [`measure=${name}`, `changes=${state.changes}`, `invert=${invert ? 1 : 0}`, `nameless=${state.nameless ? 1 : 0}`].join("&");
   const isAsked = source.served && isPaths && ofPaths !== undefined;
@@ -160,6 +164,10 @@ export function App({ model }: { model: Model }) {
   const downFilters = useMemo(() => ({ ...filters, picture: invertedPicture }), [filters, invertedPicture]);
   const downWanted = useMemo(() => (invertedPicture !== "" && ofPaths ? [ofPaths] : []), [invertedPicture !== "", ofPaths]);
   const down = useLoaded(source, downWanted, downFilters);
+  // The legend has the times of all states, whatever is shown.
+  const wholeFilters = useMemo(() => ({ ...allStates, picture: changedPicture }), [allStates, changedPicture]);
+  const wholeWanted = useMemo(() => (states.length > 0 && ofPaths ? [ofPaths] : []), [states.length > 0, ofPaths]);
+  const wholeLoaded = useLoaded(source, wholeWanted, wholeFilters);
   const isWaiting = loaded.isWaiting || down.isWaiting;
   const problem = loaded.problem ?? down.problem;
   const profile = useMemo(() => (isPaths ? model.profile(shownPaths) : null), [isPaths, shownPaths]);
@@ -193,19 +201,31 @@ export function App({ model }: { model: Model }) {
   );
   // A served page can be asked for what is missing.
   const isPicture = Boolean(shownPaths?.sections.some((section) => section.packed.key === "changed"));
-  const upright = useMemo(() => {
-    if (source.served) return merged && arranged(folds && !isPicture ? folded(merged, functions) : merged);
+  const allNodes = useMemo(() => {
+    if (source.served) return merged && (folds && !isPicture ? folded(merged, functions) : merged);
     const whole = merged && withSmaller(merged, functions, model.functions.smaller);
     const first = whole && folds ? folded(whole, functions) : whole;
-    return first && arranged(changes.reduce((nodes, change, at) => changed(nodes, change, functions, at === 0 ? exact : null), first));
+    return first && changes.reduce((nodes, change, at) => changed(nodes, change, functions, at === 0 ? exact : null), first);
   }, [merged, changes, folds, exact, isPicture]);
+  const upright = useMemo(() => {
+    const nodes = allNodes && inStates(allNodes, state.states);
+    return nodes && arranged(nodes, ofOwnCode(nodes, functions));
+  }, [allNodes, state.states.join()]);
+  const times = useMemo(() => {
+    const whole = wholeLoaded.documents[0];
+    return wholeWanted.length === 0 ? timesByState(allNodes) : whole?.packed.sections ? timesByState(mergedOf(model.profile(whole), [])) : null;
+  }, [allNodes, wholeWanted, wholeLoaded.documents[0]]);
   const cutAmount = useMemo(() => (upright ? cutOf(upright, functions) : 0), [upright]);
   const isSure = cutAmount === 0 || changes.every((change, at) => isExact(change, at === 0 ? exact : null));
   const upsideDown = useMemo(() => {
     if (!upright || !state.invert || source.served) return null;
-    return inverted(upright, exact && cutAmount > 0 && changes.length === 0 ? besideOf(upright, exact.own, model.functions.smaller) : null);
+    const isWhole = changes.length === 0 && state.states.length === 0;
+    return invertedWithStates(upright, functions.length, exact && cutAmount > 0 && isWhole ? besideOf(upright, exact.own, model.functions.smaller) : null);
   }, [upright, state.invert, exact]);
-  const tree = useMemo(() => (downMerged ? arranged(downMerged) : upsideDown ? arranged(upsideDown.nodes) : upright), [upright, upsideDown, downMerged]);
+  const tree = useMemo(() => {
+    const nodes = downMerged ?? upsideDown?.nodes;
+    return nodes ? arranged(nodes, ofOwnCode(nodes, functions)) : upright;
+  }, [upright, upsideDown, downMerged]);
   // Until an inverted tree has come, the other one is there.
   const isInverted = source.served ? downMerged !== null : state.invert;
   const ofFunctions = useAnswer(source, ofPaths, filters, isAsked && (tab?.form === "functions" || tab?.form === "neighbours") ? `${picture(false)}&as=functions` : null);
@@ -292,7 +312,8 @@ export function App({ model }: { model: Model }) {
   };
 
   const shown: Shown | null = profile && measure && tree && upright && sums ? {
-    question: JSON.stringify([metric, state.threads, state.range, state.changes, state.invert, state.nameless, state.physical]),
+    times,
+    question: JSON.stringify([metric, state.threads, state.states, state.range, state.changes, state.invert, state.nameless, state.physical]),
     measure, functions, tree, upright, sums, matching, state: isInverted === state.invert ? state : { ...state, invert: isInverted }, func, dark, update,
     neighboursOf: (answer) => neighboursOfRows(answer, model.functions),
     choose: (func) => update({ func: idOf(func) }),
@@ -365,6 +386,11 @@ export function App({ model }: { model: Model }) {
           <label class="check" title="stacks as the threads had them: below what runs after an await stands the scheduler, or what completed the await">
             <input type="checkbox" checked={state.physical} onChange={() => update({ physical: !state.physical, zoom: null, func: null }, true)} /> physical paths
           </label>
+        )}
+        {isPaths && times && state.states.length > 0 && (
+          <button type="button" class="chip" title="The states whose time is shown" aria-label="Undo: states" onClick={() => update({ states: [], zoom: null }, true)}>
+            <span>only {state.states.map((name) => STATES_OF_TIME[name].label).join("; ")}</span> ×
+          </button>
         )}
         {state.range && !isTimeline && (
           <button type="button" class="chip" title="The chosen part of the time" aria-label="Undo: part of the time" onClick={() => update({ range: null }, true)}>

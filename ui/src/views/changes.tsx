@@ -34,7 +34,7 @@ export function Changes({ document, functions, state, dark, update }: Props) {
   const of = (value: number) => amount(value, measure.unit);
   const nothing = () => {};
   const shown: Shown = {
-    question: document.key || document.view,
+    question: document.key || document.view, times: null,
     measure, functions: functions.list, tree, upright: tree, sums, matching, state: { ...state, invert: false }, func: null, dark, update,
     neighboursOf: () => ({ callers: new Map(), callees: new Map() }), choose: nothing, select: nothing, closer: nothing, canAsk: false, menu: nothing, menuOf: nothing,
     key: () => false, keyOf: () => false, toSource: () => false,

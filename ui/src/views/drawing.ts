@@ -1,6 +1,6 @@
 // Drawing of frames: those in sight, and of those only what is wider than a fraction of a pixel.
 
-import { colourOf } from "../colours";
+import { colourOf, type Shade } from "../colours";
 import { shorterNames } from "../data/names";
 import type { CallTree, Func } from "../model/tree";
 
@@ -28,7 +28,9 @@ export function levelsOf(tree: CallTree): Levels {
 /** Look of frames whose colours are not those of kinds of code. */
 export interface Look {
   colour(node: number): string;
-  label(node: number): string;
+  label?(node: number): string;
+  /** Parts of the frame with colours of their own, from left to right; they add up to 1. */
+  parts?(node: number): { part: number; shade: Shade }[];
   /** Whether a frame has a thick edge. */
   isMarked(node: number): boolean;
 }
@@ -124,7 +126,8 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture): numbe
         at = Math.max(at + 1, firstBehind(picture, depth, tree.start[node] + LEAST / scale));
         continue;
       }
-      frame(context, picture, node, Math.max(0, x), depth * FRAME - top, Math.min(width, x + wide) - Math.max(0, x));
+      const [from, to] = [Math.max(0, x), Math.min(width, x + wide)];
+      frame(context, picture, node, from, depth * FRAME - top, to - from, [(from - x) / wide, (to - x) / wide]);
       drawn++;
       at++;
     }
@@ -132,7 +135,43 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture): numbe
   return drawn;
 }
 
-function frame(context: CanvasRenderingContext2D, picture: Picture, node: number, x: number, y: number, wide: number) {
+/** Frames that are narrower have the colour of their largest part. */
+const LEAST_PARTED = 3;
+/** Pixels from stripe to stripe. */
+const STRIPE = 6;
+
+/** Fills a frame part by part; `visible` is the part of the frame that is in sight. */
+function parted(context: CanvasRenderingContext2D, parts: { part: number; shade: Shade }[], x: number, y: number, wide: number, visible: [number, number]): void {
+  const place = (share: number) => x + (Math.min(visible[1], Math.max(visible[0], share)) - visible[0]) * (wide / (visible[1] - visible[0]));
+  let from = 0;
+  for (const { part, shade } of parts) {
+    const [left, right] = [place(from), place(from + part)];
+    from += part;
+    if (right <= left) continue;
+    context.fillStyle = shade.colour;
+    context.fillRect(left, y, right - left, FRAME - 1);
+    if (shade.striped && right - left > 2) stripes(context, left, y, right - left);
+  }
+}
+
+function stripes(context: CanvasRenderingContext2D, x: number, y: number, wide: number): void {
+  context.save();
+  context.beginPath();
+  context.rect(x, y, wide, FRAME - 1);
+  context.clip();
+  context.strokeStyle = "#ffffff70";
+  context.lineWidth = 2;
+  context.beginPath();
+  // Stripes of neighbours go on in one another.
+  for (let at = Math.floor((x - FRAME) / STRIPE) * STRIPE; at < x + wide; at += STRIPE) {
+    context.moveTo(at, y + FRAME);
+    context.lineTo(at + FRAME, y);
+  }
+  context.stroke();
+  context.restore();
+}
+
+function frame(context: CanvasRenderingContext2D, picture: Picture, node: number, x: number, y: number, wide: number, visible: [number, number]) {
   const { tree, functions, matching, selected, hovered, dark, look } = picture;
   const func = tree.func[node];
   const isRoot = node === 0;
@@ -140,10 +179,12 @@ function frame(context: CanvasRenderingContext2D, picture: Picture, node: number
   const gap = wide > 3 ? 1 : 0;
   context.globalAlpha = isPale ? 0.25 : 1;
   context.fillStyle = isRoot ? (dark ? "#3a3f47" : "#dfe3e8") : look ? look.colour(node) : colourOf(functions[func].code);
-  context.fillRect(x, y, wide - gap, FRAME - 1);
+  const parts = wide > LEAST_PARTED ? (look?.parts?.(node) ?? []) : [];
+  if ((parts.length > 0 && isRoot) || parts.length > 1 || parts[0]?.shade.striped) parted(context, parts, x, y, wide - gap, visible);
+  else context.fillRect(x, y, wide - gap, FRAME - 1);
   if (!isRoot && wide > 6 && look?.isMarked(node)) {
     context.fillStyle = "#101010";
-    context.fillRect(x, y, 3, FRAME - 1);
+    context.fillRect(x + 1, y, 3, FRAME - 1);
   }
   context.globalAlpha = 1;
   const isSame = selected > 0 && !isRoot && tree.func[selected] === func;
@@ -152,8 +193,8 @@ function frame(context: CanvasRenderingContext2D, picture: Picture, node: number
     context.lineWidth = node === selected ? 2 : 1;
     if (wide > 2) context.strokeRect(x + 1, y + 1, Math.max(1, wide - gap - 2), FRAME - 3);
   }
-  const text = fitting(context, isRoot ? picture.root : (look?.label(node) ?? functions[func].label), wide - gap - 8);
+  const text = fitting(context, isRoot ? picture.root : (look?.label?.(node) ?? functions[func].label), wide - gap - 8);
   if (text === "") return;
-  context.fillStyle = (isRoot || isPale) && dark ? "#e8e8e8" : "#101010";
-  context.fillText(text, x + 4, y + FRAME / 2);
+  context.fillStyle = ((isRoot && parts.length === 0) || isPale) && dark ? "#e8e8e8" : "#101010";
+  context.fillText(text, x + 5, y + FRAME / 2);
 }

@@ -2,10 +2,11 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { amount, count, share } from "../data/format";
-import { KINDS_OF_CODE } from "../colours";
+import { AWAITED, codeColour, KINDS_OF_CODE, labelOf, type Shade, STATES_OF_TIME } from "../colours";
 import { matchedIn } from "../model/search";
-import { type CallTree, sameIn } from "../model/tree";
-import { draw, FRAME, levelsOf, nodeAt, type Picture } from "./drawing";
+import { partsOf, STATE_NAMES } from "../model/states";
+import { type CallTree, type Func, sameIn } from "../model/tree";
+import { draw, FRAME, levelsOf, type Look, nodeAt, type Picture } from "./drawing";
 import type { Shown } from "./shown";
 
 /** The narrowest part that can be shown. */
@@ -20,9 +21,10 @@ export function Flame({ shown }: { shown: Shown }) {
   const [selected, setSelected] = useState(0);
   const [hovered, setHovered] = useState(-1);
   const levels = useMemo(() => levelsOf(tree), [tree]);
+  const look = useMemo(() => shown.look ?? (isByState(shown) ? stateLook(tree, functions) : shown.measure.name === "awaited" ? awaitedLook(tree, functions) : undefined), [shown.look, tree, functions, isByState(shown), shown.measure.name]);
   const zoom: [number, number] = state.zoom ?? [0, 1];
   const root = shown.look ? "both sides" : state.threads.length === 1 ? "one thread" : state.threads.length > 1 ? `${state.threads.length} threads` : "all threads";
-  const picture: Picture = { tree, levels, functions, zoom, top, ...size, matching, selected: Math.min(selected, tree.size - 1), hovered: Math.min(hovered, tree.size - 1), root, dark: shown.dark, look: shown.look };
+  const picture: Picture = { tree, levels, functions, zoom, top, ...size, matching, selected: Math.min(selected, tree.size - 1), hovered: Math.min(hovered, tree.size - 1), root, dark: shown.dark, look };
 
   const before = useRef({ tree, question: shown.question });
   useEffect(() => {
@@ -216,6 +218,7 @@ function Told({ shown, node, root }: { shown: Shown; node: number; root: string 
       <span>{of(tree.total[node])} ({share(tree.total[node] / whole)} of all{parent > 0 ? `, ${share(tree.total[node] / (tree.total[parent] || 1))} of its ${state.invert ? "callee" : "caller"}` : ""})</span>
       {!state.invert && <span>self {of(tree.own[node])}</span>}
       {node > 0 && shown.look && <span>{shown.look.told(node)}</span>}
+      {isByState(shown) && node > 0 && <span class="split">{splitOf(tree, node)}</span>}
     </>
   );
 }
@@ -224,14 +227,85 @@ function Legend({ shown }: { shown: Shown }) {
   const { tree, functions, matching } = shown;
   const codes = useMemo(() => new Set(Array.from(tree.func.subarray(1, Math.min(tree.size, 200_000)), (func) => functions[func].code)), [tree]);
   const matched = useMemo(() => (matching ? matchedIn(tree, matching, functions) : null), [tree, matching]);
-  const kinds = shown.look?.legend ?? KINDS_OF_CODE.filter((kind) => kind.names.some((name) => codes.has(name)));
+  const ofCode: Shade[] = KINDS_OF_CODE.filter((kind) => kind.names.some((name) => codes.has(name)));
+  const ofAwaited = shown.measure.name === "awaited" ? [AWAITED, ...ofCode.filter((kind) => kind.label === labelOf("cut"))] : null;
+  const kinds = shown.look?.legend ?? ofAwaited ?? ofCode;
   return (
     <div class="legend">
-      {kinds.map((kind) => (
-        <span key={kind.label}><span class="mark" style={{ background: kind.colour }} />{kind.label}</span>
-      ))}
+      {isByState(shown) ? <States shown={shown} /> : kinds.map((kind) => <span key={kind.label}><Mark shade={kind} />{kind.label}</span>)}
+      {(isByState(shown) || ofAwaited) && codes.has("own") && <span><span class="mark own" />own code</span>}
+      {shown.times && (
+        <label class="check">
+          <input type="checkbox" checked={!shown.state.byCode} onChange={() => shown.update({ byCode: !shown.state.byCode }, true)} /> colours by state
+        </label>
+      )}
       <span class="faint">{count(tree.size - 1)} paths</span>
       {matched && <span class="faint">{matched.isLeast ? "at least " : ""}{count(matched.nodes.length)} match</span>}
     </div>
   );
 }
+
+const Mark = ({ shade }: { shade: Shade }) => <span class={`mark ${shade.striped ? "striped" : ""}`} style={{ backgroundColor: shade.colour }} />;
+
+/** Whether frames are coloured by what threads did or waited for. */
+const isByState = (shown: Shown): boolean => shown.times !== null && !shown.state.byCode;
+
+/** The states with their times: a click on one leaves its time alone, a second one takes that back. */
+function States({ shown }: { shown: Shown }) {
+  const { measure, state, update } = shown;
+  const times = shown.times!;
+  const whole = times.reduce((sum, ns) => sum + ns, 0) || 1;
+  const choose = (name: string, adds: boolean) => {
+    const others = state.states.filter((one) => one !== name);
+    const is = state.states.includes(name);
+    const next = adds ? (is ? others : [...others, name]) : is && others.length === 0 ? [] : [name];
+    update({ states: next, zoom: null }, true);
+  };
+  return (
+    <span class="states" role="group" aria-label="States: choose whose time is shown">
+      {STATE_NAMES.map((name, place) => ({ name, ns: times[place] })).filter(({ name, ns }) => ns > 0 || state.states.includes(name)).map(({ name, ns }) => (
+        <button
+          type="button"
+          key={name}
+          aria-pressed={state.states.includes(name)}
+          class={state.states.length > 0 && !state.states.includes(name) ? "left-out" : ""}
+          title={`${ABOUT[name] ?? STATES_OF_TIME[name].label}. Click: this time alone, and all again; Ctrl+click: beside others`}
+          onClick={(event) => choose(name, event.ctrlKey || event.metaKey || event.shiftKey)}
+        >
+          <Mark shade={STATES_OF_TIME[name]} />
+          {STATES_OF_TIME[name].label} <b>{amount(ns, measure.unit)}</b> <span class="faint">{share(ns / whole)}</span>
+        </button>
+      ))}
+    </span>
+  );
+}
+
+/** More about states than their names say. */
+const ABOUT: Record<string, string> = {
+  ready: "Able to run, and waiting for a processor",
+  task: "Blocked on a task in place of an await (sync over async)",
+  waiting: "Waiting for events, pulses, semaphores, the ends of threads and processes",
+  idle: "Threads that are there to wait: of timers, loggers and the like, which stand in one wait for nearly all of their life while others do something",
+  unknown: "Nobody knows",
+};
+
+/** The states of a node in words, the largest first. */
+function splitOf(tree: CallTree, node: number): string {
+  const parts = partsOf(tree, node).sort((a, b) => b.ns - a.ns);
+  return parts.map(({ state, ns }) => `${STATES_OF_TIME[STATE_NAMES[state]].label} ${share(ns / (tree.total[node] || 1))}`).join(" · ");
+}
+
+/** Frames by state: each has parts as wide as the times of its states. Own code has an edge. */
+function stateLook(tree: CallTree, functions: Func[]): Look {
+  const parts = (node: number) => partsOf(tree, node).map(({ state, ns }) => ({ part: ns / (tree.total[node] || 1), shade: STATES_OF_TIME[STATE_NAMES[state]] }));
+  return {
+    parts,
+    colour: (node) => parts(node).reduce((most, one) => (one.part > most.part ? one : most), { part: 0, shade: STATES_OF_TIME.unknown }).shade.colour,
+    isMarked: (node) => functions[tree.func[node]]?.code === "own",
+  };
+}
+
+const awaitedLook = (tree: CallTree, functions: Func[]): Look => ({
+  colour: (node) => codeColour("awaited", functions[tree.func[node]].code),
+  isMarked: (node) => functions[tree.func[node]]?.code === "own",
+});

@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 import type { Document, Section } from "../data/document";
 import { amount, share, value } from "../data/format";
-import { colourOf } from "../colours";
+import { codeColour } from "../colours";
 import { CUT } from "../model/cut";
 import { addsUp, type Library, librariesOf, sumOf } from "../model/libraries";
 import { type Func, neighboursOf } from "../model/tree";
@@ -25,7 +25,7 @@ interface Props {
 /** Every function: the tool's own rows, or sums of the tree where it was changed. */
 export function FunctionTable({ shown, served, document, rowFunctions, onOpen }: Props) {
   const { state } = shown;
-  const isFiltered = !served && (state.threads.length > 0 || state.range !== null);
+  const isFiltered = !served && (state.threads.length > 0 || state.range !== null || (shown.times !== null && state.states.length > 0));
   const isChanged = state.changes !== "" || isFiltered || !document?.main || !rowFunctions;
   return isChanged ? <Summed shown={shown} onOpen={onOpen} /> : <Exact shown={shown} document={document} rowFunctions={rowFunctions} onOpen={onOpen} />;
 }
@@ -39,7 +39,7 @@ function Exact({ shown, document, rowFunctions, onOpen }: { shown: Shown; docume
   const columns = useMemo(() => {
     const all = tableColumns(section);
     const name = all.find((column) => column.key === "name");
-    if (name) name.mark = (row) => colourOf(functions[functionAt(row)].code);
+    if (name) name.mark = (row) => codeColour(shown.measure.name, functions[functionAt(row)].code);
     return libraries.length === 0 ? all : all.map((column) => withLibraries(column, shown, section, libraries));
   }, [section, libraries, shown.sums]);
   const rows = useMemo(() => {
@@ -145,7 +145,7 @@ function sumColumns(shown: Shown, own: ((func: number) => number) | null, total:
   ];
   if (own) columns.unshift({ key: "self", title: "self", numeric: true, width: 11, text: (func) => of(own(func)), order: own });
   columns.unshift(
-    { key: "name", title: "function", numeric: false, isName: true, width: 60, text: label, order: (func) => label(func).toLowerCase(), mark: (func) => (func < 0 ? "#d6d6d6" : colourOf(functions[func].code)) },
+    { key: "name", title: "function", numeric: false, isName: true, width: 60, text: label, order: (func) => label(func).toLowerCase(), mark: (func) => (func < 0 ? "#d6d6d6" : codeColour(measure.name, functions[func].code)) },
   );
   columns.push(
     { key: "module", title: "module", numeric: false, width: 26, text: (func) => functions[func]?.module ?? "", order: (func) => functions[func]?.module ?? "" },
@@ -186,7 +186,7 @@ export function CallersAndCallees({ shown, onOpen, ask }: { shown: Shown; onOpen
     <div class="sections">
       {side("Callers", found.callers)}
       <section class="of">
-        <h2><span class="mark" style={{ background: colourOf(functions[func].code) }} />{functions[func].label}</h2>
+        <h2><span class="mark" style={{ background: codeColour(measure.name, functions[func].code) }} />{functions[func].label}</h2>
         <p>{functions[func].signature} <span class="faint">[{functions[func].module}]</span></p>
         <p>
           {measure.title} {hasCut(shown) ? "at least " : ""}{amount(sums.total[func], measure.unit)} ({share(sums.total[func] / whole)}), self {amount(sums.own[func], measure.unit)} ({share(sums.own[func] / whole)})

@@ -3,6 +3,7 @@
 import type { Document, Measure } from "../data/document";
 import type { CallTree, Func, Neighbours, Sums } from "../model/tree";
 import type { State } from "../state";
+import type { Shade } from "../colours";
 import type { Look } from "./drawing";
 
 export interface Shown {
@@ -43,7 +44,9 @@ export interface Shown {
   /** A key was pressed with a node of `tree` selected; whether it meant anything. */
   key(node: number, event: KeyboardEvent): boolean;
   /** Look of the frames of a flame graph, and words about them, where they are not those of one recording. */
-  look?: Look & { told(node: number): string; legend: { label: string; colour: string }[] };
+  look?: Look & { told(node: number): string; legend: Shade[] };
+  /** Times of everything by state, in the order of their names, whatever states are shown; null where states are not known. */
+  times: number[] | null;
   /** A key was pressed with a function selected; whether it meant anything. */
   keyOf(func: number, event: KeyboardEvent): boolean;
 }

@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { amount } from "../data/format";
-import { colourOf } from "../colours";
+import { codeColour } from "../colours";
 import { type CallTree, hidesPaths, sameIn } from "../model/tree";
 import type { Shown } from "./shown";
 import { TreeTable } from "./treetable";
@@ -54,7 +54,7 @@ export function Tree({ shown }: { shown: Shown }) {
       part: tree.total[node] / whole,
       more: tree.own[node] > 0 ? of(tree.own[node]) : "",
       level: tree.depth[node] - 1,
-      colour: colourOf(func.code),
+      colour: codeColour(measure.name, func.code),
       name: isMatch ? <mark>{func.label}</mark> : func.label,
       title: `${func.signature}\n${func.module}`,
       isPale: matching !== null && !isMatch,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use clrscope_recording::model::{Process, StackFrame, Stacks, Tier};
+use clrscope_recording::model::{Process, Stacks};
 
 use super::{Arguments, Frame};
-use crate::code_place::CodePlace;
+use crate::code_place::{CodePlace, PlacedFrame};
 use crate::function::FunctionRef;
 
 /// A call stack of one process. Holds no frames: they are looked up in the [stack table](Process::stacks) as they are asked for.
@@ -32,17 +32,18 @@ impl<'a> CallStack<'a> {
 
     /// Returns the frames without their arguments, innermost first.
     fn frames(&self) -> impl Iterator<Item = Frame<'a>> {
-        let mut callee = None;
-        self.table.frames(self.number).map(move |frame| {
-            let frame = self.frame(frame, callee);
-            callee = Some(frame.function.function.raw_name.as_str()).filter(|name| !name.is_empty());
-            frame
+        let placed = PlacedFrame::all(self.process, &self.table, self.number);
+        placed.map(|PlacedFrame { function, place }| Frame {
+            function,
+            il_offset: place.il_offset,
+            place,
+            arguments: None,
         })
     }
 
     /// The functions of the frames, innermost first.
     pub fn functions(&self) -> impl Iterator<Item = FunctionRef<'a>> {
-        self.table.frames(self.number).map(|frame| self.frame(frame, None).function)
+        PlacedFrame::all(self.process, &self.table, self.number).map(|frame| frame.function)
     }
 
     /// Returns the innermost frame; `None` of a stack without frames.
@@ -72,20 +73,5 @@ impl<'a> CallStack<'a> {
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.table.is_cut(self.number)
-    }
-
-    fn frame(&self, frame: StackFrame, callee: Option<&'a str>) -> Frame<'a> {
-        let (function, il_offset, il_span, tier) = match frame {
-            StackFrame::Method { function, il_offset, il_span, tier } => (function, il_offset, il_span, tier),
-            _ => (0, None, 0, Tier::Unknown),
-        };
-        let known =
-            self.process.functions.get(function as usize).filter(|known| function != 0 && !known.name.is_empty());
-        Frame {
-            function: FunctionRef::new(self.process, known),
-            il_offset,
-            place: CodePlace { il_offset, il_span, is_unoptimised: tier.has_exact_offset(), callee },
-            arguments: None,
-        }
     }
 }

@@ -18,9 +18,11 @@ use crate::catalog::{Catalog, Slot};
 use crate::columns::Columns;
 use crate::function::FunctionRef;
 use crate::metric::{Amount, Metric};
+use crate::metric_events::MetricEvents;
 use crate::paths::{self, Paths, ThreadPaths};
 use crate::query::{Query, QueryProblem, Sort};
-use crate::stack_trees::StackTree;
+use crate::stack_trees::{EventFilter, StackTree, StateAmounts, StateTimes};
+use crate::time_states::{TimeStates, has_states};
 use crate::times::Times;
 use crate::views::conditions::{Conditions, conditions_of};
 use crate::views::process::totals;
@@ -44,6 +46,8 @@ pub struct TreeNode<'a> {
     pub times: Times,
     /// Amount of the metric: the path's own, and the total of the whole subtree.
     pub amount: Amount,
+    /// Own times and times of the whole subtree by state, on walks that ask for them.
+    pub states: Option<Box<[StateTimes; 2]>>,
     /// Objects that the path allocated, where allocations were recorded beside calls; apart, since most nodes have none.
     pub allocated: Option<Box<CallAllocations>>,
     /// Every path merged here was first entered by a tail call: the function that made the call has
@@ -109,6 +113,8 @@ pub struct Forest<'a> {
     conditions: Conditions<'a>,
     /// Trees that [`walk_again`](Self::walk_again) keeps, process by process.
     kept: OnceLock<Vec<DecodedTrees<'a>>>,
+    /// Amounts by state of the trees that are kept.
+    states: OnceLock<Vec<Vec<Arc<StateAmounts>>>>,
 }
 
 /// Trees of one process that stay decoded.
@@ -126,19 +132,23 @@ pub(crate) struct PictureTrees<'f, 'a> {
     pub(crate) wanted: Option<&'f [bool]>,
     /// The trees; none of `calls`.
     pub(crate) trees: Vec<&'f Arc<StackTree>>,
+    /// Amounts of the trees by state, where those are known.
+    pub(crate) states: &'f [Arc<StateAmounts>],
 }
 
 impl<'a> Forest<'a> {
     /// Trees of each process, as pictures are made of them; they stay decoded.
     pub(crate) fn picture_trees(&self) -> Vec<PictureTrees<'_, 'a>> {
-        let of = self.paths.iter().zip(self.kept());
-        of.map(|(paths, kept)| PictureTrees {
-            process: paths.process,
-            catalog: &kept.names.catalog,
-            wanted: kept.names.wanted(),
-            trees: kept.sets.iter().flat_map(|(decoded, _)| decoded.stack_trees()).collect(),
-        })
-        .collect()
+        let (of, states) = (self.paths.iter().zip(self.kept()), self.states());
+        of.enumerate()
+            .map(|(at, (paths, kept))| PictureTrees {
+                process: paths.process,
+                catalog: &kept.names.catalog,
+                wanted: kept.names.wanted(),
+                trees: kept.sets.iter().flat_map(|(decoded, _)| decoded.stack_trees()).collect(),
+                states: states.get(at).map_or(&[], Vec::as_slice),
+            })
+            .collect()
     }
 
     /// Whether the metric is one of `calls`, whose trees were recorded.
@@ -177,7 +187,15 @@ impl<'a> Forest<'a> {
         let plain = Query { per_thread: false, ..query.clone() };
         let totals: Vec<_> = paths.iter().map(|p| (p.process, totals(p, &plain))).collect();
         let conditions = conditions_of(recording, query, metric, &totals);
-        Ok(Self { paths, allocations, query: query.clone(), sort, conditions, kept: OnceLock::new() })
+        Ok(Self {
+            paths,
+            allocations,
+            query: query.clone(),
+            sort,
+            conditions,
+            kept: OnceLock::new(),
+            states: OnceLock::new(),
+        })
     }
 
     /// Whether nodes say what was allocated.
@@ -226,15 +244,40 @@ impl<'a> Forest<'a> {
         &self,
         below: Option<&TreePlace>,
         options: &TreeOptions,
+        visit: impl FnMut(&TreeNode<'a>) -> Result<(), E>,
+    ) -> Result<PrunedPaths, E> {
+        self.walk_kept(below, options, &[], visit)
+    }
+
+    /// As [`walk_again`](Self::walk_again), with the times of each node by state. Nodes have none where
+    /// [`has_states`](Self::has_states) is false.
+    ///
+    /// # Errors
+    /// Only those of `visit`.
+    pub fn walk_states<E>(
+        &self,
+        below: Option<&TreePlace>,
+        options: &TreeOptions,
+        visit: impl FnMut(&TreeNode<'a>) -> Result<(), E>,
+    ) -> Result<PrunedPaths, E> {
+        self.walk_kept(below, options, self.states(), visit)
+    }
+
+    fn walk_kept<E>(
+        &self,
+        below: Option<&TreePlace>,
+        options: &TreeOptions,
+        states: &[Vec<Arc<StateAmounts>>],
         mut visit: impl FnMut(&TreeNode<'a>) -> Result<(), E>,
     ) -> Result<PrunedPaths, E> {
         let mut pruned = PrunedPaths::default();
-        for (paths, kept) in self.paths.iter().zip(self.kept()) {
+        for (at, (paths, kept)) in self.paths.iter().zip(self.kept()).enumerate() {
             if below.is_some_and(|place| place.pid != paths.process.pid) {
                 continue;
             }
-            for (decoded, thread) in &kept.sets {
+            for (set, (decoded, thread)) in kept.sets.iter().enumerate() {
                 let mut walk = Walk::new(self, &kept.names, kept.columns.clone(), decoded, *thread, options);
+                walk.states = states.get(at).and_then(|states| states.get(set)).map(Arc::as_ref);
                 match below {
                     None => walk.run(&mut visit)?,
                     Some(place) => _ = walk.run_below(&place.places, &mut visit)?,
@@ -255,7 +298,49 @@ impl<'a> Forest<'a> {
         }
         let paths = self.paths.iter().map(|paths| paths.peaks(least_share)).collect::<Option<Vec<_>>>()?;
         let (query, conditions) = (self.query.clone(), self.conditions.clone());
-        Some(Self { paths, allocations: Vec::new(), query, sort: self.sort, conditions, kept: OnceLock::new() })
+        Some(Self {
+            paths,
+            allocations: Vec::new(),
+            query,
+            sort: self.sort,
+            conditions,
+            kept: OnceLock::new(),
+            states: OnceLock::new(),
+        })
+    }
+
+    /// Whether the times of paths are known by state.
+    #[must_use]
+    pub fn has_states(&self) -> bool {
+        has_states(self.conditions.metric)
+    }
+
+    /// Amounts by state of the trees that are kept, for each process and each of its sets of threads;
+    /// none where states are not known.
+    pub(crate) fn states(&self) -> &[Vec<Arc<StateAmounts>>] {
+        if !self.has_states() {
+            return &[];
+        }
+        self.states.get_or_init(|| self.paths.iter().zip(self.kept()).map(|one| self.states_of(one)).collect())
+    }
+
+    fn states_of(&self, (paths, kept): (&Paths<'a>, &DecodedTrees<'a>)) -> Vec<Arc<StateAmounts>> {
+        let Some(measured) = MetricEvents::for_metric(paths.process, paths.metric) else { return Vec::new() };
+        let states = TimeStates::for_process(paths.process, &measured);
+        let wanted = EventFilter::new(paths.process, &self.query).with_states(paths.metric, &measured);
+        let trees = kept.sets.iter().filter_map(|(decoded, thread)| Some((decoded.stack_trees().next()?, *thread)));
+        if !self.query.per_thread {
+            return trees.map(|(tree, _)| Arc::new(StateAmounts::of_all(&measured, &states, &wanted, tree))).collect();
+        }
+        let trees: Vec<_> = trees.collect();
+        let Some((first, _)) = trees.first() else { return Vec::new() };
+        // All of them have one shape.
+        let mut of_threads = StateAmounts::by_thread(&measured, &states, &wanted, first);
+        let index = |thread: Option<&Thread>| {
+            let is_it = |known: &Thread| thread.is_some_and(|thread| std::ptr::eq(thread, known));
+            paths.process.threads.iter().position(is_it).unwrap_or(paths.process.threads.len())
+        };
+        trees.iter().map(|(_, thread)| Arc::new(std::mem::take(&mut of_threads[index(*thread)]))).collect()
     }
 
     /// Makes the trees that [`walk_again`](Self::walk_again) keeps: the first walk does so too.

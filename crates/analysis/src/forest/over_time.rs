@@ -14,6 +14,8 @@ use crate::metric_events::{Block, Event};
 use crate::paths::{Paths, StackPaths, UNKNOWN};
 use crate::pieces::share_out;
 use crate::stack_trees::wanted_part;
+use crate::time_states::TimeStates;
+use crate::waits::TimeState;
 
 /// Amount of a node's own within one piece of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct NodePiece {
     pub node: u32,
     /// Number of the piece of the run, from 0.
     pub piece: u32,
+    /// State of the threads, where it is known.
+    pub state: Option<TimeState>,
     /// Amount of the metric.
     pub amount: u64,
 }
@@ -50,19 +54,22 @@ impl<'a> Forest<'a> {
     #[must_use]
     pub fn over_time(&self, recording: &Recording, options: &TreeOptions, pieces: u32) -> Vec<NodePiece> {
         let piece_ns = recording.run.duration_ns.div_ceil(u64::from(pieces)).max(1);
-        let mut sums: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+        let mut sums: FxHashMap<(u32, u32, Option<TimeState>), u64> = FxHashMap::default();
         let mut shown = 0_u32;
         for paths in &self.paths {
             let Some(stacks) = StackPaths::for_metric(recording, paths.process, &self.query, paths.metric) else {
                 continue;
             };
+            let states = self.has_states().then(|| TimeStates::for_process(paths.process, &stacks.measured));
             let names = NameOrder::new(paths, &self.query);
             let known = self.nodes(paths, &names, options, &mut shown);
             let mut nodes: FxHashMap<(*const Thread, u32), Option<u32>> = FxHashMap::default();
             let mut path_of: FxHashMap<u32, Option<u32>> = FxHashMap::default();
             let mut path = Vec::new();
-            let events = stacks.measured.blocks.iter().flat_map(Block::events).map(Event::unpacked);
+            let events = stacks.measured.blocks.iter().flat_map(Block::events);
             for event in events {
+                let state = states.as_ref().map(|states| states.state_of(&event));
+                let event = Event::unpacked(event);
                 let Some(part) = wanted_part(paths.process, &self.query, &event) else { continue };
                 let Some(thread) = self.thread_of(paths, &event) else { continue };
                 let at = *path_of.entry(event.stack).or_insert_with(|| {
@@ -76,15 +83,15 @@ impl<'a> Forest<'a> {
                 let node = node.unwrap_or(BESIDE);
                 let most = u64::from(pieces) - 1;
                 share_out(event.time_ns, event.lasted_ns, part.amount, piece_ns, most, |piece, amount| {
-                    let sum = sums.entry((node, piece.min(most) as u32)).or_default();
+                    let sum = sums.entry((node, piece.min(most) as u32, state)).or_default();
                     *sum = sum.saturating_add(amount);
                 });
             }
         }
         let number = |node: u32| if node == BESIDE { shown } else { node };
-        let mut all: Vec<NodePiece> =
-            sums.into_iter().map(|((node, piece), amount)| NodePiece { node: number(node), piece, amount }).collect();
-        all.sort_unstable_by_key(|one| (one.piece, one.node));
+        let piece = |((node, piece, state), amount)| NodePiece { node: number(node), piece, state, amount };
+        let mut all: Vec<NodePiece> = sums.into_iter().map(piece).collect();
+        all.sort_unstable_by_key(|one| (one.piece, one.node, one.state));
         all
     }
 

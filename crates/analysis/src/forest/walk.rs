@@ -18,7 +18,7 @@ use crate::cost::Hooks;
 use crate::metric::{Column, Metric, Source, WALL};
 use crate::paths::{PathTree, Paths, ThreadPaths};
 use crate::query::{Query, Sort};
-use crate::stack_trees::StackTree;
+use crate::stack_trees::{StackTree, StateAmounts, StateTimes};
 use crate::sums::{ByFunction, Summer};
 use crate::times::Times;
 use crate::views::conditions::share;
@@ -120,6 +120,8 @@ pub(super) struct Walk<'f, 'a> {
     columns: Columns,
     costs: &'f FittedCosts,
     beside: Option<&'f AllocationTree>,
+    /// Amounts of the tree by state, for whom asks for them.
+    pub(super) states: Option<&'f StateAmounts>,
     trees: &'f [LoadedTree],
     members: Vec<Member>,
     groups: Vec<Group>,
@@ -152,6 +154,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             columns,
             costs: &decoded.costs,
             beside: decoded.beside.as_ref(),
+            states: None,
             trees: &decoded.trees,
             members: Vec::new(),
             groups: Vec::new(),
@@ -268,6 +271,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             enters: self.managed_calls(children.clone()),
         };
         let (times, amount) = self.share(&group, own, hooks, children.clone()).by(self.metric());
+        let states = self.states.map(|states| Box::new(self.times_by_state(states, group.members.clone())));
         let by_tail_call = self.members[group.members].iter().all(|&(t, n)| self.trees[t as usize].is_by_tail_call(n));
         let depth = self.path.len() as u32;
         let kept = self.push_level(children, members_before);
@@ -280,6 +284,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             thread: self.thread,
             times,
             amount,
+            states,
             allocated: joined.map(|joined| Box::new(joined.allocated)),
             by_tail_call,
         }
@@ -347,6 +352,18 @@ impl<'f, 'a> Walk<'f, 'a> {
     fn own_values(&self, members: Range<usize>) -> NodeValues {
         let values = self.members[members].iter().map(|&(t, n)| self.trees[t as usize].own(n));
         values.fold(NodeValues::default(), add_values)
+    }
+
+    /// Own times of some nodes, and those of their subtrees.
+    fn times_by_state(&self, states: &StateAmounts, members: Range<usize>) -> [StateTimes; 2] {
+        let [mut own, mut total] = [StateTimes::default(); 2];
+        for &(tree, node) in &self.members[members] {
+            if let LoadedTree::Stacks(tree) = &self.trees[tree as usize] {
+                own += states.sum(tree.shape.at(node));
+                total += states.sum(tree.shape.below(node));
+            }
+        }
+        [own, total]
     }
 
     fn managed_calls(&self, groups: Range<usize>) -> u64 {

@@ -47,7 +47,7 @@ impl ChangedTree<'_> {
 
     /// The node that called one; `None` for the threads.
     #[inline]
-    fn caller(&self, (run, node): Place) -> Option<Place> {
+    pub(super) fn caller(&self, (run, node): Place) -> Option<Place> {
         if node > self.starts[run as usize] {
             return Some((run, node - 1));
         }

@@ -12,6 +12,7 @@ mod functions;
 mod grouped;
 mod inverted;
 mod pass;
+mod states;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -25,7 +26,8 @@ pub use sums::{FunctionAmounts, Neighbours};
 
 use crate::forest::Forest;
 use crate::runs::{GrowingRuns, Runs};
-use crate::stack_trees::{InOrder, Shape, StackTree};
+use crate::stack_trees::{InOrder, Shape, StackTree, StateAmounts};
+use crate::waits::TimeState;
 
 /// Amount of a tree's nodes that a picture is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +65,8 @@ enum Nodes {
         /// Numbers of functions by their index in the process.
         numbers: Arc<Vec<u32>>,
         measure: PictureMeasure,
+        /// Amounts by state, where those are known.
+        states: Option<Arc<StateAmounts>>,
     },
     /// Recorded as calls, with what their hooks cost taken out: amounts of runs.
     Calls { runs: Runs, own: Vec<u64> },
@@ -147,12 +151,11 @@ impl<'a> Pictures<'a> {
             let indices = 0..part.process.functions.len() as u32;
             let by_index: Arc<Vec<u32>> =
                 Arc::new(indices.map(|function| numbers[part.catalog.slot(function) as usize]).collect());
-            let of = |tree: &Arc<StackTree>| Nodes::Stacks {
-                tree: Arc::clone(tree),
-                numbers: Arc::clone(&by_index),
-                measure,
-            };
-            trees.extend(part.trees.into_iter().map(of));
+            for (at, tree) in part.trees.into_iter().enumerate() {
+                let states = part.states.get(at).filter(|_| measure == PictureMeasure::Metric).map(Arc::clone);
+                let (tree, numbers) = (Arc::clone(tree), Arc::clone(&by_index));
+                trees.push(Nodes::Stacks { tree, numbers, measure, states });
+            }
         }
         if forest.is_of_calls() {
             trees.push(calls(forest, measure, &mut functions));
@@ -221,6 +224,8 @@ pub struct ChangedTree<'a> {
     /// Sum of the amounts of all runs in front of each, and of all.
     before: Vec<u64>,
     ends: OnceLock<Vec<u32>>,
+    /// Sums by state of the amounts of all runs in front of each, and of all; none where states are not known.
+    states: Vec<(TimeState, Vec<u64>)>,
 }
 
 /// A node of a changed tree: its run, and the node.

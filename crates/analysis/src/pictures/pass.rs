@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::changes::{CycleOutcome, NONE, PictureChange, Rule, State};
+use super::states::GrowingStates;
 use super::{ChangedTree, Nodes, Pictures};
 use crate::runs::Runs;
 
@@ -52,6 +53,9 @@ struct TreeBuilder<'r> {
     outermost_states: Vec<State>,
     /// Functions that a rule lets through, by rule.
     buffers: Vec<Vec<u32>>,
+    /// Runs of a tree whose amounts are known by state, and where each was put.
+    charged: Vec<(u32, u32)>,
+    by_state: GrowingStates,
 }
 
 impl<'r> TreeBuilder<'r> {
@@ -70,6 +74,8 @@ impl<'r> TreeBuilder<'r> {
             outermost: Vec::new(),
             outermost_states: Vec::new(),
             buffers: vec![Vec::new(); rules.len()],
+            charged: Vec::new(),
+            by_state: GrowingStates::default(),
         }
     }
 
@@ -77,6 +83,10 @@ impl<'r> TreeBuilder<'r> {
         let runs = nodes.runs();
         let mut amounts = nodes.amounts();
         self.begin(runs, amounts.next(0).unwrap_or(0));
+        let has_states = matches!(nodes, Nodes::Stacks { states: Some(_), .. });
+        if has_states && self.place < GONE {
+            self.charged.push((0, self.place));
+        }
         let mut of_run = Vec::new();
         let mut run = 1;
         while run < runs.len() {
@@ -94,11 +104,20 @@ impl<'r> TreeBuilder<'r> {
             }
             self.place = self.inner(self.place, &self.now);
             self.charge(own);
+            if has_states && own > 0 && self.place < GONE {
+                self.charged.push((run, self.place));
+            }
             if end > run + 1 {
                 self.path.push(PathRun { end, place: self.place, outermost: self.outermost.len() });
                 self.states.extend_from_slice(&self.now);
             }
             run += 1;
+        }
+        if let Nodes::Stacks { tree, states: Some(amounts), .. } = nodes {
+            let (states, charged) = (&mut self.by_state, &self.charged);
+            let ranges = charged.iter().map(|(run, place)| (*place, tree.shape.at_run(*run)));
+            amounts.each_in_order(ranges, |state, place, amount| states.add(state, place, amount));
+            self.charged.clear();
         }
     }
 
@@ -214,10 +233,12 @@ impl<'r> TreeBuilder<'r> {
 
     fn finish<'a>(self, functions: Arc<super::PictureFunctions<'a>>) -> ChangedTree<'a> {
         let is_in_order = !self.rules.iter().any(|rule| matches!(rule, Rule::Recursion(_)));
-        let Self { functions: func, mut starts, parents, own, .. } = self;
+        let Self { functions: func, mut starts, parents, own, by_state, .. } = self;
         starts.push(func.len() as u32);
         let made = BuiltRuns { func, starts, parents, own };
-        let BuiltRuns { mut func, mut starts, mut parents, own } = if is_in_order { made } else { made.in_order() };
+        let (made, numbers) = if is_in_order { (made, None) } else { made.in_order() };
+        let BuiltRuns { mut func, mut starts, mut parents, own } = made;
+        let states = by_state.finish(parents.len(), numbers.as_deref());
         func.shrink_to_fit();
         [&mut starts, &mut parents].into_iter().for_each(Vec::shrink_to_fit);
         let mut sum = 0_u64;
@@ -228,7 +249,7 @@ impl<'r> TreeBuilder<'r> {
         });
         before.push(sum);
         before.shrink_to_fit();
-        ChangedTree { functions, func, starts, parents, before, ends: OnceLock::new() }
+        ChangedTree { functions, func, starts, parents, before, ends: OnceLock::new(), states }
     }
 }
 
@@ -243,9 +264,10 @@ struct BuiltRuns {
 
 impl BuiltRuns {
     /// Numbers runs in preorder, with their siblings in the order that they have: what is called below a recursion stands behind what was
-    /// called within it.
-    fn in_order(self) -> Self {
+    /// called within it. Returns the numbers beside them.
+    fn in_order(self) -> (Self, Option<Vec<u32>>) {
         let size = self.parents.len();
+        let mut numbers = vec![0_u32; size];
         // Children as linked lists: one pass from the end puts each list in order. No list holds the root, so its number ends each.
         let (mut first_child, mut next_sibling) = (vec![0_u32; size], vec![0_u32; size]);
         for run in (1..size).rev() {
@@ -258,6 +280,7 @@ impl BuiltRuns {
                 continue;
             }
             let (at, run) = (ordered.parents.len() as u32, run as usize);
+            numbers[run] = at;
             ordered.starts.push(ordered.func.len() as u32);
             ordered.func.extend_from_slice(&self.func[self.starts[run] as usize..self.starts[run + 1] as usize]);
             ordered.parents.push(above);
@@ -266,6 +289,6 @@ impl BuiltRuns {
             open.push((first_child[run], at));
         }
         ordered.starts.push(ordered.func.len() as u32);
-        ordered
+        (ordered, Some(numbers))
     }
 }

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use clrscope_recording::model::{Recording, ThreadRole};
+use clrscope_recording::model::{Recording, ThreadRole, ThreadState};
 use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 
-use super::{ChangedTree, PictureChange, PictureMeasure, PictureRow, Pictures};
+use super::{ChangedTree, PictureChange, PictureFunction, PictureMeasure, PictureRow, Pictures};
 use crate::forest::Forest;
 use crate::query::{NativeCode, Query};
-use crate::samples::SAMPLED_CPU;
+use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
+use crate::stack_trees::StateTimes;
+use crate::waits::TimeState;
 
 /// Names of functions: own ones of two assemblies, the framework's, and nameless ones of a library.
 const NAMES: [&str; 8] = [
@@ -257,4 +259,80 @@ fn sums_by_function_and_of_neighbours_and_of_what_matches_are_those_of_all_paths
         let below = found.callees.iter().find(|(callee, _)| *callee == main).map(|(_, sum)| *sum);
         assert_eq!(below, Some(steps(&|path| calls(path, 1, 0))));
     });
+}
+
+/// The paths by the clock, each with threads in states that look like chance.
+fn by_the_clock(paths: &[(Vec<usize>, u64)]) -> Recording {
+    const STATES: [ThreadState; 4] =
+        [ThreadState::Running, ThreadState::Lock, ThreadState::Sleeping, ThreadState::Unknown];
+    let mut sampled = HandSampled::default();
+    let user = sampled.thread("user", ThreadRole::User);
+    for (step, (path, steps)) in (1..).zip(paths) {
+        let path: Vec<&str> = path.iter().map(|name| NAMES[*name]).collect();
+        let sample = sampled.wall(user, step % 900, &path.join(" > "));
+        (sample.weight_ns, sample.state) = (steps * STEP_NS, STATES[step as usize * 7 % 5 % STATES.len()]);
+    }
+    sampled.recording()
+}
+
+/// Own amounts and totals by path of rows in preorder, those that are 0 left out.
+fn amounts_by_path(
+    tree: &ChangedTree<'_>,
+    rows: &[PictureRow],
+    amounts: impl Fn(usize) -> [u64; 2],
+) -> BTreeMap<Path, [u64; 2]> {
+    let (mut found, mut path) = (BTreeMap::new(), Path::new());
+    for (at, row) in rows.iter().enumerate() {
+        path.truncate(row.depth as usize);
+        path.push(label(tree, row.function));
+        if amounts(at) != [0; 2] {
+            found.insert(path.clone(), amounts(at));
+        }
+    }
+    found
+}
+
+#[test]
+fn rows_of_pictures_have_the_times_that_a_picture_of_one_state_has() {
+    let recording = by_the_clock(&paths(11, 300));
+    let asked = |states: Vec<TimeState>| Query {
+        metric: Some(&SAMPLED_WALL),
+        native_code: Some(NativeCode::Places),
+        states,
+        ..Query::default()
+    };
+    let forests = |states| Forest::open(&recording, &asked(states)).expect("a forest");
+    let all = Pictures::new(&forests(Vec::new()), PictureMeasure::Metric);
+    let number = |name: &str| {
+        let is_it = |one: &PictureFunction<'_>| one.function.is_some_and(|function| function.name() == name);
+        all.functions().list().iter().position(is_it).expect("a function") as u32
+    };
+    for change in every_change(&number).into_iter().map(|change| vec![change]).chain([Vec::new()]) {
+        let tree = all.changed(&change, true);
+        let of_all = tree.state_times().expect("times");
+        assert_eq!(of_all.each().map(|(_, ns)| ns).sum::<u64>(), tree.total(), "{change:?}");
+        for state in TimeState::ALL {
+            let alone = Pictures::new(&forests(vec![*state]), PictureMeasure::Metric);
+            let of_one = alone.changed(&change, true);
+            assert_eq!(of_all.ns_in(*state), of_one.total(), "{change:?} {state:?}");
+            for inverted in [false, true] {
+                let rows = |tree: &ChangedTree<'_>| match inverted {
+                    true => tree.inverted(0.0, &[]),
+                    false => tree.upright(0.0, &[]),
+                };
+                let (expected, shown) = (rows(&of_one), rows(&tree));
+                let times = tree.states_of_rows(&shown, inverted, &[]);
+                let expected = amounts_by_path(&of_one, &expected, |at| [expected[at].own, expected[at].total]);
+                let found = amounts_by_path(&tree, &shown, |at| times[at].map(|times| times.ns_in(*state)));
+                assert_eq!(found, expected, "{change:?} {state:?} inverted: {inverted}");
+            }
+        }
+        // A node that is looked at, with what it calls.
+        let below = tree.upright(0.0, &[0, 0]);
+        let times = tree.states_of_rows(&below, false, &[0, 0]);
+        for (row, [own, total]) in below.iter().zip(times) {
+            let sum = |times: StateTimes| times.each().map(|(_, ns)| ns).sum::<u64>();
+            assert_eq!((sum(own), sum(total)), (row.own, row.total), "{change:?}");
+        }
+    }
 }

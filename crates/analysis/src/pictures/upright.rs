@@ -56,23 +56,26 @@ impl ChangedTree<'_> {
         rows
     }
 
+    /// Hands over the nodes that one calls, with their functions.
+    #[inline]
+    pub(super) fn each_called(&self, (run, node): Place, mut visit: impl FnMut(u32, Place)) {
+        if node < self.last(run) {
+            return visit(self.func[node as usize + 1], (run, node + 1));
+        }
+        let ends = self.ends();
+        let (mut child, end) = (run + 1, ends[run as usize]);
+        while child < end {
+            let node = self.starts[child as usize];
+            visit(self.func[node as usize], (child, node));
+            child = ends[child as usize];
+        }
+    }
+
     /// The children of some nodes, which are in their order, merged by function, the smallest first; without those that have less than
     /// `least`.
     fn children(&self, nodes: &[Place], depth: u32, least: u64) -> Vec<Group> {
-        let ends = self.ends();
         let mut found: Vec<(u32, Place)> = Vec::new();
-        for &(run, node) in nodes {
-            if node < self.last(run) {
-                found.push((self.func[node as usize + 1], (run, node + 1)));
-                continue;
-            }
-            let (mut child, end) = (run + 1, ends[run as usize]);
-            while child < end {
-                let node = self.starts[child as usize];
-                found.push((self.func[node as usize], (child, node)));
-                child = ends[child as usize];
-            }
-        }
+        nodes.iter().for_each(|node| self.each_called(*node, |function, place| found.push((function, place))));
         let found = by_function(found, self.functions.list().len());
         let groups = found.chunk_by(|a, b| a.0 == b.0).filter_map(|members| {
             let total = members.iter().map(|(_, (run, _))| self.sum(*run)).fold(0, u64::saturating_add);

@@ -12,6 +12,7 @@ use crate::metric::{Metric, StackEvent};
 use crate::metric_events::{Block, Event, MetricEvents, name_of};
 use crate::query::Query;
 use crate::samples::FoldedFunctions;
+use crate::time_states::{TimeStates, has_states};
 
 /// Amounts and samples that are added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,20 +39,36 @@ pub(crate) struct EventFilter<'q> {
     /// By index of the thread; the last for threads that are not known.
     pub(super) threads: Vec<bool>,
     all_threads: bool,
+    /// What tells the states of events, where the question is about some of them.
+    states: Option<Arc<TimeStates>>,
 }
 
 impl<'q> EventFilter<'q> {
     pub(crate) fn new(process: &'q Process, query: &'q Query) -> Self {
         let known = process.threads.iter().map(|thread| query.wants_thread(thread));
         let threads: Vec<bool> = known.chain([query.wants_thread_if_known(None)]).collect();
-        Self { process, query, all_threads: threads.iter().all(|wanted| *wanted), threads }
+        let all_threads = threads.iter().all(|wanted| *wanted);
+        Self { process, query, all_threads, threads, states: None }
+    }
+
+    /// The same for events of a metric, of which a question may be about some states.
+    pub(crate) fn with_states(mut self, metric: &Metric, measured: &MetricEvents) -> Self {
+        let is_asked = !self.query.states.is_empty() && has_states(metric);
+        self.states = is_asked.then(|| TimeStates::for_process(self.process, measured));
+        self
+    }
+
+    /// Whether an event is in a state that is wanted.
+    #[inline]
+    fn wants_state(&self, event: &Event) -> bool {
+        self.states.as_ref().is_none_or(|states| self.query.states.contains(&states.state_of(event)))
     }
 
     /// Whether no event of the process is left out.
     pub(crate) fn is_everything(&self) -> bool {
         let Query { since_ns, until_ns, threads, types, .. } = self.query;
         let asks_for_all = since_ns.is_none() && until_ns.is_none() && threads.is_empty() && types.is_empty();
-        asks_for_all && self.all_threads && self.process.shown.is_none()
+        asks_for_all && self.all_threads && self.states.is_none() && self.process.shown.is_none()
     }
 
     /// Hands the wanted events of a block over, each with the part of it that is wanted.
@@ -64,10 +81,11 @@ impl<'q> EventFilter<'q> {
             && until_ns.is_none_or(|until| block.last_ns <= until)
             && self.process.shown.is_none();
         let is_plain = is_within && types.is_empty() && (!block.is_mixed || !threads.is_empty());
-        if is_plain && self.all_threads {
+        if is_plain && self.all_threads && self.states.is_none() {
             return block.events().for_each(|event| visit(&event, whole(&event)));
         }
-        for event in block.events().filter(|event| self.threads[event.thread as usize]) {
+        let is_wanted = |event: &Event| self.threads[event.thread as usize] && self.wants_state(event);
+        for event in block.events().filter(is_wanted) {
             let part =
                 if is_plain { Some(whole(&event)) } else { wanted_part(self.process, self.query, &event.unpacked()) };
             if let Some(part) = part {
@@ -136,7 +154,7 @@ impl SummedStacks {
     ) -> Option<Self> {
         let measured = MetricEvents::for_metric(process, metric)?;
         let folded = FoldedFunctions::for_query(recording, process, query, metric);
-        let wanted = EventFilter::new(process, query);
+        let wanted = EventFilter::new(process, query).with_states(metric, &measured);
         let sum = || cells(&measured, &wanted);
         let cells = match wanted.is_everything() {
             true => process.derived.get(&format!("{}, sums of stacks", name_of(metric)), sum),

@@ -14,12 +14,15 @@ struct Totals<'s> {
     stacks: &'s SummedStacks,
     /// By number of the run.
     of_runs: Vec<StackSum>,
+    /// Stacks of events and callers of the runs that have any below them, callers last.
+    runs: Vec<(u32, Option<u32>, u32)>,
 }
 
 impl<'s> Totals<'s> {
     /// Returns the totals, and the frames that each frame called.
-    fn with_children(stacks: &'s SummedStacks) -> (Self, Children) {
+    fn with_children(stacks: &'s SummedStacks, with_states: bool) -> (Self, Children) {
         let mut of_runs: Vec<StackSum> = Vec::new();
+        let mut runs = Vec::new();
         let children = Children::with(&stacks.measured, |run, stack, caller| {
             // The last run comes first.
             of_runs.resize(of_runs.len().max(run as usize + 1), StackSum::default());
@@ -27,9 +30,12 @@ impl<'s> Totals<'s> {
             total.add(stack.map_or_else(StackSum::default, |stack| stacks.of_stack(stack)));
             let total = *total;
             of_runs[caller as usize].add(total);
+            if with_states {
+                runs.push((run, stack, caller));
+            }
         });
         of_runs.resize(children.runs(), StackSum::default());
-        (Self { stacks, of_runs }, children)
+        (Self { stacks, of_runs, runs }, children)
     }
 
     /// Total of a frame, or of a stack that stands alone: those have numbers behind all frames.
@@ -52,20 +58,36 @@ struct Pending {
 }
 
 /// The tree of some stacks, with every node that has `least_share` of everything, and of each of these all callees: smaller ones
-/// without anything below. Callees of one node that have one slot are one node.
-pub(crate) fn large_paths(stacks: &SummedStacks, least_share: f64, slot: impl Fn(u32) -> Slot) -> StackTree {
-    let (totals, children) = Totals::with_children(stacks);
+/// without anything below. Callees of one node that have one slot are one node. With states the small nodes know their stacks.
+pub(crate) fn large_paths(
+    stacks: &SummedStacks,
+    least_share: f64,
+    with_states: bool,
+    slot: impl Fn(u32) -> Slot,
+) -> StackTree {
+    let (totals, children) = Totals::with_children(stacks, with_states);
     // Whoever shows the nodes rounds shares in another way: no node that may be shown is cut.
     let least = (stacks.whole().amount as f64 * least_share / 2.0) as u64;
     let making = ShapeBuilder::new(&stacks.measured, stacks.folded.as_ref(), &children, usize::MAX);
     let (pending, members, lumps) = (Vec::new(), Vec::new(), Vec::new());
     let children = &children;
-    let mut climbing = Climbing { totals, children, slot, making, pending, members, lumps };
+    let lump_of_run = vec![0; if with_states { children.runs() } else { 0 }];
+    let lump_of_stack = vec![0; if with_states { stacks.measured.stacks() } else { 0 }];
+    let mut climbing = Climbing { totals, children, slot, making, pending, members, lumps, lump_of_run, lump_of_stack };
     climbing.climb(least);
-    let Climbing { making, lumps, .. } = climbing;
+    let Climbing { making, lumps, totals, mut lump_of_run, mut lump_of_stack, .. } = climbing;
+    for (run, stack, caller) in totals.runs.iter().rev() {
+        // What a small node calls is part of it.
+        if lump_of_run[*run as usize] == 0 {
+            lump_of_run[*run as usize] = lump_of_run[*caller as usize];
+        }
+        if let Some(stack) = stack.filter(|_| lump_of_run[*run as usize] != 0) {
+            lump_of_stack[stack as usize] = lump_of_run[*run as usize];
+        }
+    }
     let shape = Shape::new(making.finish());
     let amounts = Amounts::with(stacks, &shape, &lumps);
-    StackTree { shape: Arc::new(shape), amounts }
+    StackTree { shape: Arc::new(shape), amounts, lumps: lump_of_stack }
 }
 
 /// A tree of large paths in the making.
@@ -79,6 +101,10 @@ struct Climbing<'s, S> {
     members: Vec<Member>,
     /// Sums of small nodes, each of which has a stack of its own behind those of events.
     lumps: Vec<StackSum>,
+    /// The stack of the small node that a run is in; 0 for none.
+    lump_of_run: Vec<u32>,
+    /// The same of stacks that stand alone.
+    lump_of_stack: Vec<u32>,
 }
 
 impl<S: Fn(u32) -> Slot> Climbing<'_, S> {
@@ -95,6 +121,9 @@ impl<S: Fn(u32) -> Slot> Climbing<'_, S> {
                 let stack = self.totals.stacks.measured.stacks() + self.lumps.len();
                 self.making.stacks.push(stack as u32);
                 self.lumps.push(total);
+                if !self.lump_of_run.is_empty() {
+                    self.note_lump(&of_node, stack as u32);
+                }
                 continue;
             }
             for of_function in of_node.chunk_by(|a, b| a.1 == b.1) {
@@ -102,6 +131,16 @@ impl<S: Fn(u32) -> Slot> Climbing<'_, S> {
                 self.making.gather(of_function[0].1, &mut frames, &mut called);
             }
             self.plan(node, &mut called);
+        }
+    }
+
+    /// Notes the frames that a small node is made of.
+    fn note_lump(&mut self, members: &[Member], lump: u32) {
+        for (.., frame) in members {
+            match frame.checked_sub(self.children.len() as u32) {
+                Some(stack) => self.lump_of_stack[stack as usize] = lump,
+                None => self.lump_of_run[self.children.run_of(*frame)] = lump,
+            }
         }
     }
 

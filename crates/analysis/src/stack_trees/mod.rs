@@ -15,6 +15,7 @@ mod shape;
 mod shape_builder;
 mod splice;
 mod stack_visitor;
+mod states;
 #[cfg(test)]
 mod tests;
 
@@ -27,14 +28,33 @@ pub(crate) use functions::{FunctionSum, FunctionSums, ThreadSum};
 pub(crate) use large_paths::large_paths;
 pub(crate) use shape::Shape;
 pub(crate) use stack_visitor::{Frame, StackVisitor};
+pub(crate) use states::StateAmounts;
+pub use states::StateTimes;
 
 /// The paths of a process with what a question found along them.
 pub(crate) struct StackTree {
     pub(crate) shape: Arc<Shape>,
     pub(crate) amounts: Amounts,
+    /// Stacks of a tree that has large paths alone which stand for those of events, by the numbers of
+    /// those; 0 where a stack stands for itself.
+    pub(crate) lumps: Vec<u32>,
 }
 
 impl StackTree {
+    /// Places of all stacks of the events, by their numbers among those, of which there are `stacks`.
+    fn places(&self, stacks: usize) -> Vec<u32> {
+        let mut places = vec![0_u32; stacks.max(self.shape.stacks.len())];
+        for (place, &stack) in (0..).zip(&self.shape.stacks) {
+            let at = stack as usize;
+            places.resize(places.len().max(at + 1), 0);
+            places[at] = place;
+        }
+        for (stack, &lump) in self.lumps.iter().enumerate().filter(|(_, lump)| **lump != 0) {
+            places[stack] = places[lump as usize];
+        }
+        places
+    }
+
     /// Whether an event lies at a node or below it.
     #[inline]
     pub(crate) fn is_there(&self, node: u32) -> bool {

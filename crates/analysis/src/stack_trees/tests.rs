@@ -148,12 +148,12 @@ fn trees_of_stacks_have_what_each_event_says_of_its_path() {
         let SummedStacks { measured, folded, .. } = &stacks;
         let shape = Shape::build(process, &SAMPLED_CPU, measured, folded.as_ref(), FoldedFunctions::name(&query));
         let wanted = EventFilter::new(process, &query);
-        let tree = StackTree { amounts: Amounts::new(&stacks, &shape), shape: Arc::clone(&shape) };
+        let tree = StackTree { amounts: Amounts::new(&stacks, &shape), shape: Arc::clone(&shape), lumps: Vec::new() };
         let mut merged: BTreeMap<Vec<u32>, StackSum> = BTreeMap::new();
         expected.iter().for_each(|((_, path), sum)| merged.entry(path.clone()).or_default().add(*sum));
         assert_eq!(sums_of_tree(&tree), merged, "{seed} {query:?}");
         for (thread, amounts) in (0..).zip(Amounts::by_thread(measured, &shape, &wanted)) {
-            let tree = StackTree { amounts, shape: Arc::clone(&shape) };
+            let tree = StackTree { amounts, shape: Arc::clone(&shape), lumps: Vec::new() };
             let mine = expected.iter().filter(|((of, _), _)| *of == thread);
             let mine: BTreeMap<_, _> = mine.map(|((_, path), sum)| (path.clone(), *sum)).collect();
             assert_eq!(sums_of_tree(&tree), mine, "{seed} {thread} {query:?}");

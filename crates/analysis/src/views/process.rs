@@ -57,7 +57,7 @@ impl StackWalkResult {
         catalog: &Catalog<'_>,
         more: A,
     ) -> (Arc<Self>, Option<A::Acc>) {
-        let wanted = EventFilter::new(paths.process, query);
+        let wanted = EventFilter::new(paths.process, query).with_states(paths.metric, &merged.stacks.measured);
         let mut found = None;
         let walk = || {
             let what = (tier_sums(paths), more);

@@ -100,6 +100,7 @@ fn with_times() -> String {
 impl Filters {
     pub(super) fn into_query(self) -> Result<Query, Failure> {
         Ok(Query {
+            states: Vec::new(),
             pid: self.pid,
             process: self.process.as_deref().map(Glob::new),
             threads: self.thread.iter().map(|text| ThreadSelector::parse(text)).collect(),

@@ -27,7 +27,7 @@ pub(super) enum Wish {
     /// Whether there is anything new.
     Standing,
     /// A document.
-    Document(DocumentRequest),
+    Document(Box<DocumentRequest>),
 }
 
 impl Wish {
@@ -37,7 +37,7 @@ impl Wish {
             "" => Ok(Self::Page),
             "index" => Ok(Self::Index),
             "standing" => Ok(Self::Standing),
-            "document" => DocumentRequest::parse(query).map(Self::Document).ok_or(Status::BadRequest),
+            "document" => DocumentRequest::parse(query).map(Box::new).map(Self::Document).ok_or(Status::BadRequest),
             _ => Err(Status::NotFound),
         }
     }
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(wish("/0123456789abcdef/"), Ok(Wish::Page));
         assert_eq!(wish("/0123456789abcdef/index"), Ok(Wish::Index));
         let wanted = DocumentRequest { key: "summary".to_owned(), ..DocumentRequest::default() };
-        assert_eq!(wish("/0123456789abcdef/document?key=summary"), Ok(Wish::Document(wanted)));
+        assert_eq!(wish("/0123456789abcdef/document?key=summary"), Ok(Wish::Document(Box::new(wanted))));
         assert_eq!(wish("/0123456789abcdef/document?key"), Err(Status::BadRequest));
     }
 

@@ -37,7 +37,7 @@ pub(super) enum Question {
     /// Reading of the recording that answers now.
     Standing,
     /// A document.
-    Document(DocumentRequest),
+    Document(Box<DocumentRequest>),
 }
 
 /// A question, and who waits for the answer.
@@ -146,7 +146,7 @@ impl Reading<'_> {
             Question::Standing => {
                 json!({ "revision": self.revision, "growing": !self.is_final, "over": self.is_over }).to_string().into()
             }
-            Question::Document(wanted) => document(&self.served, wanted, kept),
+            Question::Document(wanted) => document(&self.served, *wanted, kept),
         };
         // Whoever asked may have gone.
         let _ = ask.reply.send(answer);

@@ -6,7 +6,7 @@ use super::samples::STEP_NS;
 use crate::layout::{function, instrument};
 use crate::model::{
     EventArena, EventChunk, Exit, Function, Module, Process, Recording, Run, Sample, Sampler, SamplingEngine,
-    StackFrame, StacksBuilder, Thread, ThreadRole, Tier,
+    StackFrame, StacksBuilder, Thread, ThreadRole, ThreadState, Tier,
 };
 
 /// Size of a made-up recording.
@@ -40,6 +40,30 @@ impl Numbers {
 }
 
 impl Many {
+    /// The recording, of `wall` in place of `cpu`: threads run, are ready, or wait below some of the functions.
+    #[must_use]
+    pub fn by_the_clock(&self) -> Recording {
+        let mut recording = self.recording();
+        let wall = || instrument::WALL.to_owned();
+        (recording.run.given, recording.run.filled) = ("wall".into(), "wall".into());
+        for process in &mut recording.processes {
+            process.samplers.iter_mut().for_each(|sampler| sampler.instrument = wall());
+            for arena in &mut process.events {
+                arena.instrument = wall();
+                for chunk in &mut arena.chunks {
+                    let bytes = chunk.bytes.load();
+                    let samples = Sample::all(&bytes).map(|sample| {
+                        let state = ThreadState::from_number(1 + sample.stack % 5 * (sample.thread % 2));
+                        Sample { state, ..sample }.to_bytes()
+                    });
+                    let states: Vec<u8> = samples.flatten().collect();
+                    chunk.bytes = states.into();
+                }
+            }
+        }
+        recording
+    }
+
     /// The recording.
     #[must_use]
     pub fn recording(&self) -> Recording {

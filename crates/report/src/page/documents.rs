@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::least::least_share;
 use super::moments;
 use super::plan::{Budget, forest_of, planned};
+use super::states;
 use super::whole;
 use crate::render::json::recording;
 use crate::render::page::{Pool, SectionPacker};
@@ -31,6 +32,7 @@ pub(super) fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budg
             if planned.request.min_share > 0.0 {
                 head["whole"] = whole::sums_section(forest, &planned.measures, &mut pool, false);
             }
+            head["states"] = states::times_by_state(forest, planned.request.min_share, None);
             head["times"] = moments::amounts_over_time(forest, recording, planned.request.min_share, budget.moments);
         }
         all.push(with_members(&head, &members));

@@ -14,6 +14,7 @@ mod pictures;
 mod plan;
 mod served;
 mod shell;
+mod states;
 mod whole;
 
 use std::io::{self, Write};

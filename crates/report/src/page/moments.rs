@@ -10,7 +10,8 @@ const MOST_PIECES: u32 = 240;
 const LEAST_PIECES: u32 = 15;
 
 /// Returns the amounts of the tree's own rows by piece of the run: `counts` has the rows of each
-/// piece, `rows` the distance of each from the one before it in the piece. Pieces are joined until
+/// piece, `rows` the distance of each from the one before it in the piece, `states` the place of its state among all
+/// that there are, where those are known. Pieces are joined until
 /// there is room; null where there is none, and for sums over the whole run.
 pub(super) fn amounts_over_time(forest: &Forest<'_>, recording: &Recording, min_share: f64, most: usize) -> Value {
     let options = TreeOptions { min_share, max_depth: None };
@@ -24,23 +25,25 @@ pub(super) fn amounts_over_time(forest: &Forest<'_>, recording: &Recording, min_
         return Value::Null;
     }
     let (mut counts, mut rows, mut amounts) = (vec![0_u32; pieces as usize], Vec::new(), Vec::new());
+    let mut states = Vec::new();
     let mut before = (u32::MAX, 0);
-    for NodePiece { node, piece, amount } in found {
+    for NodePiece { node, piece, state, amount } in found {
+        states.extend(state.map(|state| state as usize));
         counts[piece as usize] += 1;
         rows.push(if before.0 == piece { node - before.1 } else { node });
         amounts.push(amount);
         before = (piece, node);
     }
     let piece_ns = recording.run.duration_ns.div_ceil(u64::from(pieces)).max(1);
-    json!({ "piece_ns": piece_ns, "counts": counts, "rows": rows, "amounts": amounts })
+    json!({ "piece_ns": piece_ns, "counts": counts, "rows": rows, "amounts": amounts, "states": states })
 }
 
 /// Each two pieces as one.
 fn halved(mut found: Vec<NodePiece>) -> Vec<NodePiece> {
     found.iter_mut().for_each(|one| one.piece /= 2);
-    found.sort_unstable_by_key(|one| (one.piece, one.node));
+    found.sort_unstable_by_key(|one| (one.piece, one.node, one.state));
     found.dedup_by(|next, one| {
-        let is_same = (one.piece, one.node) == (next.piece, next.node);
+        let is_same = (one.piece, one.node, one.state) == (next.piece, next.node, next.state);
         if is_same {
             one.amount = one.amount.saturating_add(next.amount);
         }
@@ -55,7 +58,7 @@ mod tests {
 
     #[test]
     fn two_pieces_become_one_with_the_amounts_of_both() {
-        let one = |node, piece, amount| NodePiece { node, piece, amount };
+        let one = |node, piece, amount| NodePiece { node, piece, state: None, amount };
         let found = vec![one(3, 0, 5), one(1, 1, 7), one(3, 1, 1), one(3, 2, 9)];
         assert_eq!(halved(found), [one(1, 0, 7), one(3, 0, 6), one(3, 1, 9)]);
     }

@@ -12,6 +12,7 @@ use clrscope_analysis::{
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
+use super::states;
 use crate::cell::Cell;
 use crate::render::page::{Pool, said};
 
@@ -106,7 +107,15 @@ impl<'a> Open<'a> {
                     false => tree.upright(least_share, places),
                 };
                 let named: Vec<u32> = changes.iter().flat_map(functions_of).collect();
-                tree_members(functions, &rows, &named, tree.total(), measure)
+                let times = tree.states_of_rows(&rows, wanted.invert, places);
+                let times: Vec<_> = rows.iter().map(|row| row.depth).zip(times).collect();
+                let all = tree.state_times().filter(|_| places.is_empty());
+                let states = match times.is_empty() {
+                    true => Value::Null,
+                    false => states::of_picture(&times, all.unwrap_or_default()),
+                };
+                let members = tree_members(functions, &rows, &named, tree.total(), measure);
+                format!("{members},\"states\":{states}")
             }
             PictureAnswer::Functions => {
                 let sums = tree.by_function();

@@ -5,7 +5,9 @@ use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 
-use clrscope_analysis::{Forest, Heaps, Query, QueryProblem, ThreadSelector, TreeOptions, TreePlace, one_line};
+use clrscope_analysis::{
+    Forest, Heaps, Query, QueryProblem, ThreadSelector, TimeState, TreeOptions, TreePlace, one_line,
+};
 use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
 
@@ -13,6 +15,7 @@ use super::documents::{about, with_members};
 use super::pictures::{Open, PictureAnswer, PictureRequest};
 use super::plan::{Budget, PlannedView, planned};
 use super::shell;
+use super::states;
 use super::whole;
 use crate::render::page::{Pool, SectionPacker};
 use crate::request::Request;
@@ -55,6 +58,8 @@ pub struct DocumentRequest {
     pub until_ns: Option<u64>,
     /// Threads of one process, by their serial numbers; none means all threads of all processes.
     pub threads: Option<(u32, Vec<u32>)>,
+    /// States of the time that is shown, of metrics that know them; none means all.
+    pub states: Vec<TimeState>,
     /// Node of a tree that is looked at.
     pub below: Option<TreePlace>,
     /// Question about a tree after changes; `None` for the tree as it is.
@@ -62,7 +67,7 @@ pub struct DocumentRequest {
 }
 
 impl DocumentRequest {
-    /// Reads the query of an address: `key=tree.cpu&since=5&until=9&threads=7.1.2&below=7.0.3`, and of a tree after changes
+    /// Reads the query of an address: `key=tree.cpu&since=5&until=9&threads=7.1.2&states=lock&below=7.0.3`, and of a tree after changes
     /// `measure=cpu&changes=f12,o&invert=1&as=functions`. `None` where it makes no sense.
     #[must_use]
     pub fn parse(query: &str) -> Option<Self> {
@@ -74,6 +79,7 @@ impl DocumentRequest {
                 "since" => wanted.since_ns = Some(value.parse().ok()?),
                 "until" => wanted.until_ns = Some(value.parse().ok()?),
                 "threads" => wanted.threads = Some(numbers(value)?),
+                "states" => wanted.states = value.split(',').map(TimeState::parse).collect::<Option<_>>()?,
                 "below" => {
                     let (pid, places) = numbers(value)?;
                     wanted.below = Some(TreePlace { pid, places });
@@ -90,6 +96,7 @@ impl DocumentRequest {
         let query = &mut request.query;
         query.since_ns = query.since_ns.max(self.since_ns);
         query.until_ns = [query.until_ns, self.until_ns].into_iter().flatten().min();
+        query.states.clone_from(&self.states);
         if let Some((pid, threads)) = &self.threads {
             query.pid = Some(*pid);
             query.threads = threads.iter().map(|id| ThreadSelector::Id(*id)).collect();
@@ -266,7 +273,7 @@ impl<'a> ServedRecording<'a> {
     ) -> io::Result<Result<String, QueryProblem>> {
         let (view, recording) = (planned.view, planned.recording(self.recording));
         let mut request = Request { query: query.clone(), ..planned.request.clone() };
-        let mut whole = None;
+        let (mut whole, mut states) = (None, Value::Null);
         let report = if view.name == "tree" {
             // Threads are chosen by the filters of the request.
             request.query.per_thread = false;
@@ -287,6 +294,7 @@ impl<'a> ServedRecording<'a> {
                         let mut no_threads = Pool::default();
                         whole = Some(whole::sums_section(&forest, &planned.measures, &mut no_threads, true));
                     }
+                    states = states::times_by_state(&forest, request.min_share, wanted.below.as_ref());
                     Report::new(view, recording, answer_again(&forest, recording, &request), &request)
                 }
                 Err(problem) => return Ok(Err(problem)),
@@ -302,7 +310,7 @@ impl<'a> ServedRecording<'a> {
         report.render(&mut packed)?;
         let members = packed.members(view.name);
         let whole = whole.map_or_else(String::new, |whole| format!(",\"whole\":{whole}"));
-        Ok(Ok(format!("{members}{whole},\"values\":{}", pool.to_json())))
+        Ok(Ok(format!("{members}{whole},\"states\":{states},\"values\":{}", pool.to_json())))
     }
 
     /// Answer about a tree after changes.
@@ -369,7 +377,7 @@ fn is_small(forest: &Forest<'_>, wanted: &DocumentRequest) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clrscope_recording::model::ThreadRole;
+    use clrscope_recording::model::{ThreadRole, ThreadState};
     use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 
     use super::*;
@@ -409,14 +417,49 @@ mod tests {
     }
 
     #[test]
+    fn the_first_picture_of_many_stacks_has_the_times_by_state_of_the_whole_tree() {
+        let mut sampled = HandSampled::default();
+        let main = sampled.thread("main", ThreadRole::User);
+        for number in 0..12_000 {
+            let path = format!("App::Main > App.Wide::A{} > App.Wide::B{number} > App::Tiny", number % 90);
+            let sample = sampled.wall(main, number % 900, &path);
+            (sample.weight_ns, sample.state) = (
+                STEP_NS / 40 + number,
+                [ThreadState::Running, ThreadState::Lock, ThreadState::Io][number as usize % 3],
+            );
+        }
+        sampled.wall(main, 400, "App::Main > App::Work").weight_ns = 2_000 * STEP_NS;
+        let recording = sampled.recording();
+        let mut served = ServedRecording::new(&recording, Request::default());
+        served.many_frames = 1;
+        let wanted = DocumentRequest { key: "tree.wall".to_owned(), ..DocumentRequest::default() };
+        let first = served.document(&wanted).expect("a document");
+        served.make_trees();
+        let second = served.document(&wanted).expect("a document");
+        let states = |text: &str| serde_json::from_str::<Value>(text).expect("JSON")["states"].clone();
+        assert!(first.contains("App.Wide::A17") && !first.contains("App::Tiny"), "it is cut");
+        let rest: u64 = states(&first)["rest"].as_array().expect("a list").iter().filter_map(Value::as_u64).sum();
+        assert!(rest > 0 && states(&first) == states(&second), "{first}\n{second}");
+    }
+
+    #[test]
     fn what_is_asked_for_stands_in_the_address() {
         let wanted = DocumentRequest::parse("key=tree.cpu&since=5&until=9&threads=7.1.2&below=7.0.3").expect("sense");
         assert_eq!((wanted.key.as_str(), wanted.since_ns, wanted.until_ns), ("tree.cpu", Some(5), Some(9)));
         assert_eq!(wanted.threads, Some((7, vec![1, 2])));
         assert_eq!(wanted.below, Some(TreePlace { pid: 7, places: vec![0, 3] }));
-        for senseless in
-            ["", "key=", "key=tree&since=x", "key=tree&since=-1", "key=tree&more=1", "key=tree&below=7.x", "tree"]
-        {
+        let of_states = DocumentRequest::parse("key=tree.wall&states=lock,task").expect("sense");
+        assert_eq!(of_states.states, [TimeState::Lock, TimeState::Task]);
+        for senseless in [
+            "key=tree.wall&states=locked",
+            "",
+            "key=",
+            "key=tree&since=x",
+            "key=tree&since=-1",
+            "key=tree&more=1",
+            "key=tree&below=7.x",
+            "tree",
+        ] {
             assert_eq!(DocumentRequest::parse(senseless), None, "{senseless}");
         }
     }

@@ -9,46 +9,20 @@ use std::collections::BTreeMap;
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, Sample, Thread, ThreadRole, ThreadState};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::sampled::each_wanted;
 use crate::code_place::CodePlace;
-use crate::exceptions::CallStack;
 use crate::function::FunctionRef;
+use crate::idle_threads::{Blocked, ThreadTimes, WaitBelow, is_trouble, role_of};
 use crate::parts::watched_ns;
 use crate::query::{Query, QueryProblem};
-use crate::thread_stacks::wait_reason;
-use crate::waits::{WaitKind, WaitReason};
+use crate::waits::WaitReason;
 
-/// What threads wait for that are there to wait: consumers of queues, and who asks people.
-const OF_CONSUMERS: [&str; 6] =
-    ["work", "a connection", "a semaphore", "an event", "a pulse (Monitor.Wait)", "the terminal"];
-/// Share of its life from which on a thread that stands in one wait does nothing else. A thread that
-/// works a little after each wait has waits that count.
-const ALWAYS: f64 = 0.97;
-/// Share of the time that a thread has to live to be idle: one that is started for a single wait is
-/// not.
-const LONG_LIFE: f64 = 0.5;
 /// Threads of the pool that run nothing that was queued.
 const NO_WORKERS: [&str; 3] = [".NET TP Gate", ".NET TP Wait", ".NET Timer"];
 /// Time within which the threads of a program that ran already are met, one by one.
 const ALL_MET_NS: u64 = 100_000_000;
-/// Share of the time from which on what other threads do is what the program does.
-const MUCH: f64 = 0.05;
-
-/// Time that threads were blocked.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Blocked {
-    pub(super) ns: u64,
-    pub(super) samples: u64,
-}
-
-impl Blocked {
-    fn add(&mut self, other: Self) {
-        self.ns = self.ns.saturating_add(other.ns);
-        self.samples = self.samples.saturating_add(other.samples);
-    }
-}
 
 /// Waits of one own function, in all its instantiations, for one thing.
 #[derive(Debug, Clone)]
@@ -96,12 +70,12 @@ pub(super) fn process_waits<'a>(
     recording: &'a Recording,
     query: &Query,
 ) -> Result<Vec<ProcessWaits<'a>>, QueryProblem> {
-    let mut all: BTreeMap<u32, ThreadTimes<'a>> = BTreeMap::new();
+    let mut all: BTreeMap<u32, (&'a Process, ThreadTimes<'a>)> = BTreeMap::new();
     each_wanted(recording, query, instrument::WALL, |process, sample| {
-        all.entry(process.pid).or_insert_with(|| ThreadTimes::new(process)).add(sample);
+        all.entry(process.pid).or_insert_with(|| (process, ThreadTimes::new(process))).1.add(sample);
     })?;
     let mut found: BTreeMap<u32, Grouping<'a>> =
-        all.into_iter().map(|(pid, times)| (pid, times.grouping(query))).collect();
+        all.into_iter().map(|(pid, (process, times))| (pid, grouping(process, &times, query))).collect();
     // What waits at once is known only when idle threads are.
     each_wanted(recording, query, instrument::WALL, |process, sample| {
         if let Some(grouping) = found.get_mut(&process.pid) {
@@ -111,172 +85,46 @@ pub(super) fn process_waits<'a>(
     Ok(found.into_values().map(Grouping::finish).collect())
 }
 
-/// What the stack of a waiting thread says.
-#[derive(Debug, Clone, Copy)]
-struct WaitBelow<'a> {
-    function: FunctionRef<'a>,
-    place: CodePlace<'a>,
-    reason: WaitReason,
-}
-
-/// What a stack says of a thread in a state.
-#[derive(Debug, Clone, Copy)]
-struct StackFacts<'a> {
-    /// What the thread waits for below own code; `None` where it does not wait, or below none.
-    wait: Option<WaitBelow<'a>>,
-    has_own: bool,
-}
-
-impl<'a> StackFacts<'a> {
-    fn new(stack: &CallStack<'a>, state: ThreadState) -> Self {
-        let own = stack.innermost_own();
-        let wait = own.zip(wait_reason(state, stack));
-        let wait = wait.map(|((function, place), reason)| WaitBelow { function, place, reason });
-        Self { wait, has_own: own.is_some() }
-    }
-}
-
-/// Times of threads by stack and state.
-struct ThreadTimes<'a> {
-    process: &'a Process,
-    facts: FxHashMap<(u32, ThreadState), StackFacts<'a>>,
-    blocked: FxHashMap<(u32, u32, ThreadState), Blocked>,
-    lives: FxHashMap<u32, ThreadLife>,
-}
-
-/// What a thread did while it was watched, nanoseconds.
-#[derive(Debug, Default)]
-struct ThreadLife {
-    all_ns: u64,
-    /// Work, and waits that can be trouble, below own code.
-    busy_ns: u64,
-}
-
-impl<'a> ThreadTimes<'a> {
-    fn new(process: &'a Process) -> Self {
-        Self { process, facts: FxHashMap::default(), blocked: FxHashMap::default(), lives: FxHashMap::default() }
-    }
-
-    fn add(&mut self, sample: &Sample) {
-        let process = self.process;
-        let find = || StackFacts::new(&CallStack::new(process, &process.stacks, sample.stack), sample.state);
-        let StackFacts { wait, has_own } = *self.facts.entry((sample.stack, sample.state)).or_insert_with(find);
-        let is_working = matches!(sample.state, ThreadState::Running | ThreadState::Ready | ThreadState::Suspended);
-        let is_busy = match wait {
-            Some(wait) => is_trouble(role_of(process, sample.thread), wait.reason),
-            None => is_working && has_own,
-        };
-        let life = self.lives.entry(sample.thread).or_default();
-        life.all_ns = life.all_ns.saturating_add(sample.weight_ns);
-        life.busy_ns = life.busy_ns.saturating_add(if is_busy { sample.weight_ns } else { 0 });
-        if wait.is_some() {
-            let more = Blocked { ns: sample.weight_ns, samples: sample.count.into() };
-            self.blocked.entry((sample.thread, sample.stack, sample.state)).or_default().add(more);
+/// Groups the waits that are trouble.
+fn grouping<'a>(process: &'a Process, times: &ThreadTimes<'a>, query: &Query) -> Grouping<'a> {
+    let watched_ns = watched_ns(process, query).max(1);
+    let idle = times.idle_threads(watched_ns, 0);
+    let mut sums: BTreeMap<GroupKey<'a>, (WaitGroup<'a>, BTreeMap<CodePlace<'a>, u64>)> = BTreeMap::new();
+    let mut group_of_wait = FxHashMap::default();
+    for (&(thread, stack, state), &blocked) in &times.blocked {
+        let role = role_of(process, thread);
+        let Some(wait) = times.wait(stack, state).filter(|wait| is_trouble(role, wait.reason)) else { continue };
+        if idle.contains(&thread) {
+            continue;
         }
-    }
-
-    /// Threads that stand in one wait all their life while others do something. One that waits for a
-    /// lock all the time is no such thread.
-    fn idle_threads(&self, watched_ns: u64) -> FxHashSet<u32> {
-        let waiting = self.threads_that_always_wait(watched_ns);
-        let idle = |kinds: &[WaitKind]| -> FxHashSet<u32> {
-            waiting.iter().filter(|(_, kind)| kinds.contains(kind)).map(|(thread, _)| *thread).collect()
-        };
-        let others = self.lives.iter().filter(|(thread, _)| !waiting.contains_key(thread));
-        let busy_ns = others.fold(0_u64, |sum, (_, life)| sum.saturating_add(life.busy_ns));
-        let is_of_others = busy_ns as f64 >= MUCH * watched_ns as f64;
-        // Where no other thread works, a wait for a file or socket matters more than a sleep.
-        match waiting.values().any(|kind| *kind == WaitKind::Io) {
-            _ if is_of_others => waiting.keys().copied().collect(),
-            true => idle(&[WaitKind::Sleep, WaitKind::Signal]),
-            false => FxHashSet::default(),
+        let key = (wait.function.module(), wait.function.label(), wait.reason);
+        group_of_wait.insert((thread, stack, state), key.clone());
+        let (group, places) = sums.entry(key).or_insert_with(|| (WaitGroup::new(wait), BTreeMap::new()));
+        group.blocked.add(blocked);
+        if role == ThreadRole::Pool {
+            group.of_pool.add(blocked);
         }
+        let at_place = places.entry(wait.place).or_default();
+        *at_place = at_place.saturating_add(blocked.ns);
     }
-
-    /// Threads that stand in one wait all their life, with the kind of the wait.
-    fn threads_that_always_wait(&self, watched_ns: u64) -> FxHashMap<u32, WaitKind> {
-        // Stacks of one wait differ by addresses in native code.
-        let mut by_place: FxHashMap<(u32, &str, CodePlace<'_>, WaitReason), u64> = FxHashMap::default();
-        for (&(thread, stack, state), blocked) in &self.blocked {
-            let Some(WaitBelow { function, place, reason }) = self.wait(stack, state) else { continue };
-            let role = role_of(self.process, thread);
-            if role != ThreadRole::Pool && reason.kind != WaitKind::Lock && is_trouble(role, reason) {
-                let ns = by_place.entry((thread, function.name(), place, reason)).or_default();
-                *ns = ns.saturating_add(blocked.ns);
-            }
-        }
-        let lived_ns = |thread| self.lives.get(&thread).map_or(0, |life| life.all_ns);
-        let always = by_place.into_iter().filter(|((thread, ..), ns)| {
-            let lived_ns = lived_ns(*thread) as f64;
-            *ns as f64 >= ALWAYS * lived_ns && lived_ns >= LONG_LIFE * watched_ns as f64
-        });
-        always.map(|((thread, .., reason), _)| (thread, reason.kind)).collect()
-    }
-
-    fn wait(&self, stack: u32, state: ThreadState) -> Option<WaitBelow<'a>> {
-        self.facts.get(&(stack, state)).and_then(|facts| facts.wait)
-    }
-
-    /// Groups the waits that are trouble.
-    fn grouping(self, query: &Query) -> Grouping<'a> {
-        let watched_ns = watched_ns(self.process, query).max(1);
-        let idle = self.idle_threads(watched_ns);
-        let mut sums: BTreeMap<GroupKey<'a>, (WaitGroup<'a>, BTreeMap<CodePlace<'a>, u64>)> = BTreeMap::new();
-        let mut group_of_wait = FxHashMap::default();
-        for (&(thread, stack, state), &blocked) in &self.blocked {
-            let role = role_of(self.process, thread);
-            let Some(wait) = self.wait(stack, state).filter(|wait| is_trouble(role, wait.reason)) else { continue };
-            if idle.contains(&thread) {
-                continue;
-            }
-            let key = (wait.function.module(), wait.function.label(), wait.reason);
-            group_of_wait.insert((thread, stack, state), key.clone());
-            let (group, places) = sums.entry(key).or_insert_with(|| (WaitGroup::new(wait), BTreeMap::new()));
-            group.blocked.add(blocked);
-            if role == ThreadRole::Pool {
-                group.of_pool.add(blocked);
-            }
-            let at_place = places.entry(wait.place).or_default();
-            *at_place = at_place.saturating_add(blocked.ns);
-        }
-        let keys: Vec<GroupKey<'a>> = sums.keys().cloned().collect();
-        let number = |key: &GroupKey<'a>| keys.binary_search(key).unwrap_or_default();
-        let groups = sums.into_values().map(|(group, places)| WaitGroup {
-            place: places.iter().rev().max_by_key(|(_, ns)| **ns).map_or(group.place, |(place, _)| *place),
-            ..group
-        });
-        Grouping {
-            process: self.process,
-            watched_ns,
-            groups: groups.collect(),
-            group_of_wait: group_of_wait.into_iter().map(|(wait, key)| (wait, number(&key))).collect(),
-            moments: vec![Vec::new(); keys.len()],
-            moments_of_pool: Vec::new(),
-        }
+    let keys: Vec<GroupKey<'a>> = sums.keys().cloned().collect();
+    let number = |key: &GroupKey<'a>| keys.binary_search(key).unwrap_or_default();
+    let groups = sums.into_values().map(|(group, places)| WaitGroup {
+        place: places.iter().rev().max_by_key(|(_, ns)| **ns).map_or(group.place, |(place, _)| *place),
+        ..group
+    });
+    Grouping {
+        process,
+        watched_ns,
+        groups: groups.collect(),
+        group_of_wait: group_of_wait.into_iter().map(|(wait, key)| (wait, number(&key))).collect(),
+        moments: vec![Vec::new(); keys.len()],
+        moments_of_pool: Vec::new(),
     }
 }
 
 /// Module and label of the function, and what is waited for.
 type GroupKey<'a> = (&'a str, Cow<'a, str>, WaitReason);
-
-/// Whether a wait of a thread with a role keeps the program from its work.
-fn is_trouble(role: ThreadRole, reason: WaitReason) -> bool {
-    if OF_CONSUMERS.contains(&reason.what) {
-        return false;
-    }
-    match role {
-        ThreadRole::Pool => true,
-        // Who waits for others' work is not what takes the time.
-        ThreadRole::Main => reason.kind != WaitKind::Signal,
-        ThreadRole::User => reason.kind != WaitKind::Signal || reason == WaitReason::TASK,
-        _ => false,
-    }
-}
-
-fn role_of(process: &Process, thread: u32) -> ThreadRole {
-    let known = thread.checked_sub(1).and_then(|index| process.threads.get(index as usize));
-    known.map_or(ThreadRole::User, |thread| thread.role)
-}
 
 /// Waits of a process in groups, and when they were.
 struct Grouping<'a> {

@@ -4,8 +4,9 @@
 use clrscope_recording::model::Recording;
 
 use super::finding::{FindingPlace, Part};
-use super::wait_groups::{Blocked, PoolThreads, ProcessWaits, WaitGroup, process_waits};
+use super::wait_groups::{PoolThreads, ProcessWaits, WaitGroup, process_waits};
 use super::{Finding, FindingKind};
+use crate::idle_threads::Blocked;
 use crate::numbers::time;
 use crate::query::{Query, QueryProblem};
 use crate::samples::SAMPLED_WALL;

@@ -17,7 +17,7 @@ const LEAST_WITH_SHARE: usize = 24;
 
 /// Colours by kind of code, each as one of the 256 of terminals: those of the page for browsers, which are told apart without
 /// red and green.
-const COLOURS: [(&[&str], &str, u8); 8] = [
+const COLOURS: [(&[&str], &str, u8); 9] = [
     (&["own"], "own code", 214),
     (&["framework"], "framework", 117),
     (&["jit", "type_loading", "runtime", "exceptions", "suspension"], "runtime, compiler", 79),
@@ -25,8 +25,13 @@ const COLOURS: [(&[&str], &str, u8); 8] = [
     (&["native"], "native", 182),
     (&["kernel"], "kernel", 251),
     (&["waiting"], "waiting", 228),
+    // Time in which nobody worked, whosever code it is.
+    (&[AWAITED], "awaited", 147),
     (&["profiler", "unknown"], "unknown", 254),
 ];
+
+/// In the place of the kind of code, for time in which no thread ran or was blocked.
+const AWAITED: &str = "awaited";
 
 /// A frame of a flame graph.
 #[derive(Debug, Clone)]
@@ -51,7 +56,10 @@ impl Frame {
             Some(Cell::Function(named)) => format!("{}{}{}", named.before, named.name, named.after),
             _ => String::new(),
         };
+        let is_awaited =
+            section.text.first().is_some_and(|total| section.columns[total.column].key == "total_awaited_ns");
         let code = match cells.next() {
+            Some(_) if is_awaited => AWAITED.to_owned(),
             Some(Cell::Text(code)) => code.into_owned(),
             _ => String::new(),
         };
