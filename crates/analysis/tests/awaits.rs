@@ -1,12 +1,13 @@
 //! Awaits, put together from events that were written by hand.
 
-use clrscope_analysis::{AwaitRow, Metric, Query, Sort, awaits, functions};
+use clrscope_analysis::{AwaitRow, Finding, FindingKind, Metric, Query, Sort, awaits, functions, summary};
 use clrscope_recording::events::{Kind, Tag, Value};
 use clrscope_recording::model::{
     AwaiterChain, ChainEnd, EventArena, EventChunk, Function, Loss, LossReason, Module, Process, Recording, StackFrame,
-    StacksBuilder, Thread,
+    StacksBuilder, Thread, ThreadRole,
 };
 use clrscope_recording::testing::chunk::HandmadeChunk;
+use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 
 /// Numbers of stacks: of `Query` awaited by `Pay`, of `Pay` awaited by nobody yet, of `Query` and
 /// of `Pay` of which it is not known who awaits them, and of `Main`.
@@ -139,4 +140,93 @@ fn dropped_events_are_said() {
     let mut recording = shop();
     recording.processes[0].losses.push(Loss::new(LossReason::EventDropped, 3, 1, 2));
     assert!(rows(&recording, &Query::default()).iter().all(|row| !row.is_exact));
+}
+
+const DELAY: &str = "System.Threading.Tasks.Task::Delay";
+
+/// Who awaits what, from when until when.
+type Awaited<'a> = (u64, &'a str, &'a [(u64, u64)]);
+
+/// What is said of awaits (who awaits what, from when until when, in steps) beside threads that work for so many of
+/// a thousand steps.
+fn said(worked: u64, awaited: &[Awaited<'_>]) -> Vec<Finding> {
+    let mut taken = HandSampled::default();
+    let main = taken.thread("", ThreadRole::Main);
+    (0..worked).for_each(|step| _ = taken.cpu(main, step, "App.P::Main"));
+    let mut recording = taken.recording();
+    let awaits = self::recording(|stacks| {
+        let number = |who: u64| [stacks.main, stacks.pay_alone, stacks.query_alone][who as usize - 1];
+        let mut chunk = HandmadeChunk::new(0, 1, 0);
+        let mut ends = Vec::new();
+        for (who, what, spans) in awaited {
+            chunk = place(chunk, number(*who), what);
+            ends.extend(spans.iter().map(|&(since, until)| (until, until - since, number(*who))));
+        }
+        ends.sort_unstable();
+        let mut now = 0;
+        for (until, steps, stack) in ends {
+            chunk = ended(chunk.after((until - now) * STEP_NS), stack, steps * STEP_NS, 0);
+            now = until;
+        }
+        vec![chunk.finish()]
+    });
+    let process = awaits.processes.into_iter().next().expect("a process");
+    recording.processes.push(Process { duration_ns: 1_000 * STEP_NS, processors: 2, ..process });
+    let findings = summary(&recording, &Query::default()).expect("a summary").findings;
+    findings.into_iter().filter(|found| found.kind == FindingKind::Await).collect()
+}
+
+fn texts(found: &[Finding]) -> Vec<&str> {
+    found.iter().map(|found| found.text.as_str()).collect()
+}
+
+/// A loop that lets 100 steps go by each time, all the time.
+const LOOP: [(u64, u64); 10] = [
+    (0, 100),
+    (100, 200),
+    (200, 300),
+    (300, 400),
+    (400, 500),
+    (500, 600),
+    (600, 700),
+    (700, 800),
+    (800, 900),
+    (900, 1_000),
+];
+
+#[test]
+fn awaits_that_take_long_stand_out_with_what_is_awaited() {
+    let slow = [(100, 150), (110, 150), (500, 560)];
+    let found = said(10, &[(3, "Shop.Bank::Send", &slow), (1, DELAY, &LOOP)]);
+    let text =
+        "in Query the await of Shop.Bank::Send took 50.0 ms on average, 3 times (150 ms in all, 60.0 ms at most)";
+    assert_eq!(texts(&found), [text], "and not the loop in the background");
+    assert!((found[0].cost - 0.075).abs() < 1e-9 && (found[0].share - 0.15).abs() < 1e-9, "{found:?}");
+    assert_eq!(found[0].report.as_deref(), Some("--view awaits"));
+    // Many at once keep no more than the processors could do meanwhile.
+    let many = vec![(0, 1_000); 40];
+    assert!((said(10, &[(3, "Shop.Bank::Send", &many)])[0].cost - 1.0).abs() < 1e-9);
+    assert_eq!(texts(&said(10, &[(3, "Shop.Bank::Send", &[(0, 49)])])), [""; 0], "below 5 % of the time");
+}
+
+#[test]
+fn what_is_there_to_wait_stands_out_where_nothing_else_does() {
+    let channel = "System.Threading.Channels.ChannelReader::ReadAsync";
+    let answer =
+        "in Pay the await of Shop.Queue::Next took 100 ms on average, 10 times (1.00 s in all, 100 ms at most)";
+    let timer =
+        format!("in Main the await of {DELAY} took 100 ms on average, 10 times (1.00 s in all, 100 ms at most)");
+    let none = [""; 0];
+    assert_eq!(texts(&said(10, &[(1, DELAY, &LOOP), (2, "Shop.Queue::Next", &LOOP)])), [answer]);
+    assert_eq!(texts(&said(10, &[(1, DELAY, &LOOP)])), [timer.as_str()]);
+    assert_eq!(texts(&said(10, &[(1, channel, &LOOP)])), none, "consumers wait for work");
+    assert_eq!(texts(&said(500, &[(1, DELAY, &LOOP), (2, "Shop.Queue::Next", &LOOP)])), none, "what works does");
+}
+
+/// `Query` is the name of what `Pay` awaits, too.
+#[test]
+fn an_await_of_a_method_that_waits_itself_is_that_ones() {
+    let found = said(10, &[(2, "Query", &[(0, 200), (300, 400)]), (3, "Shop.Bank::Send", &[(0, 190), (300, 390)])]);
+    assert_eq!(found.len(), 1, "{:?}", texts(&found));
+    assert!(found[0].text.starts_with("in Query the await of Shop.Bank::Send"));
 }

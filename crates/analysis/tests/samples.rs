@@ -468,8 +468,8 @@ fn unused_processors_propose_the_instrument_that_shows_waits() {
         let hash = hash.expect("the function");
         (hash.source, hash.signature) = (SourceKind::Async, "App.P::Hash() (async)".to_owned());
     };
-    let awaits = "App.P::Hash (async) awaits, which keeps no thread, so neither cpu nor wall shows that time: run -i calls counts \
-                  its starts and how often it went on";
+    let awaits = "App.P::Hash (async) awaits, which keeps no thread, so neither cpu nor wall shows that time: run -i awaits \
+                  shows how long each of its awaits took";
     assert_eq!(said(2, async_code, &all)[1].0, awaits);
 }
 

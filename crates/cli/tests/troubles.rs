@@ -13,6 +13,8 @@ use testkit::{Runtime, each_runtime, fixture, workspace_root};
 
 /// All that can find something.
 const ALL: &str = "-i cpu -i wall -i exceptions -i alloc -i gc";
+/// And what changes the code of async methods.
+const ALL_AND_AWAITS: &str = "-i cpu -i wall -i exceptions -i alloc -i gc -i awaits";
 
 /// A trouble of the program `Troubles`.
 struct Trouble {
@@ -37,6 +39,11 @@ const TROUBLES: &[Trouble] = &[
     trouble("readers", "lock-convoy", "Look", "readers"),
     trouble("starved", "pool-starved", "Fetch", "starved"),
     trouble("sync-over-async", "wait", "Fetch", "starved"),
+    Trouble { instruments: ALL_AND_AWAITS, ..trouble("starved", "pool-starved", "Fetch", "starved") },
+    Trouble { instruments: ALL_AND_AWAITS, ..trouble("sync-over-async", "wait", "Fetch", "starved") },
+    Trouble { instruments: ALL_AND_AWAITS, ..trouble("slow-await", "await", "Quote", "slow-await") },
+    Trouble { instruments: ALL_AND_AWAITS, ..trouble("cpu", "cpu", "Price", "cpu") },
+    Trouble { instruments: "-i cpu -i awaits", ..trouble("slow-await", "await", "Quote", "slow-await") },
     trouble("slow-io", "wait", "Listen", "slow-io"),
     trouble("sleeping", "wait", "Retry", "sleeping"),
     trouble("cpu", "cpu", "Price", "cpu"),

@@ -5,6 +5,7 @@
 //! method began to wait to the one at which it went on: that of the operation, and of the queue of
 //! the pool behind it.
 
+mod activity;
 mod metric;
 mod outer;
 mod rows;
@@ -17,7 +18,9 @@ use crate::exceptions::{CallStack, Frame};
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select::{self, SelectedProcess};
 
+pub(crate) use activity::AwaitActivity;
 pub(crate) use metric::AWAITED;
+use outer::Place;
 use rows::Grouping;
 
 /// A path, with the awaits that have it.
@@ -63,6 +66,7 @@ pub struct AwaitRow<'a> {
     /// Time of the longest, in nanoseconds.
     pub max_ns: u64,
     durations: Durations,
+    place: Place,
     /// Paths by which the method was awaited, the longest time first.
     pub paths: Vec<AwaitPath<'a>>,
 }
@@ -79,6 +83,11 @@ impl AwaitRow<'_> {
     #[must_use]
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
         self.durations.percentile_ns(percent, self.max_ns)
+    }
+
+    /// Returns when methods waited there, by all records of the process.
+    pub(crate) fn activity(&self) -> AwaitActivity {
+        AwaitActivity::read(self.process, self.place)
     }
 }
 

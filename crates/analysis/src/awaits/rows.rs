@@ -106,11 +106,7 @@ impl<'q, 'a> Grouping<'q, 'a> {
     }
 
     fn sum(&mut self, stack: u32) -> &mut PlaceSum {
-        let place = match self.process.stacks.frames(stack).next() {
-            Some(StackFrame::Method { function, il_offset, .. }) => (function, il_offset),
-            _ => (0, None),
-        };
-        let sum = self.sums.entry(place).or_default();
+        let sum = self.sums.entry(place_of(self.process, stack)).or_default();
         sum.stack = stack;
         sum
     }
@@ -121,7 +117,7 @@ impl<'q, 'a> Grouping<'q, 'a> {
         let (process, stacks) = (self.process, &self.process.stacks);
         let of_all = self.sums.values().flat_map(|sum| sum.paths.keys().copied());
         let outer = OuterAwaits::new(process, of_all);
-        let row = |sum: PlaceSum| {
+        let row = |(place, sum): (Place, PlaceSum)| {
             let path = |(stack, (count, ns))| AwaitPath { count, ns, stack: CallStack::new(process, stacks, stack) };
             let own = sum.paths.iter().filter(|(stack, _)| !outer.has(**stack)).map(|(_, (_, ns))| *ns);
             let self_ns = own.fold(0, u64::saturating_add);
@@ -141,15 +137,24 @@ impl<'q, 'a> Grouping<'q, 'a> {
                 self_ns,
                 max_ns: sum.max_ns,
                 durations: sum.durations,
+                place,
                 paths: paths.into_iter().map(path).collect(),
             })
         };
-        let sums = self.sums.into_values().filter(|sum| sum.count + sum.pending > 0);
+        let sums = self.sums.into_iter().filter(|(_, sum)| sum.count + sum.pending > 0);
         sums.filter_map(row).collect()
     }
 }
 
+/// The await at which the method of a stack waits.
+pub(super) fn place_of(process: &Process, stack: u32) -> Place {
+    match process.stacks.frames(stack).next() {
+        Some(StackFrame::Method { function, il_offset, .. }) => (function, il_offset),
+        _ => (0, None),
+    }
+}
+
 /// The number of a record's stack.
-fn stack_of(record: &Record<'_>) -> Option<u32> {
+pub(super) fn stack_of(record: &Record<'_>) -> Option<u32> {
     record.number(Tag::STACK_NODE).and_then(|stack| u32::try_from(stack).ok())
 }

@@ -14,6 +14,8 @@ pub enum FindingKind {
     LockConvoy,
     /// Threads wait.
     Wait,
+    /// Async methods wait.
+    Await,
     /// CPU time of code.
     Cpu,
     /// Exceptions.
@@ -44,6 +46,7 @@ impl FindingKind {
             Self::PoolStarved => "pool-starved",
             Self::LockConvoy => "lock-convoy",
             Self::Wait => "wait",
+            Self::Await => "await",
             Self::Cpu => "cpu",
             Self::Exceptions => "exceptions",
             Self::Calls => "calls",

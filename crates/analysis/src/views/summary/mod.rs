@@ -8,6 +8,7 @@ mod elsewhere;
 mod finding;
 mod findings;
 mod sampled;
+mod slow_awaits;
 mod snapshots;
 mod unused;
 mod wait_groups;
@@ -208,6 +209,10 @@ fn ranked(evidence: &Evidence<'_, '_>, recording: &Recording, query: &Query) -> 
     found.extend(collections::found(recording, query));
     found.extend(allocating::found(view.allocated.as_ref(), run_ns));
     found.extend(snapshots::found(recording, query));
+    if !is_filtered {
+        let others = found.iter().any(|found| found.cost >= waiting::MUCH);
+        found.extend(slow_awaits::found(recording, query, others));
+    }
     // What costs the same stays in this order.
     found.sort_by(|a, b| b.cost.total_cmp(&a.cost));
     Ok(found)

@@ -42,11 +42,13 @@ pub(super) fn found(view: &Summary<'_>, recording: &Recording, query: &Query) ->
     }
     let of = if processors == 1 { "of one processor".to_owned() } else { format!("of {processors} processors") };
     let waits = format!("the program used {used:.2} {of}: run -i wall shows what its threads waited for");
-    let awaits = view.own.iter().map(|own| &own.row).find(|row| is_async(row)).map(|row| {
+    let has_awaits = has(view, instrument::AWAITS);
+    let async_code = view.own.iter().map(|own| &own.row).find(|row| !has_awaits && is_async(row));
+    let awaits = async_code.map(|row| {
         let name = row.function.label();
         format!(
-            "{name} awaits, which keeps no thread, so neither cpu nor wall shows that time: run -i calls counts its starts \
-             and how often it went on"
+            "{name} awaits, which keeps no thread, so neither cpu nor wall shows that time: run -i awaits shows how long \
+             each of its awaits took"
         )
     });
     [Some(waits), awaits].into_iter().flatten().map(|text| Finding::exact(FindingKind::Wait, text, unused)).collect()

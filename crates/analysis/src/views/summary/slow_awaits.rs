@@ -1,0 +1,107 @@
+//! Sentences about awaits that take long, where `awaits` recorded them.
+//!
+//! A method that waits keeps no thread, and much of what waits is there to do so: loops in the
+//! background, consumers of queues. What is left of a program that only waits is said.
+
+use clrscope_recording::model::Recording;
+use rustc_hash::FxHashSet;
+
+use super::finding::FindingPlace;
+use super::waiting::{MOST, MUCH};
+use super::{Finding, FindingKind};
+use crate::awaits::{AWAITED, AwaitRow, awaits};
+use crate::numbers::{number, time};
+use crate::parts::watched_ns;
+use crate::query::Query;
+
+/// What is awaited by those who are there to wait: for work, for clients, for others' work, for the
+/// end.
+const OF_CONSUMERS: [&str; 17] = [
+    "Microsoft.AspNetCore.Builder.WebApplication::RunAsync",
+    "Microsoft.Extensions.Hosting.HostingAbstractionsHostExtensions::",
+    "System.Diagnostics.Process::WaitForExitAsync",
+    "System.IO.Pipes.NamedPipeServerStream::WaitForConnectionAsync",
+    "System.Net.HttpListener::GetContextAsync",
+    "System.Net.Sockets.Socket::AcceptAsync",
+    "System.Net.Sockets.TcpListener::Accept",
+    "System.Net.WebSockets.WebSocket::ReceiveAsync",
+    "System.Threading.Channels.ChannelReader::",
+    "System.Threading.Channels.ChannelReader`1::",
+    "System.Threading.PeriodicTimer::WaitForNextTickAsync",
+    "System.Threading.Tasks.Task::WhenAll",
+    "System.Threading.Tasks.Task::WhenAny",
+    "System.Threading.Tasks.Task::WhenEach",
+    "System.Threading.Tasks.Task::Run",
+    "System.Threading.Tasks.Parallel::",
+    "System.Threading.Tasks.TaskFactory::StartNew",
+];
+/// What is awaited by those who let time pass.
+const DELAY: &str = "System.Threading.Tasks.Task::Delay";
+
+/// Whom an await belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waiter {
+    /// Work that takes longer by it.
+    Work,
+    /// What may be background work: one loop that waits for something all the time.
+    Loop,
+    /// Loops that let time pass.
+    Timer,
+}
+
+/// Returns the sentences about all processes that a query means; none where awaits were not
+/// recorded. Where nothing else stands out (`others` is false), those about what may be background
+/// work are among them.
+pub(super) fn found(recording: &Recording, query: &Query, others: bool) -> Vec<Finding> {
+    let query = Query { limit: None, sort: None, metric: None, ..query.clone() };
+    let rows = awaits(recording, &query).map_or_else(|_| Vec::new(), |(rows, _)| rows);
+    let waiting: FxHashSet<&str> = rows.iter().map(|row| row.frame.function.name()).collect();
+    let is_candidate = |row: &&AwaitRow<'_>| {
+        let waits_itself = waiting.contains(row.awaits.as_str());
+        !waits_itself && !OF_CONSUMERS.iter().any(|name| row.awaits.starts_with(name)) && is_much(row, &query)
+    };
+    let candidates: Vec<_> = rows.iter().filter(is_candidate).map(|row| (waiter(row, &query), row)).collect();
+    let is_there = |wanted| candidates.iter().any(|(waiter, _)| *waiter == wanted);
+    let said = match () {
+        () if others || is_there(Waiter::Work) => Waiter::Work,
+        () if is_there(Waiter::Loop) => Waiter::Loop,
+        () => Waiter::Timer,
+    };
+    let said = candidates.iter().filter(|(waiter, _)| *waiter == said).map(|(_, row)| about(row, &query));
+    said.take(MOST).collect()
+}
+
+fn methods_on_average(row: &AwaitRow<'_>, query: &Query) -> f64 {
+    row.self_ns as f64 / watched_ns(row.process, query).max(1) as f64
+}
+
+fn is_much(row: &AwaitRow<'_>, query: &Query) -> bool {
+    methods_on_average(row, query) >= MUCH
+}
+
+fn waiter(row: &AwaitRow<'_>, query: &Query) -> Waiter {
+    let activity = row.activity();
+    let is_constant = activity.is_constant(watched_ns(row.process, query));
+    match is_constant {
+        true if row.awaits == DELAY => Waiter::Timer,
+        true if activity.most_at_once == 1 => Waiter::Loop,
+        _ => Waiter::Work,
+    }
+}
+
+/// The sentence about one await.
+fn about(row: &AwaitRow<'_>, query: &Query) -> Finding {
+    let methods = methods_on_average(row, query);
+    let awaited = if row.awaits.is_empty() { "an await".to_owned() } else { format!("the await of {}", row.awaits) };
+    let (function, mean) = (row.frame.function.label(), time(row.mean_ns().unwrap_or(0)));
+    let [in_all, longest] = [row.self_ns, row.max_ns].map(time);
+    let how_often = match row.count {
+        1 => format!("took {longest}"),
+        count => format!("took {mean} on average, {} times ({in_all} in all, {longest} at most)", number(count)),
+    };
+    let text = format!("in {function} {awaited} {how_often}");
+    let found = Finding::exact(FindingKind::Await, text, methods.min(1.0)).by(AWAITED.name).shown_by("--view awaits");
+    let found = found.at(&row.frame.function, FindingPlace::new(row.frame.place, ": "));
+    // It keeps no thread: what blocks one, or uses a processor, matters more.
+    found.costs(methods.min(f64::from(row.process.processors.max(1))) / 2.0)
+}
