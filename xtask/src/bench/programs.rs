@@ -38,6 +38,8 @@ pub(super) enum Under {
     EventPipe,
     /// Events of the runtime's own event pipe that `dotnet-trace` collects with its profile `gc-verbose`.
     GcVerbose,
+    /// Events of the runtime's own event pipe about contended locks.
+    Contentions,
     /// `dotnet-trace` with its usual profile, which starts the program.
     DotnetTrace,
 }
@@ -51,6 +53,9 @@ pub(super) enum Program {
     Callees(u32, u32),
     /// So many thousand awaits that wait, and go on at once.
     Awaits(u32),
+    /// So many thousand acquisitions of a lock, each of which waits; on one processor, where no
+    /// thread spins.
+    Contends(u32),
     /// A program that ends at once.
     Hello,
     /// Threads, this many, that make a few calls and wait; prints the bytes that are in memory then.
@@ -150,6 +155,7 @@ impl Bench {
                 "Microsoft-DotNETCore-SampleProfiler:0:5,Microsoft-Windows-DotNETRuntime:4c14fccbd:5",
             ),
             Under::GcVerbose => self.event_pipe(&mut command, "Microsoft-Windows-DotNETRuntime:8003:5"),
+            Under::Contentions => self.event_pipe(&mut command, "Microsoft-Windows-DotNETRuntime:4000:4"),
             Under::DotnetTrace => return self.dotnet_trace(&command),
         }
         Ok(command)
@@ -176,10 +182,7 @@ impl Bench {
         command.args(["-c", SCRIPT, "bash"]).arg(program.get_program()).arg(tool);
         command.args(["collect", "--show-child-io", "-o"]).arg(self.folder.path().join("peer.nettrace")).arg("--");
         command.arg(program.get_program()).args(program.get_args());
-        program.get_envs().for_each(|(name, value)| match value {
-            Some(value) => _ = command.env(name, value),
-            None => _ = command.env_remove(name),
-        });
+        copy_variables(program, &mut command);
         Ok(command)
     }
 
@@ -198,6 +201,14 @@ impl Bench {
         match which {
             Program::Tiny(rounds) => of("Tiny", rounds.to_string()),
             Program::Awaits(thousands) => of("Awaits", thousands.to_string()),
+            Program::Contends(thousands) => {
+                let contends = self.runtime.command(&program("Contends")?);
+                let mut command = Command::new("taskset");
+                command.args(["-c", "0"]).arg(contends.get_program()).args(contends.get_args());
+                copy_variables(&contends, &mut command);
+                command.arg(thousands.to_string());
+                Ok(command)
+            }
             Program::Callees(count, calls) => {
                 let mut command = with("Callees", &[count.to_string(), calls.to_string()])?;
                 command.env("DOTNET_TieredCompilation", "0");
@@ -245,6 +256,14 @@ impl Bench {
         command.env("DOTNET_EventPipeOutputPath", self.folder.path().join("peer.nettrace"));
         command.env("DOTNET_EventPipeConfig", config);
     }
+}
+
+/// Gives a command the variables that another one sets or removes.
+fn copy_variables(from: &Command, to: &mut Command) {
+    from.get_envs().for_each(|(name, value)| match value {
+        Some(value) => _ = to.env(name, value),
+        None => _ = to.env_remove(name),
+    });
 }
 
 /// Bytes that all files below `folder` take on the disk.

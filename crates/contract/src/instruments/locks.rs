@@ -16,7 +16,7 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: EXACT,
             value: Value::Extra { words: &[] },
-            about: "the stack of each thread that waits, not only of the first 1,000 in each tenth of a second",
+            about: "the stack of each thread that waits, not only of the first 250 in each tenth of a second",
         },
         OptionSpec {
             name: MAX,

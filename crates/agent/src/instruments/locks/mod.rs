@@ -46,7 +46,7 @@ const NO_WAITS: &str = "locks: this runtime tells of locks alone; of waits for s
 /// Remark where a stack is missing.
 const NO_STACK: &str = "locks: the runtime could not walk the stack of a thread that waits";
 /// Stacks taken in each tenth of a second, unless each is wanted.
-const STACKS: u64 = 1_000;
+const STACKS: u64 = 250;
 /// Time between two looks for types without names.
 const PAUSE: Duration = Duration::from_millis(50);
 
