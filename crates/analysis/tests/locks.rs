@@ -5,9 +5,10 @@ use clrscope_contract::request::Glob;
 use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
 use clrscope_recording::model::{
     EventArena, EventChunk, Function, Loss, LossReason, Module, ObjectType, Process, Recording, StackFrame,
-    StacksBuilder, Thread,
+    StacksBuilder, Thread, ThreadRole, ThreadState,
 };
 use clrscope_recording::testing::chunk::HandmadeChunk;
+use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 
 /// Numbers of the stacks of `Pay` and of `Ship`, both called by `Main`.
 const STACKS: [u64; 2] = [2, 3];
@@ -214,4 +215,43 @@ fn what_has_not_unblocked_lasts_to_the_end_of_the_recording() {
     });
     let rows = rows(&recording, &LockQuery::default());
     assert_eq!((rows[0].count, rows[0].pending, rows[0].total_ns), (1, 1, 98_000));
+}
+
+/// Two threads that wait for a semaphore in turns, by samples alone, beside one without own code.
+fn sampled_waits() -> Recording {
+    const WAITS: &str = "App.P::Take > System.Threading.SemaphoreSlim::Wait > System.Threading.Monitor::Wait";
+    let mut taken = HandSampled::default();
+    let [one, other, idle] = [(); 3].map(|()| taken.thread("", ThreadRole::User));
+    for step in [0, 1, 2, 3, 20, 21, 22] {
+        taken.wall(one, step, WAITS).state = ThreadState::Waiting;
+        taken.wall(idle, step, "System.Threading.Monitor::Wait").state = ThreadState::Waiting;
+    }
+    taken.wall(one, 4, "App.P::Take").state = ThreadState::Running;
+    for step in 5..10 {
+        taken.wall(other, step, WAITS).state = ThreadState::Waiting;
+    }
+    let mut recording = taken.recording();
+    recording.processes[0].events.push(EventArena { instrument: "locks".into(), chunks: Vec::new() });
+    recording
+}
+
+#[test]
+fn waits_without_events_are_there_in_bounds_where_the_clock_sampled_them() {
+    let recording = sampled_waits();
+    let rows = rows(&recording, &LockQuery::default());
+    assert_eq!(rows.len(), 1);
+    let row = &rows[0];
+    assert_eq!((row.kind, row.type_name), (LockKind::SemaphoreSlim, "System.Threading.SemaphoreSlim"));
+    assert!(row.is_sampled && !row.is_exact);
+    assert_eq!((row.count, row.total_ns, row.max_ns, row.max_waiters), (3, 12 * STEP_NS, 0, 0));
+    let (low, high) = row.bounds_ns;
+    assert!(0 < low && low < row.total_ns && row.total_ns < high, "{low} {high}");
+    assert_eq!(row.waiters.iter().map(|path| (path.count, path.ns)).collect::<Vec<_>>(), [(3, 12 * STEP_NS)]);
+    let only = |query: Query| self::rows(&recording, &LockQuery { query, types: Vec::new() }).len();
+    assert_eq!(only(Query { threads: vec![ThreadSelector::Number(3)], ..Query::default() }), 0);
+    let part = LockQuery { query: Query { until_ns: Some(5 * STEP_NS), ..Query::default() }, types: Vec::new() };
+    let found = self::rows(&recording, &part);
+    assert!(found[0].total_ns < 12 * STEP_NS && found[0].total_ns >= 4 * STEP_NS, "{}", found[0].total_ns);
+    let none = LockQuery { types: vec![Glob::new("Shop.*")], ..LockQuery::default() };
+    assert!(self::rows(&recording, &none).is_empty());
 }

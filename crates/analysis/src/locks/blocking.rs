@@ -28,15 +28,15 @@ const METHODS: &[(LockKind, &str)] = &[
 ];
 
 /// Module and signature of a function.
-type Own<'a> = (&'a str, &'a str);
+pub(super) type Own<'a> = (&'a str, &'a str);
 
 /// What a stack says of a wait.
 #[derive(Debug, Clone, Copy)]
-struct WaitPlace<'a> {
+pub(super) struct WaitPlace<'a> {
     /// `None` where no method of the framework is on the stack.
-    kind: Option<LockKind>,
+    pub(super) kind: Option<LockKind>,
     /// The innermost own function.
-    own: Own<'a>,
+    pub(super) own: Own<'a>,
     /// Offset of the call in its IL.
     il_offset: Option<u32>,
 }
@@ -94,7 +94,7 @@ impl<'q, 'a> BlockingWaits<'q, 'a> {
     fn wants(&mut self, start: BlockingStart) -> bool {
         let (process, query) = (self.process, &self.query.query);
         let is_meant = match start.stack {
-            Some(stack) => self.places.entry(stack).or_insert_with(|| place_of(process, self.query, stack)).is_some(),
+            Some(stack) => self.places.entry(stack).or_insert_with(|| wait_place(process, self.query, stack)).is_some(),
             None => !query.filters_functions(),
         };
         is_meant && query.wants_thread_if_known(process.threads.get(start.thread as usize))
@@ -110,6 +110,11 @@ impl<'q, 'a> BlockingWaits<'q, 'a> {
         if let Some(ns) = self.query.query.wanted_ns(self.process, start.time_ns, end_ns) {
             self.sums.entry(start.stack).or_default().add_blocking(start.stack, ns, is_pending);
         }
+    }
+
+    /// Whether no thread waited, as far as the runtime has said it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sums.is_empty() && self.under_way.is_empty()
     }
 
     /// The rows, in the order of kind and place.
@@ -146,7 +151,13 @@ impl<'q, 'a> BlockingWaits<'q, 'a> {
     }
 }
 
-fn row(process: &Process, kind: LockKind, sum: LockSum, (max_waiters, is_exact): (u64, bool)) -> LockRow<'_> {
+/// The row of a kind, with threads that waited at once and whether each wait was recorded.
+pub(super) fn row(
+    process: &Process,
+    kind: LockKind,
+    sum: LockSum,
+    (max_waiters, is_exact): (u64, bool),
+) -> LockRow<'_> {
     LockRow {
         process,
         kind,
@@ -155,7 +166,9 @@ fn row(process: &Process, kind: LockKind, sum: LockSum, (max_waiters, is_exact):
         locks: 0,
         count: sum.count,
         is_exact,
+        is_sampled: false,
         total_ns: sum.total_ns,
+        bounds_ns: (sum.total_ns, sum.total_ns),
         max_ns: sum.max_ns,
         max_waiters,
         pending: sum.pending,
@@ -167,7 +180,7 @@ fn row(process: &Process, kind: LockKind, sum: LockSum, (max_waiters, is_exact):
 }
 
 /// Kind and place of a wait; `None` of threads without own code, and where filters leave it out.
-fn place_of<'a>(process: &'a Process, query: &LockQuery, stack: u32) -> Option<WaitPlace<'a>> {
+pub(super) fn wait_place<'a>(process: &'a Process, query: &LockQuery, stack: u32) -> Option<WaitPlace<'a>> {
     let stack = CallStack::new(process, &process.stacks, stack);
     let (own, place) = stack.innermost_own()?;
     let managed = stack.functions().filter(|function| function.kind() == FunctionKind::Managed);

@@ -5,7 +5,7 @@
 //! lock; it says the same of a thread that gives up, as `Monitor.TryEnter` does. Locks that are
 //! never contended are not seen.
 //!
-//! Waits for other things, which nobody holds, are in [`blocking`].
+//! Waits for other things, which nobody holds, are in [`blocking`], and by samples in [`sampled`].
 //!
 //! The events name the thread that holds a lock. If that is the last one that waited for the lock
 //! and got it, the path on which it waited is the holder's. The path of a holder that did not wait
@@ -13,6 +13,7 @@
 
 mod blocking;
 mod rows;
+mod sampled;
 mod stream;
 mod timeline;
 mod wait;
@@ -155,15 +156,19 @@ pub struct LockRow<'a> {
     pub module: &'a str,
     /// Number of locks; 0 of what is not told apart.
     pub locks: u64,
-    /// Acquisitions that had to wait.
+    /// Acquisitions that had to wait; of sampled ones as many as there were at least.
     pub count: u64,
     /// Whether each of them was recorded.
     pub is_exact: bool,
+    /// Whether the waits were sampled by the clock, as the runtime raises no events of them.
+    pub is_sampled: bool,
     /// Time that threads waited, all together, in nanoseconds.
     pub total_ns: u64,
-    /// The longest wait in nanoseconds.
+    /// Bounds between which that lies in 95 of 100 cases; the time itself where it was measured.
+    pub bounds_ns: (u64, u64),
+    /// The longest wait in nanoseconds; 0 of sampled ones, as it is not known.
     pub max_ns: u64,
-    /// Threads that waited for one lock at once, at most.
+    /// Threads that waited for one lock at once, at most; 0 of sampled ones.
     pub max_waiters: u64,
     /// Waits that had not ended when the recording did. Their time until then is in the sums.
     pub pending: u64,
@@ -202,7 +207,7 @@ pub fn locks<'a>(recording: &'a Recording, query: &LockQuery) -> Result<(Vec<Loc
             });
             let (held, blocking) = timeline.finish();
             rows.extend(held.finish());
-            rows.extend(blocking.finish());
+            rows.extend(if blocking.is_empty() { sampled::rows(process, query) } else { blocking.finish() });
         }
     }
     if !is_recorded {

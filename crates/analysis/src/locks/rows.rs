@@ -93,7 +93,9 @@ impl<'q, 'a> Grouping<'q, 'a> {
             locks: sum.locks,
             count: sum.count,
             is_exact,
+            is_sampled: false,
             total_ns: sum.total_ns,
+            bounds_ns: (sum.total_ns, sum.total_ns),
             max_ns: sum.max_ns,
             max_waiters: sum.max_waiters,
             pending: sum.pending,
@@ -154,6 +156,13 @@ impl LockSum {
             Some(stack) => add(&mut self.waiters, stack, (1, ns)),
             None => self.without_stack += 1,
         }
+    }
+
+    /// A sample of a wait, which may be one that an earlier sample has shown.
+    pub(super) fn add_sampled(&mut self, stack: u32, waits: u64, ns: u64) {
+        self.count += waits;
+        self.total_ns = self.total_ns.saturating_add(ns);
+        add(&mut self.waiters, stack, (waits, ns));
     }
 
     pub(super) fn join(&mut self, other: &Self) {

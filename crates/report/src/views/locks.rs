@@ -10,6 +10,7 @@ use super::SELECTION;
 use super::located_path::{LocatedPath, paths};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
+use crate::render::text::units;
 use crate::render::{Layout, Renderer, Section, Style, Tail};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
@@ -73,11 +74,20 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Locks> {
         Column::new("type", "type", Kind::Text, |entry: &LockEntry<'_>| Cell::text(entry.row.type_name)),
         Column::new("module", "module", Kind::Text, |entry: &LockEntry<'_>| Cell::text(entry.row.module)),
         count("locks", "locks", |row| row.locks),
-        count("count", "waits", |row| row.count),
+        Column::new("count", "waits", Kind::Count, |entry: &LockEntry<'_>| match entry.row.is_sampled {
+            true => Cell::Count(entry.row.count).said(format!("\u{2265} {}", units::count(entry.row.count))),
+            false => Cell::Count(entry.row.count),
+        }),
         Column::new("exact", "exact", Kind::Flag, |entry: &LockEntry<'_>| Cell::Flag(entry.row.is_exact)),
         time("total_ns", "waited", |row| row.total_ns),
-        time("max_ns", "longest", |row| row.max_ns),
-        count("max_waiters", "at once", |row| row.max_waiters),
+        time("total_low_ns", "waited at least", |row| row.bounds_ns.0),
+        time("total_high_ns", "waited at most", |row| row.bounds_ns.1),
+        Column::new("max_ns", "longest", Kind::Time, |entry: &LockEntry<'_>| {
+            measured(entry.row, Cell::Time, |row| row.max_ns)
+        }),
+        Column::new("max_waiters", "at once", Kind::Count, |entry: &LockEntry<'_>| {
+            measured(entry.row, Cell::Count, |row| row.max_waiters)
+        }),
         count("pending", "waiting still", |row| row.pending),
         place("waiter", "waited in", |entry| &entry.waiters),
         place("holder", "held by", |entry| &entry.holders),
@@ -90,6 +100,11 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Locks> {
         Column::new("pid", "process", Kind::Number, |entry: &LockEntry<'_>| Cell::Number(entry.row.process.pid.into()))
             .only_if(processes),
     ])
+}
+
+/// What samples do not say.
+fn measured<'c>(row: &LockRow<'_>, cell: fn(u64) -> Cell<'c>, of: fn(&LockRow<'_>) -> u64) -> Cell<'c> {
+    if row.is_sampled { Cell::Null } else { cell(of(row)) }
 }
 
 /// Columns in text.
@@ -138,10 +153,16 @@ fn note(rows: &[LockRow<'_>]) -> Option<String> {
     let sum = |of: fn(&LockRow<'_>) -> u64| rows.iter().filter(|row| row.kind.is_held()).map(of).sum::<u64>();
     let (waits, without) = (sum(|row| row.count), sum(|row| row.without_holder));
     let percent = without as f64 / waits.max(1) as f64 * 100.0;
-    (percent >= 1.0).then(|| {
+    let holders = (percent >= 1.0).then(|| {
         format!(
             "In {percent:.0} % of the waits for locks it is not known where the lock was held: by a thread that had \
              not waited for it."
         )
-    })
+    });
+    let is_sampled = rows.iter().any(|row| row.is_sampled);
+    let notes: Vec<String> = holders.into_iter().chain(is_sampled.then(|| SAMPLED.to_owned())).collect();
+    (!notes.is_empty()).then(|| notes.join(" "))
 }
+
+/// Note about waits by samples.
+const SAMPLED: &str = "\u{2265}: waits that samples of the clock met; shorter ones between them are not counted.";

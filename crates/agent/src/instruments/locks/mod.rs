@@ -42,7 +42,8 @@ use runtime_events::{CONTENTION_KEYWORD, ContendedLock, Contention, WAIT_KEYWORD
 const FRAMES: usize = 64;
 
 /// Remark about a runtime without events of other waits.
-const NO_WAITS: &str = "locks: this runtime tells of locks alone; of waits for semaphores, events and tasks wall takes samples";
+const NO_WAITS: &str = "locks: this runtime raises events about locks alone; waits for semaphores, events and tasks are \
+                        there as samples, where wall records as well";
 /// Remark where a stack is missing.
 const NO_STACK: &str = "locks: the runtime could not walk the stack of a thread that waits";
 /// Stacks taken in each tenth of a second, unless each is wanted.

@@ -1,0 +1,83 @@
+//! Waits of threads for what nobody holds, by samples of the clock (`wall`), where the runtime raises
+//! no events of them: how long threads stood in them, in bounds, and how often at least. Two waits
+//! at one place that follow each other within a sample look like one, so nothing says which was the
+//! longest.
+
+use std::collections::BTreeMap;
+
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{Process, Sample, ThreadState};
+use rustc_hash::FxHashMap;
+
+use super::blocking::{Own, row, wait_place};
+use super::rows::LockSum;
+use super::{LockKind, LockQuery, LockRow};
+use crate::samples::{each_sample, lasted_ns};
+use crate::sampling::sampled_bounds;
+
+/// What a thread waits for, and the own function that does.
+type Key<'a> = (LockKind, Own<'a>);
+
+/// A wait that the last sample of a thread has shown.
+struct Run {
+    stack: u32,
+    end_ns: u64,
+}
+
+/// The waits at one place.
+#[derive(Default)]
+struct Place {
+    sum: LockSum,
+    samples: u64,
+}
+
+/// Returns the rows of a process, in the order of kind and place; none where `wall` did not record.
+pub(super) fn rows<'a>(process: &'a Process, query: &LockQuery) -> Vec<LockRow<'a>> {
+    let mut keys: FxHashMap<u32, Option<Key<'a>>> = FxHashMap::default();
+    let mut places: BTreeMap<Key<'a>, Place> = BTreeMap::new();
+    let mut runs: FxHashMap<u32, Run> = FxHashMap::default();
+    each_sample(process, instrument::WALL, |sample| {
+        let is_waiting = matches!(sample.state, ThreadState::Lock | ThreadState::Waiting);
+        let mut find = || *keys.entry(sample.stack).or_insert_with(|| key(process, query, sample.stack));
+        let key = if is_waiting { find() } else { None };
+        let (Some(key), Some(ns)) = (key, wanted_ns(process, query, sample)) else {
+            runs.remove(&sample.thread);
+            return;
+        };
+        let step_ns = sample.weight_ns / u64::from(sample.count.max(1));
+        let run = Run { stack: sample.stack, end_ns: sample.time_ns.saturating_add(lasted_ns(sample)) };
+        let goes_on =
+            |before: &Run| before.stack == sample.stack && sample.time_ns <= before.end_ns.saturating_add(2 * step_ns);
+        let is_new = !runs.insert(sample.thread, run).is_some_and(|before| goes_on(&before));
+        let place = places.entry(key).or_default();
+        place.sum.add_sampled(sample.stack, u64::from(is_new), ns);
+        place.samples += u64::from(sample.count);
+    });
+    let types = &query.types;
+    let of_type = |row: &LockRow<'_>| types.is_empty() || types.iter().any(|glob| glob.matches(row.type_name));
+    places.into_iter().map(|((kind, _), place)| sampled_row(process, kind, place)).filter(of_type).collect()
+}
+
+fn sampled_row(process: &Process, kind: LockKind, Place { sum, samples }: Place) -> LockRow<'_> {
+    let step_ns = sum.total_ns as f64 / samples.max(1) as f64;
+    let (low, high) = sampled_bounds(sum.total_ns as f64, step_ns);
+    let row = row(process, kind, sum, (0, false));
+    LockRow { is_sampled: true, bounds_ns: (low as u64, high as u64), ..row }
+}
+
+/// Time of a sample that is wanted; `None` where it is not.
+fn wanted_ns(process: &Process, query: &LockQuery, sample: &Sample) -> Option<u64> {
+    let thread = sample.thread.checked_sub(1).and_then(|index| process.threads.get(index as usize));
+    let first_ns = process.started_ns.saturating_add(sample.time_ns);
+    let touches = query.query.wanted_ns(process, first_ns, first_ns.saturating_add(lasted_ns(sample)))?;
+    // A single sample lasts no time and stands for its step.
+    let ns = if touches == lasted_ns(sample) { sample.weight_ns } else { touches };
+    query.query.wants_thread_if_known(thread).then_some(ns)
+}
+
+/// What a thread with a stack waits for; `None` for locks, which are counted, and where nothing says
+/// it.
+fn key<'a>(process: &'a Process, query: &LockQuery, stack: u32) -> Option<Key<'a>> {
+    let place = wait_place(process, query, stack)?;
+    Some((place.kind?, place.own))
+}
