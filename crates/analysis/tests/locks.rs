@@ -255,3 +255,18 @@ fn waits_without_events_are_there_in_bounds_where_the_clock_sampled_them() {
     let none = LockQuery { types: vec![Glob::new("Shop.*")], ..LockQuery::default() };
     assert!(self::rows(&recording, &none).is_empty());
 }
+
+/// Locks by the million: the table is bounded, and each wait counts.
+#[test]
+fn locks_beyond_those_that_are_told_apart_count_and_are_said_to_be_more() {
+    let all = 70_000;
+    let mut chunk = HandmadeChunk::new(0, 1, 0);
+    for lock in 0..all {
+        chunk = has(waits(chunk, (1 << 40 | lock, 1), 0, Some(STACKS[0])).after(1));
+    }
+    let recording = recording(vec![chunk.finish()]);
+    let found = rows(&recording, &LockQuery::default());
+    assert_eq!(found.len(), 1);
+    let row = &found[0];
+    assert_eq!((row.count, row.total_ns, row.locks, row.has_more_locks), (all, all, 1 << 16, true));
+}

@@ -187,3 +187,19 @@ fn waits_that_raise_no_events_are_sampled_within_their_bounds() {
         }
     });
 }
+
+/// A lock whose holder has ended is waited for in vain; who holds it is not known.
+#[test]
+fn a_lock_that_a_thread_held_to_its_end_is_waited_for_with_no_holder() {
+    each_runtime(|runtime| {
+        let seen = record_with(runtime, "Contended", "locks:exact", &["abandoned", "4", "50"]);
+        let output = seen.finished.stdout_text();
+        let (rows, place) = (rows(&seen.recording), format!("{output} on {}", runtime.version));
+        let row =
+            rows.iter().find(|row| row.type_name == "System.Version").unwrap_or_else(|| panic!("no row: {place}"));
+        assert_eq!((row.kind, row.count, row.without_holder), (LockKind::Monitor, 200, 200), "{place}");
+        assert_eq!((row.locks, row.max_waiters, row.pending, row.is_exact), (1, 4, 0, true), "{place}");
+        let waited = printed(&output, "WAITED_NS");
+        assert!(row.total_ns <= waited && row.total_ns >= waited / 10 * 9, "{} of {place}", row.total_ns);
+    });
+}

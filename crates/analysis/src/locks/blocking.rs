@@ -164,6 +164,7 @@ pub(super) fn row(
         type_name: kind.class(),
         module: if kind == LockKind::Unknown { "" } else { "System.Private.CoreLib" },
         locks: 0,
+        has_more_locks: false,
         count: sum.count,
         is_exact,
         is_sampled: false,

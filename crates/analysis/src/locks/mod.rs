@@ -156,6 +156,8 @@ pub struct LockRow<'a> {
     pub module: &'a str,
     /// Number of locks; 0 of what is not told apart.
     pub locks: u64,
+    /// Whether there are more locks, which are not told apart as there are too many.
+    pub has_more_locks: bool,
     /// Acquisitions that had to wait; of sampled ones as many as there were at least.
     pub count: u64,
     /// Whether each of them was recorded.

@@ -27,6 +27,8 @@ pub(super) type Sum = (u64, u64);
 #[derive(Debug, Default)]
 pub(super) struct LockSum {
     locks: u64,
+    /// Waits for locks that are not told apart.
+    has_others: bool,
     pub(super) count: u64,
     pub(super) total_ns: u64,
     pub(super) max_ns: u64,
@@ -60,7 +62,9 @@ impl<'q, 'a> Grouping<'q, 'a> {
         }
         let is_told_apart = self.sums.len() < MOST_LOCKS || self.sums.contains_key(&(wait.lock, start.class));
         let number = if is_told_apart { wait.lock } else { 0 };
-        self.sums.entry((number, start.class)).or_default().add(wait, ns);
+        let sum = self.sums.entry((number, start.class)).or_default();
+        sum.add(wait, ns);
+        (sum.locks, sum.has_others) = (u64::from(is_told_apart), !is_told_apart);
     }
 
     fn wants_stack(&self, stack: Option<u32>) -> bool {
@@ -91,6 +95,7 @@ impl<'q, 'a> Grouping<'q, 'a> {
             type_name,
             module,
             locks: sum.locks,
+            has_more_locks: sum.has_others,
             count: sum.count,
             is_exact,
             is_sampled: false,
@@ -130,7 +135,6 @@ pub(super) fn path_list(process: &Process, kind: LockKind, sums: FxHashMap<u32, 
 
 impl LockSum {
     fn add(&mut self, wait: &Wait, ns: u64) {
-        self.locks = 1;
         self.count += 1;
         self.total_ns = self.total_ns.saturating_add(ns);
         self.max_ns = self.max_ns.max(ns);
@@ -167,6 +171,7 @@ impl LockSum {
 
     pub(super) fn join(&mut self, other: &Self) {
         self.locks += other.locks;
+        self.has_others |= other.has_others;
         self.count += other.count;
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
         self.max_ns = self.max_ns.max(other.max_ns);

@@ -73,10 +73,11 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Locks> {
         Column::new("kind", "kind", Kind::Text, |entry: &LockEntry<'_>| Cell::text(entry.row.kind.name())),
         Column::new("type", "type", Kind::Text, |entry: &LockEntry<'_>| Cell::text(entry.row.type_name)),
         Column::new("module", "module", Kind::Text, |entry: &LockEntry<'_>| Cell::text(entry.row.module)),
-        count("locks", "locks", |row| row.locks),
-        Column::new("count", "waits", Kind::Count, |entry: &LockEntry<'_>| match entry.row.is_sampled {
-            true => Cell::Count(entry.row.count).said(format!("\u{2265} {}", units::count(entry.row.count))),
-            false => Cell::Count(entry.row.count),
+        Column::new("locks", "locks", Kind::Count, |entry: &LockEntry<'_>| {
+            at_least(entry.row.locks, entry.row.has_more_locks)
+        }),
+        Column::new("count", "waits", Kind::Count, |entry: &LockEntry<'_>| {
+            at_least(entry.row.count, entry.row.is_sampled)
         }),
         Column::new("exact", "exact", Kind::Flag, |entry: &LockEntry<'_>| Cell::Flag(entry.row.is_exact)),
         time("total_ns", "waited", |row| row.total_ns),
@@ -100,6 +101,12 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Locks> {
         Column::new("pid", "process", Kind::Number, |entry: &LockEntry<'_>| Cell::Number(entry.row.process.pid.into()))
             .only_if(processes),
     ])
+}
+
+/// A number that may be larger.
+fn at_least(number: u64, may_be_more: bool) -> Cell<'static> {
+    let cell = Cell::Count(number);
+    if may_be_more { cell.said(format!("\u{2265} {}", units::count(number))) } else { cell }
 }
 
 /// What samples do not say.
@@ -160,9 +167,13 @@ fn note(rows: &[LockRow<'_>]) -> Option<String> {
         )
     });
     let is_sampled = rows.iter().any(|row| row.is_sampled);
-    let notes: Vec<String> = holders.into_iter().chain(is_sampled.then(|| SAMPLED.to_owned())).collect();
+    let has_more = rows.iter().any(|row| row.has_more_locks);
+    let said = [(is_sampled, SAMPLED), (has_more, MORE_LOCKS)].into_iter().filter(|(is_said, _)| *is_said);
+    let notes: Vec<String> = holders.into_iter().chain(said.map(|(_, note)| note.to_owned())).collect();
     (!notes.is_empty()).then(|| notes.join(" "))
 }
 
+/// Note about locks beyond those that are told apart.
+const MORE_LOCKS: &str = "So many locks were waited for that not all are told apart: there are more than is said.";
 /// Note about waits by samples.
 const SAMPLED: &str = "\u{2265}: waits that samples of the clock met; shorter ones between them are not counted.";
