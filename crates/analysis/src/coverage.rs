@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use clrscope_contract::request::Glob;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{
     CoveragePlan, MethodHits, PlannedBranch, PlannedMethod, PlannedPoint, Process, Recording,
@@ -212,7 +213,7 @@ pub fn coverage(recording: &Recording, query: &Query) -> Result<Coverage, QueryP
     let mut is_recorded = false;
     for process in select::processes(recording, query)? {
         is_recorded |= process.arenas(instrument::COVERAGE).next().is_some();
-        let is_meant = |name: &str| query.modules.is_empty() || query.modules.iter().any(|glob| glob.matches(name));
+        let is_meant = |name: &str| Glob::any_matches(&query.modules, name);
         let mut hits = hits_of(process);
         hits.retain(|(module, _), _| is_meant(process.module_name(*module)));
         found.counted &= hits.values().all(|method| method.counted);
@@ -354,7 +355,6 @@ impl Spans {
 
 #[cfg(test)]
 mod tests {
-    use clrscope_contract::request::Glob;
     use clrscope_recording::model::{CoverageSource, EventArena, EventChunk, Module};
 
     use super::*;

@@ -6,13 +6,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::code_place::{CodePlace, PlacedFrame};
 use crate::function::{FunctionRef, is_own};
+use crate::samples::thread_numbered;
 use crate::waits::{WaitKind, WaitReason, wait_reason};
 
 /// What threads wait for that are there to wait: consumers of queues, and who asks people.
 const OF_CONSUMERS: [&str; 6] =
     ["work", "a connection", "a semaphore", "an event", "a pulse (Monitor.Wait)", "the terminal"];
-/// Share of its life from which on a thread that stands in one wait does nothing else. A thread that
-/// works a little after each wait has waits that count.
+/// Share of its life from which on a thread that stands in one wait does nothing else. A thread
+/// that works a little after each wait has waits that count.
 const ALWAYS: f64 = 0.97;
 /// Share of the time that a thread has to live to be idle: one that is started for a single wait is
 /// not.
@@ -102,8 +103,8 @@ impl<'a> ThreadTimes<'a> {
         busy_ns
     }
 
-    /// Threads that stand in one wait all their life while others do something. One that waits for a
-    /// lock all the time is no such thread.
+    /// Threads that stand in one wait all their life while others do something. One that waits for
+    /// a lock all the time is no such thread.
     ///
     /// `others_ns`: busy time of threads whose samples are not here.
     pub(crate) fn idle_threads(&self, watched_ns: u64, others_ns: u64) -> FxHashSet<u32> {
@@ -130,7 +131,7 @@ impl<'a> ThreadTimes<'a> {
         self.threads_that_always_wait(watched_ns, is_of_main).into_keys().collect()
     }
 
-    /// Threads that stand in one wait all their life, of waits that count, with the kind of the wait.
+    /// Threads that stand in one wait that counts all their life, with the kind of the wait.
     fn threads_that_always_wait(
         &self,
         watched_ns: u64,
@@ -158,7 +159,8 @@ impl<'a> ThreadTimes<'a> {
     }
 }
 
-/// Whether a thread that waited so long of its life may stand in one wait all its life.
+/// Whether what waited so long of its life may stand in one wait all its life: a thread, or an
+/// async method.
 pub(crate) fn may_always_wait(waited_ns: u64, lived_ns: u64, watched_ns: u64) -> bool {
     waited_ns as f64 >= ALWAYS * lived_ns as f64 && lived_ns as f64 >= LONG_LIFE * watched_ns as f64
 }
@@ -184,6 +186,5 @@ pub(crate) fn is_trouble(role: ThreadRole, reason: WaitReason) -> bool {
 
 /// Returns the role of a thread by its number in samples.
 pub(crate) fn role_of(process: &Process, thread: u32) -> ThreadRole {
-    let known = thread.checked_sub(1).and_then(|index| process.threads.get(index as usize));
-    known.map_or(ThreadRole::User, |thread| thread.role)
+    thread_numbered(process, thread).map_or(ThreadRole::User, |thread| thread.role)
 }

@@ -49,6 +49,7 @@
 
 mod allocations;
 mod allocations_by_call;
+mod at_once;
 mod awaits;
 mod catalog;
 mod closures;

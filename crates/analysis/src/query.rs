@@ -495,8 +495,7 @@ impl Query {
     /// Whether a method of `module` with this name and signature is wanted.
     pub(crate) fn wants_method(&self, module: &str, name: &str, signature: &str) -> bool {
         let is_named = |pattern: &Pattern| pattern.matches(module, name, signature);
-        (self.functions.is_empty() || self.functions.iter().any(is_named))
-            && (self.modules.is_empty() || self.modules.iter().any(|m| m.matches(module)))
+        (self.functions.is_empty() || self.functions.iter().any(is_named)) && Glob::any_matches(&self.modules, module)
     }
 
     /// Whether some functions are not wanted.

@@ -1,4 +1,5 @@
-//! States of the time that samples of the clock stand for: what a thread did in it, or what it waited for.
+//! States of the time that samples of the clock stand for: what a thread did in it, or what it
+//! waited for.
 
 use std::sync::Arc;
 
@@ -75,7 +76,8 @@ impl TimeStates {
 struct Waited {
     /// Whether a thread waited with a stack, by its number among those of the events.
     stacks: Vec<bool>,
-    /// Nanoseconds that each thread waited, and of its life; the last of threads that are not known.
+    /// Nanoseconds that each thread waited, and of its life; the last of threads that are not
+    /// known.
     threads: Vec<(u64, u64)>,
 }
 
@@ -102,7 +104,8 @@ impl Waited {
     }
 }
 
-/// Whether each thread is there to wait. Few threads may be, and of the others it matters only whether they are busy.
+/// Whether each thread is there to wait. Few threads may be, and of the others it matters only
+/// whether they are busy.
 fn idle_threads(process: &Process, measured: &MetricEvents, threads: &[(u64, u64)], watched_ns: u64) -> Vec<bool> {
     let may_be: Vec<bool> =
         threads.iter().map(|(waited, lived)| may_always_wait(*waited, *lived, watched_ns)).collect();

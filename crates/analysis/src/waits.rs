@@ -58,7 +58,7 @@ titled! {
         Suspended "suspended" "suspended by the runtime",
         /// A thread that is there to wait.
         Idle "idle" "idle threads",
-        /// Nobody knows.
+        /// Not known.
         Unknown "unknown" "unknown",
     }
 }
@@ -254,17 +254,13 @@ pub(crate) fn wait_reason<'a>(
 ) -> Option<WaitReason> {
     // A wait for a lock has no frame of the framework where the runtime itself enters it.
     let by_state = (state == ThreadState::Lock).then_some(WaitReason::LOCK);
-    is_wait(state).then(|| reason_by_methods(functions).or(by_state)).flatten()
+    let by_methods = || reason_by_facts(functions.map(|function| WaitFacts::new(&function)));
+    is_wait(state).then(|| by_methods().or(by_state)).flatten()
 }
 
 /// Whether a thread in a state waits for something that its stack may name.
 pub(crate) fn is_wait(state: ThreadState) -> bool {
     matches!(state, ThreadState::Lock | ThreadState::Waiting | ThreadState::Io | ThreadState::Sleeping)
-}
-
-/// Returns what the framework's innermost methods of a waiting thread wait for.
-fn reason_by_methods<'a>(functions: impl Iterator<Item = FunctionRef<'a>>) -> Option<WaitReason> {
-    reason_by_facts(functions.map(|function| WaitFacts::new(&function)))
 }
 
 /// What a function says of a thread that waits below it.
@@ -282,7 +278,8 @@ impl WaitFacts {
     }
 }
 
-/// Returns what a waiting thread waits for, by what is known of the functions of its stack, the innermost first.
+/// Returns what a waiting thread waits for, by what is known of the functions of its stack, the
+/// innermost first.
 pub(crate) fn reason_by_facts(functions: impl Iterator<Item = WaitFacts>) -> Option<WaitReason> {
     let managed = functions.filter(|function| function.is_method);
     let framework = managed.take_while(|function| function.is_framework).take(NEAREST);

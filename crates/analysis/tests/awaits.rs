@@ -147,8 +147,8 @@ const DELAY: &str = "System.Threading.Tasks.Task::Delay";
 /// Who awaits what, from when until when.
 type Awaited<'a> = (u64, &'a str, &'a [(u64, u64)]);
 
-/// What is said of awaits (who awaits what, from when until when, in steps) beside threads that work for so many of
-/// a thousand steps.
+/// What is said of awaits (who awaits what, from when until when, in steps) beside threads that
+/// work for so many of a thousand steps.
 fn said(worked: u64, awaited: &[Awaited<'_>]) -> Vec<Finding> {
     let mut taken = HandSampled::default();
     let main = taken.thread("", ThreadRole::Main);

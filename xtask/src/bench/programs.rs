@@ -53,8 +53,7 @@ pub(super) enum Program {
     Callees(u32, u32),
     /// So many thousand awaits that wait, and go on at once.
     Awaits(u32),
-    /// So many thousand acquisitions of a lock, each of which waits; on one processor, where no
-    /// thread spins.
+    /// So many thousand acquisitions of a contended lock, on one processor so that no thread spins.
     Contends(u32),
     /// A program that ends at once.
     Hello,

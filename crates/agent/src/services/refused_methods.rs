@@ -22,8 +22,9 @@ pub(crate) fn note_refused(writer: &ProcessWriter, loss: LossReason, assembly: &
     }
 }
 
-/// Methods with the reasons why each was refused, one of each reason before the second of any: a module has hundreds of abstract
-/// methods, and they must not hide what keeps thousands of others from being probed.
+/// Methods with the reasons why each was refused, one of each reason before the second of any: a
+/// module has hundreds of abstract methods, and they must not hide what keeps thousands of others
+/// from being probed.
 fn reasons_in_turn(refused: &[(String, String)]) -> Vec<&(String, String)> {
     let mut met: HashMap<&str, u32> = HashMap::new();
     let turn = |one| {

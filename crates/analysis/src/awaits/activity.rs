@@ -3,14 +3,13 @@
 use clrscope_recording::events::{Kind, Records, Tag};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::Process;
+use rustc_hash::FxHashMap;
 
+use super::AwaitRow;
 use super::outer::Place;
 use super::rows::{place_of, stack_of};
-
-/// Share of the time from which on a method that waits does nothing else.
-const ALWAYS: f64 = 0.97;
-/// Share of the time that is shown over which it has to do so.
-const LONG: f64 = 0.5;
+use crate::at_once::most_at_once;
+use crate::idle_threads::may_always_wait;
 
 /// The methods that waited at one await.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,34 +22,56 @@ pub(crate) struct AwaitActivity {
     span_ns: u64,
 }
 
+/// What was recorded at one await.
+#[derive(Debug, Default)]
+struct Waits {
+    /// When methods began (1) and ended (-1) to wait.
+    changes: Vec<(u64, i64)>,
+    total_ns: u64,
+}
+
+/// Process and place of an await.
+type Key = (u32, Place);
+
 impl AwaitActivity {
-    /// Returns what the records of a process say about an await.
-    pub(super) fn read(process: &Process, place: Place) -> Self {
-        let (mut changes, mut total_ns) = (Vec::new(), 0_u64);
-        for chunk in process.arenas(instrument::AWAITS).flat_map(|arena| &arena.chunks) {
-            for record in Records::new(&chunk.bytes.load()) {
-                let is_await = matches!(record.kind, Kind::AWAIT_ENDED | Kind::AWAIT_PENDING);
-                if is_await && stack_of(&record).is_some_and(|stack| place_of(process, stack) == place) {
-                    let ns = record.number(Tag::DURATION).unwrap_or(0);
-                    changes.extend([(record.time_ns.saturating_sub(ns), 1), (record.time_ns, -1)]);
-                    total_ns = total_ns.saturating_add(ns);
-                }
-            }
-        }
-        // Of what ends and begins at the same moment the end comes first.
-        changes.sort_unstable();
-        let span_ns = changes.last().zip(changes.first()).map_or(0, |(last, first)| last.0 - first.0);
-        let at_once = changes.iter().scan(0_i64, |now, (_, change)| {
-            *now += change;
-            Some(*now)
-        });
-        Self { most_at_once: at_once.max().unwrap_or(0).unsigned_abs(), total_ns, span_ns }
+    /// Returns what all records say about the awaits of some rows, in the order of these.
+    pub(crate) fn of_rows(rows: &[&AwaitRow<'_>]) -> Vec<Self> {
+        let key = |row: &&AwaitRow<'_>| (row.process.pid, row.place);
+        let mut waits: FxHashMap<Key, Waits> = rows.iter().map(|row| (key(row), Waits::default())).collect();
+        let mut processes: Vec<&Process> = rows.iter().map(|row| row.process).collect();
+        processes.sort_unstable_by_key(|process| process.pid);
+        processes.dedup_by_key(|process| process.pid);
+        processes.into_iter().for_each(|process| add_records(process, &mut waits));
+        rows.iter().map(|row| waits.get_mut(&key(row)).map(Self::new).unwrap_or_default()).collect()
+    }
+
+    fn new(waits: &mut Waits) -> Self {
+        let most_at_once = most_at_once(&mut waits.changes);
+        let span_ns = waits.changes.last().zip(waits.changes.first()).map_or(0, |(last, first)| last.0 - first.0);
+        Self { most_at_once, total_ns: waits.total_ns, span_ns }
     }
 
     /// Whether as many methods as ever waited there did so all the time, as those of background
     /// work do.
     pub(crate) fn is_constant(&self, watched_ns: u64) -> bool {
-        let all_ns = self.span_ns as f64 * self.most_at_once as f64;
-        self.total_ns as f64 >= ALWAYS * all_ns && self.span_ns as f64 >= LONG * watched_ns as f64
+        let of_each_ns = self.total_ns.checked_div(self.most_at_once).unwrap_or(0);
+        may_always_wait(of_each_ns, self.span_ns, watched_ns)
+    }
+}
+
+/// Adds the records of a process about awaits that are asked for.
+fn add_records(process: &Process, waits: &mut FxHashMap<Key, Waits>) {
+    for chunk in process.arenas(instrument::AWAITS).flat_map(|arena| &arena.chunks) {
+        for record in Records::new(&chunk.bytes.load()) {
+            if !matches!(record.kind, Kind::AWAIT_ENDED | Kind::AWAIT_PENDING) {
+                continue;
+            }
+            let place = stack_of(&record).map(|stack| place_of(process, stack));
+            if let Some(waits) = place.and_then(|place| waits.get_mut(&(process.pid, place))) {
+                let ns = record.number(Tag::DURATION).unwrap_or(0);
+                waits.changes.extend([(record.time_ns.saturating_sub(ns), 1), (record.time_ns, -1)]);
+                waits.total_ns = waits.total_ns.saturating_add(ns);
+            }
+        }
     }
 }

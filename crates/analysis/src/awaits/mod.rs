@@ -84,11 +84,6 @@ impl AwaitRow<'_> {
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
         self.durations.percentile_ns(percent, self.max_ns)
     }
-
-    /// Returns when methods waited there, by all records of the process.
-    pub(crate) fn activity(&self) -> AwaitActivity {
-        AwaitActivity::read(self.process, self.place)
-    }
 }
 
 /// Awaits of the processes that a query selects, those first that took the longest time themselves,

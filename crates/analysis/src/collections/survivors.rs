@@ -102,8 +102,7 @@ fn sums<'a>(process: &'a Process, query: &Query, is_recorded: &mut bool) -> BTre
 }
 
 fn wants(query: &SurvivorQuery, row: &SurvivorRow<'_>) -> bool {
-    let is_any = |globs: &[Glob], name: &str| globs.is_empty() || globs.iter().any(|glob| glob.matches(name));
-    is_any(&query.types, row.type_name) && is_any(&query.query.modules, row.module)
+    Glob::any_matches(&query.types, row.type_name) && Glob::any_matches(&query.query.modules, row.module)
 }
 
 /// The sort is stable: what is equal stays in the order of process, type and generation.

@@ -320,7 +320,7 @@ fn wants(query: &ExceptionQuery, exception: &Exception<'_>) -> bool {
     let filters = &query.query;
     let here_and_now =
         filters.wants_time(exception.process, exception.time_ns) && filters.wants_thread_if_known(exception.thread);
-    let of_type = query.types.is_empty() || query.types.iter().any(|glob| glob.matches(exception.type_name));
+    let of_type = Glob::any_matches(&query.types, exception.type_name);
     let mut functions = exception.stack.functions().chain(exception.catcher);
     let of_function = !filters.filters_functions() || functions.any(|f| filters.wants_function(f.module(), f.function));
     here_and_now && of_type && of_function

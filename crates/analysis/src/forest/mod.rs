@@ -249,8 +249,8 @@ impl<'a> Forest<'a> {
         self.walk_kept(below, options, &[], visit)
     }
 
-    /// As [`walk_again`](Self::walk_again), with the times of each node by state. Nodes have none where
-    /// [`has_states`](Self::has_states) is false.
+    /// As [`walk_again`](Self::walk_again), with the times of each node by state, where these are
+    /// known ([`has_states`](Self::has_states)).
     ///
     /// # Errors
     /// Only those of `visit`.
@@ -315,8 +315,8 @@ impl<'a> Forest<'a> {
         has_states(self.conditions.metric)
     }
 
-    /// Amounts by state of the trees that are kept, for each process and each of its sets of threads;
-    /// none where states are not known.
+    /// Amounts by state of the trees that are kept, for each process and set of threads; none where
+    /// states are not known.
     pub(crate) fn states(&self) -> &[Vec<Arc<StateAmounts>>] {
         if !self.has_states() {
             return &[];

@@ -38,8 +38,7 @@ pub struct SnapshotRef<'a> {
 impl HeapQuery {
     /// Whether rows of a type of a module are wanted.
     pub(super) fn wants(&self, type_name: &str, module: &str) -> bool {
-        let has = |globs: &[Glob], name: &str| globs.is_empty() || globs.iter().any(|glob| glob.matches(name));
-        has(&self.query.types, type_name) && has(&self.query.modules, module)
+        Glob::any_matches(&self.query.types, type_name) && Glob::any_matches(&self.query.modules, module)
     }
 
     /// Refuses a recording in which no snapshot is meant.

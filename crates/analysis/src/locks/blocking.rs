@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use clrscope_contract::request::Glob;
 use clrscope_recording::model::{FunctionKind, LossReason, Process};
 use rustc_hash::FxHashMap;
 
@@ -136,12 +137,11 @@ impl<'q, 'a> BlockingWaits<'q, 'a> {
             let kind = place.and_then(|place| place.kind).or(by_call).unwrap_or(LockKind::Unknown);
             rows.entry((kind, place.map(|place| place.own))).or_default().join(sum);
         }
-        let types = &self.query.types;
         let rows = rows.into_iter().map(|((kind, own), sum)| {
             let most = self.waiters.get(&own).map_or(0, |(_, most)| *most);
             row(self.process, kind, sum, (most, is_exact))
         });
-        rows.filter(|row| types.is_empty() || types.iter().any(|glob| glob.matches(row.type_name))).collect()
+        rows.filter(|row| Glob::any_matches(&self.query.types, row.type_name)).collect()
     }
 
     /// Kinds of waits by the calls that they are in: one call calls one method.

@@ -5,7 +5,8 @@
 //! lock; it says the same of a thread that gives up, as `Monitor.TryEnter` does. Locks that are
 //! never contended are not seen.
 //!
-//! Waits for other things, which nobody holds, are in [`blocking`], and by samples in [`sampled`].
+//! Waits for other things, which have no holder, are in [`blocking`]: those that raise events; and
+//! in [`sampled`]: those that were sampled by the clock.
 //!
 //! The events name the thread that holds a lock. If that is the last one that waited for the lock
 //! and got it, the path on which it waited is the holder's. The path of a holder that did not wait

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use clrscope_contract::request::Glob;
 use clrscope_recording::model::{LossReason, Process};
 use rustc_hash::FxHashMap;
 
@@ -84,7 +85,7 @@ impl<'q, 'a> Grouping<'q, 'a> {
         let mut rows: BTreeMap<RowKey<'_>, LockSum> = BTreeMap::new();
         for ((_, class), sum) in &self.sums {
             let (kind, (type_name, module)) = self.kind(*class);
-            if self.query.types.is_empty() || self.query.types.iter().any(|glob| glob.matches(type_name)) {
+            if Glob::any_matches(&self.query.types, type_name) {
                 rows.entry((kind, type_name, module, self.place(sum))).or_default().join(sum);
             }
         }

@@ -1,10 +1,11 @@
-//! Waits of threads for what nobody holds, by samples of the clock (`wall`), where the runtime raises
-//! no events of them: how long threads stood in them, in bounds, and how often at least. Two waits
-//! at one place that follow each other within a sample look like one, so nothing says which was the
-//! longest.
+//! Waits of threads for semaphores, events, tasks and the like, by samples of the clock (`wall`),
+//! where the runtime raises no events of them: how long threads stood in them, in bounds, and how
+//! often at least. Two waits at one place that follow each other within a sample look like one, so
+//! the longest wait is not known.
 
 use std::collections::BTreeMap;
 
+use clrscope_contract::request::Glob;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Sample, ThreadState};
 use rustc_hash::FxHashMap;
@@ -12,8 +13,9 @@ use rustc_hash::FxHashMap;
 use super::blocking::{Own, row, wait_place};
 use super::rows::LockSum;
 use super::{LockKind, LockQuery, LockRow};
-use crate::samples::{each_sample, lasted_ns};
+use crate::samples::{each_sample, event_of, lasted_ns, thread_numbered};
 use crate::sampling::sampled_bounds;
+use crate::stack_trees::wanted_part;
 
 /// What a thread waits for, and the own function that does.
 type Key<'a> = (LockKind, Own<'a>);
@@ -53,9 +55,8 @@ pub(super) fn rows<'a>(process: &'a Process, query: &LockQuery) -> Vec<LockRow<'
         place.sum.add_sampled(sample.stack, u64::from(is_new), ns);
         place.samples += u64::from(sample.count);
     });
-    let types = &query.types;
-    let of_type = |row: &LockRow<'_>| types.is_empty() || types.iter().any(|glob| glob.matches(row.type_name));
-    places.into_iter().map(|((kind, _), place)| sampled_row(process, kind, place)).filter(of_type).collect()
+    let rows = places.into_iter().map(|((kind, _), place)| sampled_row(process, kind, place));
+    rows.filter(|row| Glob::any_matches(&query.types, row.type_name)).collect()
 }
 
 fn sampled_row(process: &Process, kind: LockKind, Place { sum, samples }: Place) -> LockRow<'_> {
@@ -67,16 +68,12 @@ fn sampled_row(process: &Process, kind: LockKind, Place { sum, samples }: Place)
 
 /// Time of a sample that is wanted; `None` where it is not.
 fn wanted_ns(process: &Process, query: &LockQuery, sample: &Sample) -> Option<u64> {
-    let thread = sample.thread.checked_sub(1).and_then(|index| process.threads.get(index as usize));
-    let first_ns = process.started_ns.saturating_add(sample.time_ns);
-    let touches = query.query.wanted_ns(process, first_ns, first_ns.saturating_add(lasted_ns(sample)))?;
-    // A single sample lasts no time and stands for its step.
-    let ns = if touches == lasted_ns(sample) { sample.weight_ns } else { touches };
-    query.query.wants_thread_if_known(thread).then_some(ns)
+    let part = wanted_part(process, &query.query, &event_of(process, sample, sample.weight_ns))?;
+    query.query.wants_thread_if_known(thread_numbered(process, sample.thread)).then_some(part.amount)
 }
 
-/// What a thread with a stack waits for; `None` for locks, which are counted, and where nothing says
-/// it.
+/// What a thread with a stack waits for; `None` for locks, which are counted, and where nothing
+/// says it.
 fn key<'a>(process: &'a Process, query: &LockQuery, stack: u32) -> Option<Key<'a>> {
     let place = wait_place(process, query, stack)?;
     Some((place.kind?, place.own))

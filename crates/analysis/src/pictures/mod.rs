@@ -224,7 +224,8 @@ pub struct ChangedTree<'a> {
     /// Sum of the amounts of all runs in front of each, and of all.
     before: Vec<u64>,
     ends: OnceLock<Vec<u32>>,
-    /// Sums by state of the amounts of all runs in front of each, and of all; none where states are not known.
+    /// Sums by state of the amounts in front of each run, and of all; none where states are not
+    /// known.
     states: Vec<(TimeState, Vec<u64>)>,
 }
 

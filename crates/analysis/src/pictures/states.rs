@@ -6,7 +6,7 @@ use super::{ChangedTree, PictureRow, Place};
 use crate::stack_trees::StateTimes;
 use crate::waits::TimeState;
 
-/// Sums of the amounts of the runs of a changed tree by state, while runs of other trees are put there.
+/// Amounts by state of the runs of a changed tree in the making.
 #[derive(Default)]
 pub(super) struct GrowingStates(Vec<(TimeState, Vec<u64>)>);
 
@@ -22,7 +22,8 @@ impl GrowingStates {
         own[run as usize] = own[run as usize].saturating_add(amount);
     }
 
-    /// Sums up to each run, of which there are `runs`, numbered anew where `numbers` says so.
+    /// Returns the sums in front of each of `runs` runs, and of all. `numbers`: the new numbers of
+    /// the runs, where they have some.
     pub(super) fn finish(self, runs: usize, numbers: Option<&[u32]>) -> Vec<(TimeState, Vec<u64>)> {
         let sums = |own: Vec<u64>| {
             let mut before = vec![0_u64; runs + 1];
@@ -38,7 +39,7 @@ impl GrowingStates {
     }
 }
 
-/// Nodes by function, each with the amount of a state that it has, or that is followed to its callers.
+/// Nodes by function, each with an amount of one state: upside down that of the path it is part of.
 type Members = FxHashMap<u32, Vec<(Place, u64)>>;
 
 impl ChangedTree<'_> {
@@ -50,8 +51,8 @@ impl ChangedTree<'_> {
         (!self.states.is_empty()).then_some(all)
     }
 
-    /// Own times and totals by state of the rows of a picture, upright or inverted, that was made with the
-    /// same places; nothing where states are not known.
+    /// Returns own times and totals by state of the rows of a picture, which was made with the same
+    /// places; nothing where states are not known.
     #[must_use]
     pub fn states_of_rows(&self, rows: &[PictureRow], inverted: bool, places: &[u32]) -> Vec<[StateTimes; 2]> {
         if self.states.is_empty() {
@@ -76,7 +77,7 @@ impl ChangedTree<'_> {
         rows.first().map(|row| row.function)
     }
 
-    /// Adds the times in a state, whose sums in front of each run are `before`, to those of the rows.
+    /// Adds the times in a state to those of the rows. `before`: their sums in front of each run.
     fn add_state(
         &self,
         (state, before): (TimeState, &[u64]),

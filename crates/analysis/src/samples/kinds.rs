@@ -6,6 +6,7 @@ use clrscope_recording::model::{
     Activity, FunctionKind, GC_NAME, JIT_NAME, Process, Sample, StackFrame, Thread, ThreadRole,
 };
 
+use super::metric::thread_numbered;
 use crate::function::{FunctionRef, is_own};
 use crate::metric_events::{Event, MetricEvents};
 use crate::titled::titled;
@@ -70,7 +71,7 @@ impl<'a> Kinds<'a> {
     /// Returns the kind of the work that a sample fell into: what the runtime says of itself first,
     /// then what the stack says.
     pub(crate) fn kind_of_sample(&self, sample: &Sample) -> SampleKind {
-        let thread = sample.thread.checked_sub(1).and_then(|index| self.process.threads.get(index as usize));
+        let thread = thread_numbered(self.process, sample.thread);
         of_sample(sample, thread, || self.of_place(self.process.stacks.node_position(sample.stack)))
     }
 

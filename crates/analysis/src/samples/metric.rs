@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{EventArena, Process, Sample, ThreadState};
+use clrscope_recording::model::{EventArena, Process, Sample, Thread, ThreadState};
 
 use crate::metric::{Metric, Source, StackEvent, StackEvents, Unit};
 
@@ -70,24 +70,34 @@ fn read(process: &Process, arena: &EventArena, amount: fn(&Sample) -> u64) -> St
     let mut events = Vec::new();
     for chunk in &arena.chunks {
         let bytes = chunk.bytes.load();
-        events.extend(Sample::all(&bytes).map(|sample| StackEvent {
-            thread: thread_index(&sample),
-            time_ns: process.started_ns.saturating_add(sample.time_ns),
-            stack: sample.stack,
-            lasted_ns: lasted_ns(&sample),
-            amount: amount(&sample),
-            samples: u64::from(sample.count),
-            flags: sample.flags(),
-            idle: sample.state == ThreadState::Idle,
-            object_type: 0,
-        }));
+        events.extend(Sample::all(&bytes).map(|sample| event_of(process, &sample, amount(&sample))));
     }
     StackEvents { table: Arc::clone(&process.stacks), events }
+}
+
+/// Returns the event of a sample that has an amount.
+pub(crate) fn event_of(process: &Process, sample: &Sample, amount: u64) -> StackEvent {
+    StackEvent {
+        thread: thread_index(sample),
+        time_ns: process.started_ns.saturating_add(sample.time_ns),
+        stack: sample.stack,
+        lasted_ns: lasted_ns(sample),
+        amount,
+        samples: u64::from(sample.count),
+        flags: sample.flags(),
+        idle: sample.state == ThreadState::Idle,
+        object_type: 0,
+    }
 }
 
 /// Index of the thread in the process's table; one that no thread has where the thread is not known.
 pub(super) fn thread_index(sample: &Sample) -> u32 {
     sample.thread.checked_sub(1).unwrap_or(u32::MAX)
+}
+
+/// Returns the thread with a number that samples have; `None` where it is not known.
+pub(crate) fn thread_numbered(process: &Process, number: u32) -> Option<&Thread> {
+    process.threads.get(number.checked_sub(1)? as usize)
 }
 
 /// Duration of what a record stands for: several samples of an unchanged thread are a time, a single one is a moment.

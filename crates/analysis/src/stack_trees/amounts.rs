@@ -51,7 +51,7 @@ impl<'q> EventFilter<'q> {
         Self { process, query, all_threads, threads, states: None }
     }
 
-    /// The same for events of a metric, of which a question may be about some states.
+    /// Returns the filter with the states that the query asks for, where the metric has states.
     pub(crate) fn with_states(mut self, metric: &Metric, measured: &MetricEvents) -> Self {
         let is_asked = !self.query.states.is_empty() && has_states(metric);
         self.states = is_asked.then(|| TimeStates::for_process(self.process, measured));

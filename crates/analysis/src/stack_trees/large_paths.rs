@@ -58,7 +58,8 @@ struct Pending {
 }
 
 /// The tree of some stacks, with every node that has `least_share` of everything, and of each of these all callees: smaller ones
-/// without anything below. Callees of one node that have one slot are one node. With states the small nodes know their stacks.
+/// without anything below. Callees of one node that have one slot are one node. `with_states`: the
+/// tree knows the stacks of its small nodes.
 pub(crate) fn large_paths(
     stacks: &SummedStacks,
     least_share: f64,

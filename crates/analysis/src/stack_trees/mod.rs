@@ -35,13 +35,13 @@ pub use states::StateTimes;
 pub(crate) struct StackTree {
     pub(crate) shape: Arc<Shape>,
     pub(crate) amounts: Amounts,
-    /// Stacks of a tree that has large paths alone which stand for those of events, by the numbers of
-    /// those; 0 where a stack stands for itself.
+    /// By stack of the events, the stack that stands for it in a tree of large paths; 0 where it
+    /// stands for itself.
     pub(crate) lumps: Vec<u32>,
 }
 
 impl StackTree {
-    /// Places of all stacks of the events, by their numbers among those, of which there are `stacks`.
+    /// Returns the place of each stack of the events, of which there are `stacks`.
     fn places(&self, stacks: usize) -> Vec<u32> {
         let mut places = vec![0_u32; stacks.max(self.shape.stacks.len())];
         for (place, &stack) in (0..).zip(&self.shape.stacks) {

@@ -48,7 +48,8 @@ impl AddAssign for StateTimes {
     }
 }
 
-/// Amounts of one state: places of the stacks that have some, and the sum before each of these, and of all.
+/// Amounts of one state: places of the stacks that have some, and the sum before each of these, and
+/// of all.
 #[derive(Default)]
 struct RunningSums {
     there: Vec<u32>,
@@ -105,7 +106,8 @@ impl StateAmounts {
         Self::from_sums(by_state)
     }
 
-    /// Sums the wanted events of each thread along trees of one shape; the last is of threads that are not known.
+    /// Sums the wanted events of each thread along trees of one shape; the last is of threads that
+    /// are not known.
     pub(crate) fn by_thread(
         measured: &MetricEvents,
         states: &TimeStates,
@@ -175,7 +177,8 @@ impl StateAmounts {
 
 /// Amounts of stacks by state. Most stacks have one state.
 struct StackStates {
-    /// The state that was met first, by number of the stack among those of the events, and the amount.
+    /// The state that was met first, by number of the stack among those of the events, and the
+    /// amount.
     first: Vec<(Option<TimeState>, u64)>,
     others: FxHashMap<(u32, TimeState), u64>,
 }

@@ -19,6 +19,12 @@ impl Glob {
         glob(&self.0, text)
     }
 
+    /// Whether one of some globs matches `text`; any text does where there are none.
+    #[must_use]
+    pub fn any_matches(globs: &[Self], text: &str) -> bool {
+        globs.is_empty() || globs.iter().any(|glob| glob.matches(text))
+    }
+
     /// The glob as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -40,7 +40,8 @@ impl Numbers {
 }
 
 impl Many {
-    /// The recording, of `wall` in place of `cpu`: threads run, are ready, or wait below some of the functions.
+    /// The recording, of `wall` in place of `cpu`: threads run, are ready, or wait below some of
+    /// the functions.
     #[must_use]
     pub fn by_the_clock(&self) -> Recording {
         let mut recording = self.recording();

@@ -10,9 +10,9 @@ const MOST_PIECES: u32 = 240;
 const LEAST_PIECES: u32 = 15;
 
 /// Returns the amounts of the tree's own rows by piece of the run: `counts` has the rows of each
-/// piece, `rows` the distance of each from the one before it in the piece, `states` the place of its state among all
-/// that there are, where those are known. Pieces are joined until
-/// there is room; null where there is none, and for sums over the whole run.
+/// piece, `rows` the distance of each from the one before it in the piece, `states` the place of
+/// its state among all that there are, where those are known. Pieces are joined until there is
+/// room; null where there is none, and for sums over the whole run.
 pub(super) fn amounts_over_time(forest: &Forest<'_>, recording: &Recording, min_share: f64, most: usize) -> Value {
     let options = TreeOptions { min_share, max_depth: None };
     let mut found = forest.over_time(recording, &options, MOST_PIECES);

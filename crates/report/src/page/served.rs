@@ -67,8 +67,9 @@ pub struct DocumentRequest {
 }
 
 impl DocumentRequest {
-    /// Reads the query of an address: `key=tree.cpu&since=5&until=9&threads=7.1.2&states=lock&below=7.0.3`, and of a tree after changes
-    /// `measure=cpu&changes=f12,o&invert=1&as=functions`. `None` where it makes no sense.
+    /// Reads the query of an address:
+    /// `key=tree.cpu&since=5&until=9&threads=7.1.2&states=lock&below=7.0.3`, and of a tree after
+    /// changes `measure=cpu&changes=f12,o&invert=1&as=functions`. `None` where it makes no sense.
     #[must_use]
     pub fn parse(query: &str) -> Option<Self> {
         let mut wanted = Self::default();

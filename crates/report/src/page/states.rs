@@ -63,8 +63,8 @@ fn of_threads<'s>(all: &'s mut Vec<(Threads, StateTimes)>, node: &TreeNode<'_>) 
     &mut all[at].1
 }
 
-/// `rows` has the distance of each row with a time from the one before it, `states` the place of the
-/// state among `names`, `own` what is the row's own, `rest` what lies below it on no row.
+/// `rows` has the distance of each row with a time from the one before it, `states` the place of
+/// the state among `names`, `own` what is the row's own, `rest` what lies below it on no row.
 fn packed(rows: &[RowTimes], beside: &[(Threads, StateTimes)]) -> Value {
     let mut rests: Vec<StateTimes> = Vec::with_capacity(rows.len());
     let mut above: Vec<usize> = Vec::new();

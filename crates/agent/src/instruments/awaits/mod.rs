@@ -1,7 +1,7 @@
 //! `awaits`: how long the program's own async methods wait at each of their awaits.
 //!
-//! When a module is loaded, its async methods are compiled again (ReJIT) with code that notes when a
-//! method begins to wait, and when it goes on. What is known of a wait is found again by a number
+//! When a module is loaded, its async methods are compiled again (ReJIT) with code that notes when
+//! a method begins to wait, and when it goes on. What is known of a wait is found again by a number
 //! that the method itself keeps: its box may be moved meanwhile, and go on on any thread. An await
 //! whose operation is complete does not wait, and costs nothing.
 //!

@@ -14,7 +14,7 @@ use crate::function::{FunctionRef, is_profilers};
 use crate::owners::{OwnFrames, Owners};
 use crate::paths::Paths;
 use crate::query::{Query, QueryProblem};
-use crate::samples::{SampleKind, each_sample, lasted_ns};
+use crate::samples::{SampleKind, each_sample, lasted_ns, thread_numbered};
 use crate::select;
 use crate::views::rows::ThreadRow;
 
@@ -101,7 +101,7 @@ pub(super) fn each_wanted<'a>(
 
 /// Whether a query means a sample.
 fn wants(query: &Query, process: &Process, sample: &Sample) -> bool {
-    let thread = sample.thread.checked_sub(1).and_then(|index| process.threads.get(index as usize));
+    let thread = thread_numbered(process, sample.thread);
     let first_ns = process.started_ns.saturating_add(sample.time_ns);
     let last_ns = first_ns.saturating_add(lasted_ns(sample));
     query.wants_thread_if_known(thread) && query.wanted_ns(process, first_ns, last_ns).is_some()

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::finding::FindingPlace;
 use super::waiting::{MOST, MUCH};
 use super::{Finding, FindingKind};
-use crate::awaits::{AWAITED, AwaitRow, awaits};
+use crate::awaits::{AWAITED, AwaitActivity, AwaitRow, awaits};
 use crate::numbers::{number, time};
 use crate::parts::watched_ns;
 use crate::query::Query;
@@ -60,7 +60,10 @@ pub(super) fn found(recording: &Recording, query: &Query, others: bool) -> Vec<F
         let waits_itself = waiting.contains(row.awaits.as_str());
         !waits_itself && !OF_CONSUMERS.iter().any(|name| row.awaits.starts_with(name)) && is_much(row, &query)
     };
-    let candidates: Vec<_> = rows.iter().filter(is_candidate).map(|row| (waiter(row, &query), row)).collect();
+    let candidates: Vec<&AwaitRow<'_>> = rows.iter().filter(is_candidate).collect();
+    let activities = AwaitActivity::of_rows(&candidates).into_iter();
+    let candidates: Vec<_> =
+        candidates.into_iter().zip(activities).map(|(row, activity)| (waiter(row, activity, &query), row)).collect();
     let is_there = |wanted| candidates.iter().any(|(waiter, _)| *waiter == wanted);
     let said = match () {
         () if others || is_there(Waiter::Work) => Waiter::Work,
@@ -79,8 +82,7 @@ fn is_much(row: &AwaitRow<'_>, query: &Query) -> bool {
     methods_on_average(row, query) >= MUCH
 }
 
-fn waiter(row: &AwaitRow<'_>, query: &Query) -> Waiter {
-    let activity = row.activity();
+fn waiter(row: &AwaitRow<'_>, activity: AwaitActivity, query: &Query) -> Waiter {
     let is_constant = activity.is_constant(watched_ns(row.process, query));
     match is_constant {
         true if row.awaits == DELAY => Waiter::Timer,

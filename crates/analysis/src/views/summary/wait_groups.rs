@@ -12,6 +12,7 @@ use clrscope_recording::model::{Process, Recording, Sample, Thread, ThreadRole, 
 use rustc_hash::FxHashMap;
 
 use super::sampled::each_wanted;
+use crate::at_once::most_at_once;
 use crate::code_place::CodePlace;
 use crate::function::FunctionRef;
 use crate::idle_threads::{Blocked, ThreadTimes, WaitBelow, is_trouble, role_of};
@@ -182,16 +183,4 @@ impl<'a> WaitGroup<'a> {
         let none = Blocked::default();
         Self { function, place, reason, blocked: none, of_pool: none, most_at_once: 0 }
     }
-}
-
-/// Returns how much there was at once, at most, by what began (1) and ended (-1) when.
-fn most_at_once(changes: &mut [(u64, i64)]) -> u64 {
-    // Of what ends and begins at the same moment the end comes first.
-    changes.sort_unstable();
-    let (mut now, mut most) = (0, 0);
-    for (_, change) in changes {
-        now += *change;
-        most = most.max(now);
-    }
-    most.unsigned_abs()
 }

@@ -25,7 +25,7 @@ const COLOURS: [(&[&str], &str, u8); 9] = [
     (&["native"], "native", 182),
     (&["kernel"], "kernel", 251),
     (&["waiting"], "waiting", 228),
-    // Time in which nobody worked, whosever code it is.
+    // Time of awaits, in which no thread ran, whatever the code.
     (&[AWAITED], "awaited", 147),
     (&["profiler", "unknown"], "unknown", 254),
 ];
