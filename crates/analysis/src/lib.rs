@@ -92,6 +92,7 @@ mod probe_watch;
 mod probes;
 mod programs;
 mod query;
+mod requests;
 mod runs;
 mod samples;
 mod sampling;
@@ -158,6 +159,7 @@ pub use probe_watch::{ProbeWatch, WatchedProbe};
 pub use probes::{ProbeRow, ProbedPlace, has_probes, probes};
 pub use programs::{Program, own_programs};
 pub use query::{NativeCode, PathKind, Query, QueryProblem, Sort, ThreadSelector};
+pub use requests::{Direction, Request, RequestEnd, RequestRow, each_request, requests};
 pub use samples::{
     InliningKnowledge, SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code,
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clrscope_analysis::{
     EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Metric, ProbeCallers, ProbeLog, Query, awaits,
-    functions,
+    each_request, functions, requests,
 };
 use clrscope_recording::events::{Encoder, EntityRef, Field, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, value};
@@ -63,6 +63,13 @@ fn all_views(recording: &Recording) -> String {
             assert_eq!((exception.stack.len(), exception.stack.is_empty()), (frames.len(), frames.is_empty()));
             text += &format!("{frames:?} {}\n", exception.stack_cut);
         }
+    }
+    if let Ok((rows, _)) = requests(recording, &Query::default(), &[]) {
+        for row in &rows {
+            text += &format!("{} {} {} {:?}\n", row.route, row.count, row.partial, row.percentile_ns(99));
+        }
+        let each = each_request(recording, &Query::default(), &[]).map(|(all, _)| all.len());
+        text += &format!("{each:?}\n");
     }
     if let Ok((rows, _)) = awaits(recording, &Query::default()) {
         for row in &rows {
@@ -210,13 +217,13 @@ fn types() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn any_bytes_are_survived(bytes in vec(any::<u8>(), 0..600)) {
-        let arenas = ["events", "exceptions", "awaits", "flow", "flow-types", "probes", "probe-calls", "probe-callers"].map(|name| (name, bytes.clone()));
+        let arenas = ["events", "exceptions", "awaits", "requests", "flow", "flow-types", "probes", "probe-calls", "probe-callers"].map(|name| (name, bytes.clone()));
         check(&recording(arenas.into()))?;
     }
 
     #[test]
     fn whole_records_in_any_order_are_survived(log in records(), thrown in records()) {
-        check(&recording(vec![("events", log), ("exceptions", thrown.clone()), ("awaits", thrown)]))?;
+        check(&recording(vec![("events", log), ("exceptions", thrown.clone()), ("awaits", thrown.clone()), ("requests", thrown)]))?;
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::clause::{Clause, ClauseKind};
+use crate::code::Protected;
 use crate::edits::Place;
 use crate::{Body, Code, Edits, Error, Instruction, Label, Opcode, Operand, Result, ResultPlace};
 
@@ -321,13 +322,24 @@ impl Body {
             to.push(Instruction::new(*label, piece.opcode, piece.operand.clone())?);
         }
         let end = Label(self.next_new);
+        let place = |number: usize| labels.get(number).copied().unwrap_or(end);
         for instruction in &mut to[base..] {
             for target in instruction.operand.targets_mut() {
                 let number = code.target(*target)? as usize;
                 reaches_end |= number == labels.len();
-                *target = labels.get(number).copied().unwrap_or(end);
+                *target = place(number);
             }
         }
+        // In front of the method's: the code lies within their blocks, if in any.
+        let protect = |protected: &Protected| Clause {
+            kind: ClauseKind::Catch(protected.exception),
+            try_start: place(protected.start),
+            try_end: place(protected.handler),
+            start: place(protected.handler),
+            end: place(protected.end),
+            unused: 0,
+        };
+        self.clauses.splice(0..0, code.protected.iter().map(protect));
         if reaches_end {
             let label = self.new_label();
             to.push(Instruction { label, opcode: Opcode::Nop, operand: Operand::None });

@@ -25,6 +25,25 @@ enum LocalOperand {
     Result,
 }
 
+/// Instructions of [`Code`] that may throw, and what becomes of an exception; places are numbers of instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Protected {
+    pub(crate) start: usize,
+    /// First instruction of the handler, and the first behind the protected ones.
+    pub(crate) handler: usize,
+    /// First instruction behind the handler.
+    pub(crate) end: usize,
+    /// Token of the type whose exceptions are caught.
+    pub(crate) exception: u32,
+}
+
+impl Protected {
+    /// Whether the instruction is one of the two that leave.
+    fn is_left_at(&self, number: usize) -> bool {
+        number + 1 == self.handler || number + 1 == self.end
+    }
+}
+
 /// A local variable that inserted code gets for itself, see [`Edits::new_local`](crate::Edits::new_local).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewLocal(pub(crate) u16);
@@ -50,6 +69,8 @@ pub struct Code {
     pub(crate) pieces: Vec<Piece>,
     /// Numbers of the instructions that marks stand in front of.
     marks: Vec<Option<u32>>,
+    /// Inner ones first.
+    pub(crate) protected: Vec<Protected>,
 }
 
 impl Code {
@@ -194,6 +215,37 @@ impl Code {
         self.with(opcode, Operand::Target(Label(mark.0)))
     }
 
+    /// Runs code that may throw. An exception of the type with this token, or of one derived from it, ends that code, and what
+    /// stands behind it goes on.
+    ///
+    /// The stack must be empty there, that of the method as well: at its entry, or where one of its statements begins. The
+    /// runtime compiles no method where it is not.
+    #[must_use]
+    pub fn catching(mut self, exception: u32, code: Self) -> Self {
+        let (first, marks) = (self.pieces.len(), self.marks.len() as u32);
+        let Self { mut pieces, marks: inner_marks, protected } = code;
+        for target in pieces.iter_mut().flat_map(|piece| piece.operand.targets_mut()) {
+            target.0 += marks;
+        }
+        self.pieces.extend(pieces);
+        self.marks.extend(inner_marks.into_iter().map(|place| place.map(|place| place + first as u32)));
+        let moved = |inner: Protected| Protected {
+            start: inner.start + first,
+            handler: inner.handler + first,
+            end: inner.end + first,
+            ..inner
+        };
+        self.protected.extend(protected.into_iter().map(moved));
+        let behind = self.new_mark();
+        let left = self.branch(Opcode::LeaveS, behind);
+        let handler = left.pieces.len();
+        let caught = left.plain(Opcode::Pop).branch(Opcode::LeaveS, behind);
+        let end = caught.pieces.len();
+        let mut code = caught.mark(behind);
+        code.protected.push(Protected { start: first, handler, end, exception });
+        code
+    }
+
     /// Instructions that do nothing, as many bytes of them: what stands behind them stays where it is.
     #[must_use]
     pub fn blanked(&self) -> Self {
@@ -220,12 +272,18 @@ impl Code {
     pub fn deepest_stack(&self) -> Result<u16> {
         let end = self.pieces.len() as u32;
         let mut depths = Depths(vec![None; self.pieces.len() + 1]);
+        // The handler has the exception.
+        for protected in &self.protected {
+            depths.meet(protected.start as u32, 0)?;
+            depths.meet(protected.handler as u32, 1)?;
+        }
         // Nothing behind a branch that is always taken.
         let mut running = Some(0);
         let mut deepest = 0;
         for (number, piece) in (0..).zip(&self.pieces) {
             let before = depths.meet(number, running.or(depths.known(number)).unwrap_or(0))?;
-            let (takes, gives) = piece.check()?;
+            let leaves_own = || self.protected.iter().any(|protected| protected.is_left_at(number as usize));
+            let (takes, gives) = if piece.opcode.is_leave() && leaves_own() { (0, 0) } else { piece.check()? };
             let after = before.checked_sub(takes.into()).ok_or(Error::Unbalanced)? + u32::from(gives);
             deepest = deepest.max(after);
             for label in piece.operand.targets() {
@@ -316,6 +374,31 @@ mod tests {
         let end = uneven.new_mark();
         let uneven = uneven.plain(Opcode::Ldarg0).branch(Opcode::BrtrueS, end).plain(Opcode::LdcI4_1).mark(end);
         assert_eq!(uneven.deepest_stack(), Err(Error::Unbalanced));
+    }
+
+    #[test]
+    fn code_that_may_throw_leaves_the_stack_as_it_was() {
+        let mut inner = Code::new();
+        let end = inner.new_mark();
+        let inner = inner.plain(Opcode::Ldarg0).branch(Opcode::BrtrueS, end).plain(Opcode::Ldarg1).plain(Opcode::Pop);
+        let inner = inner.mark(end).catching(7, Code::set_one(9));
+        let mut code = Code::set_one(5);
+        let unused = code.new_mark();
+        let code = code.mark(unused).catching(3, inner).plain(Opcode::Nop);
+        assert_eq!(code.deepest_stack(), Ok(2));
+        // `set_one` is 4 instructions; leave, pop, leave are 3.
+        assert_eq!(
+            code.protected,
+            [
+                Protected { start: 8, handler: 13, end: 15, exception: 7 },
+                Protected { start: 4, handler: 16, end: 18, exception: 3 }
+            ]
+        );
+        assert_eq!(
+            Code::new().plain(Opcode::Ldarg0).catching(3, Code::new()).plain(Opcode::Pop).deepest_stack(),
+            Err(Error::Unbalanced)
+        );
+        assert_eq!(Code::new().catching(3, Code::new().plain(Opcode::Ldarg0)).deepest_stack(), Err(Error::Unbalanced));
     }
 
     #[test]

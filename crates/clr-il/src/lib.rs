@@ -102,6 +102,7 @@ pub mod fuzzing {
             }
         }
         edits.at_entry(Code::add_one(1));
+        edits.at_entry(Code::new().catching(0x0100_0001, Code::add_one(3)));
         edits.at_returns(Code::set_one(1));
         edits.at_exits(Code::add_one(2));
         let kept = edits.new_local(&[8]);

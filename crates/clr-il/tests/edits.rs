@@ -450,6 +450,26 @@ fn inserted_code_may_branch_within_itself_and_to_its_end() {
 }
 
 #[test]
+fn inserted_code_that_may_throw_lies_in_a_block_within_those_of_the_method() {
+    // 0: leave.s 4, 2: leave.s 4, 4: ret; try 0 to 2, catch 2 to 4.
+    let catch = [0, 0, 0, 0, 2, 2, 0, 2, 1, 0, 0, 1];
+    let mut body = fat(&[0xde, 0x02, 0xde, 0x00, 0x2a], &[catch]);
+    let mut edits = Edits::new();
+    edits
+        .before(Label::at(0), Code::new().catching(0x0100_0002, Code::new().plain(Opcode::LdcI4_1).plain(Opcode::Pop)));
+    body.apply(&edits).expect("changed");
+    let read = Body::read(&body.write().expect("written")).expect("read again");
+    // 0: ldc.i4.1, 1: pop, 2: leave.s 7, 4: pop, 5: leave.s 7, 7: nop, 8: leave.s 12, 10: leave.s 12, 12: ret.
+    let at = Label::at;
+    let clauses: Vec<_> =
+        read.clauses().iter().map(|clause| (clause.kind(), clause.protected(), clause.handler())).collect();
+    let inner = (ClauseKind::Catch(0x0100_0002), (at(0), at(4)), (at(4), at(7)));
+    assert_eq!(clauses, [inner, (ClauseKind::Catch(0x0100_0001), (at(0), at(10)), (at(10), at(12)))]);
+    assert_eq!(read.instructions()[2].operand(), &Operand::Target(at(7)));
+    assert_eq!(read.deepest_stack(|_| Some((0, 0))), Ok(1));
+}
+
+#[test]
 fn bytes_that_are_no_body_say_why() {
     let wrong = |code: &[u8]| Body::read(&[&[(code.len() as u8) << 2 | 2], code].concat()).unwrap_err();
     assert_eq!(wrong(&[0x00, 0x24]), Error::UnknownInstruction { offset: 1 });

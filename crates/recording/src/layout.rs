@@ -99,6 +99,8 @@ pub mod instrument {
     pub const LOCKS: &str = "locks";
     /// Awaits of async methods, as [records](crate::events).
     pub const AWAITS: &str = "awaits";
+    /// Requests that were served and made, as [records](crate::events).
+    pub const REQUESTS: &str = "requests";
     /// [Samples](super::sample) of threads by their CPU time.
     pub const CPU: &str = "cpu";
     /// [Samples](super::sample) of threads by the clock.

@@ -105,6 +105,14 @@ fn awaits(stacks: &mut StacksBuilder) -> EventArena {
     EventArena { instrument: "awaits".into(), chunks: vec![chunk.finish()] }
 }
 
+/// A request for something.
+fn requests() -> EventArena {
+    let chunk = HandmadeChunk::new(0, 1, 4_000)
+        .put(Kind::REQUEST_NAME, &[(Tag::ROUTE, 1_u64.into()), (Tag::NAME, PLANTED.into())])
+        .put(Kind::REQUEST_ENDED, &[(Tag::ROUTE, 1_u64.into()), (Tag::DURATION, 1_000_u64.into())]);
+    EventArena { instrument: "requests".into(), chunks: vec![chunk.finish()] }
+}
+
 /// A call with a string as its argument, and the dictionary that says so.
 fn calls() -> [EventArena; 2] {
     let mut values = vec![value::STRING];
@@ -233,6 +241,7 @@ fn everything() -> Recording {
         exceptions(&mut stacks),
         waits(&mut stacks),
         awaits(&mut stacks),
+        requests(),
         calls,
         types,
         samples,

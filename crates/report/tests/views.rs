@@ -114,6 +114,23 @@ fn awaited(nodes: [u32; 2]) -> EventArena {
     EventArena { instrument: "awaits".into(), chunks: vec![long.finish(), short.finish()] }
 }
 
+/// Two requests that were served, one of them in vain, one that was made, and one that never ended.
+fn requests() -> EventArena {
+    let name = |chunk: HandmadeChunk, number: u64, direction: u64, name: &'static str| {
+        let fields = [(Tag::ROUTE, number.into()), (Tag::DIRECTION, direction.into()), (Tag::NAME, name.into())];
+        chunk.put(Kind::REQUEST_NAME, &fields)
+    };
+    let ended = |chunk: HandmadeChunk, number: u64, ns: u64, status: u64| {
+        let fields = [(Tag::ROUTE, number.into()), (Tag::DURATION, ns.into()), (Tag::STATUS, status.into())];
+        chunk.put(Kind::REQUEST_ENDED, &fields)
+    };
+    let named = name(name(HandmadeChunk::new(0, 1, 0), 1, 0, "GET /orders/{id}"), 2, 1, "POST bank.example");
+    let served = ended(ended(named, 1, 4_000, 200), 1, 9_000, 503);
+    let made = ended(HandmadeChunk::new(1, 2, 9_000_000), 2, 20_000, 200);
+    let made = made.put(Kind::REQUEST_PENDING, &[(Tag::ROUTE, 2_u64.into()), (Tag::DURATION, 700_u64.into())]);
+    EventArena { instrument: "requests".into(), chunks: vec![served.finish(), made.finish()] }
+}
+
 /// `Main` calls `Pay` on each thread.
 fn calls() -> EventArena {
     let chunk = |thread: u32, start: u64| {
@@ -441,6 +458,7 @@ fn everything() -> Recording {
         exceptions(nodes),
         waits(nodes),
         awaited(nodes),
+        requests(),
         calls(),
         samples(&mut stacks, nameless),
         collections(nodes),

@@ -8,6 +8,7 @@
 //! | [`heap`] | snapshots of large heaps, and their analysis |
 //! | [`web`] | a web service under load |
 //! | [`events`] | the price of an await, and of a contended lock |
+//! | [`requests`] | the price of a request |
 //! | [`probes`] | the price of a probed call |
 //! | [`view`] | served pages of a large recording |
 //! | [`suite`] | tests with coverage, beside other collectors |
@@ -26,6 +27,7 @@ mod page;
 mod probes;
 mod programs;
 mod report;
+mod requests;
 mod series;
 mod source;
 mod suite;
@@ -45,13 +47,14 @@ const USAGE: &str = "usage: cargo xtask bench [--only P1,P2,...] [--pairs N] [--
 /// A measurement that is no ratio of [`GOALS`]: what it is asked for by, and the lines of the report that it makes.
 type Absolute = (&'static str, fn(&Bench, &Plan) -> Result<Vec<Line>, String>);
 
-const ABSOLUTE: [Absolute; 16] = [
+const ABSOLUTE: [Absolute; 17] = [
     ("P9", |bench, plan| Ok(vec![absolute::flow(bench, plan.pairs)?])),
     ("P10", |_, _| Ok(vec![absolute::open()?])),
     ("P13", |bench, plan| probes::price_of_a_call(bench, plan.pairs)),
     ("P13", |bench, plan| Ok(vec![attached::speed_after_probes(bench, plan.pairs)?])),
     ("awaits", |bench, plan| events::price_of_an_await(bench, plan.pairs)),
     ("locks", |bench, plan| events::price_of_a_contended_lock(bench, plan.pairs)),
+    ("P17", |bench, plan| requests::price_of_a_request(bench, plan.pairs)),
     ("P14", |_, plan| view::of_a_large_recording(plan.pairs)),
     ("P7", |_, plan| Ok(vec![heap::analysis(plan.pairs)?])),
     ("P7", |bench, _| heap::snapshots(bench)),

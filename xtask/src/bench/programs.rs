@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clrscope_testkit::{Runtime, Sdk, example, load_profiler};
+use clrscope_testkit::{Runtime, Sdk, example, fixture, load_profiler, runtimes};
 
 use super::source;
 use crate::agents::{program, under_agent};
@@ -44,6 +44,25 @@ pub(super) enum Under {
     DotnetTrace,
 }
 
+/// What becomes of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Requests {
+    /// The program answers them.
+    Served,
+    /// The program asks.
+    Made,
+}
+
+impl Requests {
+    /// The word for it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Served => "served",
+            Self::Made => "made",
+        }
+    }
+}
+
 /// The programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Program {
@@ -55,6 +74,9 @@ pub(super) enum Program {
     Awaits(u32),
     /// So many thousand acquisitions of a contended lock, on one processor so that no thread spins.
     Contends(u32),
+    /// So many thousand requests, one after another, on one processor: on two, what a request takes depends on where
+    /// threads wake up.
+    Requests(Requests, u32),
     /// A program that ends at once.
     Hello,
     /// Threads, this many, that make a few calls and wait; prints the bytes that are in memory then.
@@ -201,11 +223,15 @@ impl Bench {
             Program::Tiny(rounds) => of("Tiny", rounds.to_string()),
             Program::Awaits(thousands) => of("Awaits", thousands.to_string()),
             Program::Contends(thousands) => {
-                let contends = self.runtime.command(&program("Contends")?);
-                let mut command = Command::new("taskset");
-                command.args(["-c", "0"]).arg(contends.get_program()).args(contends.get_args());
-                copy_variables(&contends, &mut command);
+                let mut command = on_one_processor(&self.runtime.command(&program("Contends")?));
                 command.arg(thousands.to_string());
+                Ok(command)
+            }
+            Program::Requests(which, thousands) => {
+                let runtime = runtimes().iter().rev().find(|runtime| runtime.has_web());
+                let runtime = runtime.ok_or("no ASP.NET runtime at hand")?;
+                let mut command = on_one_processor(&runtime.command(&fixture("Requests")));
+                command.args([which.name(), &thousands.to_string()]);
                 Ok(command)
             }
             Program::Callees(count, calls) => {
@@ -255,6 +281,14 @@ impl Bench {
         command.env("DOTNET_EventPipeOutputPath", self.folder.path().join("peer.nettrace"));
         command.env("DOTNET_EventPipeConfig", config);
     }
+}
+
+/// The same command on one processor alone.
+fn on_one_processor(command: &Command) -> Command {
+    let mut alone = Command::new("taskset");
+    alone.args(["-c", "0"]).arg(command.get_program()).args(command.get_args());
+    copy_variables(command, &mut alone);
+    alone
 }
 
 /// Gives a command the variables that another one sets or removes.

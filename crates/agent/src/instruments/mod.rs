@@ -102,6 +102,7 @@ instruments! {
     gc: Gc,
     locks: Locks,
     awaits: Awaits,
+    requests: Requests,
     heap: Heap,
     alloc: Alloc,
     coverage: Coverage,

@@ -20,7 +20,8 @@ static METHODS: Mutex<Option<HashMap<Method, KeptMethod>>> = Mutex::new(None);
 static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
 
 /// Reason why a method that keeps its code gets no other.
-pub(crate) const WHY: &str = "its awaits were measured in this process, and its code stays as that needs it";
+pub(crate) const WHY: &str =
+    "its awaits or requests were measured in this process, and its code stays as that needs it";
 
 struct KeptMethod {
     body: Arc<WrittenBody>,

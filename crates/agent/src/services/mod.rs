@@ -14,8 +14,12 @@
 //! - [`refused_methods`]: methods that could not be changed, and why
 //! - [`kept_code`]: methods whose code stays changed to the end of the process
 //! - [`stack_rate`]: how many stacks are taken in a second
+//! - [`stop_of_threads`]: a stop of all threads at the end of a recording
+//! - [`await_places`]: awaits in the code of async methods
+//! - [`numbers`]: numbers for what is under way in code of the program
 //! - [`clauses`]: which catch blocks belong to clauses with a filter
 
+pub(crate) mod await_places;
 pub(crate) mod clauses;
 pub(crate) mod code_authors;
 pub(crate) mod context;
@@ -29,6 +33,8 @@ pub(crate) mod fixed_modules;
 pub(crate) mod held_exceptions;
 pub(crate) mod kept_code;
 pub(crate) mod no_stack_remark;
+pub(crate) mod numbers;
 pub(crate) mod object_types;
 pub(crate) mod refused_methods;
 pub(crate) mod stack_rate;
+pub(crate) mod stop_of_threads;

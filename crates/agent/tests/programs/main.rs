@@ -27,6 +27,7 @@ mod probe_callers;
 mod probe_calls;
 mod probes;
 mod reading;
+mod requests;
 mod sampling;
 mod survival;
 mod traces;

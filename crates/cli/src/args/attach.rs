@@ -18,9 +18,9 @@ Examples:
 
 Ctrl-C, --duration, the end of the program and the end of clrscope itself end the recording. Then
 the agent leaves: no thread, no descriptor and no mapping stay, but the code of its library, which
-can't be taken out of a program that runs. After --probe and -i awaits the runtime detaches no
-agent: it sleeps until the next attach wakes it. Methods with probes have their own code again; those
-that await keep the code that notes it, which does nothing then.";
+can't be taken out of a program that runs. After --probe, -i awaits and -i requests the runtime
+detaches no agent: it sleeps until the next attach wakes it. Methods with probes have their own code
+again; those that await or tell of requests keep the code that notes it, which does nothing then.";
 
 /// Record a program that runs already, and leave it again
 #[derive(Debug, Args)]

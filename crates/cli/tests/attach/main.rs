@@ -16,10 +16,12 @@ mod probe_lines;
 mod probe_types;
 mod probes;
 mod refusals;
+mod requests;
 mod server;
 mod single_file;
 mod stacks;
 mod sync_over_async;
+mod waiting;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -18,6 +18,7 @@ pub mod heap;
 mod help;
 pub mod locks;
 pub mod probes;
+pub mod requests;
 pub mod samples;
 pub mod spec;
 pub mod wall;
@@ -40,6 +41,7 @@ pub const ALL: &[&Spec] = &[
     gc::SPEC,
     locks::SPEC,
     awaits::SPEC,
+    requests::SPEC,
     heap::SPEC,
     alloc::SPEC,
     coverage::SPEC,

@@ -78,8 +78,15 @@ impl Tag {
     pub const HOLDER: Self = Self(50);
     /// Nanoseconds that something lasted.
     pub const DURATION: Self = Self(51);
-    /// Outcome of an await: 0 a result, 1 an exception, 2 a cancellation.
+    /// Outcome of an await: 0 a result, 1 an exception, 2 a cancellation. Of a request: 0 an answer, 1 an
+    /// exception or no answer, 2 the client went away.
     pub const OUTCOME: Self = Self(52);
+    /// Number of the name of a request.
+    pub const ROUTE: Self = Self(53);
+    /// Status of the answer to a request; none where there was no answer.
+    pub const STATUS: Self = Self(54);
+    /// Whether a request was served (0) or made (1).
+    pub const DIRECTION: Self = Self(55);
     /// Reason as a text.
     pub const REASON: Self = Self(64);
     /// A name.

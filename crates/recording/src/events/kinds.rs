@@ -199,6 +199,15 @@ impl Kind {
     pub const AWAIT_ENDED: Self = Self(223);
     /// A method still waited when recording ended: a stack of it alone, and for how long so far.
     pub const AWAIT_PENDING: Self = Self(224);
+    /// A name of requests: its number, in words, and whether they are served or made. This and the next
+    /// two kinds are what `requests` records.
+    pub const REQUEST_NAME: Self = Self(227);
+    /// A request has ended: the number of its name, how long it took, its status and outcome. Without
+    /// a time it began before the recording.
+    pub const REQUEST_ENDED: Self = Self(228);
+    /// A request was under way when recording ended: the number of its name, and for how long so far,
+    /// where it began within the recording.
+    pub const REQUEST_PENDING: Self = Self(229);
 
     /// The kind of the callback with this name of the runtime's.
     #[must_use]

@@ -103,11 +103,13 @@ pub enum LossReason {
     CallerUnknown = 32,
     /// An async method could not be changed: nothing is known of its awaits.
     AwaitsNotFollowed = 33,
+    /// A library could not be changed: nothing is known of the requests that it serves or makes.
+    RequestsNotFollowed = 34,
 }
 
 impl LossReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::PanicCaught,
         Self::TreeFull,
         Self::DiskFull,
@@ -142,6 +144,7 @@ impl LossReason {
         Self::HeapUnread,
         Self::CallerUnknown,
         Self::AwaitsNotFollowed,
+        Self::RequestsNotFollowed,
     ];
 
     /// The name in JSON (`losses` rows) and in tables.
@@ -182,6 +185,7 @@ impl LossReason {
             Self::HeapUnread => "heap_unread",
             Self::CallerUnknown => "caller_unknown",
             Self::AwaitsNotFollowed => "awaits_not_followed",
+            Self::RequestsNotFollowed => "requests_not_followed",
         }
     }
 
@@ -225,6 +229,9 @@ impl LossReason {
             Self::HeapUnread => "snapshots of the heap have gaps: objects there are missing, and so is whom they hold",
             Self::CallerUnknown => "callers of probed methods found no room; their calls are those of (unknown caller)",
             Self::AwaitsNotFollowed => "some async methods could not be changed; nothing is known of their awaits",
+            Self::RequestsNotFollowed => {
+                "a library of the framework could not be changed; nothing is known of its requests"
+            }
         }
     }
 

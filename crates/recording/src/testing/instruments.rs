@@ -23,6 +23,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
     let contended = event_records(
         [Kind::NAME, Kind::CONTENTION_STARTED, Kind::CONTENTION_ENDED].into_iter().chain((225..=226).map(Kind)),
     );
+    let asked = event_records((227..=229).map(Kind));
     let all = [
         (instrument::FLOW, calls),
         (instrument::FLOW_TYPES, vec![types()]),
@@ -31,6 +32,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
         (instrument::GC, vec![collections]),
         (instrument::LOCKS, vec![contended]),
         (instrument::AWAITS, vec![awaited]),
+        (instrument::REQUESTS, vec![asked]),
         (instrument::ALLOC, vec![(0..20).flat_map(allocation).collect()]),
         (instrument::CPU, vec![samples.clone()]),
         (instrument::COVERAGE, vec![(0..20).flat_map(method_hits).collect()]),

@@ -23,6 +23,7 @@ mod pending_frame;
 mod probe_callers;
 mod probe_calls;
 mod probes;
+mod requests;
 mod sampled;
 mod sources;
 mod stack_frame;
@@ -72,6 +73,7 @@ pub static VIEWS: &[&View] = &[
     &gc::VIEW,
     &locks::VIEW,
     &awaits::VIEW,
+    &requests::VIEW,
     &survivors::VIEW,
     &heap::HEAP,
     &heap::ROOTS,

@@ -9,7 +9,7 @@ use clr_profiler::{BodyWriter, Error, MethodToWrite, ModuleId, ProfilerInfo};
 use super::code::{self, Signatures};
 use super::methods;
 use super::place::MethodPlaces;
-use super::places::AsyncCode;
+use crate::services::await_places::AsyncCode;
 
 /// Author of the code that follows awaits in the methods of a module.
 pub(super) struct Author {

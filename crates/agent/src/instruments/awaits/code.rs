@@ -19,9 +19,9 @@ use clrscope_agent_base::threads;
 use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT, await_number};
 
 use super::place::{MethodPlaces, Place};
-use super::places::AsyncCode;
+use crate::services::await_places::AsyncCode;
 use super::recorder::{Outcome, Recorder};
-use super::waits::Waits;
+use super::waits::{self, Waits};
 
 /// Types of the numbers that are handed over, as signatures have them.
 const VOID: u8 = 0x01;
@@ -63,9 +63,9 @@ unsafe extern "C" fn begin(number: u32, place: *const Place) -> u32 {
 /// The number of a wait that begins at a place; `None` where it is not recorded.
 fn numbered_wait(place: &'static Place) -> Option<u32> {
     let recorder = Recorder::current().filter(|recorder| place.is_known_to(recorder.number()))?;
-    let taken = Waits::of_process().and_then(|waits| {
+    let taken = waits::of_process().and_then(|waits| {
         let number = waits.take_number()?;
-        Some((waits.wait(number)?, number))
+        Some((waits.known(number)?, number))
     });
     let Some((wait, number)) = taken else {
         recorder.drop_wait();
@@ -78,7 +78,7 @@ fn numbered_wait(place: &'static Place) -> Option<u32> {
 /// A method goes on after a wait that has a number. Returns the number of its await.
 unsafe extern "C" fn resume(stored: u32, this: usize) -> u32 {
     guard(|| {
-        if let Some(waits) = Waits::of_process() {
+        if let Some(waits) = waits::of_process() {
             resumed(waits, (stored & !NUMBERED_WAIT) >> AWAIT_BITS, this);
         }
     });
@@ -88,7 +88,7 @@ unsafe extern "C" fn resume(stored: u32, this: usize) -> u32 {
 fn resumed(waits: &Waits, number: u32, this: usize) {
     let recorder = Recorder::current().filter(|_| !is_stopped());
     let recorded = recorder.and_then(|recorder| {
-        let wait = waits.wait(number)?;
+        let wait = waits.known(number)?;
         wait.began()?;
         let place = wait.place()?;
         let now = ticks();
@@ -124,7 +124,7 @@ unsafe extern "C" fn succeed() {
 pub(super) fn end_current(outcome: impl FnOnce() -> Outcome) {
     let Some(record) = threads::known() else { return };
     let Some(number) = record.u32(own::AWAIT).swap(0, Ordering::Relaxed).checked_sub(1) else { return };
-    let Some(waits) = Waits::of_process() else { return };
+    let Some(waits) = waits::of_process() else { return };
     match Recorder::current().filter(|_| !is_stopped()) {
         Some(recorder) => recorder.ended(waits, number, outcome()),
         None => waits.give_back(number),

@@ -10,7 +10,6 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`places`] | awaits in the code of methods |
 //! | [`place`] | what a method's code knows of an await |
 //! | [`author`] | who writes the methods' code |
 //! | [`code`] | the code that is put into methods, and the functions that it calls |
@@ -25,39 +24,32 @@ mod follow;
 mod methods;
 mod options;
 mod place;
-mod places;
 mod recorder;
 mod waits;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use clr_profiler::internals::NativeFrame;
 use clr_profiler::{
     AssemblyId, Callbacks, Events, FunctionId, ModuleId, ObjectId, ProfilerInfo, ReJitId, Result, Token,
 };
-use clrscope_agent_base::developer_log::{Level, log};
 use clrscope_agent_base::functions::Functions;
 use clrscope_agent_base::helper::Task;
-use clrscope_agent_base::runtime_thread::RuntimeThread;
 use clrscope_agent_stacks::code::CodeFeed;
 use clrscope_agent_stacks::stacks::{REMEMBERED, StackOptions, Walk};
 use clrscope_recording::layout::instrument;
-use clrscope_recording::writer::Answer;
 
 use crate::instrument::Instrument;
 use crate::services::context::Context;
 use crate::services::event_log::EventLog;
+use crate::services::stop_of_threads::StopOfThreads;
 
 use follow::Follower;
 pub(crate) use options::AwaitsOptions;
 use recorder::{Outcome, Recorder};
-use waits::Waits;
 
 /// Frames of a stack: the method that waited. Who awaits it is recorded beside it.
 const FRAMES: usize = 1;
-/// Longest wait for a moment at which the runtime has stopped all threads.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Type that cancellations are derived from.
 const CANCELLATION: &str = "System.OperationCanceledException";
 /// Classes that an exception is derived from, at most.
@@ -85,7 +77,7 @@ impl Instrument for Awaits {
     type Options = AwaitsOptions;
 
     fn start(options: &AwaitsOptions, context: &Context) -> std::result::Result<Self, String> {
-        Waits::open().ok_or("no address space for waits")?;
+        waits::open().ok_or("no address space for waits")?;
         let log = EventLog::create(context, instrument::AWAITS, options.max_bytes)?;
         let wanted = StackOptions { frames: FRAMES, walk: Walk::Frames, frame_pointers: false, remembered: REMEMBERED };
         let stacks = context.call_stacks(wanted)?;
@@ -102,7 +94,7 @@ impl Instrument for Awaits {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        let end = End { info: self.info.clone(), recorder: self.recorder, stopping: None };
+        let end = End { recorder: self.recorder, stop: StopOfThreads::new(&self.info, "clrscope-awaits") };
         vec![Box::new(end), self.recorder.log.task(), self.recorder.stacks.task()]
     }
 
@@ -160,15 +152,13 @@ impl Callbacks for Awaits {
 
 /// The end of the recording.
 struct End {
-    info: ProfilerInfo,
     recorder: &'static Recorder,
-    /// The stop of all threads, once it was begun.
-    stopping: Option<RuntimeThread>,
+    stop: StopOfThreads,
 }
 
 /// Records all waits that have not ended, once.
 fn record_pending(recorder: &Recorder) {
-    if let Some(waits) = Waits::of_process() {
+    if let Some(waits) = waits::of_process() {
         recorder.pending(waits);
     }
 }
@@ -186,26 +176,6 @@ impl Task for End {
     /// No method finds the recording any more, and those that had found it are done with it once
     /// the runtime has stopped all threads: it does not stop one in the middle of such a call.
     fn undo(&mut self) -> bool {
-        let stopping = self.stopping.get_or_insert_with(|| {
-            Recorder::withdraw();
-            let info = self.info.clone();
-            RuntimeThread::begin(&self.info, "clrscope-awaits", move || match info.suspend_within(STOP_TIMEOUT) {
-                Ok(suspended) => {
-                    drop(suspended);
-                    Answer::Done
-                }
-                Err(error) => {
-                    log(Level::Warn, || format!("awaits: the runtime does not stop its threads: {error}"));
-                    Answer::Failed
-                }
-            })
-        });
-        match stopping.answer() {
-            Some(Answer::Failed) => {
-                self.stopping = None;
-                false
-            }
-            answer => answer.is_some(),
-        }
+        self.stop.is_over(Recorder::withdraw)
     }
 }

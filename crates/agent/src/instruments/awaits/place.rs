@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use clr_profiler::{FunctionId, Token};
 
-use super::places::{AsyncCode, Await, Awaited};
+use crate::services::await_places::{AsyncCode, Await, Awaited};
 
 /// A place where a method awaits. Code has the address, so it is never freed.
 #[derive(Debug)]

@@ -99,7 +99,7 @@ impl Recorder {
 
     /// Records a wait that has ended, and gives its number back.
     pub(super) fn ended(&self, waits: &Waits, number: u32, outcome: Outcome) {
-        let Some(wait) = waits.wait(number) else { return };
+        let Some(wait) = waits.known(number) else { return };
         if let Some(began) = wait.claim() {
             let (ended_ns, lasted_ns) = self.scale.moment(wait.ended.load(Ordering::Relaxed), began);
             let path = wait.path.load(Ordering::Relaxed);

@@ -37,23 +37,23 @@ const METHOD_SPEC: u32 = 0x2B;
 
 /// An await.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Await {
+pub(crate) struct Await {
     /// Its number in the method.
-    pub(super) number: u32,
+    pub(crate) number: u32,
     /// The instruction that stores the number when the method is about to wait.
-    pub(super) store: Label,
+    pub(crate) store: Label,
     /// Offset in the IL of the statement with the await.
-    pub(super) il_offset: u32,
+    pub(crate) il_offset: u32,
     /// The call that gives the result when the method goes on; `None` where there is none that is
     /// known.
-    pub(super) result: Option<Label>,
+    pub(crate) result: Option<Label>,
     /// The method whose task is awaited, or the type of what is.
-    pub(super) awaited: Awaited,
+    pub(crate) awaited: Awaited,
 }
 
 /// What is awaited.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Awaited {
+pub(crate) enum Awaited {
     /// What a method of the module returns.
     Own(Token),
     /// By its name: `Type::Method` of what a method of another module returns, else the type.
@@ -62,10 +62,10 @@ pub(super) enum Awaited {
 
 /// The code of an async method.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct AsyncCode {
+pub(crate) struct AsyncCode {
     /// Token of the field with the number of the await, as the code names it.
-    pub(super) state: u32,
-    pub(super) awaits: Vec<Await>,
+    pub(crate) state: u32,
+    pub(crate) awaits: Vec<Await>,
 }
 
 impl AsyncCode {
@@ -73,7 +73,7 @@ impl AsyncCode {
     ///
     /// # Errors
     /// Why it can't be followed, in words. `Ok(None)` for methods without awaits.
-    pub(super) fn read(body: &Body, metadata: &MetadataImport) -> Result<Option<Self>, &'static str> {
+    pub(crate) fn read(body: &Body, metadata: &MetadataImport) -> Result<Option<Self>, &'static str> {
         find(body.instructions(), &Names(metadata))
     }
 }

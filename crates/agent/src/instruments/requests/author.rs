@@ -1,0 +1,81 @@
+//! The author of the code that follows requests.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::il::Edits;
+use clr_profiler::metadata::MetadataImport;
+use clr_profiler::{BodyWriter, Error, MethodToWrite, ModuleId, ProfilerInfo, Token};
+
+use super::served::Server;
+use super::{made, served};
+
+/// What is known of a library whose methods tell of requests.
+#[derive(Clone, Copy)]
+enum Library {
+    /// It serves them.
+    Serves(&'static Server, served::Tokens),
+    /// It makes them.
+    Makes(made::Tokens),
+}
+
+/// Author of the code that follows requests.
+pub(super) struct Author {
+    libraries: Mutex<HashMap<ModuleId, Library>>,
+}
+
+impl Author {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { libraries: Mutex::default() })
+    }
+
+    fn libraries(&self) -> MutexGuard<'_, HashMap<ModuleId, Library>> {
+        self.libraries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks into a library with this name. Returns the methods whose code is to be changed.
+    ///
+    /// # Errors
+    /// Why its requests can't be followed.
+    pub(super) fn prepare(
+        &self,
+        (info, module): (&ProfilerInfo, ModuleId),
+        assembly: &str,
+        metadata: &MetadataImport,
+    ) -> clr_profiler::Result<Vec<Token>> {
+        let refused = |why| Error::refused("requests", why);
+        let (library, methods) = if assembly == served::LIBRARY {
+            let server = Server::find(module, metadata).map_err(refused)?;
+            let tokens = served::Tokens::find(info, server, metadata)?;
+            (Library::Serves(server, tokens), server.methods(metadata).map_err(refused)?)
+        } else {
+            let tokens = made::Tokens::find(info, module, metadata)?;
+            (Library::Makes(tokens), vec![made::method(metadata).map_err(refused)?])
+        };
+        self.libraries().insert(module, library);
+        Ok(methods)
+    }
+
+    /// The server of a module, if it is one's.
+    pub(super) fn server(&self, module: ModuleId) -> Option<&'static Server> {
+        match self.libraries().get(&module)? {
+            Library::Serves(server, _) => Some(server),
+            Library::Makes(_) => None,
+        }
+    }
+}
+
+impl BodyWriter for Author {
+    fn edits(&self, method: &MethodToWrite<'_>) -> clr_profiler::Result<Edits> {
+        let library = self.libraries().get(&method.module).copied();
+        let edits = match library {
+            None => return Ok(Edits::new()),
+            Some(Library::Serves(server, tokens)) => {
+                let name = method.metadata.method(method.token)?.name;
+                tokens.edits((&name, method.body), server)
+            }
+            Some(Library::Makes(tokens)) => tokens.edits(method.body, method.metadata),
+        };
+        edits.map_err(|why| Error::refused("requests", why))
+    }
+}

@@ -1,0 +1,116 @@
+//! The libraries whose methods tell of requests, and how these get their code.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use clr_profiler::{BodyWriter, BodyWriters, FunctionId, ModuleId, ProfilerInfo, Token};
+use clrscope_agent_base::functions::Functions;
+use clrscope_recording::model::LossReason;
+use clrscope_recording::writer::ProcessWriter;
+
+use super::author::Author;
+use super::{made, served};
+use crate::services::context::Context;
+use crate::services::fixed_modules::reason;
+use crate::services::kept_code::{self, Method};
+use crate::services::refused_methods::{Refused, note_refused};
+
+/// Changer of the libraries; callbacks call it.
+pub(super) struct Follower {
+    info: ProfilerInfo,
+    writer: &'static ProcessWriter,
+    functions: Arc<Functions>,
+    author: Arc<Author>,
+    writers: BodyWriters,
+    /// Modules that were looked at: one may be told of twice, on two threads.
+    claimed: Mutex<HashSet<ModuleId>>,
+}
+
+impl Follower {
+    pub(super) fn new(context: &Context) -> Self {
+        let author = Author::new();
+        Self {
+            info: context.info.clone(),
+            writer: context.writer,
+            functions: Arc::clone(&context.functions),
+            writers: context.code_authors.anew(&context.info, Arc::clone(&author) as Arc<dyn BodyWriter>),
+            author,
+            claimed: Mutex::default(),
+        }
+    }
+
+    fn claim(&self, module: ModuleId) -> bool {
+        self.claimed.lock().unwrap_or_else(PoisonError::into_inner).insert(module)
+    }
+
+    /// Has the methods of a module that tell of requests compiled again, unless they were.
+    pub(super) fn follow(&self, module: ModuleId) {
+        let Ok(assembly) = self.functions.names().assembly(&self.info, module) else { return };
+        if ![served::LIBRARY, made::LIBRARY].contains(&&*assembly) || !self.claim(module) {
+            return;
+        }
+        let refused = match self.change(module, &assembly) {
+            Ok(refused) => refused,
+            Err(error) => vec![(assembly.to_string(), reason(&error))],
+        };
+        note_refused(self.writer, LossReason::RequestsNotFollowed, &assembly, &refused);
+    }
+
+    /// Changes methods of a module. Those that stay as they are, each with the reason.
+    fn change(&self, module: ModuleId, assembly: &str) -> clr_profiler::Result<Refused> {
+        let metadata = self.functions.names().metadata(&self.info, module)?;
+        let methods = self.author.prepare((&self.info, module), assembly, &metadata)?;
+        let methods: Vec<Token> = methods.into_iter().filter(|method| !kept_code::is_kept((module, *method))).collect();
+        let mut bodies = Vec::new();
+        for (method, body) in methods.iter().zip(self.writers.written_bodies(module, &methods)?) {
+            match body {
+                Ok(Some(body)) => bodies.push(((module, *method), body)),
+                Ok(None) => {}
+                // Either all of a library's methods have the code, or none: one would begin what no
+                // other ends.
+                Err(error) => return Ok(vec![(self.name((module, *method)), reason(&error))]),
+            }
+        }
+        let changed: Vec<Method> = bodies.iter().map(|(method, _)| *method).collect();
+        bodies.into_iter().for_each(|(method, body)| kept_code::keep_body(method, body));
+        if changed.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.info.request_rejit_with_inliners(&changed).inspect_err(|_| {
+            changed.iter().for_each(|method| kept_code::forget_body(*method));
+        })?;
+        Ok(Vec::new())
+    }
+
+    /// The runtime could not compile a method again.
+    pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
+        if self.is_followed(method.0) && kept_code::is_kept(method) {
+            kept_code::forget_body(method);
+            let assembly = self.functions.names().assembly(&self.info, method.0).unwrap_or_default();
+            note_refused(
+                self.writer,
+                LossReason::RequestsNotFollowed,
+                &assembly,
+                &[(self.name(method), reason(error))],
+            );
+        }
+    }
+
+    fn is_followed(&self, module: ModuleId) -> bool {
+        self.claimed.lock().unwrap_or_else(PoisonError::into_inner).contains(&module)
+    }
+
+    /// A function was compiled again, so that the types that it uses are there.
+    pub(super) fn compiled(&self, function: FunctionId) {
+        let Ok(about) = self.info.function_info(function) else { return };
+        if let Some(server) = self.author.server(about.module) {
+            server.look_into(&self.info, self.functions.names());
+        }
+    }
+
+    /// The signature of a method.
+    fn name(&self, (module, method): Method) -> String {
+        let name = self.functions.names().method(&self.info, module, method);
+        name.map(|name| name.signature).unwrap_or_default()
+    }
+}

@@ -1,0 +1,239 @@
+//! Requests that the program makes: code in the method of `HttpClient`'s library that sends a
+//! request over a connection and waits for the head of the answer. All ways lead through it:
+//! `HttpClient`, gRPC, handlers of the program's own, and what is sent without waiting.
+//!
+//! The method is an async one. As [`awaits`](crate::instruments::awaits) does, the code keeps the
+//! request's number where the method keeps that of its await while it waits, and takes it out again
+//! before the method reads it.
+
+use clr_profiler::il::{Body, Code, Edits, Instruction, Opcode, Operand};
+use clr_profiler::metadata::MetadataImport;
+use clr_profiler::{Error, ModuleId, ProfilerInfo, Token};
+use clrscope_agent_base::boundary::guard;
+use clrscope_agent_base::clock::ticks;
+use clrscope_agent_base::hooks::is_stopped;
+use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT};
+
+use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Why, missing};
+use super::names::{Direction, Subject};
+use super::objects;
+use super::recorder::{Outcome, Recorder};
+use super::served::{function, loads_variable, null};
+use super::under_way::{self, Begun};
+use crate::services::await_places::AsyncCode;
+use crate::services::numbers::MOST;
+
+/// The library.
+pub(super) const LIBRARY: &str = "System.Net.Http";
+/// Types and members that are meant here.
+const POOL: &str = "System.Net.Http.HttpConnectionPool";
+const SEND: &str = "<SendWithVersionDetectionAndRetryAsync>d__";
+const REQUEST: &str = "System.Net.Http.HttpRequestMessage";
+const RESPONSE: &str = "System.Net.Http.HttpResponseMessage";
+const METHOD: &str = "System.Net.Http.HttpMethod";
+const URI: &str = "System.Uri";
+
+const VOID: u8 = 0x01;
+const I4: u8 = 0x08;
+const OBJECT: u8 = 0x1C;
+/// Signature of [`begin`]: what the method keeps, the request's method, host and port in, a number
+/// out.
+const BEGINS: &[u8] = &[0, 4, I4, I4, OBJECT, OBJECT, I4];
+/// Signature of [`end`]: the number and the status.
+const ENDS: &[u8] = &[0, 2, VOID, I4, I4];
+
+/// The method whose code changes.
+///
+/// # Errors
+/// Why it can't be found, in words.
+pub(super) fn method(metadata: &MetadataImport) -> Result<Token, Why> {
+    let members = Members(metadata);
+    let pool = members.own_type(POOL, None)?;
+    let types = metadata.type_defs().unwrap_or_default();
+    let is_it = |ty: &Token| {
+        metadata.type_def(*ty).is_ok_and(|about| about.name.starts_with(SEND))
+            && metadata.enclosing_type(*ty).is_ok_and(|outer| outer == Some(pool))
+    };
+    members.own(types.into_iter().find(is_it).ok_or(NOT_AS_KNOWN)?, "MoveNext")
+}
+
+/// Tokens in the library of what inserted code names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tokens {
+    object: u32,
+    request: u32,
+    method: u32,
+    method_name: u32,
+    uri: u32,
+    host: u32,
+    port: u32,
+    has_default_port: u32,
+    status: u32,
+    begins: u32,
+    ends: u32,
+}
+
+impl Tokens {
+    /// Finds them, and makes the signatures.
+    ///
+    /// # Errors
+    /// The runtime's error, or why they can't be found.
+    pub(super) fn find(info: &ProfilerInfo, module: ModuleId, metadata: &MetadataImport) -> clr_profiler::Result<Self> {
+        let signature = |bytes| info.signature_token(module, bytes).map(Token::as_raw);
+        let (begins, ends) = (signature(BEGINS)?, signature(ENDS)?);
+        let members = Members(metadata);
+        let find = || {
+            let any = |_: &[u8]| true;
+            let own = |ty: &str, name: &str| Ok::<u32, Why>(members.own(members.own_type(ty, None)?, name)?.as_raw());
+            let machine = metadata.method(method(metadata)?).map_err(|_| NOT_AS_KNOWN)?.class;
+            Ok(Self {
+                object: members.other_type(EVERY_OBJECT)?,
+                request: members.field(machine, "request")?,
+                method: own(REQUEST, "get_Method")?,
+                method_name: own(METHOD, "get_Method")?,
+                uri: own(REQUEST, "get_RequestUri")?,
+                host: members.other(URI, "get_IdnHost", any)?,
+                port: members.other(URI, "get_Port", any)?,
+                has_default_port: members.other(URI, "get_IsDefaultPort", any)?,
+                status: own(RESPONSE, "get_StatusCode")?,
+                begins,
+                ends,
+            })
+        };
+        find().map_err(|why: Why| Error::refused("requests", why))
+    }
+
+    /// The edits of the method.
+    pub(super) fn edits(&self, body: &Body, metadata: &MetadataImport) -> Result<Edits, Why> {
+        let code = AsyncCode::read(body, metadata)?.ok_or(NOT_AS_KNOWN)?;
+        let ends = Ends::find(body.instructions(), metadata)?;
+        let mut edits = Edits::new();
+        let [stored, number] = [(); 2].map(|()| edits.new_local(&[I4]));
+        let [uri, method, host] = [(); 3].map(|()| edits.new_local(&[OBJECT]));
+        let port = edits.new_local(&[I4]);
+        let constant = |code: Code, number: u32| code.with(Opcode::LdcI4, Operand::Int(number.cast_signed()));
+        let this = |code: Code| code.plain(Opcode::Ldarg0);
+        let field = |inserted: Code, opcode| inserted.with(opcode, Operand::Token(code.state));
+
+        let mut read = Code::new();
+        let unknown = read.new_mark();
+        let request = |code: Code| this(code).with(Opcode::Ldfld, Operand::Token(self.request));
+        let read = request(read).call(Opcode::Callvirt, self.uri, 1, 1).store(uri);
+        let read = read.load(uri).branch(Opcode::Brfalse, unknown);
+        let read = read.load(uri).call(Opcode::Callvirt, self.host, 1, 1).store(host);
+        let read = request(read).call(Opcode::Callvirt, self.method, 1, 1);
+        let read = read.call(Opcode::Callvirt, self.method_name, 1, 1).store(method);
+        let read = read.load(uri).call(Opcode::Callvirt, self.has_default_port, 1, 1);
+        let read = read.branch(Opcode::Brtrue, unknown);
+        let read = read.load(uri).call(Opcode::Callvirt, self.port, 1, 1).store(port).mark(unknown);
+
+        let mut entry = Code::new();
+        let [numbered, behind] = [(); 2].map(|()| entry.new_mark());
+        let entry = entry.plain(Opcode::LdcI4_0).store(number);
+        let entry = field(this(entry), Opcode::Ldfld).store(stored);
+        let entry = constant(entry.load(stored), NUMBERED_WAIT).branch(Opcode::Bge, numbered);
+        // One that has ended is none of ours.
+        let entry = entry.load(stored).plain(Opcode::LdcI4M1).branch(Opcode::Blt, behind);
+        let entry = entry.plain(Opcode::LdcI4_0).store(port);
+        let entry = [uri, method, host].into_iter().fold(entry, null).catching(self.object, read);
+        let entry = entry.load(host).branch(Opcode::Brfalse, behind);
+        let entry = entry.load(stored).load(method).load(host).load(port);
+        let entry = entry.address(function(begin as *const ())).call(Opcode::Calli, self.begins, 5, 1).store(number);
+        let entry = entry.branch(Opcode::Br, behind).mark(numbered);
+        let entry = constant(entry.load(stored), !NUMBERED_WAIT).plain(Opcode::And);
+        let entry = constant(entry, AWAIT_BITS).plain(Opcode::Shr).store(number);
+        let entry = constant(this(entry).load(stored), (1 << AWAIT_BITS) - 1).plain(Opcode::And);
+        edits.at_entry(field(entry, Opcode::Stfld).mark(behind));
+
+        for place in &code.awaits {
+            let mut kept = Code::new();
+            let behind = kept.new_mark();
+            let kept = this(kept.load(number).branch(Opcode::Brfalse, behind)).load(number);
+            let kept = constant(kept, AWAIT_BITS).plain(Opcode::Shl);
+            let kept = constant(kept, NUMBERED_WAIT | place.number).plain(Opcode::Or);
+            edits.after(place.store, field(kept, Opcode::Stfld).mark(behind));
+        }
+        let end = |inserted: Code| inserted.address(function(end as *const ())).call(Opcode::Calli, self.ends, 3, 0);
+        let (result, at) = (ends.result, ends.returns);
+        let mut answered = Code::new();
+        let [none, known] = [(); 2].map(|()| answered.new_mark());
+        let load = |inserted: Code| inserted.with(result.opcode(), result.operand().clone());
+        let answered = load(answered.load(number)).branch(Opcode::Brfalse, none);
+        let answered = load(answered).call(Opcode::Callvirt, self.status, 1, 1).branch(Opcode::Br, known);
+        let answered = answered.mark(none).plain(Opcode::LdcI4_0).mark(known);
+        edits.before(at.label(), end(answered));
+        edits.before(ends.fails.label(), end(Code::new().load(number).plain(Opcode::LdcI4_0)));
+        Ok(edits)
+    }
+}
+
+/// Where the method's task gets its result.
+struct Ends<'c> {
+    /// Loads the result.
+    result: &'c Instruction,
+    returns: &'c Instruction,
+    fails: &'c Instruction,
+}
+
+impl<'c> Ends<'c> {
+    fn find(code: &'c [Instruction], metadata: &MetadataImport) -> Result<Self, Why> {
+        let members = Members(metadata);
+        let named = |wanted: &str| {
+            let is_it = |instruction: &Instruction| {
+                instruction.opcode() == Opcode::Call && members.is_named(instruction, wanted)
+            };
+            let mut found = code.iter().enumerate().filter(move |(_, instruction)| is_it(instruction));
+            found.next().filter(|_| found.next().is_none()).ok_or_else(|| missing(wanted))
+        };
+        let ((at, returns), (_, fails)) = (named("SetResult")?, named("SetException")?);
+        let result = at.checked_sub(1).map(|at| &code[at]).filter(|result| loads_variable(result.opcode()));
+        Ok(Self { result: result.ok_or(NOT_AS_KNOWN)?, returns, fails })
+    }
+}
+
+/// A request begins, or its method goes on and has begun it when nothing was recorded. Returns its
+/// number and one; 0 where it is not recorded.
+unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32) -> u32 {
+    if is_stopped() {
+        return 0;
+    }
+    let mut given = 0;
+    guard(|| {
+        let Some((recorder, requests)) = Recorder::current().zip(under_way::of_process()) else { return };
+        let ticks = (kept == -1).then(ticks);
+        // SAFETY: what the code that `edits` makes hands over: texts or null.
+        let (method, host) = unsafe { (objects::text(method), objects::text(host)) };
+        let name = recorder.name(Direction::Made, method, Subject::Host(host, port));
+        let number = recorder.begin(requests, Begun { name, ticks });
+        // One more than the highest has no room beside the mark.
+        given = number.filter(|number| number + 1 < MOST).map_or(0, |number| number + 1);
+    });
+    given
+}
+
+/// A request has an answer, with a status, or ends without.
+unsafe extern "C" fn end(number: u32, status: u32) {
+    let Some(number) = number.checked_sub(1) else { return };
+    guard(|| {
+        let Some(requests) = under_way::of_process() else { return };
+        if let Some(recorder) = Recorder::current().filter(|_| !is_stopped())
+            && let Some(begun) = requests.known(number).and_then(|request| recorder.claim(request))
+        {
+            let outcome = if status == 0 { Outcome::Failure } else { Outcome::Answer };
+            recorder.ended(begun, status, outcome);
+        }
+        requests.give_back(number);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_say_as_many_values_as_the_code_hands_over() {
+        let shape = |signature| clr_profiler::il::method_shape(signature).expect("a signature");
+        assert_eq!((shape(BEGINS).takes, shape(BEGINS).result), (4, Some(&[I4][..])));
+        assert_eq!((shape(ENDS).takes, shape(ENDS).result), (2, None));
+    }
+}

@@ -1,0 +1,110 @@
+//! Members that the framework's own code names, and that inserted code may so name, too.
+
+use std::borrow::Cow;
+
+use clr_profiler::Token;
+use clr_profiler::il::{Instruction, Operand};
+use clr_profiler::metadata::signature::{self, Type};
+use clr_profiler::metadata::{MemberRef, MetadataImport};
+
+/// Numbers of tables of metadata (ECMA-335, II.22).
+const TYPE_REF: u32 = 0x0100_0000;
+const MEMBER_REF: u32 = 0x0A00_0000;
+const METHOD_SPEC: u32 = 0x2B00_0000;
+/// Rows of a table that are looked at.
+const MOST_ROWS: u32 = 1 << 16;
+
+/// The type of all exceptions, and of everything else.
+pub(super) const EVERY_OBJECT: &str = "System.Object";
+
+/// Why a method stays as it is, in words.
+pub(super) type Why = Cow<'static, str>;
+
+/// The reason where code differs from what is known.
+pub(super) const NOT_AS_KNOWN: Why = Cow::Borrowed("this version of the framework has other code there than is known");
+
+/// The reason where something has another name, or is not there.
+pub(super) fn missing(name: &str) -> Why {
+    format!("{NOT_AS_KNOWN}, without '{name}'").into()
+}
+
+/// Whether a token is of a table.
+fn is_in(token: Token, table: u32) -> bool {
+    token.as_raw() >> 24 == table >> 24
+}
+
+/// The members of a module.
+pub(super) struct Members<'m>(pub(super) &'m MetadataImport);
+
+impl Members<'_> {
+    /// The rows of a table.
+    fn rows(&self, table: u32) -> impl Iterator<Item = Token> {
+        (1..MOST_ROWS).map(move |row| Token::new(table | row)).take_while(|token| self.0.contains(*token))
+    }
+
+    /// Whether a token is of a type of another module with this name.
+    fn is_type(&self, token: Token, name: &str) -> bool {
+        is_in(token, TYPE_REF) && self.0.type_ref(token).is_ok_and(|ty| ty.name == name)
+    }
+
+    /// A member of a type of another module. The runtime takes tokens of other tables for such
+    /// ones, too, and says what stands at that place.
+    fn member(&self, token: Token) -> Option<MemberRef> {
+        is_in(token, MEMBER_REF).then(|| self.0.member_ref(token).ok()).flatten()
+    }
+
+    /// Whether an instruction names a member of another type with this name.
+    pub(super) fn is_named(&self, instruction: &Instruction, name: &str) -> bool {
+        match instruction.operand() {
+            Operand::Token(token) => self.member(Token::new(*token)).is_some_and(|member| member.name == name),
+            _ => false,
+        }
+    }
+
+    /// A type of another module.
+    pub(super) fn other_type(&self, name: &str) -> Result<u32, Why> {
+        self.rows(TYPE_REF).find(|token| self.is_type(*token, name)).map(Token::as_raw).ok_or_else(|| missing(name))
+    }
+
+    /// A method of a type of another module, with a signature that suits.
+    pub(super) fn other(&self, ty: &str, name: &str, suits: impl Fn(&[u8]) -> bool) -> Result<u32, Why> {
+        let is_it = |token: &Token| {
+            self.member(*token).is_some_and(|member| {
+                member.name == name && suits(&member.signature) && self.is_type(member.parent, ty)
+            })
+        };
+        self.rows(MEMBER_REF).find(is_it).map(Token::as_raw).ok_or_else(|| missing(name))
+    }
+
+    /// A generic method of a type of another module, with a type of another module as its argument.
+    pub(super) fn generic(&self, ty: &str, name: &str, argument: &str) -> Result<u32, Why> {
+        let is_it = |token: &Token| {
+            let Ok(spec) = self.0.method_spec(*token) else { return false };
+            let arguments = signature::method_instantiation(&spec.instantiation).unwrap_or_default();
+            let has = matches!(arguments[..], [Type::Named { token, .. }] if self.is_type(token, argument));
+            has && self.member(spec.method).is_some_and(|member| member.name == name && self.is_type(member.parent, ty))
+        };
+        self.rows(METHOD_SPEC).find(is_it).map(Token::as_raw).ok_or_else(|| missing(name))
+    }
+
+    /// A type of the module.
+    pub(super) fn own_type(&self, name: &str, outer: Option<Token>) -> Result<Token, Why> {
+        self.0.find_type_def(name, outer).ok().flatten().ok_or_else(|| missing(name))
+    }
+
+    /// A method of the module, the only one of its name.
+    pub(super) fn own(&self, ty: Token, name: &str) -> Result<Token, Why> {
+        match self.0.methods_named(ty, name).unwrap_or_default()[..] {
+            [method] => Ok(method),
+            _ => Err(missing(name)),
+        }
+    }
+
+    /// A field of the module.
+    pub(super) fn field(&self, ty: Token, name: &str) -> Result<u32, Why> {
+        match self.0.fields_named(ty, name).unwrap_or_default()[..] {
+            [field] => Ok(field.as_raw()),
+            _ => Err(missing(name)),
+        }
+    }
+}

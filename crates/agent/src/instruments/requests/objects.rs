@@ -1,0 +1,93 @@
+//! Objects that inserted code hands over, by their addresses: during the call none of them moves.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// Where an object's class has the class that it is derived from, and a text its length and
+/// characters.
+const PARENT: usize = 16;
+const LENGTH: usize = 8;
+const CHARACTERS: usize = 12;
+/// Classes that one is derived from, at most.
+const MOST_BASES: usize = 16;
+
+/// The characters of a text; none of null.
+///
+/// # Safety
+/// The address must be null, or that of a live object of `System.String`, which does not move for
+/// `'t`.
+pub(super) unsafe fn text<'t>(address: usize) -> &'t [u16] {
+    if address == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise; a text has a length, and as many characters behind it.
+    unsafe {
+        let length = std::ptr::with_exposed_provenance::<u32>(address + LENGTH).read();
+        std::slice::from_raw_parts(std::ptr::with_exposed_provenance(address + CHARACTERS), length as usize)
+    }
+}
+
+/// A field that is one byte, of a class and of those derived from it.
+#[derive(Debug, Default)]
+pub(super) struct ByteField {
+    class: AtomicUsize,
+    /// Offset from the object's beginning; 0 as long as it is not known.
+    offset: AtomicU32,
+}
+
+impl ByteField {
+    /// The field lies there in objects of the class.
+    pub(super) fn know(&self, class: usize, offset: u32) {
+        self.class.store(class, Ordering::Relaxed);
+        self.offset.store(offset, Ordering::Release);
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        self.offset.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether the field of an object is not zero; no, where the object is null or has no such
+    /// field.
+    ///
+    /// # Safety
+    /// The address must be null or that of a live object, which does not move meanwhile.
+    pub(super) unsafe fn is_set(&self, object: usize) -> bool {
+        let offset = self.offset.load(Ordering::Acquire) as usize;
+        if object == 0 || offset == 0 {
+            return false;
+        }
+        let wanted = self.class.load(Ordering::Relaxed);
+        // SAFETY: the first word of an object is its class, and each class has the one that it is
+        // derived from, or null.
+        let word = |address: usize| unsafe { std::ptr::with_exposed_provenance::<usize>(address).read() };
+        // The last one is derived from none, of which nothing may be read.
+        let parent = |class: &usize| Some(word(class + PARENT)).filter(|parent| *parent != 0);
+        let has_it = std::iter::successors(Some(word(object)), parent).take(MOST_BASES).any(|class| class == wanted);
+        // SAFETY: an object of that class has the field there.
+        has_it && unsafe { std::ptr::with_exposed_provenance::<u8>(object + offset).read() } != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_fields_are_read_where_they_lie() {
+        let base = [0_usize, 0, 0];
+        let derived = [0_usize, 0, base.as_ptr().expose_provenance()];
+        let other = [0_usize, 0, 0];
+        let object = |class: &[usize; 3]| [class.as_ptr().expose_provenance(), 0x0062_0061_0000_0002, 0, 1];
+        let address = |object: &[usize; 4]| object.as_ptr().expose_provenance();
+        let field = ByteField::default();
+        let (of_base, of_derived, of_other) = (object(&base), object(&derived), object(&other));
+        // SAFETY: objects as the runtime has them, of two words more.
+        unsafe {
+            assert_eq!(text(address(&of_base)), [0x61, 0x62]);
+            assert!(text(0).is_empty());
+            assert!(!field.is_set(address(&of_base)), "nothing is known yet");
+            field.know(base.as_ptr().expose_provenance(), 24);
+            let set = [0, address(&of_base), address(&of_derived), address(&of_other)].map(|at| field.is_set(at));
+            assert_eq!(set, [false, true, true, false]);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What becomes of requests in the recording under way.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use clrscope_agent_base::clock::ticks;
+use clrscope_agent_base::memory::PublishedState;
+use clrscope_agent_base::tick_scale::TickScale;
+use clrscope_recording::events::{Kind, Tag};
+use clrscope_recording::model::LossReason;
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+
+use super::names::{Direction, Names, Subject};
+use super::under_way::{Begun, Requests, UnderWay};
+use crate::services::event_log::EventLog;
+
+static CURRENT: PublishedState<Recorder> = PublishedState::nothing();
+/// Recordings of requests so far.
+static RECORDINGS: AtomicU32 = AtomicU32::new(0);
+
+/// Outcome of a request, with the number that the recording has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// There was an answer, whatever it said.
+    Answer = 0,
+    /// An exception left the handlers, or the program got no answer.
+    Failure = 1,
+    /// The client went away.
+    Abortion = 2,
+}
+
+/// The recording under way.
+pub(super) struct Recorder {
+    pub(super) log: &'static EventLog,
+    writer: &'static ProcessWriter,
+    /// Nanoseconds by ticks.
+    pub(super) scale: TickScale,
+    names: Names,
+    /// Tells the recording from others of the process.
+    number: u32,
+}
+
+impl Recorder {
+    /// Makes the recording known to the code of methods.
+    pub(super) fn publish(log: &'static EventLog, writer: &'static ProcessWriter) -> &'static Self {
+        let number = RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1;
+        CURRENT.publish(Self { log, writer, scale: TickScale::new(), names: Names::new(), number })
+    }
+
+    /// The recording under way, for code of methods: it is used until the next stop of all threads
+    /// at the latest.
+    #[inline]
+    pub(super) fn current() -> Option<&'static Self> {
+        CURRENT.get()
+    }
+
+    /// No method finds a recording from now on.
+    pub(super) fn withdraw() {
+        CURRENT.withdraw();
+    }
+
+    /// The number of a name.
+    pub(super) fn name(&self, direction: Direction, method: &[u16], subject: Subject<'_>) -> u32 {
+        self.names.number(direction, method, subject, |number, name| {
+            let fields =
+                [(Tag::ROUTE, number.into()), (Tag::DIRECTION, (direction as u32).into()), (Tag::NAME, name.into())];
+            self.log.write(Kind::REQUEST_NAME, &fields);
+        })
+    }
+
+    /// Notes a request that is under way. Returns its number; `None` where none is left.
+    pub(super) fn begin(&self, requests: &Requests, begun: Begun) -> Option<u32> {
+        let number = requests.take_number();
+        match number.and_then(|number| requests.known(number)) {
+            Some(request) => request.begin(self.number, begun),
+            None => self.writer.state().lose(LossReason::EventDropped, 1, monotonic_ns()),
+        }
+        number
+    }
+
+    /// What is known of a request that ends, once.
+    pub(super) fn claim(&self, request: &UnderWay) -> Option<Begun> {
+        request.claim(self.number)
+    }
+
+    /// Records a request that has ended.
+    pub(super) fn ended(&self, begun: Begun, status: u32, outcome: Outcome) {
+        let now = ticks();
+        let (ended_ns, lasted_ns) = self.scale.moment(now, begun.ticks.unwrap_or(now));
+        self.log.write_with(Some(ended_ns), Kind::REQUEST_ENDED, |encoder| {
+            encoder.number(Tag::ROUTE, begun.name.into());
+            if begun.ticks.is_some() {
+                encoder.number(Tag::DURATION, lasted_ns);
+            }
+            if status != 0 {
+                encoder.number(Tag::STATUS, status.into());
+            }
+            if outcome != Outcome::Answer {
+                encoder.number(Tag::OUTCOME, outcome as u64);
+            }
+        });
+    }
+
+    /// Records all requests that have not ended.
+    pub(super) fn pending(&self, requests: &Requests) {
+        let now = ticks();
+        for begun in requests.all().filter_map(|request| self.claim(request)) {
+            let (now_ns, lasted_ns) = self.scale.moment(now, begun.ticks.unwrap_or(now));
+            self.log.write_with(Some(now_ns), Kind::REQUEST_PENDING, |encoder| {
+                encoder.number(Tag::ROUTE, begun.name.into());
+                if begun.ticks.is_some() {
+                    encoder.number(Tag::DURATION, lasted_ns);
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! Requests that the program serves: code in `HostingApplication` of ASP.NET Core, which every
+//! server calls at the beginning and at the end of each request.
+//!
+//! Both have the request's `Context`, which is one connection's and is used again by its next
+//! request. Its fields leave a few bytes of the object free: there the code keeps the request's
+//! number. The program can't see it, and no code of ASP.NET's reads it, whatever becomes of our
+//! code.
+//!
+//! What the request is about is read as ASP.NET's own log of requests reads it, which most programs
+//! have switched on: the method, the path, the endpoint with its route, and the status.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use clr_profiler::il::{Body, Code, Edits, Instruction, NewLocal, Opcode, Operand};
+use clr_profiler::metadata::MetadataImport;
+use clr_profiler::{ModuleId, NameCache, ProfilerInfo, Token};
+use clrscope_agent_base::boundary::guard;
+use clrscope_agent_base::clock::ticks;
+use clrscope_agent_base::hooks::is_stopped;
+
+use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Why};
+use super::names::{Direction, Subject};
+use super::objects::{self, ByteField};
+use super::recorder::{Outcome, Recorder};
+use super::under_way::{self, Begun};
+
+/// The library, and the one of the server that comes with it.
+pub(super) const LIBRARY: &str = "Microsoft.AspNetCore.Hosting";
+const SERVER: &str = "Microsoft.AspNetCore.Server.Kestrel.Core";
+/// Types and members that are meant here.
+const APPLICATION: &str = "Microsoft.AspNetCore.Hosting.HostingApplication";
+const BEGIN: &str = "CreateContext";
+const END: &str = "DisposeContext";
+const CONTEXT: &str = "Context";
+const HTTP_CONTEXT: &str = "Microsoft.AspNetCore.Http.HttpContext";
+const DEFAULT_CONTEXT: &str = "Microsoft.AspNetCore.Http.DefaultHttpContext";
+const REQUEST: &str = "Microsoft.AspNetCore.Http.HttpRequest";
+const RESPONSE: &str = "Microsoft.AspNetCore.Http.HttpResponse";
+const PATH: &str = "Microsoft.AspNetCore.Http.PathString";
+const ENDPOINT: &str = "Microsoft.AspNetCore.Http.Endpoint";
+const METADATA: &str = "Microsoft.AspNetCore.Http.EndpointMetadataCollection";
+const ROUTE: &str = "Microsoft.AspNetCore.Http.Metadata.IRouteDiagnosticsMetadata";
+const EXTENSIONS: &str = "HttpExtensions";
+/// Of the server: what the requests of a connection have in common, and its field that says that
+/// the connection is gone.
+const PROTOCOL: &str = "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.HttpProtocol";
+const GONE: &str = "_connectionAborted";
+
+/// Types of what is handed over, as signatures have them.
+const VOID: u8 = 0x01;
+const I4: u8 = 0x08;
+const STRING: u8 = 0x0E;
+const UINT: u8 = 0x19;
+const OBJECT: u8 = 0x1C;
+/// Signature of [`begin`]: the context, our server, method and path.
+const BEGINS: &[u8] = &[0, 4, VOID, OBJECT, UINT, OBJECT, OBJECT];
+/// Signature of [`end`]: the same, and endpoint, template, features, exception and status.
+const ENDS: &[u8] = &[0, 9, VOID, OBJECT, UINT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, I4];
+
+/// A library that serves requests; inserted code has the address.
+#[derive(Debug)]
+pub(super) struct Server {
+    module: ModuleId,
+    application: Token,
+    context: Token,
+    /// Offset of free bytes in a context; 0 as long as it is not known.
+    free: AtomicU32,
+    gone: ByteField,
+}
+
+impl Server {
+    /// Finds what is meant in a module.
+    ///
+    /// # Errors
+    /// Why its requests can't be followed, in words.
+    pub(super) fn find(module: ModuleId, metadata: &MetadataImport) -> Result<&'static Self, Why> {
+        let members = Members(metadata);
+        let application = members.own_type(APPLICATION, None)?;
+        let context = members.own_type(CONTEXT, Some(application))?;
+        let server = Self { module, application, context, free: AtomicU32::new(0), gone: ByteField::default() };
+        // Inserted code has its address for ever.
+        Ok(Box::leak(Box::new(server)))
+    }
+
+    /// The methods whose code changes.
+    pub(super) fn methods(&self, metadata: &MetadataImport) -> Result<Vec<Token>, Why> {
+        let members = Members(metadata);
+        [BEGIN, END].into_iter().map(|name| members.own(self.application, name)).collect()
+    }
+
+    /// Looks where contexts have free bytes, and where the server says that a client is gone. For
+    /// the callback that one of the methods is compiled, so the types are there.
+    pub(super) fn look_into(&self, info: &ProfilerInfo, names: &NameCache) {
+        if self.free.load(Ordering::Relaxed) == 0
+            && let Some(free) = self.free_bytes(info, names)
+        {
+            self.free.store(free, Ordering::Release);
+        }
+        if !self.gone.is_known()
+            && let Some((class, offset)) = field_of_server(info, names)
+        {
+            self.gone.know(class, offset);
+        }
+    }
+
+    /// Offset of four bytes in each context that no field has.
+    fn free_bytes(&self, info: &ProfilerInfo, names: &NameCache) -> Option<u32> {
+        let metadata = names.metadata(info, self.module).ok()?;
+        let layout = info.class_layout(info.class_from_token(self.module, self.context).ok()?).ok()?;
+        let ends = layout
+            .fields
+            .iter()
+            .map(|(token, offset)| Some(offset + field_size(&metadata.field(*token).ok()?.signature)?));
+        let end = ends.collect::<Option<Vec<u32>>>()?.into_iter().max()?;
+        free_behind(end)
+    }
+}
+
+/// Bytes of a field; `None` of a value type, which is not looked into.
+fn field_size(signature: &[u8]) -> Option<u32> {
+    match signature.get(1)? {
+        0x02 | 0x04 | 0x05 => Some(1),
+        0x03 | 0x06 | 0x07 => Some(2),
+        0x08 | 0x09 | 0x0C => Some(4),
+        0x11 => None,
+        0x15 if signature.get(2) == Some(&0x11) => None,
+        _ => Some(8),
+    }
+}
+
+/// Where an object whose last field ends there has four bytes more: objects are multiples of 8
+/// bytes.
+fn free_behind(end: u32) -> Option<u32> {
+    let free = end.next_multiple_of(4);
+    (free + 4 <= end.next_multiple_of(8)).then_some(free)
+}
+
+/// The class of the server's requests, with the offset of the field that says that a client is
+/// gone.
+fn field_of_server(info: &ProfilerInfo, names: &NameCache) -> Option<(usize, u32)> {
+    let is_server = |module: &ModuleId| names.assembly(info, *module).is_ok_and(|name| &*name == SERVER);
+    let module = info.modules().ok()?.into_iter().find(is_server)?;
+    let metadata = names.metadata(info, module).ok()?;
+    let members = Members(&metadata);
+    let protocol = members.own_type(PROTOCOL, None).ok()?;
+    let field = members.field(protocol, GONE).ok()?;
+    let class = info.class_from_token(module, protocol).ok()?;
+    let fields = info.class_layout(class).ok()?.fields;
+    let (_, offset) = fields.into_iter().find(|(token, _)| token.as_raw() == field)?;
+    Some((class.as_raw(), offset))
+}
+
+/// Tokens in the library of what inserted code names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tokens {
+    object: u32,
+    http_context: u32,
+    default_context: u32,
+    request: u32,
+    method: u32,
+    path: u32,
+    path_text: u32,
+    response: u32,
+    status: u32,
+    features: u32,
+    endpoint: u32,
+    metadata: u32,
+    route_metadata: u32,
+    route: u32,
+    begins: u32,
+    ends: u32,
+}
+
+impl Tokens {
+    /// Finds them, and makes the signatures.
+    ///
+    /// # Errors
+    /// The runtime's error, or why they can't be found.
+    pub(super) fn find(info: &ProfilerInfo, server: &Server, metadata: &MetadataImport) -> clr_profiler::Result<Self> {
+        let signature = |bytes| info.signature_token(server.module, bytes).map(Token::as_raw);
+        let (begins, ends) = (signature(BEGINS)?, signature(ENDS)?);
+        let members = Members(metadata);
+        let find = || {
+            let any = |_: &[u8]| true;
+            let gives_text = |signature: &[u8]| signature.get(2) == Some(&STRING);
+            Ok(Self {
+                object: members.other_type(EVERY_OBJECT)?,
+                http_context: members.own(server.context, "get_HttpContext")?.as_raw(),
+                default_context: members.other_type(DEFAULT_CONTEXT)?,
+                request: members.other(HTTP_CONTEXT, "get_Request", any)?,
+                method: members.other(REQUEST, "get_Method", any)?,
+                path: members.other(REQUEST, "get_Path", any)?,
+                path_text: members.other(PATH, "op_Implicit", gives_text)?,
+                response: members.other(HTTP_CONTEXT, "get_Response", any)?,
+                status: members.other(RESPONSE, "get_StatusCode", any)?,
+                features: members.other(HTTP_CONTEXT, "get_Features", any)?,
+                endpoint: members.own(members.own_type(EXTENSIONS, None)?, "GetOriginalEndpoint")?.as_raw(),
+                metadata: members.other(ENDPOINT, "get_Metadata", any)?,
+                route_metadata: members.generic(METADATA, "GetMetadata", ROUTE)?,
+                route: members.other(ROUTE, "get_Route", any)?,
+                begins,
+                ends,
+            })
+        };
+        find().map_err(|why: Why| clr_profiler::Error::refused("requests", why))
+    }
+
+    /// Reads the request's method and path, where the context's class is the known one. What serves
+    /// the request may be the program's own, and throw.
+    fn method_and_path(&self, context: impl Fn(Code) -> Code, about: About) -> Code {
+        let mut code = Code::new();
+        let unknown = code.new_mark();
+        let code = context(code).call(Opcode::Callvirt, self.http_context, 1, 1);
+        let code = code.with(Opcode::Isinst, Operand::Token(self.default_context)).store(about.http);
+        let code = code.load(about.http).branch(Opcode::Brfalse, unknown);
+        let request = |code: Code| code.load(about.http).call(Opcode::Callvirt, self.request, 1, 1);
+        let code = request(code).call(Opcode::Callvirt, self.path, 1, 1).call(Opcode::Call, self.path_text, 1, 1);
+        let code = request(code.store(about.path)).call(Opcode::Callvirt, self.method, 1, 1);
+        code.store(about.method).mark(unknown)
+    }
+
+    /// The edits of the method that begins a request.
+    fn begin_edits(&self, body: &Body, server: &'static Server) -> Result<Edits, Why> {
+        let result = loaded_result(body.instructions()).ok_or(NOT_AS_KNOWN)?;
+        let mut edits = Edits::new();
+        let about = About::new(&mut edits);
+        let context = |code: Code| code.with(result.opcode(), result.operand().clone());
+        let read = self.method_and_path(context, about);
+        let code = about.cleared(Code::new()).catching(self.object, read);
+        let code = context(code).address(address_of(server)).load(about.method).load(about.path);
+        let code = code.address(function(begin as *const ())).call(Opcode::Calli, self.begins, 5, 0);
+        edits.before(result.label(), code);
+        Ok(edits)
+    }
+
+    /// The edits of the method that ends a request.
+    fn end_edits(&self, server: &'static Server) -> Edits {
+        let mut edits = Edits::new();
+        let about = About::new(&mut edits);
+        let [endpoint, route, features] = [(); 3].map(|()| edits.new_local(&[OBJECT]));
+        let status = edits.new_local(&[I4]);
+        let context = |code: Code| code.plain(Opcode::Ldarg1);
+        let mut code = self.method_and_path(context, about);
+        let behind = code.new_mark();
+        let code = code.load(about.http).branch(Opcode::Brfalse, behind);
+        let code = code.load(about.http).call(Opcode::Callvirt, self.features, 1, 1).store(features);
+        let code = code.load(about.http).call(Opcode::Callvirt, self.response, 1, 1);
+        let code = code.call(Opcode::Callvirt, self.status, 1, 1).store(status);
+        let code = code.load(about.http).call(Opcode::Call, self.endpoint, 1, 1).store(endpoint);
+        let code = code.load(endpoint).branch(Opcode::Brfalse, behind);
+        let code = code.load(endpoint).call(Opcode::Callvirt, self.metadata, 1, 1);
+        let code = code.call(Opcode::Callvirt, self.route_metadata, 1, 1).store(route);
+        let code = code.load(route).branch(Opcode::Brfalse, behind);
+        let read = code.load(route).call(Opcode::Callvirt, self.route, 1, 1).store(route).mark(behind);
+
+        let cleared = about.cleared(Code::new()).plain(Opcode::LdcI4_0).store(status);
+        let cleared = [endpoint, route, features].into_iter().fold(cleared, null);
+        let code = context(cleared.catching(self.object, read)).address(address_of(server));
+        let code = code.load(about.method).load(about.path).load(endpoint).load(route).load(features);
+        let code = code.plain(Opcode::Ldarg2).load(status);
+        edits.at_entry(code.address(function(end as *const ())).call(Opcode::Calli, self.ends, 10, 0));
+        edits
+    }
+
+    /// The edits of a method, which is one of the server's.
+    pub(super) fn edits(&self, (name, body): (&str, &Body), server: &'static Server) -> Result<Edits, Why> {
+        if name == BEGIN { self.begin_edits(body, server) } else { Ok(self.end_edits(server)) }
+    }
+}
+
+/// What is read of a request into variables of the method.
+#[derive(Clone, Copy)]
+struct About {
+    http: NewLocal,
+    method: NewLocal,
+    path: NewLocal,
+}
+
+impl About {
+    fn new(edits: &mut Edits) -> Self {
+        let [http, method, path] = [(); 3].map(|()| edits.new_local(&[OBJECT]));
+        Self { http, method, path }
+    }
+
+    /// Nothing is read yet: the method may leave its variables as it finds them.
+    fn cleared(self, code: Code) -> Code {
+        [self.http, self.method, self.path].into_iter().fold(code, null)
+    }
+}
+
+/// The variable has no object.
+pub(super) fn null(code: Code, local: NewLocal) -> Code {
+    code.plain(Opcode::Ldnull).store(local)
+}
+
+/// The instruction that loads a method's result, in front of its only return.
+fn loaded_result(code: &[Instruction]) -> Option<&Instruction> {
+    let mut returns = code.iter().enumerate().filter(|(_, instruction)| instruction.opcode() == Opcode::Ret);
+    let (at, _) = returns.next()?;
+    let result = &code[at.checked_sub(1)?];
+    (returns.next().is_none() && loads_variable(result.opcode())).then_some(result)
+}
+
+/// Whether an instruction loads a variable.
+pub(super) fn loads_variable(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Ldloc | Opcode::LdlocS | Opcode::Ldloc0 | Opcode::Ldloc1 | Opcode::Ldloc2 | Opcode::Ldloc3)
+}
+
+fn address_of(server: &'static Server) -> u64 {
+    (&raw const *server).expose_provenance() as u64
+}
+
+/// Address of a function that inserted code calls.
+pub(super) fn function(function: *const ()) -> u64 {
+    function.expose_provenance() as u64
+}
+
+/// Place of the number in a context; `None` as long as it is not known.
+///
+/// # Safety
+/// The address must be that of a live context, which does not move for `'c`.
+unsafe fn number_in<'c>(context: usize, server: &Server) -> Option<&'c AtomicU32> {
+    let free = server.free.load(Ordering::Acquire) as usize;
+    // SAFETY: the caller's promise; within the object, and no field's.
+    (context != 0 && free != 0).then(|| unsafe { &*std::ptr::with_exposed_provenance(context + free) })
+}
+
+/// A request begins.
+unsafe extern "C" fn begin(context: usize, server: *const Server, method: usize, path: usize) {
+    // SAFETY: what the code that `begin_edits` makes hands over: objects, and an address that is
+    // never freed.
+    let Some(number) = (unsafe { number_in(context, &*server) }) else { return };
+    // A context is used again, and what it has may be an older request's.
+    number.store(0, Ordering::Relaxed);
+    if is_stopped() {
+        return;
+    }
+    guard(|| {
+        let Some((recorder, requests)) = Recorder::current().zip(under_way::of_process()) else { return };
+        let ticks = Some(ticks());
+        // SAFETY: as above; both are texts or null.
+        let (method, path) = unsafe { (objects::text(method), objects::text(path)) };
+        // Its endpoint is not known yet, and matters only if the request does not end.
+        let subject = if method.is_empty() { Subject::Unknown } else { Subject::Path(path, true) };
+        let name = recorder.name(Direction::Served, method, subject);
+        let given = recorder.begin(requests, Begun { name, ticks });
+        number.store(given.map_or(0, |given| given + 1), Ordering::Relaxed);
+    });
+}
+
+/// A request ends.
+unsafe extern "C" fn end(
+    context: usize,
+    server: *const Server,
+    method: usize,
+    path: usize,
+    endpoint: usize,
+    template: usize,
+    features: usize,
+    exception: usize,
+    status: u32,
+) {
+    // SAFETY: what the code that `end_edits` makes hands over: objects, and an address that is
+    // never freed.
+    let server = unsafe { &*server };
+    // SAFETY: as above.
+    let number = unsafe { number_in(context, server) }.map_or(0, |number| number.swap(0, Ordering::Relaxed));
+    guard(|| {
+        let Some(requests) = under_way::of_process() else { return };
+        let request = number.checked_sub(1).and_then(|number| requests.known(number));
+        if let Some(recorder) = Recorder::current().filter(|_| !is_stopped()) {
+            // SAFETY: as above; texts or null.
+            let (method, path, template) =
+                unsafe { (objects::text(method), objects::text(path), objects::text(template)) };
+            let subject = match () {
+                () if method.is_empty() => Subject::Unknown,
+                () if template.is_empty() => Subject::Path(path, endpoint != 0),
+                () => Subject::Template(template),
+            };
+            let name = recorder.name(Direction::Served, method, subject);
+            // SAFETY: as above; an object or null.
+            let is_gone = unsafe { server.gone.is_set(features) };
+            let outcome = match exception {
+                _ if is_gone => Outcome::Abortion,
+                0 => Outcome::Answer,
+                _ => Outcome::Failure,
+            };
+            let ticks = request.and_then(|request| recorder.claim(request)).and_then(|begun| begun.ticks);
+            recorder.ended(Begun { name, ticks }, status, outcome);
+        }
+        if let Some(number) = number.checked_sub(1) {
+            requests.give_back(number);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_say_as_many_values_as_the_code_hands_over() {
+        let shape = |signature| clr_profiler::il::method_shape(signature).expect("a signature");
+        assert_eq!((shape(BEGINS).takes, shape(BEGINS).result), (4, None));
+        assert_eq!((shape(ENDS).takes, shape(ENDS).result), (9, None));
+    }
+
+    #[test]
+    fn free_bytes_lie_behind_the_last_field() {
+        assert_eq!([59, 60, 61, 64].map(free_behind), [Some(60), Some(60), None, None]);
+        assert_eq!(field_size(&[6, 0x02]), Some(1));
+        assert_eq!(
+            [&[6, 0x0A][..], &[6, 0x12, 9], &[6, 0x11, 9], &[6]].map(field_size),
+            [Some(8), Some(8), None, None]
+        );
+    }
+}

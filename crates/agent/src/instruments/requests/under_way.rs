@@ -1,0 +1,81 @@
+//! Requests under way, by the numbers that the framework's objects keep of them.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use clrscope_agent_base::memory::PublishedState;
+
+use crate::services::numbers::{Numbered, Numbers};
+
+/// A request under way.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    /// Number of the recording that records it; 0 of one that is no longer recorded.
+    recording: AtomicU32,
+    /// Number of its name in that recording.
+    name: AtomicU32,
+    /// Ticks when it began; 0 of one that began before the recording.
+    began: AtomicU64,
+}
+
+/// What is known of a request at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Begun {
+    pub(super) name: u32,
+    /// Ticks; `None` where it began before the recording.
+    pub(super) ticks: Option<u64>,
+}
+
+impl UnderWay {
+    /// The request is recorded from now on.
+    pub(super) fn begin(&self, recording: u32, begun: Begun) {
+        self.name.store(begun.name, Ordering::Relaxed);
+        self.began.store(begun.ticks.map_or(0, |ticks| ticks.max(1)), Ordering::Relaxed);
+        self.recording.store(recording, Ordering::Release);
+    }
+
+    /// What a recording knows of it, for the caller that records its end; later callers get `None`.
+    pub(super) fn claim(&self, recording: u32) -> Option<Begun> {
+        self.recording.compare_exchange(recording, 0, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        let began = self.began.load(Ordering::Relaxed);
+        Some(Begun { name: self.name.load(Ordering::Relaxed), ticks: Some(began).filter(|began| *began != 0) })
+    }
+}
+
+// SAFETY: zeros are a request that is not recorded.
+unsafe impl Numbered for UnderWay {}
+
+/// The requests of the process.
+pub(super) type Requests = Numbers<UnderWay>;
+
+static REQUESTS: PublishedState<Requests> = PublishedState::nothing();
+/// Only one table is made.
+static MADE: Mutex<()> = Mutex::new(());
+
+/// Makes the table of the process, unless it is there; `None` where there is no address space.
+pub(super) fn open() -> Option<&'static Requests> {
+    let _alone = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    of_process().or_else(|| Some(REQUESTS.publish_for_good(Requests::map()?)))
+}
+
+/// The table of the process, once it is made.
+#[inline]
+pub(super) fn of_process() -> Option<&'static Requests> {
+    REQUESTS.get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_claims_a_request_first_records_it_and_only_its_own_recording_does() {
+        let requests = Requests::map().expect("address space");
+        let request = requests.take_number().and_then(|number| requests.known(number)).expect("a request");
+        let begun = Begun { name: 3, ticks: Some(9) };
+        request.begin(1, begun);
+        assert_eq!([request.claim(2), request.claim(1), request.claim(1)], [None, Some(begun), None]);
+        request.begin(2, Begun { name: 4, ticks: None });
+        assert_eq!(request.claim(2), Some(Begun { name: 4, ticks: None }));
+    }
+}

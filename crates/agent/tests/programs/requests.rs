@@ -1,0 +1,154 @@
+//! Requests, against what programs count and clock themselves.
+
+use std::collections::BTreeMap;
+
+use clrscope_analysis::{Direction, Query, RequestRow, each_request, requests};
+use clrscope_recording::model::Recording;
+use clrscope_testkit::{Runtime, each_runtime, each_web_runtime, fixture, run};
+
+use crate::support::record_with;
+
+/// Rounds of the programs.
+const ROUNDS: &str = "5";
+
+/// What a program says of requests of one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Clocked {
+    count: u64,
+    failed: u64,
+    aborted: u64,
+    total_ns: u64,
+    longest_ns: u64,
+    least_ns: u64,
+}
+
+/// Requests in one direction by their names, as the program printed them.
+fn clocked(output: &str, direction: &str) -> BTreeMap<String, Clocked> {
+    let parse = |line: &str| {
+        let mut parts = line.strip_prefix(direction)?.strip_prefix(' ')?.split('|');
+        let name = parts.next()?.to_owned();
+        let numbers: Vec<u64> = parts.filter_map(|number| number.parse().ok()).collect();
+        let [count, failed, aborted, total_ns, longest_ns, least_ns] = match numbers[..] {
+            [count, failed, aborted, total, longest, least] => [count, failed, aborted, total, longest, least],
+            [count, failed, total, longest, least] => [count, failed, 0, total, longest, least],
+            _ => return None,
+        };
+        Some((name, Clocked { count, failed, aborted, total_ns, longest_ns, least_ns }))
+    };
+    output.lines().filter_map(parse).collect()
+}
+
+fn rows(recording: &Recording, direction: Direction) -> BTreeMap<String, RequestRow<'_>> {
+    let rows = requests(recording, &Query::default(), &[]).expect("requests").0;
+    let rows = rows.into_iter().filter(|row| row.direction == direction);
+    rows.map(|row| (row.route.to_string(), row)).collect()
+}
+
+/// Checks that the rows are those that the program has counted, and that the times lie within what
+/// it clocked.
+fn check(rows: &BTreeMap<String, RequestRow<'_>>, clocked: &BTreeMap<String, Clocked>, place: &str) {
+    let whole = rows.iter().filter(|(_, row)| row.count > 0);
+    assert_eq!(whole.map(|(name, _)| name).collect::<Vec<_>>(), clocked.keys().collect::<Vec<_>>(), "{place}");
+    for (name, known) in clocked {
+        let row = &rows[name];
+        let found = (row.count, row.failed, row.aborted, row.is_exact);
+        assert_eq!(found, (known.count, known.failed, known.aborted, true), "{name}: {place}");
+        assert!(row.total_ns <= known.total_ns && row.max_ns <= known.longest_ns, "{name}: {row:?}, {place}");
+        assert!(row.total_ns >= known.least_ns, "{name}: {row:?}, {place}");
+        let [half, most] = [50, 99].map(|percent| row.percentile_ns(percent).expect("a time"));
+        assert!(half <= most && most <= row.max_ns && row.mean_ns().is_some_and(|mean| mean <= row.max_ns), "{place}");
+    }
+}
+
+fn record(runtime: &Runtime, program: &str, arguments: &[&str]) -> (Recording, String) {
+    let seen = record_with(runtime, program, "requests", arguments);
+    (seen.recording, seen.finished.stdout_text())
+}
+
+#[test]
+fn requests_that_a_service_serves_and_makes_are_those_that_it_counts_and_clocks() {
+    each_web_runtime(|runtime| {
+        let (recording, output) = record(runtime, "Serves", &[ROUNDS, "leaves"]);
+        let place = format!("{output} on {}", runtime.version);
+        let served = rows(&recording, Direction::Served);
+        let known = clocked(&output, "SERVED");
+        assert_eq!(known.len(), 11, "{place}");
+        check(&served, &known, &place);
+        let mut made = rows(&recording, Direction::Made);
+        check(&made, &clocked(&output, "MADE"), &place);
+
+        // What never ended is apart, on both sides.
+        let host = output.lines().find_map(|line| line.strip_prefix("LEAVES ")).expect("it leaves");
+        let asked = made.remove(&format!("GET {host}")).expect("a row");
+        assert_eq!((served["GET /forever/*"].partial, asked.partial), (1, 1), "{place}");
+        assert_eq!(served.values().map(|row| row.partial).sum::<u64>(), 1, "{place}");
+        let (each, left_out) = each_request(&recording, &Query::default(), &[]).expect("requests");
+        let whole: u64 = served.values().map(|row| row.count).sum::<u64>()
+            + clocked(&output, "MADE").values().map(|known| known.count).sum::<u64>();
+        assert_eq!((each.len() as u64, left_out), (whole + 2, 0), "{place}");
+        assert!(each.windows(2).all(|pair| pair[0].duration_ns >= pair[1].duration_ns), "the slowest first");
+        let statuses: Vec<u64> =
+            each.iter().filter(|one| &*one.route == "GET /throw").filter_map(|one| one.status).collect();
+        assert!(!statuses.is_empty() && statuses.iter().all(|status| *status == 500), "{statuses:?}, {place}");
+    });
+}
+
+/// A request's feature may be the program's own: what it throws is not the program's to bear.
+#[test]
+fn requests_whose_feature_throws_are_counted_and_the_program_goes_on() {
+    each_web_runtime(|runtime| {
+        let (recording, output) = record(runtime, "Serves", &[ROUNDS, "hostile"]);
+        let place = format!("{output} on {}", runtime.version);
+        let known = clocked(&output, "SERVED");
+        assert!(known.contains_key("(not known)"), "{place}");
+        check(&rows(&recording, Direction::Served), &known, &place);
+        check(&rows(&recording, Direction::Made), &clocked(&output, "MADE"), &place);
+    });
+}
+
+#[test]
+fn requests_by_http_client_are_those_that_the_program_counts_and_clocks() {
+    each_runtime(|runtime| {
+        let (recording, output) = record(runtime, "Asks", &[ROUNDS, "leaves"]);
+        let place = format!("{output} on {}", runtime.version);
+        let made = rows(&recording, Direction::Made);
+        check(&made, &clocked(&output, "MADE"), &place);
+        let host = output.lines().find_map(|line| line.strip_prefix("LEAVES ")).expect("it leaves");
+        let under_way = &made[&format!("GET {host}")];
+        assert_eq!((under_way.count, under_way.partial), (0, 1), "{place}");
+        assert_eq!(rows(&recording, Direction::Served).len(), 0, "{place}");
+    });
+}
+
+/// What a program has seen of itself, without the ports of its addresses.
+fn seen(output: &str) -> Vec<String> {
+    output.lines().filter(|line| line.starts_with("SEEN ")).map(str::to_owned).collect()
+}
+
+/// No activity, header, scope, feature or event is there that would not be there without us.
+#[test]
+fn the_program_sees_what_it_sees_without_us() {
+    let check = |runtime: &Runtime, program: &str, arguments: &[&str]| {
+        let mut bare = runtime.command(&fixture(program));
+        bare.args(arguments);
+        let bare = seen(&run(bare).stdout_text());
+        let (_, output) = record(runtime, program, arguments);
+        assert_eq!(seen(&output), bare, "{program} {arguments:?} on {}", runtime.version);
+        assert!(!bare.is_empty());
+        bare
+    };
+    each_runtime(|runtime| {
+        let plain = check(runtime, "Asks", &["2"]);
+        assert!(plain.iter().all(|line| !line.contains("traceparent")), "{plain:#?}");
+        let listened = check(runtime, "Asks", &["2", "listens"]);
+        assert!(listened.iter().any(|line| line.contains("traceparent")), "{listened:#?}");
+    });
+    each_web_runtime(|runtime| {
+        for arguments in [&["2"][..], &["2", "listens"], &["2", "logs"], &["2", "listens", "logs"]] {
+            let bare = check(runtime, "Serves", arguments);
+            let counts = bare.iter().find(|line| line.starts_with("SEEN activities")).expect("counts");
+            assert_eq!(!counts.contains("activities 0"), arguments.contains(&"listens"), "{counts}");
+            assert_eq!(!counts.contains("logs 0"), arguments.contains(&"logs"), "{counts}");
+        }
+    });
+}

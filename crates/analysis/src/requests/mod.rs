@@ -1,0 +1,242 @@
+//! The view `requests`: how many requests were served and made, how they ended, and how long they
+//! took.
+//!
+//! A request counts when it has ended within the recording and has begun there, too. Those that
+//! were under way at its beginning or its end are counted apart: of them only a part of the time is
+//! known.
+
+mod read;
+
+use clrscope_contract::request::Glob;
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{LossReason, Process, Recording};
+use rustc_hash::FxHashMap;
+
+use crate::durations::Durations;
+use crate::query::{Query, QueryProblem, Sort};
+use crate::select::{self, SelectedProcess};
+
+use read::Reading;
+
+/// Status from which on an answer is a failure of the program, and of whom it asks or itself.
+const SERVER_ERRORS: u64 = 500;
+const ERRORS: u64 = 400;
+
+/// Whether requests were served or made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// The program answered.
+    Served,
+    /// The program asked.
+    Made,
+}
+
+impl Direction {
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Served => "served",
+            Self::Made => "made",
+        }
+    }
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestEnd {
+    /// With an answer, whatever its status.
+    Answer,
+    /// With an exception that left the handlers, or without an answer.
+    Failure,
+    /// The client went away.
+    Abortion,
+    /// Not within the recording.
+    UnderWay,
+}
+
+/// A request.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// Whether it was served or made.
+    pub direction: Direction,
+    /// Method with the template of the route, or with the host.
+    pub route: std::rc::Rc<str>,
+    /// Nanoseconds of the recording when it began; when it was first known, if it had begun before.
+    pub time_ns: u64,
+    /// How long it took, in nanoseconds; so far, of one that had not ended. `None` of one that had
+    /// begun before the recording.
+    pub duration_ns: Option<u64>,
+    /// Status of the answer; `None` without one.
+    pub status: Option<u64>,
+    /// How it ended.
+    pub end: RequestEnd,
+}
+
+impl Request<'_> {
+    /// Whether only a part of it is in the recording.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.duration_ns.is_none() || self.end == RequestEnd::UnderWay
+    }
+
+    /// Whether it failed: by an exception, for want of an answer, or by its status.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        let least = if self.direction == Direction::Served { SERVER_ERRORS } else { ERRORS };
+        match self.end {
+            RequestEnd::Failure => true,
+            RequestEnd::Answer => self.status.is_some_and(|status| status >= least),
+            RequestEnd::Abortion | RequestEnd::UnderWay => false,
+        }
+    }
+}
+
+/// Requests of one name.
+#[derive(Debug, Clone)]
+pub struct RequestRow<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// Whether they were served or made.
+    pub direction: Direction,
+    /// Method with the template of the route, or with the host.
+    pub route: std::rc::Rc<str>,
+    /// Requests of which all is in the recording.
+    pub count: u64,
+    /// Whether each of them was recorded.
+    pub is_exact: bool,
+    /// Of these, how many failed.
+    pub failed: u64,
+    /// Of these, how many the client has aborted.
+    pub aborted: u64,
+    /// Requests of which only a part is in the recording. They are in no other number.
+    pub partial: u64,
+    /// Time of all together, in nanoseconds.
+    pub total_ns: u64,
+    /// Time of the longest, in nanoseconds.
+    pub max_ns: u64,
+    durations: Durations,
+}
+
+impl<'a> RequestRow<'a> {
+    fn new(request: &Request<'a>, is_exact: bool) -> Self {
+        let Request { process, direction, route, .. } = request.clone();
+        let (count, failed, aborted, partial, total_ns, max_ns) = Default::default();
+        let durations = Durations::default();
+        Self { process, direction, route, count, is_exact, failed, aborted, partial, total_ns, max_ns, durations }
+    }
+
+    fn add(&mut self, request: &Request<'a>) {
+        let Some(ns) = request.duration_ns.filter(|_| !request.is_partial()) else {
+            self.partial += 1;
+            return;
+        };
+        self.count += 1;
+        self.failed += u64::from(request.has_failed());
+        self.aborted += u64::from(request.end == RequestEnd::Abortion);
+        self.total_ns = self.total_ns.saturating_add(ns);
+        self.max_ns = self.max_ns.max(ns);
+        self.durations.add(ns);
+    }
+
+    /// Time of a request on average; `None` where all is known of none.
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<u64> {
+        self.total_ns.checked_div(self.count)
+    }
+
+    /// Time within which `percent` of the requests were done, 3 % more or less; `None` where all is
+    /// known of none.
+    #[must_use]
+    pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
+        self.durations.percentile_ns(percent, self.max_ns)
+    }
+}
+
+/// Calls `take` with each request that a query selects, process by process, with whether all of the
+/// process's were recorded.
+fn walk<'a>(
+    recording: &'a Recording,
+    query: &Query,
+    names: &[Glob],
+    mut take: impl FnMut(Request<'a>, bool),
+) -> Result<(), QueryProblem> {
+    query.without_metric("requests")?;
+    let mut is_recorded = false;
+    for SelectedProcess { process, .. } in select::threads(recording, query)? {
+        let is_exact = process.losses.iter().all(|loss| loss.reason != LossReason::EventDropped);
+        for arena in process.arenas(instrument::REQUESTS) {
+            is_recorded = true;
+            let reading = Reading::new(process, arena);
+            reading.each(query, |request| {
+                if names.is_empty() || names.iter().any(|name| name.matches(&request.route)) {
+                    take(request, is_exact);
+                }
+            });
+        }
+    }
+    match is_recorded {
+        true => Ok(()),
+        false => Err(QueryProblem::NotRecorded { view: "requests", instrument: instrument::REQUESTS }),
+    }
+}
+
+/// Requests by their names, those first that took the most time together, and how many rows the
+/// limit left out.
+///
+/// # Errors
+/// When no process is meant, or `requests` was not recorded.
+pub fn requests<'a>(
+    recording: &'a Recording,
+    query: &Query,
+    names: &[Glob],
+) -> Result<(Vec<RequestRow<'a>>, usize), QueryProblem> {
+    let mut places: FxHashMap<(u32, Direction, std::rc::Rc<str>), usize> = FxHashMap::default();
+    let mut rows: Vec<RequestRow<'a>> = Vec::new();
+    walk(recording, query, names, |request, is_exact| {
+        let key = (request.process.pid, request.direction, std::rc::Rc::clone(&request.route));
+        let place = *places.entry(key).or_insert_with(|| {
+            rows.push(RequestRow::new(&request, is_exact));
+            rows.len() - 1
+        });
+        rows[place].add(&request);
+    })?;
+    order(&mut rows, query.sort);
+    let left_out = query.cut(&mut rows);
+    Ok((rows, left_out))
+}
+
+fn order(rows: &mut [RequestRow<'_>], sort: Option<Sort>) {
+    use std::cmp::Reverse;
+
+    // What is equal stays in this order.
+    rows.sort_by(|a, b| (a.process.pid, a.direction, &a.route).cmp(&(b.process.pid, b.direction, &b.route)));
+    match sort {
+        Some(Sort::Name) => rows.sort_by(|a, b| a.route.cmp(&b.route)),
+        Some(Sort::Calls) => rows.sort_by_key(|row| Reverse((row.count, row.partial))),
+        _ => rows.sort_by_key(|row| Reverse((row.total_ns, row.partial))),
+    }
+}
+
+/// Each request, the slowest first, and how many the limit left out.
+///
+/// # Errors
+/// As [`requests`].
+pub fn each_request<'a>(
+    recording: &'a Recording,
+    query: &Query,
+    names: &[Glob],
+) -> Result<(Vec<Request<'a>>, usize), QueryProblem> {
+    use std::cmp::Reverse;
+
+    let mut all = Vec::new();
+    walk(recording, query, names, |request, _| all.push(request))?;
+    match query.sort {
+        Some(Sort::Name) => all.sort_by(|a, b| (&a.route, a.time_ns).cmp(&(&b.route, b.time_ns))),
+        _ => all.sort_by_key(|request| (Reverse(request.duration_ns), request.time_ns)),
+    }
+    let left_out = query.cut(&mut all);
+    Ok((all, left_out))
+}

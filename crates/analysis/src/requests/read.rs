@@ -1,0 +1,79 @@
+//! Requests as a recording has them.
+
+use std::rc::Rc;
+
+use clrscope_recording::events::{Kind, Record, Records, Tag};
+use clrscope_recording::model::{EventArena, Process};
+use rustc_hash::FxHashMap;
+
+use super::{Direction, Request, RequestEnd};
+use crate::query::Query;
+
+/// Name of requests whose name the recording has lost.
+const NAMELESS: &str = "(not known)";
+/// Outcomes, by the numbers that recordings have.
+const FAILED: u64 = 1;
+const ABORTED: u64 = 2;
+
+/// The requests of a process.
+pub(super) struct Reading<'a> {
+    process: &'a Process,
+    arena: &'a EventArena,
+    names: FxHashMap<u64, (Direction, Rc<str>)>,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads the names: a request may stand before that of another thread which has told of its
+    /// name.
+    pub(super) fn new(process: &'a Process, arena: &'a EventArena) -> Self {
+        let mut names = FxHashMap::default();
+        for chunk in &arena.chunks {
+            for record in Records::new(&chunk.bytes.load()).filter(|record| record.kind == Kind::REQUEST_NAME) {
+                let is_made = record.number(Tag::DIRECTION) == Some(1);
+                let direction = if is_made { Direction::Made } else { Direction::Served };
+                let name = record.text(Tag::NAME).unwrap_or(NAMELESS);
+                names.insert(record.number(Tag::ROUTE).unwrap_or(0), (direction, Rc::from(name)));
+            }
+        }
+        Self { process, arena, names }
+    }
+
+    /// Calls `take` with each request that touches the time that is wanted.
+    pub(super) fn each(&self, query: &Query, mut take: impl FnMut(Request<'a>)) {
+        for chunk in &self.arena.chunks {
+            for record in Records::new(&chunk.bytes.load()) {
+                if let Some(request) = self.request(&record, query) {
+                    take(request);
+                }
+            }
+        }
+    }
+
+    fn request(&self, record: &Record<'_>, query: &Query) -> Option<Request<'a>> {
+        let end = match record.kind {
+            Kind::REQUEST_ENDED => match record.number(Tag::OUTCOME).unwrap_or(0) {
+                FAILED => RequestEnd::Failure,
+                ABORTED => RequestEnd::Abortion,
+                _ => RequestEnd::Answer,
+            },
+            Kind::REQUEST_PENDING => RequestEnd::UnderWay,
+            _ => return None,
+        };
+        let known = record.number(Tag::ROUTE).and_then(|number| self.names.get(&number)).cloned();
+        let (direction, route) = known.unwrap_or_else(|| (Direction::Served, Rc::from(NAMELESS)));
+        let last_ns = self.process.started_ns.saturating_add(record.time_ns);
+        let took = record.number(Tag::DURATION);
+        let time_ns = last_ns.saturating_sub(took.unwrap_or(0));
+        let wanted = query.wanted_ns(self.process, time_ns, last_ns)?;
+        let duration_ns = took.map(|_| wanted);
+        Some(Request {
+            process: self.process,
+            direction,
+            route,
+            time_ns,
+            duration_ns,
+            status: record.number(Tag::STATUS),
+            end,
+        })
+    }
+}

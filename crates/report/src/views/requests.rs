@@ -1,0 +1,178 @@
+//! The view `requests`: requests by route and host, or each of them, the slowest first.
+
+use std::io;
+
+use clrscope_analysis::{
+    Conditions, Request as ServedOrMade, RequestEnd, RequestRow, Sort, conditions, each_request, requests,
+};
+use clrscope_recording::model::Recording;
+
+use crate::cell::{Cell, Kind};
+use crate::column::{Column, Row, RowKind, Sheet, shown};
+use crate::render::{Layout, Renderer, Section, Style, Tail};
+use crate::request::{Flag, Request};
+use crate::view::{Answer, View};
+
+/// The view `requests`.
+pub(super) static VIEW: View = View {
+    name: "requests",
+    about: "Requests served and made, by route and host: counts, failures, percentiles; with --each the slowest",
+    takes: &[&[Flag::Part, Flag::Since, Flag::Until, Flag::Limit, Flag::Name, Flag::Each, Flag::Verbose]],
+    sorts: &[Sort::Inclusive, Sort::Calls, Sort::Name],
+    text_rows: |_| Some(30),
+    has_head: true,
+    layout: Layout::Rows,
+    columns: |request| if request.each { each(true).infos() } else { routes(true).infos() },
+    open: |recording, request, _| {
+        let query = &request.query;
+        let rows = match request.each {
+            true => {
+                let (all, left_out) = each_request(recording, query, &request.names)?;
+                Rows::Each(all, left_out)
+            }
+            false => {
+                let (rows, left_out) = requests(recording, query, &request.names)?;
+                Rows::Routes(rows, left_out)
+            }
+        };
+        Ok(Box::new(OpenView { rows, request: request.clone(), recording }))
+    },
+};
+
+/// Requests by their names.
+struct Routes;
+
+impl RowKind for Routes {
+    type Row<'a> = RequestRow<'a>;
+}
+
+impl Row for RequestRow<'_> {}
+
+fn routes<'c>(processes: bool) -> Sheet<'c, Routes> {
+    let count = |key, title, of: fn(&RequestRow<'_>) -> u64| {
+        Column::new(key, title, Kind::Count, move |row: &RequestRow<'_>| Cell::Count(of(row)))
+    };
+    let time = |key, title, of: fn(&RequestRow<'_>) -> Option<u64>| {
+        Column::new(key, title, Kind::Time, move |row: &RequestRow<'_>| of(row).map_or(Cell::Null, Cell::Time))
+    };
+    Sheet::new([
+        Column::new("direction", "", Kind::Text, |row: &RequestRow<'_>| Cell::text(row.direction.name())),
+        Column::new("route", "route or host", Kind::Text, |row: &RequestRow<'_>| Cell::text(&row.route)),
+        count("count", "requests", |row| row.count),
+        Column::new("exact", "exact", Kind::Flag, |row: &RequestRow<'_>| Cell::Flag(row.is_exact)),
+        count("failed", "failed", |row| row.failed),
+        count("aborted", "aborted", |row| row.aborted),
+        count("partial", "partial", |row| row.partial),
+        time("mean_ns", "mean", |row| row.mean_ns()),
+        time("p50_ns", "50 %", |row| row.percentile_ns(50)),
+        time("p90_ns", "90 %", |row| row.percentile_ns(90)),
+        time("p99_ns", "99 %", |row| row.percentile_ns(99)),
+        time("max_ns", "longest", |row| row.mean_ns().map(|_| row.max_ns)),
+        time("total_ns", "together", |row| Some(row.total_ns)),
+        Column::new("pid", "process", Kind::Number, |row: &RequestRow<'_>| Cell::Number(row.process.pid.into()))
+            .only_if(processes),
+    ])
+}
+
+/// Columns of names in text.
+fn routes_text(rows: &[RequestRow<'_>]) -> Vec<(&'static str, u8)> {
+    let any = |of: fn(&RequestRow<'_>) -> u64| rows.iter().any(|row| of(row) > 0);
+    shown(&[
+        ("direction", 0, true),
+        ("count", 0, true),
+        ("failed", 0, any(|row| row.failed)),
+        ("aborted", 1, any(|row| row.aborted)),
+        ("partial", 1, any(|row| row.partial)),
+        ("mean_ns", 0, true),
+        ("p50_ns", 4, true),
+        ("p90_ns", 3, true),
+        ("p99_ns", 0, true),
+        ("max_ns", 2, true),
+        ("route", 0, true),
+    ])
+}
+
+/// Each request.
+struct Each;
+
+impl RowKind for Each {
+    type Row<'a> = ServedOrMade<'a>;
+}
+
+impl Row for ServedOrMade<'_> {}
+
+/// What became of a request, in a word.
+fn end(request: &ServedOrMade<'_>) -> &'static str {
+    match request.end {
+        RequestEnd::UnderWay => "under way",
+        RequestEnd::Abortion => "aborted",
+        _ if request.has_failed() => "failed",
+        _ => "",
+    }
+}
+
+fn each<'c>(processes: bool) -> Sheet<'c, Each> {
+    let flag = |key, title, of: fn(&ServedOrMade<'_>) -> bool| {
+        Column::new(key, title, Kind::Flag, move |row: &ServedOrMade<'_>| Cell::Flag(of(row)))
+    };
+    Sheet::new([
+        Column::new("time_ns", "began at", Kind::Time, |row: &ServedOrMade<'_>| Cell::Time(row.time_ns)),
+        Column::new("duration_ns", "took", Kind::Time, |row: &ServedOrMade<'_>| {
+            row.duration_ns.map_or(Cell::Null, Cell::Time)
+        }),
+        Column::new("direction", "", Kind::Text, |row: &ServedOrMade<'_>| Cell::text(row.direction.name())),
+        Column::new("route", "route or host", Kind::Text, |row: &ServedOrMade<'_>| Cell::text(&row.route)),
+        Column::new("status", "status", Kind::Number, |row: &ServedOrMade<'_>| Cell::or_null(row.status, Cell::Number)),
+        flag("failed", "failed", |row| row.has_failed()),
+        flag("aborted", "aborted", |row| row.end == RequestEnd::Abortion),
+        flag("partial", "partial", |row| row.is_partial()),
+        Column::new("end", "end", Kind::Text, |row: &ServedOrMade<'_>| Cell::text(end(row))),
+        Column::new("pid", "process", Kind::Number, |row: &ServedOrMade<'_>| Cell::Number(row.process.pid.into()))
+            .only_if(processes),
+    ])
+}
+
+/// Columns of single requests in text.
+const EACH_TEXT: &[(&str, u8)] =
+    &[("time_ns", 1), ("duration_ns", 0), ("direction", 0), ("status", 0), ("end", 2), ("route", 0)];
+
+/// What is shown.
+enum Rows<'a> {
+    Routes(Vec<RequestRow<'a>>, usize),
+    Each(Vec<ServedOrMade<'a>>, usize),
+}
+
+struct OpenView<'a> {
+    rows: Rows<'a>,
+    request: Request,
+    recording: &'a Recording,
+}
+
+impl Answer for OpenView<'_> {
+    fn conditions(&self) -> Option<Conditions<'_>> {
+        conditions(self.recording, &self.request.query).ok()
+    }
+
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let processes = self.recording.processes.len() > 1;
+        let nothing = "No requests to show: the program served none by ASP.NET Core and made none by HttpClient, or the filters leave nothing.".to_owned();
+        match &self.rows {
+            Rows::Routes(rows, left_out) => {
+                let sheet = routes(processes);
+                let main = sheet.main(&self.request, "rows", Style::Table, &routes_text(rows));
+                renderer.section(&Section { nothing, ..main }, &mut |visit| {
+                    rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
+                    Ok(Tail { left_out: *left_out as u64, note: None })
+                })
+            }
+            Rows::Each(all, left_out) => {
+                let sheet = each(processes);
+                let main = sheet.main(&self.request, "rows", Style::Table, EACH_TEXT);
+                renderer.section(&Section { nothing, what: "requests", ..main }, &mut |visit| {
+                    all.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
+                    Ok(Tail { left_out: *left_out as u64, note: None })
+                })
+            }
+        }
+    }
+}
