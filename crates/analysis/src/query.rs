@@ -6,6 +6,7 @@ use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::model::{Function, Process, Thread};
 
 use crate::metric::Metric;
+use crate::requests::RequestFilter;
 use crate::waits::TimeState;
 
 /// Selection of a part of a recording, and how a view shows it. The default is everything, compensated, in the view's
@@ -50,6 +51,8 @@ pub struct Query {
     pub native_code: Option<NativeCode>,
     /// Only objects of types that match one of these; none means all.
     pub types: Vec<Glob>,
+    /// Only these requests.
+    pub requests: RequestFilter,
     /// Metric of paths; `None` for the first of [`METRICS`](crate::METRICS) that was recorded.
     pub metric: Option<&'static Metric>,
 }

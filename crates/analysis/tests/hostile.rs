@@ -64,11 +64,11 @@ fn all_views(recording: &Recording) -> String {
             text += &format!("{frames:?} {}\n", exception.stack_cut);
         }
     }
-    if let Ok((rows, _)) = requests(recording, &Query::default(), &[]) {
+    if let Ok((rows, _)) = requests(recording, &Query::default()) {
         for row in &rows {
             text += &format!("{} {} {} {:?}\n", row.route, row.count, row.partial, row.percentile_ns(99));
         }
-        let each = each_request(recording, &Query::default(), &[]).map(|(all, _)| all.len());
+        let each = each_request(recording, &Query::default()).map(|(all, _)| all.len());
         text += &format!("{each:?}\n");
     }
     if let Ok((rows, _)) = awaits(recording, &Query::default()) {

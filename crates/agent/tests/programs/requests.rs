@@ -39,7 +39,7 @@ fn clocked(output: &str, direction: &str) -> BTreeMap<String, Clocked> {
 }
 
 fn rows(recording: &Recording, direction: Direction) -> BTreeMap<String, RequestRow<'_>> {
-    let rows = requests(recording, &Query::default(), &[]).expect("requests").0;
+    let rows = requests(recording, &Query::default()).expect("requests").0;
     let rows = rows.into_iter().filter(|row| row.direction == direction);
     rows.map(|row| (row.route.to_string(), row)).collect()
 }
@@ -82,7 +82,7 @@ fn requests_that_a_service_serves_and_makes_are_those_that_it_counts_and_clocks(
         let asked = made.remove(&format!("GET {host}")).expect("a row");
         assert_eq!((served["GET /forever/*"].partial, asked.partial), (1, 1), "{place}");
         assert_eq!(served.values().map(|row| row.partial).sum::<u64>(), 1, "{place}");
-        let (each, left_out) = each_request(&recording, &Query::default(), &[]).expect("requests");
+        let (each, left_out) = each_request(&recording, &Query::default()).expect("requests");
         let whole: u64 = served.values().map(|row| row.count).sum::<u64>()
             + clocked(&output, "MADE").values().map(|known| known.count).sum::<u64>();
         assert_eq!((each.len() as u64, left_out), (whole + 2, 0), "{place}");
@@ -90,6 +90,32 @@ fn requests_that_a_service_serves_and_makes_are_those_that_it_counts_and_clocks(
         let statuses: Vec<u64> =
             each.iter().filter(|one| &*one.route == "GET /throw").filter_map(|one| one.status).collect();
         assert!(!statuses.is_empty() && statuses.iter().all(|status| *status == 500), "{statuses:?}, {place}");
+    });
+}
+
+/// With activities each request has the ids that its handler sees, and that the peer was sent.
+#[test]
+fn requests_have_the_trace_and_span_that_the_program_sees() {
+    each_web_runtime(|runtime| {
+        let (recording, output) = record(runtime, "Serves", &[ROUNDS, "listens"]);
+        let place = format!("{output} on {}", runtime.version);
+        let known: Vec<Vec<&str>> =
+            output.lines().filter_map(|line| Some(line.strip_prefix("TRACE ")?.split('|').collect())).collect();
+        assert_eq!(known.len().to_string(), ROUNDS, "{place}");
+        let (each, _) = each_request(&recording, &Query::default()).expect("requests");
+        let spans = |direction, trace: &str| {
+            let ids = each.iter().filter(|one| one.direction == direction).filter_map(|one| one.trace);
+            let spans = ids.filter(|ids| ids.trace_id() == trace).map(|ids| ids.span_id());
+            spans.collect::<Vec<_>>()
+        };
+        for ids in known {
+            let [trace, served, made] = ids[..] else { panic!("{place}") };
+            assert_eq!(spans(Direction::Served, trace), [served], "{place}");
+            assert_eq!(spans(Direction::Made, trace), [made], "{place}");
+        }
+        let (recording, _) = record(runtime, "Serves", &[ROUNDS]);
+        let (each, _) = each_request(&recording, &Query::default()).expect("requests");
+        assert!(!each.is_empty() && each.iter().all(|one| one.trace.is_none()), "no activities, no ids");
     });
 }
 

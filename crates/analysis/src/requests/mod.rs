@@ -5,9 +5,9 @@
 //! were under way at its beginning or its end are counted apart: of them only a part of the time is
 //! known.
 
+mod filter;
 mod read;
 
-use clrscope_contract::request::Glob;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{LossReason, Process, Recording};
 use rustc_hash::FxHashMap;
@@ -16,6 +16,7 @@ use crate::durations::Durations;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select::{self, SelectedProcess};
 
+pub use filter::RequestFilter;
 use read::Reading;
 
 /// Status from which on an answer is a failure of the program, and of whom it asks or itself.
@@ -71,8 +72,37 @@ pub struct Request<'a> {
     pub duration_ns: Option<u64>,
     /// Status of the answer; `None` without one.
     pub status: Option<u64>,
+    /// Its trace, where the program has activities.
+    pub trace: Option<TraceIds>,
     /// How it ended.
     pub end: RequestEnd,
+}
+
+/// A request's place in traces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceIds {
+    trace: u128,
+    span: u64,
+}
+
+impl TraceIds {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (trace, span) = bytes.split_first_chunk()?;
+        Some(Self { trace: u128::from_be_bytes(*trace), span: u64::from_be_bytes(span.try_into().ok()?) })
+    }
+
+    /// The trace as headers have it: 32 hexadecimal digits.
+    #[must_use]
+    pub fn trace_id(self) -> String {
+        format!("{:032x}", self.trace)
+    }
+
+    /// The span as headers have it: 16 hexadecimal digits. Of what is served the request's own; of
+    /// what is made the one in whose name the program asked.
+    #[must_use]
+    pub fn span_id(self) -> String {
+        format!("{:016x}", self.span)
+    }
 }
 
 impl Request<'_> {
@@ -160,7 +190,6 @@ impl<'a> RequestRow<'a> {
 fn walk<'a>(
     recording: &'a Recording,
     query: &Query,
-    names: &[Glob],
     mut take: impl FnMut(Request<'a>, bool),
 ) -> Result<(), QueryProblem> {
     query.without_metric("requests")?;
@@ -171,7 +200,7 @@ fn walk<'a>(
             is_recorded = true;
             let reading = Reading::new(process, arena);
             reading.each(query, |request| {
-                if names.is_empty() || names.iter().any(|name| name.matches(&request.route)) {
+                if query.requests.matches(&request) {
                     take(request, is_exact);
                 }
             });
@@ -188,14 +217,10 @@ fn walk<'a>(
 ///
 /// # Errors
 /// When no process is meant, or `requests` was not recorded.
-pub fn requests<'a>(
-    recording: &'a Recording,
-    query: &Query,
-    names: &[Glob],
-) -> Result<(Vec<RequestRow<'a>>, usize), QueryProblem> {
+pub fn requests<'a>(recording: &'a Recording, query: &Query) -> Result<(Vec<RequestRow<'a>>, usize), QueryProblem> {
     let mut places: FxHashMap<(u32, Direction, std::rc::Rc<str>), usize> = FxHashMap::default();
     let mut rows: Vec<RequestRow<'a>> = Vec::new();
-    walk(recording, query, names, |request, is_exact| {
+    walk(recording, query, |request, is_exact| {
         let key = (request.process.pid, request.direction, std::rc::Rc::clone(&request.route));
         let place = *places.entry(key).or_insert_with(|| {
             rows.push(RequestRow::new(&request, is_exact));
@@ -224,15 +249,11 @@ fn order(rows: &mut [RequestRow<'_>], sort: Option<Sort>) {
 ///
 /// # Errors
 /// As [`requests`].
-pub fn each_request<'a>(
-    recording: &'a Recording,
-    query: &Query,
-    names: &[Glob],
-) -> Result<(Vec<Request<'a>>, usize), QueryProblem> {
+pub fn each_request<'a>(recording: &'a Recording, query: &Query) -> Result<(Vec<Request<'a>>, usize), QueryProblem> {
     use std::cmp::Reverse;
 
     let mut all = Vec::new();
-    walk(recording, query, names, |request, _| all.push(request))?;
+    walk(recording, query, |request, _| all.push(request))?;
     match query.sort {
         Some(Sort::Name) => all.sort_by(|a, b| (&a.route, a.time_ns).cmp(&(&b.route, b.time_ns))),
         _ => all.sort_by_key(|request| (Reverse(request.duration_ns), request.time_ns)),

@@ -6,7 +6,7 @@ use clrscope_recording::events::{Kind, Record, Records, Tag};
 use clrscope_recording::model::{EventArena, Process};
 use rustc_hash::FxHashMap;
 
-use super::{Direction, Request, RequestEnd};
+use super::{Direction, Request, RequestEnd, TraceIds};
 use crate::query::Query;
 
 /// Name of requests whose name the recording has lost.
@@ -73,6 +73,7 @@ impl<'a> Reading<'a> {
             time_ns,
             duration_ns,
             status: record.number(Tag::STATUS),
+            trace: record.opaque(Tag::TRACE).and_then(TraceIds::read),
             end,
         })
     }

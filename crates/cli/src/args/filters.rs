@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args, Command};
-use clrscope_analysis::{METRICS, Metric, NativeCode, PathKind, Query, Sort, ThreadSelector};
+use clrscope_analysis::{METRICS, Metric, NativeCode, PathKind, Query, RequestFilter, Sort, ThreadSelector};
 use clrscope_contract::instruments::calls;
 use clrscope_contract::request::{Glob, PATTERN_HELP, Pattern, RequestError, parse_duration};
 use clrscope_report::{Flag, VIEWS, View};
@@ -117,6 +117,7 @@ impl Filters {
             no_inlined: self.no_inlined,
             paths: self.paths,
             native_code: self.native_code,
+            requests: RequestFilter::default(),
             types: self.types.iter().map(|text| Glob::new(text)).collect(),
             metric: None,
         })
@@ -166,7 +167,7 @@ fn pattern(option: &str, text: &str) -> Result<Pattern, Failure> {
     })
 }
 
-fn time(option: &str, text: &str) -> Result<u64, Failure> {
+pub(super) fn time(option: &str, text: &str) -> Result<u64, Failure> {
     let refuse =
         |why: String| Failure::usage(format!("'{option}' does not take {}", quoted(text)), why, "write 500ms or 10s");
     if text == "0" {

@@ -18,6 +18,7 @@ mod ps;
 mod record;
 mod recording;
 mod report;
+mod requests;
 mod run;
 mod stacks;
 mod usage;

@@ -12,6 +12,7 @@ use clrscope_recording::events::Group;
 use clrscope_report::{Format, Refusal, Request, VIEWS, View, view};
 
 use super::filters::{Filters, metrics, whole};
+use super::requests::RequestFlags;
 use super::unless_stdout;
 use crate::commands::Task;
 use crate::commands::report::ReportOptions;
@@ -93,6 +94,9 @@ pub(super) struct Report {
     heap: HeapFlags,
 
     #[command(flatten)]
+    requests: RequestFlags,
+
+    #[command(flatten)]
     filters: Filters,
 }
 
@@ -117,7 +121,7 @@ struct LogFlags {
     #[arg(long, value_name = "PATTERN")]
     name: Vec<String>,
 
-    /// Views exceptions and probes: every exception or call in detail, rather than sums
+    /// Views exceptions, probes and requests: each of them in detail, rather than sums
     #[arg(long)]
     each: bool,
 
@@ -177,6 +181,7 @@ impl Report {
         let mut query = self.filters.into_query()?;
         query.per_thread = self.per_thread;
         query.metric = self.metric;
+        query.requests = self.requests.into_filter()?;
         let LogFlags { depth, follow, group: groups, name, each, interleave } = self.logs;
         let is_page = format == Format::Html;
         let mut request = Request {

@@ -97,6 +97,8 @@ impl Tag {
     pub const MESSAGE: Self = Self(67);
     /// Arguments of a call, as in `flow`.
     pub const ARGUMENTS: Self = Self(112);
+    /// Trace (16 bytes) and span (8 bytes) of a request, as headers have them.
+    pub const TRACE: Self = Self(113);
     /// A function.
     pub const FUNCTION: Self = Self(128);
     /// A class.

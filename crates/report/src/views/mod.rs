@@ -91,6 +91,8 @@ pub fn view(name: &str) -> Option<&'static View> {
     VIEWS.iter().find(|view| view.name == name).copied()
 }
 
+/// Options that choose requests.
+pub(crate) const REQUESTS: &[Flag] = &[Flag::Request, Flag::SlowerThan, Flag::Failed, Flag::Trace];
 /// Options that pick threads, functions, and a part of the time.
 pub(crate) const SELECTION: &[Flag] =
     &[Flag::Thread, Flag::Function, Flag::Module, Flag::Part, Flag::Since, Flag::Until];

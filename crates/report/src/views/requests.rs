@@ -3,10 +3,11 @@
 use std::io;
 
 use clrscope_analysis::{
-    Conditions, Request as ServedOrMade, RequestEnd, RequestRow, Sort, conditions, each_request, requests,
+    Conditions, Request as ServedOrMade, RequestEnd, RequestRow, Sort, TraceIds, conditions, each_request, requests,
 };
 use clrscope_recording::model::Recording;
 
+use super::REQUESTS;
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -17,7 +18,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "requests",
     about: "Requests served and made, by route and host: counts, failures, percentiles; with --each the slowest",
-    takes: &[&[Flag::Part, Flag::Since, Flag::Until, Flag::Limit, Flag::Name, Flag::Each, Flag::Verbose]],
+    takes: &[REQUESTS, &[Flag::Part, Flag::Since, Flag::Until, Flag::Limit, Flag::Each, Flag::Verbose]],
     sorts: &[Sort::Inclusive, Sort::Calls, Sort::Name],
     text_rows: |_| Some(30),
     has_head: true,
@@ -27,11 +28,11 @@ pub(super) static VIEW: View = View {
         let query = &request.query;
         let rows = match request.each {
             true => {
-                let (all, left_out) = each_request(recording, query, &request.names)?;
+                let (all, left_out) = each_request(recording, query)?;
                 Rows::Each(all, left_out)
             }
             false => {
-                let (rows, left_out) = requests(recording, query, &request.names)?;
+                let (rows, left_out) = requests(recording, query)?;
                 Rows::Routes(rows, left_out)
             }
         };
@@ -123,6 +124,8 @@ fn each<'c>(processes: bool) -> Sheet<'c, Each> {
         Column::new("direction", "", Kind::Text, |row: &ServedOrMade<'_>| Cell::text(row.direction.name())),
         Column::new("route", "route or host", Kind::Text, |row: &ServedOrMade<'_>| Cell::text(&row.route)),
         Column::new("status", "status", Kind::Number, |row: &ServedOrMade<'_>| Cell::or_null(row.status, Cell::Number)),
+        Column::new("trace_id", "trace", Kind::Text, |row: &ServedOrMade<'_>| id(row, TraceIds::trace_id)),
+        Column::new("span_id", "span", Kind::Text, |row: &ServedOrMade<'_>| id(row, TraceIds::span_id)),
         flag("failed", "failed", |row| row.has_failed()),
         flag("aborted", "aborted", |row| row.end == RequestEnd::Abortion),
         flag("partial", "partial", |row| row.is_partial()),
@@ -132,9 +135,23 @@ fn each<'c>(processes: bool) -> Sheet<'c, Each> {
     ])
 }
 
+/// An id of a request's trace.
+fn id<'c>(request: &ServedOrMade<'_>, text: fn(TraceIds) -> String) -> Cell<'c> {
+    request.trace.map_or(Cell::Null, |trace| Cell::Text(text(trace).into()))
+}
+
 /// Columns of single requests in text.
-const EACH_TEXT: &[(&str, u8)] =
-    &[("time_ns", 1), ("duration_ns", 0), ("direction", 0), ("status", 0), ("end", 2), ("route", 0)];
+fn each_text(requests: &[ServedOrMade<'_>]) -> Vec<(&'static str, u8)> {
+    shown(&[
+        ("time_ns", 1, true),
+        ("duration_ns", 0, true),
+        ("direction", 0, true),
+        ("status", 0, true),
+        ("end", 2, true),
+        ("trace_id", 3, requests.iter().any(|request| request.trace.is_some())),
+        ("route", 0, true),
+    ])
+}
 
 /// What is shown.
 enum Rows<'a> {
@@ -167,7 +184,7 @@ impl Answer for OpenView<'_> {
             }
             Rows::Each(all, left_out) => {
                 let sheet = each(processes);
-                let main = sheet.main(&self.request, "rows", Style::Table, EACH_TEXT);
+                let main = sheet.main(&self.request, "rows", Style::Table, &each_text(all));
                 renderer.section(&Section { nothing, what: "requests", ..main }, &mut |visit| {
                     all.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
                     Ok(Tail { left_out: *left_out as u64, note: None })

@@ -9,6 +9,7 @@ use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::ProcessWriter;
 
 use super::author::Author;
+use super::traces::ACTIVITIES;
 use super::{made, served};
 use crate::services::context::Context;
 use crate::services::fixed_modules::reason;
@@ -103,6 +104,9 @@ impl Follower {
     /// A function was compiled again, so that the types that it uses are there.
     pub(super) fn compiled(&self, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
+        if self.is_followed(about.module) {
+            ACTIVITIES.look_into(&self.info, self.functions.names());
+        }
         if let Some(server) = self.author.server(about.module) {
             server.look_into(&self.info, self.functions.names());
         }

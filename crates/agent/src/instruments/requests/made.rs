@@ -19,6 +19,7 @@ use super::names::{Direction, Subject};
 use super::objects;
 use super::recorder::{Outcome, Recorder};
 use super::served::{function, loads_variable, null};
+use super::traces::{ACTIVITIES, ACTIVITY};
 use super::under_way::{self, Begun};
 use crate::services::await_places::AsyncCode;
 use crate::services::numbers::MOST;
@@ -36,9 +37,9 @@ const URI: &str = "System.Uri";
 const VOID: u8 = 0x01;
 const I4: u8 = 0x08;
 const OBJECT: u8 = 0x1C;
-/// Signature of [`begin`]: what the method keeps, the request's method, host and port in, a number
-/// out.
-const BEGINS: &[u8] = &[0, 4, I4, I4, OBJECT, OBJECT, I4];
+/// Signature of [`begin`]: what the method keeps, the request's method, host, port and activity in,
+/// a number out.
+const BEGINS: &[u8] = &[0, 5, I4, I4, OBJECT, OBJECT, I4, OBJECT];
 /// Signature of [`end`]: the number and the status.
 const ENDS: &[u8] = &[0, 2, VOID, I4, I4];
 
@@ -62,6 +63,7 @@ pub(super) fn method(metadata: &MetadataImport) -> Result<Token, Why> {
 pub(super) struct Tokens {
     object: u32,
     request: u32,
+    activity: u32,
     method: u32,
     method_name: u32,
     uri: u32,
@@ -89,6 +91,7 @@ impl Tokens {
             Ok(Self {
                 object: members.other_type(EVERY_OBJECT)?,
                 request: members.field(machine, "request")?,
+                activity: members.other(ACTIVITY, "get_Current", any)?,
                 method: own(REQUEST, "get_Method")?,
                 method_name: own(METHOD, "get_Method")?,
                 uri: own(REQUEST, "get_RequestUri")?,
@@ -109,7 +112,7 @@ impl Tokens {
         let ends = Ends::find(body.instructions(), metadata)?;
         let mut edits = Edits::new();
         let [stored, number] = [(); 2].map(|()| edits.new_local(&[I4]));
-        let [uri, method, host] = [(); 3].map(|()| edits.new_local(&[OBJECT]));
+        let [uri, method, host, activity] = [(); 4].map(|()| edits.new_local(&[OBJECT]));
         let port = edits.new_local(&[I4]);
         let constant = |code: Code, number: u32| code.with(Opcode::LdcI4, Operand::Int(number.cast_signed()));
         let this = |code: Code| code.plain(Opcode::Ldarg0);
@@ -120,6 +123,7 @@ impl Tokens {
         let request = |code: Code| this(code).with(Opcode::Ldfld, Operand::Token(self.request));
         let read = request(read).call(Opcode::Callvirt, self.uri, 1, 1).store(uri);
         let read = read.load(uri).branch(Opcode::Brfalse, unknown);
+        let read = read.call(Opcode::Call, self.activity, 0, 1).store(activity);
         let read = read.load(uri).call(Opcode::Callvirt, self.host, 1, 1).store(host);
         let read = request(read).call(Opcode::Callvirt, self.method, 1, 1);
         let read = read.call(Opcode::Callvirt, self.method_name, 1, 1).store(method);
@@ -135,10 +139,10 @@ impl Tokens {
         // One that has ended is none of ours.
         let entry = entry.load(stored).plain(Opcode::LdcI4M1).branch(Opcode::Blt, behind);
         let entry = entry.plain(Opcode::LdcI4_0).store(port);
-        let entry = [uri, method, host].into_iter().fold(entry, null).catching(self.object, read);
+        let entry = [uri, method, host, activity].into_iter().fold(entry, null).catching(self.object, read);
         let entry = entry.load(host).branch(Opcode::Brfalse, behind);
-        let entry = entry.load(stored).load(method).load(host).load(port);
-        let entry = entry.address(function(begin as *const ())).call(Opcode::Calli, self.begins, 5, 1).store(number);
+        let entry = entry.load(stored).load(method).load(host).load(port).load(activity);
+        let entry = entry.address(function(begin as *const ())).call(Opcode::Calli, self.begins, 6, 1).store(number);
         let entry = entry.branch(Opcode::Br, behind).mark(numbered);
         let entry = constant(entry.load(stored), !NUMBERED_WAIT).plain(Opcode::And);
         let entry = constant(entry, AWAIT_BITS).plain(Opcode::Shr).store(number);
@@ -193,7 +197,7 @@ impl<'c> Ends<'c> {
 
 /// A request begins, or its method goes on and has begun it when nothing was recorded. Returns its
 /// number and one; 0 where it is not recorded.
-unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32) -> u32 {
+unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32, activity: usize) -> u32 {
     if is_stopped() {
         return 0;
     }
@@ -204,7 +208,9 @@ unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32) -> 
         // SAFETY: what the code that `edits` makes hands over: texts or null.
         let (method, host) = unsafe { (objects::text(method), objects::text(host)) };
         let name = recorder.name(Direction::Made, method, Subject::Host(host, port));
-        let number = recorder.begin(requests, Begun { name, ticks });
+        // SAFETY: as above; an object or null.
+        let trace = unsafe { ACTIVITIES.numbers(activity) };
+        let number = recorder.begin(requests, Begun { name, ticks, trace });
         // One more than the highest has no room beside the mark.
         given = number.filter(|number| number + 1 < MOST).map_or(0, |number| number + 1);
     });
@@ -233,7 +239,7 @@ mod tests {
     #[test]
     fn signatures_say_as_many_values_as_the_code_hands_over() {
         let shape = |signature| clr_profiler::il::method_shape(signature).expect("a signature");
-        assert_eq!((shape(BEGINS).takes, shape(BEGINS).result), (4, Some(&[I4][..])));
+        assert_eq!((shape(BEGINS).takes, shape(BEGINS).result), (5, Some(&[I4][..])));
         assert_eq!((shape(ENDS).takes, shape(ENDS).result), (2, None));
     }
 }

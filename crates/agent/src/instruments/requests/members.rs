@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use clr_profiler::Token;
 use clr_profiler::il::{Instruction, Operand};
 use clr_profiler::metadata::signature::{self, Type};
 use clr_profiler::metadata::{MemberRef, MetadataImport};
+use clr_profiler::{ModuleId, ProfilerInfo, Token};
 
 /// Numbers of tables of metadata (ECMA-335, II.22).
 const TYPE_REF: u32 = 0x0100_0000;
@@ -106,5 +106,28 @@ impl Members<'_> {
             [field] => Ok(field.as_raw()),
             _ => Err(missing(name)),
         }
+    }
+
+    /// A class of the module, and where fields of it lie in its objects. For when there may be
+    /// objects of it: the class is loaded where it is not.
+    pub(super) fn offsets<const N: usize>(
+        &self,
+        info: &ProfilerInfo,
+        module: ModuleId,
+        ty: &str,
+        fields: [&str; N],
+    ) -> Option<(usize, [u32; N])> {
+        let ty = self.own_type(ty, None).ok()?;
+        let class = info.class_from_token(module, ty).ok()?;
+        let layout = info.class_layout(class).ok()?.fields;
+        let offset = |name| {
+            let field = self.field(ty, name).ok()?;
+            layout.iter().find(|(token, _)| token.as_raw() == field).map(|(_, offset)| *offset)
+        };
+        let mut offsets = [0; N];
+        for (place, name) in offsets.iter_mut().zip(fields) {
+            *place = offset(name)?;
+        }
+        Some((class.as_raw(), offsets))
     }
 }

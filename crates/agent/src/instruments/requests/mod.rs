@@ -14,6 +14,7 @@
 //! | [`made`] | the code in `HttpClient`'s library, and what it calls |
 //! | [`members`] | members that inserted code names |
 //! | [`objects`] | objects that inserted code hands over |
+//! | [`traces`] | trace and span of requests |
 //! | [`author`] | who writes the methods' code |
 //! | [`follow`] | how methods get their code |
 //! | [`under_way`] | requests under way, by their numbers |
@@ -29,6 +30,7 @@ mod objects;
 mod options;
 mod recorder;
 mod served;
+mod traces;
 mod under_way;
 
 use clr_profiler::{AssemblyId, Callbacks, Events, FunctionId, ModuleId, ProfilerInfo, ReJitId, Result, Token};

@@ -26,15 +26,20 @@ pub(super) unsafe fn text<'t>(address: usize) -> &'t [u16] {
     }
 }
 
-/// A field that is one byte, of a class and of those derived from it.
+/// A field of a class and of those derived from it.
 #[derive(Debug, Default)]
-pub(super) struct ByteField {
+pub(super) struct KnownField {
     class: AtomicUsize,
     /// Offset from the object's beginning; 0 as long as it is not known.
     offset: AtomicU32,
 }
 
-impl ByteField {
+impl KnownField {
+    /// One of which nothing is known yet.
+    pub(super) const fn unknown() -> Self {
+        Self { class: AtomicUsize::new(0), offset: AtomicU32::new(0) }
+    }
+
     /// The field lies there in objects of the class.
     pub(super) fn know(&self, class: usize, offset: u32) {
         self.class.store(class, Ordering::Relaxed);
@@ -45,15 +50,14 @@ impl ByteField {
         self.offset.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the field of an object is not zero; no, where the object is null or has no such
-    /// field.
+    /// Where the field of an object lies; `None` where the object is null or has no such field.
     ///
     /// # Safety
     /// The address must be null or that of a live object, which does not move meanwhile.
-    pub(super) unsafe fn is_set(&self, object: usize) -> bool {
+    unsafe fn place(&self, object: usize) -> Option<usize> {
         let offset = self.offset.load(Ordering::Acquire) as usize;
         if object == 0 || offset == 0 {
-            return false;
+            return None;
         }
         let wanted = self.class.load(Ordering::Relaxed);
         // SAFETY: the first word of an object is its class, and each class has the one that it is
@@ -62,8 +66,28 @@ impl ByteField {
         // The last one is derived from none, of which nothing may be read.
         let parent = |class: &usize| Some(word(class + PARENT)).filter(|parent| *parent != 0);
         let has_it = std::iter::successors(Some(word(object)), parent).take(MOST_BASES).any(|class| class == wanted);
-        // SAFETY: an object of that class has the field there.
-        has_it && unsafe { std::ptr::with_exposed_provenance::<u8>(object + offset).read() } != 0
+        has_it.then_some(object + offset)
+    }
+
+    /// Whether a field that is one byte is not zero; no, where there is no such field.
+    ///
+    /// # Safety
+    /// As for [`place`](Self::place).
+    pub(super) unsafe fn is_set(&self, object: usize) -> bool {
+        // SAFETY: the caller's promise; an object of that class has the field there.
+        unsafe { self.place(object).is_some_and(|at| std::ptr::with_exposed_provenance::<u8>(at).read() != 0) }
+    }
+
+    /// The characters of a field that is a text; none where there is no such field, or no text.
+    ///
+    /// # Safety
+    /// As for [`place`](Self::place), for `'t`.
+    pub(super) unsafe fn text<'t>(&self, object: usize) -> &'t [u16] {
+        // SAFETY: the caller's promise; an object of that class has the address of a text there.
+        unsafe {
+            let reference = self.place(object).map(|at| std::ptr::with_exposed_provenance::<usize>(at).read());
+            text(reference.unwrap_or(0))
+        }
     }
 }
 
@@ -78,7 +102,7 @@ mod tests {
         let other = [0_usize, 0, 0];
         let object = |class: &[usize; 3]| [class.as_ptr().expose_provenance(), 0x0062_0061_0000_0002, 0, 1];
         let address = |object: &[usize; 4]| object.as_ptr().expose_provenance();
-        let field = ByteField::default();
+        let field = KnownField::default();
         let (of_base, of_derived, of_other) = (object(&base), object(&derived), object(&other));
         // SAFETY: objects as the runtime has them, of two words more.
         unsafe {
@@ -88,6 +112,9 @@ mod tests {
             field.know(base.as_ptr().expose_provenance(), 24);
             let set = [0, address(&of_base), address(&of_derived), address(&of_other)].map(|at| field.is_set(at));
             assert_eq!(set, [false, true, true, false]);
+            let holder = [base.as_ptr().expose_provenance(), 0, 0, address(&of_base)];
+            assert_eq!(field.text(address(&holder)), [0x61, 0x62]);
+            assert!(field.text(address(&of_other)).is_empty());
         }
     }
 }

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::memory::PublishedState;
 use clrscope_agent_base::tick_scale::TickScale;
-use clrscope_recording::events::{Kind, Tag};
+use clrscope_recording::events::{Encoder, Kind, Tag};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use super::names::{Direction, Names, Subject};
+use super::traces::TraceNumbers;
 use super::under_way::{Begun, Requests, UnderWay};
 use crate::services::event_log::EventLog;
 
@@ -97,6 +98,7 @@ impl Recorder {
             if outcome != Outcome::Answer {
                 encoder.number(Tag::OUTCOME, outcome as u64);
             }
+            put_trace(encoder, begun.trace);
         });
     }
 
@@ -110,7 +112,17 @@ impl Recorder {
                 if begun.ticks.is_some() {
                     encoder.number(Tag::DURATION, lasted_ns);
                 }
+                put_trace(encoder, begun.trace);
             });
         }
+    }
+}
+
+fn put_trace(encoder: &mut Encoder<'_>, trace: TraceNumbers) {
+    if trace != TraceNumbers::default() {
+        let mut bytes = [0; size_of::<TraceNumbers>()];
+        let places = bytes.as_chunks_mut::<{ size_of::<u64>() }>().0;
+        places.iter_mut().zip(trace).for_each(|(place, number)| *place = number.to_be_bytes());
+        encoder.opaque(Tag::TRACE, &bytes);
     }
 }

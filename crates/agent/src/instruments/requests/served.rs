@@ -20,8 +20,9 @@ use clrscope_agent_base::hooks::is_stopped;
 
 use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Why};
 use super::names::{Direction, Subject};
-use super::objects::{self, ByteField};
+use super::objects::{self, KnownField};
 use super::recorder::{Outcome, Recorder};
+use super::traces::ACTIVITIES;
 use super::under_way::{self, Begun};
 
 /// The library, and the one of the server that comes with it.
@@ -52,9 +53,9 @@ const I4: u8 = 0x08;
 const STRING: u8 = 0x0E;
 const UINT: u8 = 0x19;
 const OBJECT: u8 = 0x1C;
-/// Signature of [`begin`]: the context, our server, method and path.
-const BEGINS: &[u8] = &[0, 4, VOID, OBJECT, UINT, OBJECT, OBJECT];
-/// Signature of [`end`]: the same, and endpoint, template, features, exception and status.
+/// Signature of [`begin`]: the context, our server, method, path and activity.
+const BEGINS: &[u8] = &[0, 5, VOID, OBJECT, UINT, OBJECT, OBJECT, OBJECT];
+/// Signature of [`end`]: the context, our server, method, path, endpoint, template, features, exception and status.
 const ENDS: &[u8] = &[0, 9, VOID, OBJECT, UINT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, I4];
 
 /// A library that serves requests; inserted code has the address.
@@ -65,7 +66,7 @@ pub(super) struct Server {
     context: Token,
     /// Offset of free bytes in a context; 0 as long as it is not known.
     free: AtomicU32,
-    gone: ByteField,
+    gone: KnownField,
 }
 
 impl Server {
@@ -77,7 +78,7 @@ impl Server {
         let members = Members(metadata);
         let application = members.own_type(APPLICATION, None)?;
         let context = members.own_type(CONTEXT, Some(application))?;
-        let server = Self { module, application, context, free: AtomicU32::new(0), gone: ByteField::default() };
+        let server = Self { module, application, context, free: AtomicU32::new(0), gone: KnownField::default() };
         // Inserted code has its address for ever.
         Ok(Box::leak(Box::new(server)))
     }
@@ -141,13 +142,8 @@ fn field_of_server(info: &ProfilerInfo, names: &NameCache) -> Option<(usize, u32
     let is_server = |module: &ModuleId| names.assembly(info, *module).is_ok_and(|name| &*name == SERVER);
     let module = info.modules().ok()?.into_iter().find(is_server)?;
     let metadata = names.metadata(info, module).ok()?;
-    let members = Members(&metadata);
-    let protocol = members.own_type(PROTOCOL, None).ok()?;
-    let field = members.field(protocol, GONE).ok()?;
-    let class = info.class_from_token(module, protocol).ok()?;
-    let fields = info.class_layout(class).ok()?.fields;
-    let (_, offset) = fields.into_iter().find(|(token, _)| token.as_raw() == field)?;
-    Some((class.as_raw(), offset))
+    let (class, [offset]) = Members(&metadata).offsets(info, module, PROTOCOL, [GONE])?;
+    Some((class, offset))
 }
 
 /// Tokens in the library of what inserted code names.
@@ -155,6 +151,7 @@ fn field_of_server(info: &ProfilerInfo, names: &NameCache) -> Option<(usize, u32
 pub(super) struct Tokens {
     object: u32,
     http_context: u32,
+    activity: u32,
     default_context: u32,
     request: u32,
     method: u32,
@@ -186,6 +183,7 @@ impl Tokens {
             Ok(Self {
                 object: members.other_type(EVERY_OBJECT)?,
                 http_context: members.own(server.context, "get_HttpContext")?.as_raw(),
+                activity: members.own(server.context, "get_Activity")?.as_raw(),
                 default_context: members.other_type(DEFAULT_CONTEXT)?,
                 request: members.other(HTTP_CONTEXT, "get_Request", any)?,
                 method: members.other(REQUEST, "get_Method", any)?,
@@ -225,10 +223,11 @@ impl Tokens {
         let mut edits = Edits::new();
         let about = About::new(&mut edits);
         let context = |code: Code| code.with(result.opcode(), result.operand().clone());
-        let read = self.method_and_path(context, about);
-        let code = about.cleared(Code::new()).catching(self.object, read);
-        let code = context(code).address(address_of(server)).load(about.method).load(about.path);
-        let code = code.address(function(begin as *const ())).call(Opcode::Calli, self.begins, 5, 0);
+        let activity = edits.new_local(&[OBJECT]);
+        let read = context(self.method_and_path(context, about)).call(Opcode::Callvirt, self.activity, 1, 1);
+        let code = null(about.cleared(Code::new()), activity).catching(self.object, read.store(activity));
+        let code = context(code).address(address_of(server)).load(about.method).load(about.path).load(activity);
+        let code = code.address(function(begin as *const ())).call(Opcode::Calli, self.begins, 6, 0);
         edits.before(result.label(), code);
         Ok(edits)
     }
@@ -326,7 +325,7 @@ unsafe fn number_in<'c>(context: usize, server: &Server) -> Option<&'c AtomicU32
 }
 
 /// A request begins.
-unsafe extern "C" fn begin(context: usize, server: *const Server, method: usize, path: usize) {
+unsafe extern "C" fn begin(context: usize, server: *const Server, method: usize, path: usize, activity: usize) {
     // SAFETY: what the code that `begin_edits` makes hands over: objects, and an address that is
     // never freed.
     let Some(number) = (unsafe { number_in(context, &*server) }) else { return };
@@ -343,7 +342,9 @@ unsafe extern "C" fn begin(context: usize, server: *const Server, method: usize,
         // Its endpoint is not known yet, and matters only if the request does not end.
         let subject = if method.is_empty() { Subject::Unknown } else { Subject::Path(path, true) };
         let name = recorder.name(Direction::Served, method, subject);
-        let given = recorder.begin(requests, Begun { name, ticks });
+        // SAFETY: as above; an object or null.
+        let trace = unsafe { ACTIVITIES.numbers(activity) };
+        let given = recorder.begin(requests, Begun { name, ticks, trace });
         number.store(given.map_or(0, |given| given + 1), Ordering::Relaxed);
     });
 }
@@ -385,8 +386,8 @@ unsafe extern "C" fn end(
                 0 => Outcome::Answer,
                 _ => Outcome::Failure,
             };
-            let ticks = request.and_then(|request| recorder.claim(request)).and_then(|begun| begun.ticks);
-            recorder.ended(Begun { name, ticks }, status, outcome);
+            let begun = request.and_then(|request| recorder.claim(request)).unwrap_or_default();
+            recorder.ended(Begun { name, ..begun }, status, outcome);
         }
         if let Some(number) = number.checked_sub(1) {
             requests.give_back(number);
@@ -401,7 +402,7 @@ mod tests {
     #[test]
     fn signatures_say_as_many_values_as_the_code_hands_over() {
         let shape = |signature| clr_profiler::il::method_shape(signature).expect("a signature");
-        assert_eq!((shape(BEGINS).takes, shape(BEGINS).result), (4, None));
+        assert_eq!((shape(BEGINS).takes, shape(BEGINS).result), (5, None));
         assert_eq!((shape(ENDS).takes, shape(ENDS).result), (9, None));
     }
 

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use clrscope_agent_base::memory::PublishedState;
 
+use super::traces::TraceNumbers;
 use crate::services::numbers::{Numbered, Numbers};
 
 /// A request under way.
@@ -16,14 +17,16 @@ pub(super) struct UnderWay {
     name: AtomicU32,
     /// Ticks when it began; 0 of one that began before the recording.
     began: AtomicU64,
+    trace: [AtomicU64; 3],
 }
 
 /// What is known of a request at its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Begun {
     pub(super) name: u32,
     /// Ticks; `None` where it began before the recording.
     pub(super) ticks: Option<u64>,
+    pub(super) trace: TraceNumbers,
 }
 
 impl UnderWay {
@@ -31,6 +34,7 @@ impl UnderWay {
     pub(super) fn begin(&self, recording: u32, begun: Begun) {
         self.name.store(begun.name, Ordering::Relaxed);
         self.began.store(begun.ticks.map_or(0, |ticks| ticks.max(1)), Ordering::Relaxed);
+        self.trace.iter().zip(begun.trace).for_each(|(place, number)| place.store(number, Ordering::Relaxed));
         self.recording.store(recording, Ordering::Release);
     }
 
@@ -38,7 +42,8 @@ impl UnderWay {
     pub(super) fn claim(&self, recording: u32) -> Option<Begun> {
         self.recording.compare_exchange(recording, 0, Ordering::AcqRel, Ordering::Relaxed).ok()?;
         let began = self.began.load(Ordering::Relaxed);
-        Some(Begun { name: self.name.load(Ordering::Relaxed), ticks: Some(began).filter(|began| *began != 0) })
+        let trace = self.trace.each_ref().map(|number| number.load(Ordering::Relaxed));
+        Some(Begun { name: self.name.load(Ordering::Relaxed), ticks: Some(began).filter(|began| *began != 0), trace })
     }
 }
 
@@ -72,10 +77,11 @@ mod tests {
     fn who_claims_a_request_first_records_it_and_only_its_own_recording_does() {
         let requests = Requests::map().expect("address space");
         let request = requests.take_number().and_then(|number| requests.known(number)).expect("a request");
-        let begun = Begun { name: 3, ticks: Some(9) };
+        let begun = Begun { name: 3, ticks: Some(9), trace: [1, 2, 3] };
         request.begin(1, begun);
         assert_eq!([request.claim(2), request.claim(1), request.claim(1)], [None, Some(begun), None]);
-        request.begin(2, Begun { name: 4, ticks: None });
-        assert_eq!(request.claim(2), Some(Begun { name: 4, ticks: None }));
+        let before = Begun { name: 4, ..Begun::default() };
+        request.begin(2, before);
+        assert_eq!(request.claim(2), Some(before));
     }
 }

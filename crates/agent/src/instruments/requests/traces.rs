@@ -1,0 +1,109 @@
+//! Trace and span of requests, where the program has activities: .NET's own, of `System.Diagnostics`.
+//!
+//! They are read from the activity's fields, as its properties would make texts of them. A program
+//! may bring a library of activities of its own besides that of the runtime, so there may be
+//! several classes.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use clr_profiler::{ModuleId, NameCache, ProfilerInfo};
+
+use super::members::Members;
+use super::objects::KnownField;
+
+/// The library, the class and its fields: texts of hexadecimal digits.
+const LIBRARY: &str = "System.Diagnostics.DiagnosticSource";
+pub(super) const ACTIVITY: &str = "System.Diagnostics.Activity";
+const TRACE: &str = "_traceId";
+const SPAN: &str = "_spanId";
+/// Libraries of activities in a process, at most.
+const MOST: usize = 4;
+
+/// Trace, the higher half first, and span; 0 where there is none.
+pub(super) type TraceNumbers = [u64; 3];
+
+#[derive(Debug)]
+struct ActivityClass {
+    trace: KnownField,
+    span: KnownField,
+}
+
+/// The classes of activities of the process.
+#[derive(Debug)]
+pub(super) struct Activities {
+    classes: [ActivityClass; MOST],
+    count: AtomicUsize,
+    /// Modules that were looked into.
+    modules: Mutex<Vec<ModuleId>>,
+}
+
+/// Those of the process: inserted code leads here.
+pub(super) static ACTIVITIES: Activities = Activities {
+    classes: [const { ActivityClass { trace: KnownField::unknown(), span: KnownField::unknown() } }; MOST],
+    count: AtomicUsize::new(0),
+    modules: Mutex::new(Vec::new()),
+};
+
+impl Activities {
+    /// Looks where activities have their numbers. For the callback that a method is compiled which
+    /// uses them, so the types are there.
+    pub(super) fn look_into(&self, info: &ProfilerInfo, names: &NameCache) {
+        let is_library = |module: &ModuleId| names.assembly(info, *module).is_ok_and(|name| &*name == LIBRARY);
+        for module in info.modules().unwrap_or_default().into_iter().filter(is_library) {
+            let Some((class, [trace, span])) = self.claim(module).then(|| fields(info, module, names)).flatten() else {
+                continue;
+            };
+            if let Some(known) = self.classes.get(self.count.fetch_add(1, Ordering::Relaxed)) {
+                known.trace.know(class, trace);
+                known.span.know(class, span);
+            }
+        }
+    }
+
+    /// Whether the module was not looked into.
+    fn claim(&self, module: ModuleId) -> bool {
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = modules.len() < MOST && !modules.contains(&module);
+        is_new.then(|| modules.push(module)).is_some()
+    }
+
+    /// Trace and span of an activity.
+    ///
+    /// # Safety
+    /// The address must be null or that of a live object, which does not move meanwhile.
+    pub(super) unsafe fn numbers(&self, activity: usize) -> TraceNumbers {
+        // SAFETY: the caller's promise.
+        let texts = self.classes.iter().map(|class| unsafe { (class.trace.text(activity), class.span.text(activity)) });
+        let mut numbers = texts.filter_map(|(trace, span)| {
+            let (high, low) = trace.split_at_checked(16)?;
+            Some([hexadecimal(high)?, hexadecimal(low)?, hexadecimal(span)?])
+        });
+        numbers.next().unwrap_or_default()
+    }
+}
+
+/// The class of a library's activities, and where its fields lie.
+fn fields(info: &ProfilerInfo, module: ModuleId, names: &NameCache) -> Option<(usize, [u32; 2])> {
+    let metadata = names.metadata(info, module).ok()?;
+    Members(&metadata).offsets(info, module, ACTIVITY, [TRACE, SPAN])
+}
+
+/// The number that 16 digits say.
+fn hexadecimal(digits: &[u16]) -> Option<u64> {
+    let digit = |unit: &u16| char::from_u32(u32::from(*unit))?.to_digit(16).map(u64::from);
+    let add = |number, unit| Some(number << 4 | digit(unit)?);
+    digits.iter().try_fold(0_u64, add).filter(|_| digits.len() == 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_from_their_digits() {
+        let units = |text: &str| text.encode_utf16().collect::<Vec<u16>>();
+        assert_eq!(hexadecimal(&units("00f067aa0ba902b7")), Some(0x00f0_67aa_0ba9_02b7));
+        assert_eq!(["", "00f067aa0ba902b", "00f067aa0ba902bx"].map(|text| hexadecimal(&units(text))), [None; 3]);
+    }
+}
