@@ -47,7 +47,7 @@ const USAGE: &str = "usage: cargo xtask bench [--only P1,P2,...] [--pairs N] [--
 /// A measurement that is no ratio of [`GOALS`]: what it is asked for by, and the lines of the report that it makes.
 type Absolute = (&'static str, fn(&Bench, &Plan) -> Result<Vec<Line>, String>);
 
-const ABSOLUTE: [Absolute; 17] = [
+const ABSOLUTE: [Absolute; 18] = [
     ("P9", |bench, plan| Ok(vec![absolute::flow(bench, plan.pairs)?])),
     ("P10", |_, _| Ok(vec![absolute::open()?])),
     ("P13", |bench, plan| probes::price_of_a_call(bench, plan.pairs)),
@@ -55,6 +55,7 @@ const ABSOLUTE: [Absolute; 17] = [
     ("awaits", |bench, plan| events::price_of_an_await(bench, plan.pairs)),
     ("locks", |bench, plan| events::price_of_a_contended_lock(bench, plan.pairs)),
     ("P17", |bench, plan| requests::price_of_a_request(bench, plan.pairs)),
+    ("P17", |bench, _| Ok(vec![requests::memory(bench)?])),
     ("P14", |_, plan| view::of_a_large_recording(plan.pairs)),
     ("P7", |_, plan| Ok(vec![heap::analysis(plan.pairs)?])),
     ("P7", |bench, _| heap::snapshots(bench)),

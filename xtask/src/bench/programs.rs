@@ -51,6 +51,8 @@ pub(super) enum Requests {
     Served,
     /// The program asks.
     Made,
+    /// It answers each for another path, then asks 10,000 times without an answer.
+    Many,
 }
 
 impl Requests {
@@ -59,6 +61,7 @@ impl Requests {
         match self {
             Self::Served => "served",
             Self::Made => "made",
+            Self::Many => "many",
         }
     }
 }

@@ -72,7 +72,7 @@ fn requests_that_a_service_serves_and_makes_are_those_that_it_counts_and_clocks(
         let place = format!("{output} on {}", runtime.version);
         let served = rows(&recording, Direction::Served);
         let known = clocked(&output, "SERVED");
-        assert_eq!(known.len(), 11, "{place}");
+        assert_eq!(known.len(), 12, "{place}");
         check(&served, &known, &place);
         let mut made = rows(&recording, Direction::Made);
         check(&made, &clocked(&output, "MADE"), &place);

@@ -42,7 +42,7 @@ fn requests_of_a_running_program_are_those_that_it_counts_and_one_that_was_under
             }
             assert!(recorder.wait().expect("it ends").success(), "{output:?} on {}", runtime.version);
             let (all, rows) = (printed(&output), rows(&place, name, "requests"));
-            assert_eq!(all.len(), 13, "{output:?}");
+            assert_eq!(all.len(), 15, "{output:?}");
             for (key, counted) in &all {
                 let known = before.get(key).copied().unwrap_or_default();
                 let row = rows.iter().find(|row| row["direction"] == *key.0 && row["route"] == *key.1);
