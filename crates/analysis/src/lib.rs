@@ -92,6 +92,7 @@ mod probe_watch;
 mod probes;
 mod programs;
 mod query;
+mod request_filter;
 mod requests;
 mod runs;
 mod samples;
@@ -159,7 +160,8 @@ pub use probe_watch::{ProbeWatch, WatchedProbe};
 pub use probes::{ProbeRow, ProbedPlace, has_probes, probes};
 pub use programs::{Program, own_programs};
 pub use query::{NativeCode, PathKind, Query, QueryProblem, Sort, ThreadSelector};
-pub use requests::{Direction, Request, RequestEnd, RequestFilter, RequestRow, TraceIds, each_request, requests};
+pub use request_filter::RequestFilter;
+pub use requests::{Direction, Request, RequestEnd, RequestRow, TraceIds, each_request, requests};
 pub use samples::{
     InliningKnowledge, SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code,
 };

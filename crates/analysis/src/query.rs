@@ -6,7 +6,7 @@ use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::model::{Function, Process, Thread};
 
 use crate::metric::Metric;
-use crate::requests::RequestFilter;
+use crate::request_filter::RequestFilter;
 use crate::waits::TimeState;
 
 /// Selection of a part of a recording, and how a view shows it. The default is everything, compensated, in the view's

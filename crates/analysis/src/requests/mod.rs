@@ -16,7 +16,6 @@ use crate::durations::Durations;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select::{self, SelectedProcess};
 
-pub use filter::RequestFilter;
 use read::Reading;
 
 /// Status from which on an answer is a failure of the program, and of whom it asks or itself.
