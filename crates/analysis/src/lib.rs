@@ -159,7 +159,10 @@ pub use probe_watch::{ProbeWatch, WatchedProbe};
 pub use probes::{ProbeRow, ProbedPlace, has_probes, probes};
 pub use programs::{Program, own_programs};
 pub use query::{NativeCode, PathKind, Query, QueryProblem, Sort, ThreadSelector};
-pub use requests::{Direction, Request, RequestEnd, RequestFilter, RequestRow, TraceIds, each_request, requests};
+pub use requests::{
+    Direction, Load, LoadCurve, LoadLevel, NoKnee, Request, RequestEnd, RequestFilter, RequestRow, TraceIds,
+    each_request, loads, requests,
+};
 pub use samples::{
     InliningKnowledge, SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code,
 };
