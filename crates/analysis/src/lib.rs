@@ -161,7 +161,10 @@ pub use probes::{ProbeRow, ProbedPlace, has_probes, probes};
 pub use programs::{Program, own_programs};
 pub use query::{NativeCode, PathKind, Query, QueryProblem, Sort, ThreadSelector};
 pub use request_filter::RequestFilter;
-pub use requests::{Direction, Request, RequestEnd, RequestRow, TraceIds, each_request, requests};
+pub use requests::{
+    Direction, Load, LoadCurve, LoadLevel, NoKnee, Request, RequestEnd, RequestRow, TraceIds, each_request, loads,
+    requests,
+};
 pub use samples::{
     InliningKnowledge, SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code,
 };

@@ -65,19 +65,26 @@ pub(crate) fn queried_ns(recording: &Recording, query: &Query) -> u64 {
 
 /// Time of a process that was recorded and that the query shows.
 pub(crate) fn watched_ns(process: &Process, query: &Query) -> u64 {
-    let whole = [(process.started_ns, process.started_ns.saturating_add(process.duration_ns))];
+    let whole = (process.started_ns, process.started_ns.saturating_add(process.duration_ns));
+    let times = watched_times(process, query, whole);
+    times.iter().map(|(since, until)| until.saturating_sub(*since)).fold(0, u64::saturating_add)
+}
+
+/// Times of a process that were recorded and that the query shows, each from and to a nanosecond since the start of the run:
+/// of `whole`, where the recording was never switched.
+pub(crate) fn watched_times(process: &Process, query: &Query, whole: (u64, u64)) -> Vec<(u64, u64)> {
     let parts: Vec<(u64, u64)> = process.parts.iter().map(|part| (part.since_ns, part.until_ns)).collect();
     // A recording that was switched off meanwhile has parts.
     let times = match &process.shown {
         Some(shown) => shown.as_slice(),
-        None if parts.is_empty() => &whole,
+        None if parts.is_empty() => &[whole],
         None => &parts,
     };
     let wanted = |&(since, until): &(u64, u64)| {
         let since = since.max(query.since_ns.unwrap_or(since));
-        until.min(query.until_ns.unwrap_or(until)).saturating_sub(since)
+        (since, until.min(query.until_ns.unwrap_or(until)))
     };
-    times.iter().map(wanted).fold(0, u64::saturating_add)
+    times.iter().map(wanted).filter(|(since, until)| since <= until).collect()
 }
 
 #[cfg(test)]

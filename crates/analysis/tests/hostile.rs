@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clrscope_analysis::{
     EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Metric, ProbeCallers, ProbeLog, Query, awaits,
-    each_request, functions, requests,
+    each_request, functions, loads, requests,
 };
 use clrscope_recording::events::{Encoder, EntityRef, Field, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, value};
@@ -70,6 +70,9 @@ fn all_views(recording: &Recording) -> String {
         }
         let each = each_request(recording, &Query::default()).map(|(all, _)| all.len());
         text += &format!("{each:?}\n");
+        for curve in loads(recording, &Query::default()).expect("requests were recorded") {
+            text += &format!("{} {:?} {:?}\n", curve.route, curve.levels, curve.knee().map(|level| level.load));
+        }
     }
     if let Ok((rows, _)) = awaits(recording, &Query::default()) {
         for row in &rows {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use clrscope_analysis::{Direction, Query, RequestRow, each_request, requests};
+use clrscope_analysis::{Direction, Load, LoadCurve, LoadLevel, Query, RequestRow, each_request, loads, requests};
 use clrscope_recording::model::Recording;
 use clrscope_testkit::{Runtime, each_runtime, each_web_runtime, fixture, run};
 
@@ -176,5 +176,60 @@ fn the_program_sees_what_it_sees_without_us() {
             assert_eq!(!counts.contains("activities 0"), arguments.contains(&"listens"), "{counts}");
             assert_eq!(!counts.contains("logs 0"), arguments.contains(&"logs"), "{counts}");
         }
+    });
+}
+
+/// What clients that ask at once have clocked, and the handlers that answered them.
+#[derive(Debug)]
+struct Stage {
+    clients: u64,
+    requests: u64,
+    took_ns: u64,
+    /// Time of a request on average.
+    asked_ns: u64,
+    handled_ns: u64,
+}
+
+fn stages(output: &str) -> Vec<Stage> {
+    let parse = |line: &str| {
+        let numbers = line.strip_prefix("CLIENTS ")?.split('|').map(|number| number.parse().ok());
+        let numbers: Vec<u64> = numbers.collect::<Option<_>>()?;
+        let [clients, requests, took_ns, asked_ns, handled_ns] = numbers[..] else { return None };
+        Some(Stage { clients, requests, took_ns, asked_ns: asked_ns / requests, handled_ns: handled_ns / requests })
+    };
+    output.lines().filter_map(parse).collect()
+}
+
+/// Checks the loads of a stage, which clients that are between two requests make less than their
+/// number: the requests are there, in the time that clients and handlers clocked, and as many a
+/// second as clients got. A tenth more or less is what the tenths of a second at the stage's edges
+/// may have.
+fn check_stage(curve: &LoadCurve<'_>, stage: &Stage, place: &str) {
+    let is_of_stage = |load: Load| load.first() * 2 > stage.clients && load.first() <= stage.clients;
+    let levels: Vec<&LoadLevel> = curve.levels.iter().filter(|level| is_of_stage(level.load)).collect();
+    let sum = |of: fn(&LoadLevel) -> u64| levels.iter().map(|level| of(level)).sum::<u64>();
+    let seen = format!("{stage:?}: {levels:?}, {place}");
+    let requests = sum(|level| level.requests);
+    assert!(requests * 10 >= stage.requests * 9 && requests * 10 <= stage.requests * 11, "{seen}");
+    let mean_ns = sum(|level| level.total_ns) / requests;
+    assert!(mean_ns * 10 >= stage.handled_ns * 9 && mean_ns * 10 <= stage.asked_ns * 11, "{mean_ns}, {seen}");
+    let clocked = stage.requests as f64 * 1e9 / stage.took_ns as f64;
+    let rate = sum(|level| level.ended) as f64 * 1e9 / sum(|level| level.time_ns) as f64;
+    assert!(rate >= clocked * 0.9 && rate <= clocked * 1.1, "{rate} for {clocked}: {seen}");
+}
+
+#[test]
+fn requests_by_load_take_as_long_as_clients_clock_and_the_knee_is_at_the_number_of_slots() {
+    each_web_runtime(|runtime| {
+        let (recording, output) = record(runtime, "Capacity", &["25", "40"]);
+        let place = format!("{output} on {}", runtime.version);
+        let curves = loads(&recording, &Query::default()).expect("loads");
+        let curve = curves.iter().find(|curve| &*curve.route == "GET /slots").expect("the route");
+        let stages = stages(&output);
+        assert_eq!(stages.len(), 5, "{place}");
+        stages.iter().for_each(|stage| check_stage(curve, stage, &place));
+        let whole: u64 = curve.levels.iter().map(|level| level.requests).sum();
+        assert_eq!((whole, curve.is_exact), (stages.iter().map(|stage| stage.requests).sum(), true), "{place}");
+        assert_eq!(curve.knee().map(|level| level.load.first()), Ok(4), "{:#?}, {place}", curve.levels);
     });
 }

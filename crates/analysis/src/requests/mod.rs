@@ -6,17 +6,21 @@
 //! known.
 
 mod filter;
+mod load;
 mod read;
+mod slices;
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{LossReason, Process, Recording};
+use clrscope_recording::model::{EventArena, LossReason, Process, Recording};
 use rustc_hash::FxHashMap;
 
 use crate::durations::Durations;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select::{self, SelectedProcess};
 
+pub use load::{LoadCurve, LoadLevel, NoKnee, loads};
 use read::Reading;
+pub use slices::Load;
 
 /// Status from which on an answer is a failure of the program, and of whom it asks or itself.
 const SERVER_ERRORS: u64 = 500;
@@ -66,6 +70,8 @@ pub struct Request<'a> {
     pub route: std::rc::Rc<str>,
     /// Nanoseconds of the recording when it began; when it was first known, if it had begun before.
     pub time_ns: u64,
+    /// Nanoseconds of the recording when it ended, or when it was known last.
+    pub last_ns: u64,
     /// How long it took, in nanoseconds; so far, of one that had not ended. `None` of one that had
     /// begun before the recording.
     pub duration_ns: Option<u64>,
@@ -184,6 +190,32 @@ impl<'a> RequestRow<'a> {
     }
 }
 
+/// What a process recorded of requests.
+struct Recorded<'a> {
+    process: &'a Process,
+    arenas: Vec<&'a EventArena>,
+    /// Whether each of them was recorded.
+    is_exact: bool,
+}
+
+/// Processes that a query of a view selects, with what they recorded of requests.
+fn recorded<'a>(
+    recording: &'a Recording,
+    query: &Query,
+    view: &'static str,
+) -> Result<Vec<Recorded<'a>>, QueryProblem> {
+    query.without_metric(view)?;
+    let of_process = |SelectedProcess { process, .. }: SelectedProcess<'a>| {
+        let is_exact = process.losses.iter().all(|loss| loss.reason != LossReason::EventDropped);
+        Recorded { process, arenas: process.arenas(instrument::REQUESTS).collect(), is_exact }
+    };
+    let all: Vec<Recorded<'a>> = select::threads(recording, query)?.into_iter().map(of_process).collect();
+    match all.iter().any(|one| !one.arenas.is_empty()) {
+        true => Ok(all),
+        false => Err(QueryProblem::NotRecorded { view, instrument: instrument::REQUESTS }),
+    }
+}
+
 /// Calls `take` with each request that a query selects, process by process, with whether all of the
 /// process's were recorded.
 fn walk<'a>(
@@ -191,24 +223,16 @@ fn walk<'a>(
     query: &Query,
     mut take: impl FnMut(Request<'a>, bool),
 ) -> Result<(), QueryProblem> {
-    query.without_metric("requests")?;
-    let mut is_recorded = false;
-    for SelectedProcess { process, .. } in select::threads(recording, query)? {
-        let is_exact = process.losses.iter().all(|loss| loss.reason != LossReason::EventDropped);
-        for arena in process.arenas(instrument::REQUESTS) {
-            is_recorded = true;
-            let reading = Reading::new(process, arena);
-            reading.each(query, |request| {
+    for Recorded { process, arenas, is_exact } in recorded(recording, query, "requests")? {
+        for arena in arenas {
+            Reading::new(process, arena).each(query, |request| {
                 if query.requests.matches(&request) {
                     take(request, is_exact);
                 }
             });
         }
     }
-    match is_recorded {
-        true => Ok(()),
-        false => Err(QueryProblem::NotRecorded { view: "requests", instrument: instrument::REQUESTS }),
-    }
+    Ok(())
 }
 
 /// Requests by their names, those first that took the most time together, and how many rows the

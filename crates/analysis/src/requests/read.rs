@@ -71,6 +71,7 @@ impl<'a> Reading<'a> {
             direction,
             route,
             time_ns,
+            last_ns,
             duration_ns,
             status: record.number(Tag::STATUS),
             trace: record.opaque(Tag::TRACE).and_then(TraceIds::read),

@@ -24,6 +24,6 @@ pub const SPEC: &Spec = &Spec {
     }],
     attach: Attach::Without(&[]),
     changes_methods: true,
-    views: &["requests"],
+    views: &["requests", "load"],
     has_code: false,
 };

@@ -14,6 +14,7 @@ mod functions;
 mod gc;
 mod heap;
 mod lines;
+mod load;
 mod located_path;
 mod locks;
 mod losses;
@@ -74,6 +75,7 @@ pub static VIEWS: &[&View] = &[
     &locks::VIEW,
     &awaits::VIEW,
     &requests::VIEW,
+    &load::VIEW,
     &survivors::VIEW,
     &heap::HEAP,
     &heap::ROOTS,
