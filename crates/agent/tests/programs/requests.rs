@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clrscope_analysis::{Direction, Load, LoadCurve, LoadLevel, Query, RequestRow, each_request, loads, requests};
 use clrscope_recording::model::Recording;
-use clrscope_testkit::{Runtime, each_runtime, each_web_runtime, fixture, run};
+use clrscope_testkit::{Runtime, attempted, each_runtime, each_web_runtime, fixture, run};
 
 use crate::support::record_with;
 
@@ -53,11 +53,35 @@ fn check(rows: &BTreeMap<String, RequestRow<'_>>, clocked: &BTreeMap<String, Clo
         let row = &rows[name];
         let found = (row.count, row.failed, row.aborted, row.is_exact);
         assert_eq!(found, (known.count, known.failed, known.aborted, true), "{name}: {place}");
-        assert!(row.total_ns <= known.total_ns && row.max_ns <= known.longest_ns, "{name}: {row:?}, {place}");
+        if row.direction == Direction::Made {
+            assert!(is_within(row, known), "{name}: {row:?}, {place}");
+        }
         assert!(row.total_ns >= known.least_ns, "{name}: {row:?}, {place}");
         let [half, most] = [50, 99].map(|percent| row.percentile_ns(percent).expect("a time"));
         assert!(half <= most && most <= row.max_ns && row.mean_ns().is_some_and(|mean| mean <= row.max_ns), "{place}");
     }
+}
+
+/// Whether requests took no longer than the client has clocked them.
+fn is_within(row: &RequestRow<'_>, known: &Clocked) -> bool {
+    row.total_ns <= known.total_ns && row.max_ns <= known.longest_ns
+}
+
+/// Records a service that asks itself. A served request ends behind the last byte of its answer,
+/// which the client may have by then: on a busy machine it is tried again.
+fn record_service(runtime: &Runtime, arguments: &[&str]) -> (Recording, String) {
+    let mut recorded = None;
+    attempted(|| {
+        let (recording, output) = recorded.insert(record(runtime, "Serves", arguments));
+        let (rows, known) = (rows(recording, Direction::Served), clocked(output, "SERVED"));
+        let late = known.iter().filter(|(name, known)| rows.get(*name).is_some_and(|row| !is_within(row, known)));
+        match late.map(|(name, known)| format!("{name}: {:?}, {known:?}", rows[name])).next() {
+            Some(late) => Err(late),
+            None => Ok(()),
+        }
+    })
+    .unwrap_or_else(|late| panic!("{late} on {}", runtime.version));
+    recorded.expect("it was tried")
 }
 
 fn record(runtime: &Runtime, program: &str, arguments: &[&str]) -> (Recording, String) {
@@ -68,7 +92,7 @@ fn record(runtime: &Runtime, program: &str, arguments: &[&str]) -> (Recording, S
 #[test]
 fn requests_that_a_service_serves_and_makes_are_those_that_it_counts_and_clocks() {
     each_web_runtime(|runtime| {
-        let (recording, output) = record(runtime, "Serves", &[ROUNDS, "leaves"]);
+        let (recording, output) = record_service(runtime, &[ROUNDS, "leaves"]);
         let place = format!("{output} on {}", runtime.version);
         let served = rows(&recording, Direction::Served);
         let known = clocked(&output, "SERVED");
@@ -123,7 +147,7 @@ fn requests_have_the_trace_and_span_that_the_program_sees() {
 #[test]
 fn requests_whose_feature_throws_are_counted_and_the_program_goes_on() {
     each_web_runtime(|runtime| {
-        let (recording, output) = record(runtime, "Serves", &[ROUNDS, "hostile"]);
+        let (recording, output) = record_service(runtime, &[ROUNDS, "hostile"]);
         let place = format!("{output} on {}", runtime.version);
         let known = clocked(&output, "SERVED");
         assert!(known.contains_key("(not known)"), "{place}");
