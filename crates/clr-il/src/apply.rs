@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::clause::{Clause, ClauseKind};
-use crate::code::Protected;
+use crate::code::ProtectedBlock;
 use crate::edits::Place;
 use crate::{Body, Code, Edits, Error, Instruction, Label, Opcode, Operand, Result, ResultPlace};
 
@@ -331,7 +331,7 @@ impl Body {
             }
         }
         // In front of the method's: the code lies within their blocks, if in any.
-        let protect = |protected: &Protected| Clause {
+        let protect = |protected: &ProtectedBlock| Clause {
             kind: ClauseKind::Catch(protected.exception),
             try_start: place(protected.start),
             try_end: place(protected.handler),

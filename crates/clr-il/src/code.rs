@@ -27,7 +27,7 @@ enum LocalOperand {
 
 /// Instructions of [`Code`] that may throw, and what becomes of an exception; places are numbers of instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Protected {
+pub(crate) struct ProtectedBlock {
     pub(crate) start: usize,
     /// First instruction of the handler, and the first behind the protected ones.
     pub(crate) handler: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Protected {
     pub(crate) exception: u32,
 }
 
-impl Protected {
+impl ProtectedBlock {
     /// Whether the instruction is one of the two that leave.
     fn is_left_at(&self, number: usize) -> bool {
         number + 1 == self.handler || number + 1 == self.end
@@ -70,7 +70,7 @@ pub struct Code {
     /// Numbers of the instructions that marks stand in front of.
     marks: Vec<Option<u32>>,
     /// Inner ones first.
-    pub(crate) protected: Vec<Protected>,
+    pub(crate) protected: Vec<ProtectedBlock>,
 }
 
 impl Code {
@@ -229,7 +229,7 @@ impl Code {
         }
         self.pieces.extend(pieces);
         self.marks.extend(inner_marks.into_iter().map(|place| place.map(|place| place + first as u32)));
-        let moved = |inner: Protected| Protected {
+        let moved = |inner: ProtectedBlock| ProtectedBlock {
             start: inner.start + first,
             handler: inner.handler + first,
             end: inner.end + first,
@@ -242,7 +242,7 @@ impl Code {
         let caught = left.plain(Opcode::Pop).branch(Opcode::LeaveS, behind);
         let end = caught.pieces.len();
         let mut code = caught.mark(behind);
-        code.protected.push(Protected { start: first, handler, end, exception });
+        code.protected.push(ProtectedBlock { start: first, handler, end, exception });
         code
     }
 
@@ -390,8 +390,8 @@ mod tests {
         assert_eq!(
             code.protected,
             [
-                Protected { start: 8, handler: 13, end: 15, exception: 7 },
-                Protected { start: 4, handler: 16, end: 18, exception: 3 }
+                ProtectedBlock { start: 8, handler: 13, end: 15, exception: 7 },
+                ProtectedBlock { start: 4, handler: 16, end: 18, exception: 3 }
             ]
         );
         assert_eq!(

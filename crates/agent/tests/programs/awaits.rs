@@ -60,7 +60,10 @@ fn check(recording: &Recording, output: &str) -> Result<(), String> {
     for (line, known) in clocked {
         let row = by_line.get(&line).unwrap_or_else(|| panic!("no row of line {line}: {output}"));
         let counted = (row.count, row.failed, row.cancelled, row.pending, row.is_exact);
-        assert_eq!(counted, (known.count, known.failed, known.cancelled, 0, true), "line {line}");
+        // On a busy machine a delay may be over before it is awaited, and then nothing waits.
+        if counted != (known.count, known.failed, known.cancelled, 0, true) {
+            return Err(format!("line {line}: {counted:?} of {known:?}"));
+        }
         // The program's clock also runs while the method is called, and while it goes on.
         assert!(row.total_ns <= known.total_ns && row.max_ns <= known.longest_ns, "line {line}: {known:?}");
         // Milliseconds that a method waits are nearly all of what the program clocks; of

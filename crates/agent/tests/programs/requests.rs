@@ -224,36 +224,41 @@ fn stages(output: &str) -> Vec<Stage> {
     output.lines().filter_map(parse).collect()
 }
 
-/// Checks the loads of a stage, which clients that are between two requests make less than their
-/// number: the requests are there, in the time that clients and handlers clocked, and as many a
-/// second as clients got. A tenth more or less is what the tenths of a second at the stage's edges
-/// may have.
-fn check_stage(curve: &LoadCurve<'_>, stage: &Stage, place: &str) {
+/// Whether the loads of a stage, which clients that are between two requests make less than their
+/// number, are as clocked: the requests are there, in the time that clients and handlers clocked,
+/// and as many a second as clients got. A tenth more or less is what the tenths of a second at the
+/// stage's edges may have.
+fn is_as_clocked(curve: &LoadCurve<'_>, stage: &Stage) -> bool {
     let is_of_stage = |load: Load| load.first() * 2 > stage.clients && load.first() <= stage.clients;
     let levels: Vec<&LoadLevel> = curve.levels.iter().filter(|level| is_of_stage(level.load)).collect();
     let sum = |of: fn(&LoadLevel) -> u64| levels.iter().map(|level| of(level)).sum::<u64>();
-    let seen = format!("{stage:?}: {levels:?}, {place}");
-    let requests = sum(|level| level.requests);
-    assert!(requests * 10 >= stage.requests * 9 && requests * 10 <= stage.requests * 11, "{seen}");
-    let mean_ns = sum(|level| level.total_ns) / requests;
-    assert!(mean_ns * 10 >= stage.handled_ns * 9 && mean_ns * 10 <= stage.asked_ns * 11, "{mean_ns}, {seen}");
-    let clocked = stage.requests as f64 * 1e9 / stage.took_ns as f64;
-    let rate = sum(|level| level.ended) as f64 * 1e9 / sum(|level| level.time_ns) as f64;
-    assert!(rate >= clocked * 0.9 && rate <= clocked * 1.1, "{rate} for {clocked}: {seen}");
+    let is_near = |value: f64, least: f64, most: f64| value >= least * 0.9 && value <= most * 1.1;
+    let (requests, clients) = (sum(|level| level.requests) as f64, stage.requests as f64);
+    let mean_ns = sum(|level| level.total_ns) as f64 / requests;
+    let rate = sum(|level| level.ended) as f64 / sum(|level| level.time_ns) as f64;
+    let clocked = clients / stage.took_ns as f64;
+    is_near(requests, clients, clients)
+        && is_near(mean_ns, stage.handled_ns as f64, stage.asked_ns as f64)
+        && is_near(rate, clocked, clocked)
 }
 
 #[test]
 fn requests_by_load_take_as_long_as_clients_clock_and_the_knee_is_at_the_number_of_slots() {
-    each_web_runtime(|runtime| {
+    let check = |runtime: &Runtime| {
         let (recording, output) = record(runtime, "Capacity", &["25", "40"]);
         let place = format!("{output} on {}", runtime.version);
         let curves = loads(&recording, &Query::default()).expect("loads");
         let curve = curves.iter().find(|curve| &*curve.route == "GET /slots").expect("the route");
         let stages = stages(&output);
-        assert_eq!(stages.len(), 5, "{place}");
-        stages.iter().for_each(|stage| check_stage(curve, stage, &place));
         let whole: u64 = curve.levels.iter().map(|level| level.requests).sum();
-        assert_eq!((whole, curve.is_exact), (stages.iter().map(|stage| stage.requests).sum(), true), "{place}");
-        assert_eq!(curve.knee().map(|level| level.load.first()), Ok(4), "{:#?}, {place}", curve.levels);
-    });
+        let clocked = stages.iter().map(|stage| stage.requests).sum();
+        assert_eq!((stages.len(), whole, curve.is_exact), (5, clocked, true), "{place}");
+        let knee = curve.knee().map(|level| level.load.first());
+        match stages.iter().find(|stage| !is_as_clocked(curve, stage)) {
+            None if knee == Ok(4) => Ok(()),
+            odd => Err(format!("{odd:?}, knee {knee:?}: {:#?}, {place}", curve.levels)),
+        }
+    };
+    // On a busy machine more than the slots keeps requests waiting.
+    each_web_runtime(|runtime| attempted(|| check(runtime)).unwrap_or_else(|odd| panic!("{odd}")));
 }

@@ -12,8 +12,8 @@ use clrscope_contract::request::Glob;
 use clrscope_recording::model::{Process, Recording};
 use rustc_hash::FxHashMap;
 
-use super::slices::{Load, Served, Told, by_load};
-use super::{Direction, Reading, Recorded, RequestEnd, recorded};
+use super::slices::{Load, LoadEvent, ServedRequest, by_load};
+use super::{Direction, Reading, RecordedRequests, RequestEnd, recorded};
 use crate::durations::Durations;
 use crate::parts::watched_times;
 use crate::query::{Query, QueryProblem};
@@ -47,10 +47,10 @@ impl LoadLevel {
         Self { load, requests: 0, total_ns: 0, max_ns: 0, ended: 0, time_ns: 0, durations }
     }
 
-    fn add(&mut self, told: Told) {
+    fn add(&mut self, told: LoadEvent) {
         match told {
-            Told::Ended { .. } => self.ended += 1,
-            Told::Began { duration_ns, .. } => {
+            LoadEvent::Ended { .. } => self.ended += 1,
+            LoadEvent::Began { duration_ns, .. } => {
                 self.requests += 1;
                 self.total_ns = self.total_ns.saturating_add(duration_ns);
                 self.max_ns = self.max_ns.max(duration_ns);
@@ -147,7 +147,7 @@ pub fn loads<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<LoadCurv
         let watched = merged(watched_times(of_process.process, query, (0, u64::MAX)));
         let mut levels: BTreeMap<(Option<u32>, Load), LoadLevel> = BTreeMap::new();
         let times = by_load(&served, &watched, |load, told| {
-            let (Told::Began { route, .. } | Told::Ended { route }) = told;
+            let (LoadEvent::Began { route, .. } | LoadEvent::Ended { route }) = told;
             for route in [None, Some(route)] {
                 levels.entry((route, load)).or_insert_with(|| LoadLevel::new(load)).add(told);
             }
@@ -157,7 +157,7 @@ pub fn loads<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<LoadCurv
             let time_ns = times.get(&load).copied().unwrap_or(0);
             of_routes.entry(route).or_default().push(LoadLevel { time_ns, ..level });
         }
-        let Recorded { process, is_exact, .. } = of_process;
+        let RecordedRequests { process, is_exact, .. } = of_process;
         let first = curves.len();
         curves.extend(of_routes.into_iter().map(|(number, levels)| {
             let route = number.map_or_else(|| Rc::from(ALL), |number| Rc::clone(&routes[number as usize]));
@@ -170,7 +170,7 @@ pub fn loads<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<LoadCurv
 }
 
 /// The requests that a process served, and the names of their routes.
-fn served(recorded: &Recorded<'_>, query: &Query) -> (Vec<Served>, Vec<Rc<str>>) {
+fn served(recorded: &RecordedRequests<'_>, query: &Query) -> (Vec<ServedRequest>, Vec<Rc<str>>) {
     let process = recorded.process;
     // What is under way when the time that is wanted begins may end behind it.
     let any_time = Query { since_ns: None, until_ns: None, ..query.clone() };
@@ -195,7 +195,7 @@ fn served(recorded: &Recorded<'_>, query: &Query) -> (Vec<Served>, Vec<Rc<str>>)
             let began_ns = request.duration_ns.map_or(first_ns, |_| request.time_ns);
             let duration_ns = (!request.is_partial()).then(|| ended_ns.saturating_sub(began_ns));
             let has_ended = request.end != RequestEnd::UnderWay;
-            all.push(Served { began_ns, ended_ns, route, duration_ns, has_ended });
+            all.push(ServedRequest { began_ns, ended_ns, route, duration_ns, has_ended });
         });
     }
     (all, routes)

@@ -191,7 +191,7 @@ impl<'a> RequestRow<'a> {
 }
 
 /// What a process recorded of requests.
-struct Recorded<'a> {
+struct RecordedRequests<'a> {
     process: &'a Process,
     arenas: Vec<&'a EventArena>,
     /// Whether each of them was recorded.
@@ -203,13 +203,13 @@ fn recorded<'a>(
     recording: &'a Recording,
     query: &Query,
     view: &'static str,
-) -> Result<Vec<Recorded<'a>>, QueryProblem> {
+) -> Result<Vec<RecordedRequests<'a>>, QueryProblem> {
     query.without_metric(view)?;
     let of_process = |SelectedProcess { process, .. }: SelectedProcess<'a>| {
         let is_exact = process.losses.iter().all(|loss| loss.reason != LossReason::EventDropped);
-        Recorded { process, arenas: process.arenas(instrument::REQUESTS).collect(), is_exact }
+        RecordedRequests { process, arenas: process.arenas(instrument::REQUESTS).collect(), is_exact }
     };
-    let all: Vec<Recorded<'a>> = select::threads(recording, query)?.into_iter().map(of_process).collect();
+    let all: Vec<RecordedRequests<'a>> = select::threads(recording, query)?.into_iter().map(of_process).collect();
     match all.iter().any(|one| !one.arenas.is_empty()) {
         true => Ok(all),
         false => Err(QueryProblem::NotRecorded { view, instrument: instrument::REQUESTS }),
@@ -223,7 +223,7 @@ fn walk<'a>(
     query: &Query,
     mut take: impl FnMut(Request<'a>, bool),
 ) -> Result<(), QueryProblem> {
-    for Recorded { process, arenas, is_exact } in recorded(recording, query, "requests")? {
+    for RecordedRequests { process, arenas, is_exact } in recorded(recording, query, "requests")? {
         for arena in arenas {
             Reading::new(process, arena).each(query, |request| {
                 if query.requests.matches(&request) {

@@ -41,7 +41,7 @@ impl Load {
 
 /// A request that was served, with what it counts for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Served {
+pub(super) struct ServedRequest {
     pub(super) began_ns: u64,
     pub(super) ended_ns: u64,
     /// Number of its route; `None` of one that is under way beside those that count.
@@ -54,7 +54,7 @@ pub(super) struct Served {
 
 /// What is told of requests that count, slice by slice.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Told {
+pub(super) enum LoadEvent {
     /// One that began, with the time that it took.
     Began { route: u32, duration_ns: u64 },
     /// One that ended.
@@ -72,7 +72,7 @@ enum Step {
 
 /// The slice at hand.
 struct Slices<'r, T> {
-    served: &'r [Served],
+    served: &'r [ServedRequest],
     tell: T,
     /// Time at each load.
     times: BTreeMap<Load, u64>,
@@ -85,12 +85,16 @@ struct Slices<'r, T> {
     busy_ns: u64,
     /// Most requests at once.
     most: u64,
-    told: Vec<Told>,
+    told: Vec<LoadEvent>,
 }
 
 /// Tells of each request at which load it began and ended, within the times that are watched: these
 /// don't overlap. Returns how long the process was at each load.
-pub(super) fn by_load(served: &[Served], watched: &[(u64, u64)], tell: impl FnMut(Load, Told)) -> BTreeMap<Load, u64> {
+pub(super) fn by_load(
+    served: &[ServedRequest],
+    watched: &[(u64, u64)],
+    tell: impl FnMut(Load, LoadEvent),
+) -> BTreeMap<Load, u64> {
     let mut steps: Vec<(u64, Step)> = Vec::with_capacity(2 * (served.len() + watched.len()));
     steps.extend(watched.iter().flat_map(|(since, until)| [(*since, Step::Watch), (*until, Step::Leave)]));
     for (at, one) in served.iter().enumerate() {
@@ -117,7 +121,7 @@ pub(super) fn by_load(served: &[Served], watched: &[(u64, u64)], tell: impl FnMu
     slices.times
 }
 
-impl<T: FnMut(Load, Told)> Slices<'_, T> {
+impl<T: FnMut(Load, LoadEvent)> Slices<'_, T> {
     /// Goes on to a moment. Slices that lie wholly before it are closed; those without any step are
     /// of one load, however many.
     fn advance(&mut self, to_ns: u64) {
@@ -149,20 +153,20 @@ impl<T: FnMut(Load, Told)> Slices<'_, T> {
             Step::Begin(at) => {
                 self.under_way += 1;
                 self.most = self.most.max(self.under_way);
-                if let Served { route: Some(route), duration_ns: Some(duration_ns), .. } = self.served[at] {
-                    self.keep(Told::Began { route, duration_ns });
+                if let ServedRequest { route: Some(route), duration_ns: Some(duration_ns), .. } = self.served[at] {
+                    self.keep(LoadEvent::Began { route, duration_ns });
                 }
             }
             Step::End(at) => {
                 self.under_way -= 1;
-                if let Served { route: Some(route), has_ended: true, .. } = self.served[at] {
-                    self.keep(Told::Ended { route });
+                if let ServedRequest { route: Some(route), has_ended: true, .. } = self.served[at] {
+                    self.keep(LoadEvent::Ended { route });
                 }
             }
         }
     }
 
-    fn keep(&mut self, told: Told) {
+    fn keep(&mut self, told: LoadEvent) {
         if self.is_watched {
             self.told.push(told);
         }
@@ -200,9 +204,9 @@ mod tests {
         assert_eq!(Load::new(u64::MAX).last(), u64::MAX);
     }
 
-    fn one(began_ns: u64, ended_ns: u64) -> Served {
+    fn one(began_ns: u64, ended_ns: u64) -> ServedRequest {
         let duration_ns = Some(ended_ns - began_ns);
-        Served { began_ns, ended_ns, route: Some(0), duration_ns, has_ended: true }
+        ServedRequest { began_ns, ended_ns, route: Some(0), duration_ns, has_ended: true }
     }
 
     const WHOLE: &[(u64, u64)] = &[(0, u64::MAX)];
@@ -210,7 +214,7 @@ mod tests {
     #[test]
     fn a_slice_has_the_mean_of_the_time_in_which_requests_were_under_way() {
         // Four, which end together three times, and nothing for as long.
-        let served: Vec<Served> =
+        let served: Vec<ServedRequest> =
             [0, 20, 40].into_iter().flat_map(|ms| [one(ms * 1_000_000, (ms + 20) * 1_000_000); 4]).collect();
         let mut told = Vec::new();
         let times = by_load(&served, WHOLE, |load, _| told.push(load.first()));

@@ -36,7 +36,7 @@ impl Author {
     /// Looks into a library with this name. Returns the methods whose code is to be changed.
     ///
     /// # Errors
-    /// Why its requests can't be followed.
+    /// The reason why its requests can't be followed.
     pub(super) fn prepare(
         &self,
         (info, module): (&ProfilerInfo, ModuleId),

@@ -14,13 +14,13 @@ use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::hooks::is_stopped;
 use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT};
 
-use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Why, missing};
+use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Reason, missing};
 use super::names::{Direction, Subject};
 use super::objects;
 use super::recorder::{Outcome, Recorder};
 use super::served::{function, loads_variable, null};
 use super::traces::{ACTIVITIES, ACTIVITY};
-use super::under_way::{self, Begun};
+use super::under_way::{self, RequestStart};
 use crate::services::await_places::AsyncCode;
 use crate::services::numbers::MOST;
 
@@ -46,8 +46,8 @@ const ENDS: &[u8] = &[0, 2, VOID, I4, I4];
 /// The method whose code changes.
 ///
 /// # Errors
-/// Why it can't be found, in words.
-pub(super) fn method(metadata: &MetadataImport) -> Result<Token, Why> {
+/// The reason why it can't be found, in words.
+pub(super) fn method(metadata: &MetadataImport) -> Result<Token, Reason> {
     let members = Members(metadata);
     let pool = members.own_type(POOL, None)?;
     let types = metadata.type_defs().unwrap_or_default();
@@ -86,7 +86,7 @@ impl Tokens {
         let members = Members(metadata);
         let find = || {
             let any = |_: &[u8]| true;
-            let own = |ty: &str, name: &str| Ok::<u32, Why>(members.own(members.own_type(ty, None)?, name)?.as_raw());
+            let own = |ty: &str, name: &str| Ok::<u32, Reason>(members.own(members.own_type(ty, None)?, name)?.as_raw());
             let machine = metadata.method(method(metadata)?).map_err(|_| NOT_AS_KNOWN)?.class;
             Ok(Self {
                 object: members.other_type(EVERY_OBJECT)?,
@@ -103,11 +103,11 @@ impl Tokens {
                 ends,
             })
         };
-        find().map_err(|why: Why| Error::refused("requests", why))
+        find().map_err(|why: Reason| Error::refused("requests", why))
     }
 
     /// The edits of the method.
-    pub(super) fn edits(&self, body: &Body, metadata: &MetadataImport) -> Result<Edits, Why> {
+    pub(super) fn edits(&self, body: &Body, metadata: &MetadataImport) -> Result<Edits, Reason> {
         let code = AsyncCode::read(body, metadata)?.ok_or(NOT_AS_KNOWN)?;
         let ends = Ends::find(body.instructions(), metadata)?;
         let mut edits = Edits::new();
@@ -180,7 +180,7 @@ struct Ends<'c> {
 }
 
 impl<'c> Ends<'c> {
-    fn find(code: &'c [Instruction], metadata: &MetadataImport) -> Result<Self, Why> {
+    fn find(code: &'c [Instruction], metadata: &MetadataImport) -> Result<Self, Reason> {
         let members = Members(metadata);
         let named = |wanted: &str| {
             let is_it = |instruction: &Instruction| {
@@ -210,7 +210,7 @@ unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32, act
         let name = recorder.name(Direction::Made, method, Subject::Host(host, port));
         // SAFETY: as above; an object or null.
         let trace = unsafe { ACTIVITIES.numbers(activity) };
-        let number = recorder.begin(requests, Begun { name, ticks, trace });
+        let number = recorder.begin(requests, RequestStart { name, ticks, trace });
         // One more than the highest has no room beside the mark.
         given = number.filter(|number| number + 1 < MOST).map_or(0, |number| number + 1);
     });
@@ -223,10 +223,10 @@ unsafe extern "C" fn end(number: u32, status: u32) {
     guard(|| {
         let Some(requests) = under_way::of_process() else { return };
         if let Some(recorder) = Recorder::current().filter(|_| !is_stopped())
-            && let Some(begun) = requests.known(number).and_then(|request| recorder.claim(request))
+            && let Some(start) = requests.known(number).and_then(|request| recorder.claim(request))
         {
             let outcome = if status == 0 { Outcome::Failure } else { Outcome::Answer };
-            recorder.ended(begun, status, outcome);
+            recorder.ended(start, status, outcome);
         }
         requests.give_back(number);
     });

@@ -17,14 +17,14 @@ const MOST_ROWS: u32 = 1 << 16;
 /// The type of all exceptions, and of everything else.
 pub(super) const EVERY_OBJECT: &str = "System.Object";
 
-/// Why a method stays as it is, in words.
-pub(super) type Why = Cow<'static, str>;
+/// Reason why a method stays as it is, in words.
+pub(super) type Reason = Cow<'static, str>;
 
 /// The reason where code differs from what is known.
-pub(super) const NOT_AS_KNOWN: Why = Cow::Borrowed("this version of the framework has other code there than is known");
+pub(super) const NOT_AS_KNOWN: Reason = Cow::Borrowed("this version of the framework has other code there than is known");
 
 /// The reason where something has another name, or is not there.
-pub(super) fn missing(name: &str) -> Why {
+pub(super) fn missing(name: &str) -> Reason {
     format!("{NOT_AS_KNOWN}, without '{name}'").into()
 }
 
@@ -62,12 +62,12 @@ impl Members<'_> {
     }
 
     /// A type of another module.
-    pub(super) fn other_type(&self, name: &str) -> Result<u32, Why> {
+    pub(super) fn other_type(&self, name: &str) -> Result<u32, Reason> {
         self.rows(TYPE_REF).find(|token| self.is_type(*token, name)).map(Token::as_raw).ok_or_else(|| missing(name))
     }
 
     /// A method of a type of another module, with a signature that suits.
-    pub(super) fn other(&self, ty: &str, name: &str, suits: impl Fn(&[u8]) -> bool) -> Result<u32, Why> {
+    pub(super) fn other(&self, ty: &str, name: &str, suits: impl Fn(&[u8]) -> bool) -> Result<u32, Reason> {
         let is_it = |token: &Token| {
             self.member(*token).is_some_and(|member| {
                 member.name == name && suits(&member.signature) && self.is_type(member.parent, ty)
@@ -77,7 +77,7 @@ impl Members<'_> {
     }
 
     /// A generic method of a type of another module, with a type of another module as its argument.
-    pub(super) fn generic(&self, ty: &str, name: &str, argument: &str) -> Result<u32, Why> {
+    pub(super) fn generic(&self, ty: &str, name: &str, argument: &str) -> Result<u32, Reason> {
         let is_it = |token: &Token| {
             let Ok(spec) = self.0.method_spec(*token) else { return false };
             let arguments = signature::method_instantiation(&spec.instantiation).unwrap_or_default();
@@ -88,12 +88,12 @@ impl Members<'_> {
     }
 
     /// A type of the module.
-    pub(super) fn own_type(&self, name: &str, outer: Option<Token>) -> Result<Token, Why> {
+    pub(super) fn own_type(&self, name: &str, outer: Option<Token>) -> Result<Token, Reason> {
         self.0.find_type_def(name, outer).ok().flatten().ok_or_else(|| missing(name))
     }
 
     /// A method of the module, the only one of its name.
-    pub(super) fn own(&self, ty: Token, name: &str) -> Result<Token, Why> {
+    pub(super) fn own(&self, ty: Token, name: &str) -> Result<Token, Reason> {
         match self.0.methods_named(ty, name).unwrap_or_default()[..] {
             [method] => Ok(method),
             _ => Err(missing(name)),
@@ -101,7 +101,7 @@ impl Members<'_> {
     }
 
     /// A field of the module.
-    pub(super) fn field(&self, ty: Token, name: &str) -> Result<u32, Why> {
+    pub(super) fn field(&self, ty: Token, name: &str) -> Result<u32, Reason> {
         match self.0.fields_named(ty, name).unwrap_or_default()[..] {
             [field] => Ok(field.as_raw()),
             _ => Err(missing(name)),

@@ -11,7 +11,7 @@ use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use super::names::{Direction, Names, Subject};
 use super::traces::TraceNumbers;
-use super::under_way::{Begun, Requests, UnderWay};
+use super::under_way::{RequestStart, Requests, PendingRequest};
 use crate::services::event_log::EventLog;
 
 static CURRENT: PublishedState<Recorder> = PublishedState::nothing();
@@ -69,27 +69,27 @@ impl Recorder {
     }
 
     /// Notes a request that is under way. Returns its number; `None` where none is left.
-    pub(super) fn begin(&self, requests: &Requests, begun: Begun) -> Option<u32> {
+    pub(super) fn begin(&self, requests: &Requests, start: RequestStart) -> Option<u32> {
         let number = requests.take_number();
         match number.and_then(|number| requests.known(number)) {
-            Some(request) => request.begin(self.number, begun),
+            Some(request) => request.begin(self.number, start),
             None => self.writer.state().lose(LossReason::EventDropped, 1, monotonic_ns()),
         }
         number
     }
 
     /// What is known of a request that ends, once.
-    pub(super) fn claim(&self, request: &UnderWay) -> Option<Begun> {
+    pub(super) fn claim(&self, request: &PendingRequest) -> Option<RequestStart> {
         request.claim(self.number)
     }
 
     /// Records a request that has ended.
-    pub(super) fn ended(&self, begun: Begun, status: u32, outcome: Outcome) {
+    pub(super) fn ended(&self, start: RequestStart, status: u32, outcome: Outcome) {
         let now = ticks();
-        let (ended_ns, lasted_ns) = self.scale.moment(now, begun.ticks.unwrap_or(now));
+        let (ended_ns, lasted_ns) = self.scale.moment(now, start.ticks.unwrap_or(now));
         self.log.write_with(Some(ended_ns), Kind::REQUEST_ENDED, |encoder| {
-            encoder.number(Tag::ROUTE, begun.name.into());
-            if begun.ticks.is_some() {
+            encoder.number(Tag::ROUTE, start.name.into());
+            if start.ticks.is_some() {
                 encoder.number(Tag::DURATION, lasted_ns);
             }
             if status != 0 {
@@ -98,21 +98,21 @@ impl Recorder {
             if outcome != Outcome::Answer {
                 encoder.number(Tag::OUTCOME, outcome as u64);
             }
-            put_trace(encoder, begun.trace);
+            put_trace(encoder, start.trace);
         });
     }
 
     /// Records all requests that have not ended.
     pub(super) fn pending(&self, requests: &Requests) {
         let now = ticks();
-        for begun in requests.all().filter_map(|request| self.claim(request)) {
-            let (now_ns, lasted_ns) = self.scale.moment(now, begun.ticks.unwrap_or(now));
+        for start in requests.all().filter_map(|request| self.claim(request)) {
+            let (now_ns, lasted_ns) = self.scale.moment(now, start.ticks.unwrap_or(now));
             self.log.write_with(Some(now_ns), Kind::REQUEST_PENDING, |encoder| {
-                encoder.number(Tag::ROUTE, begun.name.into());
-                if begun.ticks.is_some() {
+                encoder.number(Tag::ROUTE, start.name.into());
+                if start.ticks.is_some() {
                     encoder.number(Tag::DURATION, lasted_ns);
                 }
-                put_trace(encoder, begun.trace);
+                put_trace(encoder, start.trace);
             });
         }
     }

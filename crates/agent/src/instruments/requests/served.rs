@@ -18,12 +18,12 @@ use clrscope_agent_base::boundary::guard;
 use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::hooks::is_stopped;
 
-use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Why};
+use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Reason};
 use super::names::{Direction, Subject};
 use super::objects::{self, KnownField};
 use super::recorder::{Outcome, Recorder};
 use super::traces::ACTIVITIES;
-use super::under_way::{self, Begun};
+use super::under_way::{self, RequestStart};
 
 /// The library, and the one of the server that comes with it.
 pub(super) const LIBRARY: &str = "Microsoft.AspNetCore.Hosting";
@@ -73,8 +73,8 @@ impl Server {
     /// Finds what is meant in a module.
     ///
     /// # Errors
-    /// Why its requests can't be followed, in words.
-    pub(super) fn find(module: ModuleId, metadata: &MetadataImport) -> Result<&'static Self, Why> {
+    /// The reason why its requests can't be followed, in words.
+    pub(super) fn find(module: ModuleId, metadata: &MetadataImport) -> Result<&'static Self, Reason> {
         let members = Members(metadata);
         let application = members.own_type(APPLICATION, None)?;
         let context = members.own_type(CONTEXT, Some(application))?;
@@ -84,7 +84,7 @@ impl Server {
     }
 
     /// The methods whose code changes.
-    pub(super) fn methods(&self, metadata: &MetadataImport) -> Result<Vec<Token>, Why> {
+    pub(super) fn methods(&self, metadata: &MetadataImport) -> Result<Vec<Token>, Reason> {
         let members = Members(metadata);
         [BEGIN, END].into_iter().map(|name| members.own(self.application, name)).collect()
     }
@@ -200,12 +200,12 @@ impl Tokens {
                 ends,
             })
         };
-        find().map_err(|why: Why| clr_profiler::Error::refused("requests", why))
+        find().map_err(|why: Reason| clr_profiler::Error::refused("requests", why))
     }
 
     /// Reads the request's method and path, where the context's class is the known one. What serves
     /// the request may be the program's own, and throw.
-    fn method_and_path(&self, context: impl Fn(Code) -> Code, about: About) -> Code {
+    fn method_and_path(&self, context: impl Fn(Code) -> Code, about: RequestVariables) -> Code {
         let mut code = Code::new();
         let unknown = code.new_mark();
         let code = context(code).call(Opcode::Callvirt, self.http_context, 1, 1);
@@ -218,10 +218,10 @@ impl Tokens {
     }
 
     /// The edits of the method that begins a request.
-    fn begin_edits(&self, body: &Body, server: &'static Server) -> Result<Edits, Why> {
+    fn begin_edits(&self, body: &Body, server: &'static Server) -> Result<Edits, Reason> {
         let result = loaded_result(body.instructions()).ok_or(NOT_AS_KNOWN)?;
         let mut edits = Edits::new();
-        let about = About::new(&mut edits);
+        let about = RequestVariables::new(&mut edits);
         let context = |code: Code| code.with(result.opcode(), result.operand().clone());
         let activity = edits.new_local(&[OBJECT]);
         let read = context(self.method_and_path(context, about)).call(Opcode::Callvirt, self.activity, 1, 1);
@@ -235,7 +235,7 @@ impl Tokens {
     /// The edits of the method that ends a request.
     fn end_edits(&self, server: &'static Server) -> Edits {
         let mut edits = Edits::new();
-        let about = About::new(&mut edits);
+        let about = RequestVariables::new(&mut edits);
         let [endpoint, route, features] = [(); 3].map(|()| edits.new_local(&[OBJECT]));
         let status = edits.new_local(&[I4]);
         let context = |code: Code| code.plain(Opcode::Ldarg1);
@@ -262,20 +262,20 @@ impl Tokens {
     }
 
     /// The edits of a method, which is one of the server's.
-    pub(super) fn edits(&self, (name, body): (&str, &Body), server: &'static Server) -> Result<Edits, Why> {
+    pub(super) fn edits(&self, (name, body): (&str, &Body), server: &'static Server) -> Result<Edits, Reason> {
         if name == BEGIN { self.begin_edits(body, server) } else { Ok(self.end_edits(server)) }
     }
 }
 
 /// What is read of a request into variables of the method.
 #[derive(Clone, Copy)]
-struct About {
+struct RequestVariables {
     http: NewLocal,
     method: NewLocal,
     path: NewLocal,
 }
 
-impl About {
+impl RequestVariables {
     fn new(edits: &mut Edits) -> Self {
         let [http, method, path] = [(); 3].map(|()| edits.new_local(&[OBJECT]));
         Self { http, method, path }
@@ -344,7 +344,7 @@ unsafe extern "C" fn begin(context: usize, server: *const Server, method: usize,
         let name = recorder.name(Direction::Served, method, subject);
         // SAFETY: as above; an object or null.
         let trace = unsafe { ACTIVITIES.numbers(activity) };
-        let given = recorder.begin(requests, Begun { name, ticks, trace });
+        let given = recorder.begin(requests, RequestStart { name, ticks, trace });
         number.store(given.map_or(0, |given| given + 1), Ordering::Relaxed);
     });
 }
@@ -386,8 +386,8 @@ unsafe extern "C" fn end(
                 0 => Outcome::Answer,
                 _ => Outcome::Failure,
             };
-            let begun = request.and_then(|request| recorder.claim(request)).unwrap_or_default();
-            recorder.ended(Begun { name, ..begun }, status, outcome);
+            let start = request.and_then(|request| recorder.claim(request)).unwrap_or_default();
+            recorder.ended(RequestStart { name, ..start }, status, outcome);
         }
         if let Some(number) = number.checked_sub(1) {
             requests.give_back(number);

@@ -10,7 +10,7 @@ use crate::services::numbers::{Numbered, Numbers};
 
 /// A request under way.
 #[derive(Debug)]
-pub(super) struct UnderWay {
+pub(super) struct PendingRequest {
     /// Number of the recording that records it; 0 of one that is no longer recorded.
     recording: AtomicU32,
     /// Number of its name in that recording.
@@ -22,36 +22,36 @@ pub(super) struct UnderWay {
 
 /// What is known of a request at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Begun {
+pub(super) struct RequestStart {
     pub(super) name: u32,
     /// Ticks; `None` where it began before the recording.
     pub(super) ticks: Option<u64>,
     pub(super) trace: TraceNumbers,
 }
 
-impl UnderWay {
+impl PendingRequest {
     /// The request is recorded from now on.
-    pub(super) fn begin(&self, recording: u32, begun: Begun) {
-        self.name.store(begun.name, Ordering::Relaxed);
-        self.began.store(begun.ticks.map_or(0, |ticks| ticks.max(1)), Ordering::Relaxed);
-        self.trace.iter().zip(begun.trace).for_each(|(place, number)| place.store(number, Ordering::Relaxed));
+    pub(super) fn begin(&self, recording: u32, start: RequestStart) {
+        self.name.store(start.name, Ordering::Relaxed);
+        self.began.store(start.ticks.map_or(0, |ticks| ticks.max(1)), Ordering::Relaxed);
+        self.trace.iter().zip(start.trace).for_each(|(place, number)| place.store(number, Ordering::Relaxed));
         self.recording.store(recording, Ordering::Release);
     }
 
     /// What a recording knows of it, for the caller that records its end; later callers get `None`.
-    pub(super) fn claim(&self, recording: u32) -> Option<Begun> {
+    pub(super) fn claim(&self, recording: u32) -> Option<RequestStart> {
         self.recording.compare_exchange(recording, 0, Ordering::AcqRel, Ordering::Relaxed).ok()?;
         let began = self.began.load(Ordering::Relaxed);
         let trace = self.trace.each_ref().map(|number| number.load(Ordering::Relaxed));
-        Some(Begun { name: self.name.load(Ordering::Relaxed), ticks: Some(began).filter(|began| *began != 0), trace })
+        Some(RequestStart { name: self.name.load(Ordering::Relaxed), ticks: Some(began).filter(|began| *began != 0), trace })
     }
 }
 
 // SAFETY: zeros are a request that is not recorded.
-unsafe impl Numbered for UnderWay {}
+unsafe impl Numbered for PendingRequest {}
 
 /// The requests of the process.
-pub(super) type Requests = Numbers<UnderWay>;
+pub(super) type Requests = Numbers<PendingRequest>;
 
 static REQUESTS: PublishedState<Requests> = PublishedState::nothing();
 /// Only one table is made.
@@ -77,10 +77,10 @@ mod tests {
     fn who_claims_a_request_first_records_it_and_only_its_own_recording_does() {
         let requests = Requests::map().expect("address space");
         let request = requests.take_number().and_then(|number| requests.known(number)).expect("a request");
-        let begun = Begun { name: 3, ticks: Some(9), trace: [1, 2, 3] };
-        request.begin(1, begun);
-        assert_eq!([request.claim(2), request.claim(1), request.claim(1)], [None, Some(begun), None]);
-        let before = Begun { name: 4, ..Begun::default() };
+        let start = RequestStart { name: 3, ticks: Some(9), trace: [1, 2, 3] };
+        request.begin(1, start);
+        assert_eq!([request.claim(2), request.claim(1), request.claim(1)], [None, Some(start), None]);
+        let before = RequestStart { name: 4, ..RequestStart::default() };
         request.begin(2, before);
         assert_eq!(request.claim(2), Some(before));
     }
