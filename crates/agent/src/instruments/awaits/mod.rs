@@ -6,7 +6,7 @@
 //! whose operation is complete does not wait, and costs nothing.
 //!
 //! A method that waits goes on in the code that has begun the wait. So the methods keep their code
-//! when the recording is over, and note nothing then ([`kept_code`]).
+//! when the recording is over, and note nothing then ([`kept_code`](crate::services::kept_code)).
 //!
 //! | module | what it holds |
 //! |---|---|
