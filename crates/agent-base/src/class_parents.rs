@@ -4,7 +4,7 @@ use crate::os::memory::word_if_there;
 
 /// Offset in a class of the one that it is derived from, on .NET 8, 9 and 10. Whoever relies on it
 /// checks first that it says the right thing of classes of the framework.
-const PARENT: usize = 16;
+pub const PARENT: usize = 16;
 
 /// The parent of a class, by the first word of its objects. `class` may be any number.
 pub fn parent_of(class: usize) -> Option<usize> {

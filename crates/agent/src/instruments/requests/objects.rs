@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Where an object's class has the class that it is derived from, and a text its length and
-/// characters.
-const PARENT: usize = 16;
+use clrscope_agent_base::class_parents::PARENT;
+
+/// Where a text has its length and characters.
 const LENGTH: usize = 8;
 const CHARACTERS: usize = 12;
 /// Classes that one is derived from, at most.
@@ -35,7 +35,7 @@ pub(super) struct KnownField {
 }
 
 impl KnownField {
-    /// One of which nothing is known yet.
+    /// A field whose place is not known yet.
     pub(super) const fn unknown() -> Self {
         Self { class: AtomicUsize::new(0), offset: AtomicU32::new(0) }
     }
@@ -63,7 +63,7 @@ impl KnownField {
         // SAFETY: the first word of an object is its class, and each class has the one that it is
         // derived from, or null.
         let word = |address: usize| unsafe { std::ptr::with_exposed_provenance::<usize>(address).read() };
-        // The last one is derived from none, of which nothing may be read.
+        // The last one is derived from no class, and nothing may be read at address 0.
         let parent = |class: &usize| Some(word(class + PARENT)).filter(|parent| *parent != 0);
         let has_it = std::iter::successors(Some(word(object)), parent).take(MOST_BASES).any(|class| class == wanted);
         has_it.then_some(object + offset)

@@ -55,7 +55,8 @@ const UINT: u8 = 0x19;
 const OBJECT: u8 = 0x1C;
 /// Signature of [`begin`]: the context, our server, method, path and activity.
 const BEGINS: &[u8] = &[0, 5, VOID, OBJECT, UINT, OBJECT, OBJECT, OBJECT];
-/// Signature of [`end`]: the context, our server, method, path, endpoint, template, features, exception and status.
+/// Signature of [`end`]: the context, our server, method, path, endpoint, template, features,
+/// exception and status.
 const ENDS: &[u8] = &[0, 9, VOID, OBJECT, UINT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, I4];
 
 /// A library that serves requests; inserted code has the address.

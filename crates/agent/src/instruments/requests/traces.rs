@@ -1,4 +1,5 @@
-//! Trace and span of requests, where the program has activities: .NET's own, of `System.Diagnostics`.
+//! Trace and span of requests, where the program has activities: .NET's own, of
+//! `System.Diagnostics`.
 //!
 //! They are read from the activity's fields, as its properties would make texts of them. A program
 //! may bring a library of activities of its own besides that of the runtime, so there may be
