@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use clrscope_analysis::{
-    PathKind, Query, QueryProblem, keep_parts, leave_inlined_out, make_paths_logical, resolve_names,
+    PathKind, Query, QueryProblem, keep_parts, keep_requests, leave_inlined_out, make_paths_logical, resolve_names,
 };
 use clrscope_recording::OpenError;
 use clrscope_recording::model::Recording;
@@ -65,6 +65,7 @@ pub(crate) fn open(path: &Path) -> Result<OpenRecording, Failure> {
 pub(crate) fn open_for(path: &Path, query: &Query) -> Result<OpenRecording, Failure> {
     let mut opened = open(path)?;
     keep_parts(&mut opened.0, &query.parts).map_err(|problem| query_failure(&problem))?;
+    keep_requests(&mut opened.0, &query.requests).map_err(|problem| query_failure(&problem))?;
     Ok(opened.with_frames_for(query))
 }
 

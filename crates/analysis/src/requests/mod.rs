@@ -7,6 +7,7 @@
 
 mod filter;
 mod load;
+mod on_threads;
 mod read;
 mod slices;
 
@@ -19,6 +20,7 @@ use crate::query::{Query, QueryProblem, Sort};
 use crate::select::{self, SelectedProcess};
 
 pub use load::{LoadCurve, LoadLevel, NoKnee, loads};
+pub use on_threads::keep_requests;
 use read::Reading;
 pub use slices::Load;
 
@@ -77,6 +79,9 @@ pub struct Request<'a> {
     pub duration_ns: Option<u64>,
     /// Status of the answer; `None` without one.
     pub status: Option<u64>,
+    /// Id in its process, by which threads say for which request they work; `None` where none was
+    /// given.
+    pub id: Option<u64>,
     /// Its trace, where the program has activities.
     pub trace: Option<TraceIds>,
     /// How it ended.

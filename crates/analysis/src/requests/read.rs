@@ -74,6 +74,7 @@ impl<'a> Reading<'a> {
             last_ns,
             duration_ns,
             status: record.number(Tag::STATUS),
+            id: record.number(Tag::REQUEST),
             trace: record.opaque(Tag::TRACE).and_then(TraceIds::read),
             end,
         })

@@ -10,6 +10,7 @@ mod heap;
 mod lists;
 mod modules;
 mod process;
+mod references;
 mod rejit;
 mod signatures;
 mod stacks;

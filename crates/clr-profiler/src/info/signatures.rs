@@ -47,22 +47,37 @@ impl ProfilerInfo {
         method: &'static str,
         add: impl FnOnce(&IMetaDataEmit, *const u8, u32, *mut u32) -> windows_core::HRESULT,
     ) -> Result<Token> {
+        let size = signature_size(signature, method)?;
+        self.written(module, method, |metadata, token| add(metadata, signature.as_ptr(), size, token))
+    }
+
+    /// The token that `write` gives what it adds to a module's metadata, by one of the interfaces that write them.
+    pub(super) fn written<I: Interface>(
+        &self,
+        module: ModuleId,
+        method: &'static str,
+        write: impl FnOnce(&I, *mut u32) -> windows_core::HRESULT,
+    ) -> Result<Token> {
         outside_collections(method)?;
         let runtime = self.base(method)?;
         let life = self.life_of(module)?;
         let _inside = life.as_ref().map(|life| life.enter(method)).transpose()?;
-        let size = u32::try_from(signature.len()).map_err(|_| Error::new(HResult::INVALID_ARGUMENT, method))?;
         let mut found = std::ptr::null_mut();
         // SAFETY: a valid out-parameter.
-        let answer = unsafe { runtime.GetModuleMetaData(module.0, ofRead | ofWrite, &IMetaDataEmit::IID, &mut found) };
+        let answer = unsafe { runtime.GetModuleMetaData(module.0, ofRead | ofWrite, &I::IID, &mut found) };
         check(answer, "GetModuleMetaData")?;
         if found.is_null() {
             return Err(Error::new(HResult::POINTER, "GetModuleMetaData"));
         }
         // SAFETY: an owned reference of the interface asked for.
-        let metadata = unsafe { IMetaDataEmit::from_raw(found) };
+        let metadata = unsafe { I::from_raw(found) };
         let mut token = 0;
-        check(add(&metadata, signature.as_ptr(), size, &mut token), method)?;
+        check(write(&metadata, &mut token), method)?;
         Ok(Token(token))
     }
+}
+
+/// Bytes of a signature, as the interfaces take them.
+pub(super) fn signature_size(signature: &[u8], method: &'static str) -> Result<u32> {
+    u32::try_from(signature.len()).map_err(|_| Error::new(HResult::INVALID_ARGUMENT, method))
 }

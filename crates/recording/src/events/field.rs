@@ -87,6 +87,8 @@ impl Tag {
     pub const STATUS: Self = Self(54);
     /// Whether a request was served (0) or made (1).
     pub const DIRECTION: Self = Self(55);
+    /// Id of a request in its process.
+    pub const REQUEST: Self = Self(56);
     /// Reason as a text.
     pub const REASON: Self = Self(64);
     /// A name.

@@ -1,4 +1,5 @@
-//! Kinds of events: the callbacks of the profiling interface by their place in its table, and our own.
+//! Kinds of events: the callbacks of the profiling interface by their place in its table, and our
+//! own.
 
 use clrscope_contract::instruments::events::Group;
 
@@ -25,7 +26,8 @@ impl Phase {
     }
 }
 
-/// Kind of an event. Numbers up to 97 are places in the table of `ICorProfilerCallback11`; they are part of the format.
+/// Kind of an event. Numbers up to 97 are places in the table of `ICorProfilerCallback11`; they are
+/// part of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(pub u8);
 
@@ -157,28 +159,31 @@ impl Kind {
     /// A dictionary entry: the name of an entity that events refer to.
     pub const NAME: Self = Self(200);
     // 201 had another meaning before the first release.
-    /// The arguments of a call on the stack of the next throw on the thread: its place in the stack, its function,
-    /// and the values, which the dictionary of types explains.
+    /// The arguments of a call on the stack of the next throw on the thread: its place in the
+    /// stack, its function, and the values, which the dictionary of types explains.
     pub const EXCEPTION_ARGUMENTS: Self = Self(202);
-    /// A thread asks for a collection: why, and its stack, where that does not stand in the record of the suspension before.
-    /// This and the kinds below, and callbacks about suspensions and collections, are what `gc` records.
+    /// A thread asks for a collection: why, and its stack, where that does not stand in the record
+    /// of the suspension before. This and the kinds below, and callbacks about suspensions and
+    /// collections, are what `gc` records.
     pub const GC_TRIGGERED: Self = Self(210);
     /// A collection begins, as the runtime's own events say: number, generation, reason, type.
     pub const GC_STARTED: Self = Self(211);
     /// A collection ends: number, generation.
     pub const GC_ENDED: Self = Self(212);
-    /// Sizes of one heap before and after a collection: its number, then for each generation its number and sizes.
+    /// Sizes of one heap before and after a collection: its number, then for each generation its
+    /// number and sizes.
     pub const GC_HEAP: Self = Self(213);
     /// Ways in which a collection worked.
     pub const GC_MECHANISMS: Self = Self(214);
-    /// State of all heaps after a collection: promoted bytes of each generation, pinned objects, handles.
+    /// State of all heaps after a collection: promoted bytes of each generation, pinned objects,
+    /// handles.
     pub const GC_STATISTICS: Self = Self(215);
     /// A step of a suspension, as the runtime's own events say: which, and why.
     pub const GC_SUSPENSION: Self = Self(216);
     /// Finalizers have run: how many.
     pub const GC_FINALIZERS: Self = Self(217);
-    /// Objects of a class that were in a generation before a collection: how many survived it, with their bytes, how many of
-    /// these it moved, and how many died.
+    /// Objects of a class that were in a generation before a collection: how many survived it, with
+    /// their bytes, how many of these it moved, and how many died.
     pub const GC_SURVIVORS: Self = Self(218);
     /// The thread begins to wait for a lock: which, its holder, the type of the object where it is
     /// a monitor, and the thread's stack where that was taken. This and the next kind are what
@@ -199,15 +204,17 @@ impl Kind {
     pub const AWAIT_ENDED: Self = Self(223);
     /// A method still waited when recording ended: a stack of it alone, and for how long so far.
     pub const AWAIT_PENDING: Self = Self(224);
-    /// A name of requests: its number, in words, and whether they are served or made. This and the next
-    /// two kinds are what `requests` records.
+    /// A name of requests: its number, in words, and whether they are served or made. This and the
+    /// next two kinds are what `requests` records.
     pub const REQUEST_NAME: Self = Self(227);
-    /// A request has ended: the number of its name, how long it took, its status and outcome. Without
-    /// a time it began before the recording.
+    /// A request has ended: the number of its name, how long it took, its status and outcome.
+    /// Without a time it began before the recording.
     pub const REQUEST_ENDED: Self = Self(228);
-    /// A request was under way when recording ended: the number of its name, and for how long so far,
-    /// where it began within the recording.
+    /// A request was under way when recording ended: the number of its name, and for how long so
+    /// far, where it began within the recording.
     pub const REQUEST_PENDING: Self = Self(229);
+    /// The thread works for another request from now on: its id, none where for no request.
+    pub const REQUEST_ON_THREAD: Self = Self(230);
 
     /// The kind of the callback with this name of the runtime's.
     #[must_use]

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use clr_profiler::il::Edits;
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::{BodyWriter, Error, MethodToWrite, ModuleId, ProfilerInfo, Token};
+use clrscope_contract::async_code::CORE_LIBRARY;
 
 use super::served::Server;
-use super::{made, served};
+use super::{made, served, switches};
 
 /// What is known of a library whose methods tell of requests.
 #[derive(Clone, Copy)]
@@ -17,6 +18,8 @@ enum Library {
     Serves(&'static Server, served::Tokens),
     /// It makes them.
     Makes(made::Tokens),
+    /// It has the types of the runtime itself.
+    Runs(switches::Tokens),
 }
 
 /// Author of the code that follows requests.
@@ -48,6 +51,9 @@ impl Author {
             let server = Server::find(module, metadata).map_err(refused)?;
             let tokens = served::Tokens::find(info, server, metadata)?;
             (Library::Serves(server, tokens), server.methods(metadata).map_err(refused)?)
+        } else if assembly == CORE_LIBRARY {
+            let tokens = switches::Tokens::find(info, module, metadata)?;
+            (Library::Runs(tokens), switches::methods(metadata).map_err(refused)?)
         } else {
             let tokens = made::Tokens::find(info, module, metadata)?;
             (Library::Makes(tokens), vec![made::method(metadata).map_err(refused)?])
@@ -60,7 +66,7 @@ impl Author {
     pub(super) fn server(&self, module: ModuleId) -> Option<&'static Server> {
         match self.libraries().get(&module)? {
             Library::Serves(server, _) => Some(server),
-            Library::Makes(_) => None,
+            Library::Makes(_) | Library::Runs(_) => None,
         }
     }
 }
@@ -75,6 +81,7 @@ impl BodyWriter for Author {
                 tokens.edits((&name, method.body), server)
             }
             Some(Library::Makes(tokens)) => tokens.edits(method.body, method.metadata),
+            Some(Library::Runs(tokens)) => Ok(tokens.edits(method.body)),
         };
         edits.map_err(|why| Error::refused("requests", why))
     }

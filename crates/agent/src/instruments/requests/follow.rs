@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::{BodyWriter, BodyWriters, FunctionId, ModuleId, ProfilerInfo, Token};
 use clrscope_agent_base::functions::Functions;
+use clrscope_contract::async_code::CORE_LIBRARY;
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::ProcessWriter;
 
 use super::author::Author;
 use super::traces::ACTIVITIES;
-use super::{made, served};
+use super::{locals, made, served};
 use crate::services::context::Context;
 use crate::services::fixed_modules::reason;
 use crate::services::kept_code::{self, Method};
@@ -50,11 +51,30 @@ impl Follower {
         if ![served::LIBRARY, made::LIBRARY].contains(&&*assembly) || !self.claim(module) {
             return;
         }
-        let refused = match self.change(module, &assembly) {
+        if &*assembly == served::LIBRARY {
+            self.follow_contexts();
+        }
+        self.change_all(module, &assembly);
+    }
+
+    /// Has the methods compiled again that give threads another context, now that there are
+    /// requests to serve.
+    fn follow_contexts(&self) {
+        let names = self.functions.names();
+        let is_core = |module: &ModuleId| names.assembly(&self.info, *module).is_ok_and(|name| &*name == CORE_LIBRARY);
+        let modules = self.info.modules().unwrap_or_default();
+        if let Some(core) = modules.into_iter().find(is_core).filter(|core| self.claim(*core)) {
+            locals::look_into(&self.info, names, core);
+            self.change_all(core, CORE_LIBRARY);
+        }
+    }
+
+    fn change_all(&self, module: ModuleId, assembly: &str) {
+        let refused = match self.change(module, assembly) {
             Ok(refused) => refused,
             Err(error) => vec![(assembly.to_string(), reason(&error))],
         };
-        note_refused(self.writer, LossReason::RequestsNotFollowed, &assembly, &refused);
+        note_refused(self.writer, LossReason::RequestsNotFollowed, assembly, &refused);
     }
 
     /// Changes methods of a module. Those that stay as they are, each with the reason.

@@ -86,7 +86,8 @@ impl Tokens {
         let members = Members(metadata);
         let find = || {
             let any = |_: &[u8]| true;
-            let own = |ty: &str, name: &str| Ok::<u32, Reason>(members.own(members.own_type(ty, None)?, name)?.as_raw());
+            let own =
+                |ty: &str, name: &str| Ok::<u32, Reason>(members.own(members.own_type(ty, None)?, name)?.as_raw());
             let machine = metadata.method(method(metadata)?).map_err(|_| NOT_AS_KNOWN)?.class;
             Ok(Self {
                 object: members.other_type(EVERY_OBJECT)?,
@@ -210,7 +211,7 @@ unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32, act
         let name = recorder.name(Direction::Made, method, Subject::Host(host, port));
         // SAFETY: as above; an object or null.
         let trace = unsafe { ACTIVITIES.numbers(activity) };
-        let number = recorder.begin(requests, RequestStart { name, ticks, trace });
+        let number = recorder.begin(requests, RequestStart { name, ticks, trace, id: 0 });
         // One more than the highest has no room beside the mark.
         given = number.filter(|number| number + 1 < MOST).map_or(0, |number| number + 1);
     });

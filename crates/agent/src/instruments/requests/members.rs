@@ -21,7 +21,8 @@ pub(super) const EVERY_OBJECT: &str = "System.Object";
 pub(super) type Reason = Cow<'static, str>;
 
 /// The reason where code differs from what is known.
-pub(super) const NOT_AS_KNOWN: Reason = Cow::Borrowed("this version of the framework has other code there than is known");
+pub(super) const NOT_AS_KNOWN: Reason =
+    Cow::Borrowed("this version of the framework has other code there than is known");
 
 /// The reason where something has another name, or is not there.
 pub(super) fn missing(name: &str) -> Reason {
@@ -114,10 +115,9 @@ impl Members<'_> {
         &self,
         info: &ProfilerInfo,
         module: ModuleId,
-        ty: &str,
+        ty: Token,
         fields: [&str; N],
     ) -> Option<(usize, [u32; N])> {
-        let ty = self.own_type(ty, None).ok()?;
         let class = info.class_from_token(module, ty).ok()?;
         let layout = info.class_layout(class).ok()?.fields;
         let offset = |name| {

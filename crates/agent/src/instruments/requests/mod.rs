@@ -15,6 +15,9 @@
 //! | [`members`] | members that inserted code names |
 //! | [`objects`] | objects that inserted code hands over |
 //! | [`traces`] | trace and span of requests |
+//! | [`carrier`] | a request's id in the `ExecutionContext` |
+//! | [`locals`] | the id read from there |
+//! | [`switches`] | the code where threads get another context |
 //! | [`author`] | who writes the methods' code |
 //! | [`follow`] | how methods get their code |
 //! | [`under_way`] | requests under way, by their numbers |
@@ -22,7 +25,9 @@
 //! | [`recorder`] | what becomes of requests in the recording under way |
 
 mod author;
+mod carrier;
 mod follow;
+mod locals;
 mod made;
 mod members;
 mod names;
@@ -30,6 +35,7 @@ mod objects;
 mod options;
 mod recorder;
 mod served;
+mod switches;
 mod traces;
 mod under_way;
 
@@ -62,7 +68,7 @@ impl Instrument for Requests {
         Ok(Self {
             info: context.info.clone(),
             follower: Follower::new(context),
-            recorder: Recorder::publish(log, context.writer),
+            recorder: Recorder::publish(log, context.writer).map_err(|error| error.to_string())?,
         })
     }
 
@@ -86,6 +92,11 @@ impl Callbacks for Requests {
     /// Before the helper thread's last round, for which the program waits a moment only.
     fn shutdown(&self) {
         record_pending(self.recorder);
+    }
+
+    /// No callback comes any more: another recording of the process may use what threads keep.
+    fn profiler_detach_succeeded(&self) {
+        recorder::let_go();
     }
 
     /// Modules that are there already; one that comes meanwhile may be told of twice.

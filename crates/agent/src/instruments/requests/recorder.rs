@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::memory::PublishedState;
+use clrscope_agent_base::thread_own::{ThreadOwn, ThreadOwnPool};
 use clrscope_agent_base::tick_scale::TickScale;
 use clrscope_recording::events::{Encoder, Kind, Tag};
 use clrscope_recording::model::LossReason;
@@ -11,7 +12,7 @@ use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use super::names::{Direction, Names, Subject};
 use super::traces::TraceNumbers;
-use super::under_way::{RequestStart, Requests, PendingRequest};
+use super::under_way::{PendingRequest, RequestStart, Requests};
 use crate::services::event_log::EventLog;
 
 static CURRENT: PublishedState<Recorder> = PublishedState::nothing();
@@ -38,13 +39,40 @@ pub(super) struct Recorder {
     names: Names,
     /// Tells the recording from others of the process.
     number: u32,
+    /// Which request each thread works for.
+    on_threads: ThreadOwn<u64>,
+}
+
+/// The same of all recordings.
+static ON_THREADS: ThreadOwnPool<u64> = ThreadOwnPool::nothing();
+
+/// The recording is over.
+pub(crate) fn let_go() {
+    ON_THREADS.give_back_all();
 }
 
 impl Recorder {
     /// Makes the recording known to the code of methods.
-    pub(super) fn publish(log: &'static EventLog, writer: &'static ProcessWriter) -> &'static Self {
+    ///
+    /// # Errors
+    /// When the process has no thread key left.
+    pub(super) fn publish(log: &'static EventLog, writer: &'static ProcessWriter) -> std::io::Result<&'static Self> {
         let number = RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1;
-        CURRENT.publish(Self { log, writer, scale: TickScale::new(), names: Names::new(), number })
+        let on_threads = ON_THREADS.borrow_values()?;
+        Ok(CURRENT.publish(Self { log, writer, scale: TickScale::new(), names: Names::new(), number, on_threads }))
+    }
+
+    /// The calling thread works for a request from now on, by its id; 0 for none.
+    pub(super) fn works_for(&self, id: u64) {
+        if self.on_threads.with(|now| std::mem::replace(now, id) != id) == Some(true) {
+            let now = ticks();
+            let (now_ns, _) = self.scale.moment(now, now);
+            self.log.write_with(Some(now_ns), Kind::REQUEST_ON_THREAD, |encoder| {
+                if id != 0 {
+                    encoder.number(Tag::REQUEST, id);
+                }
+            });
+        }
     }
 
     /// The recording under way, for code of methods: it is used until the next stop of all threads
@@ -98,6 +126,7 @@ impl Recorder {
             if outcome != Outcome::Answer {
                 encoder.number(Tag::OUTCOME, outcome as u64);
             }
+            put_id(encoder, start.id);
             put_trace(encoder, start.trace);
         });
     }
@@ -112,9 +141,16 @@ impl Recorder {
                 if start.ticks.is_some() {
                     encoder.number(Tag::DURATION, lasted_ns);
                 }
+                put_id(encoder, start.id);
                 put_trace(encoder, start.trace);
             });
         }
+    }
+}
+
+fn put_id(encoder: &mut Encoder<'_>, id: u64) {
+    if id != 0 {
+        encoder.number(Tag::REQUEST, id);
     }
 }
 

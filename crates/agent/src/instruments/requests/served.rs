@@ -18,6 +18,7 @@ use clrscope_agent_base::boundary::guard;
 use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::hooks::is_stopped;
 
+use super::carrier;
 use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Reason};
 use super::names::{Direction, Subject};
 use super::objects::{self, KnownField};
@@ -50,11 +51,12 @@ const GONE: &str = "_connectionAborted";
 /// Types of what is handed over, as signatures have them.
 const VOID: u8 = 0x01;
 const I4: u8 = 0x08;
+const I8: u8 = 0x0A;
 const STRING: u8 = 0x0E;
 const UINT: u8 = 0x19;
 const OBJECT: u8 = 0x1C;
-/// Signature of [`begin`]: the context, our server, method, path and activity.
-const BEGINS: &[u8] = &[0, 5, VOID, OBJECT, UINT, OBJECT, OBJECT, OBJECT];
+/// Signature of [`begin`]: the context, our server, method, path and activity in, an id out.
+const BEGINS: &[u8] = &[0, 5, I8, OBJECT, UINT, OBJECT, OBJECT, OBJECT];
 /// Signature of [`end`]: the context, our server, method, path, endpoint, template, features,
 /// exception and status.
 const ENDS: &[u8] = &[0, 9, VOID, OBJECT, UINT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, I4];
@@ -143,7 +145,8 @@ fn field_of_server(info: &ProfilerInfo, names: &NameCache) -> Option<(usize, u32
     let is_server = |module: &ModuleId| names.assembly(info, *module).is_ok_and(|name| &*name == SERVER);
     let module = info.modules().ok()?.into_iter().find(is_server)?;
     let metadata = names.metadata(info, module).ok()?;
-    let (class, [offset]) = Members(&metadata).offsets(info, module, PROTOCOL, [GONE])?;
+    let members = Members(&metadata);
+    let (class, [offset]) = members.offsets(info, module, members.own_type(PROTOCOL, None).ok()?, [GONE])?;
     Some((class, offset))
 }
 
@@ -167,6 +170,7 @@ pub(super) struct Tokens {
     route: u32,
     begins: u32,
     ends: u32,
+    carrier: carrier::Tokens,
 }
 
 impl Tokens {
@@ -177,6 +181,7 @@ impl Tokens {
     pub(super) fn find(info: &ProfilerInfo, server: &Server, metadata: &MetadataImport) -> clr_profiler::Result<Self> {
         let signature = |bytes| info.signature_token(server.module, bytes).map(Token::as_raw);
         let (begins, ends) = (signature(BEGINS)?, signature(ENDS)?);
+        let carrier = carrier::Tokens::add(info, server.module)?;
         let members = Members(metadata);
         let find = || {
             let any = |_: &[u8]| true;
@@ -199,6 +204,7 @@ impl Tokens {
                 route: members.other(ROUTE, "get_Route", any)?,
                 begins,
                 ends,
+                carrier,
             })
         };
         find().map_err(|why: Reason| clr_profiler::Error::refused("requests", why))
@@ -228,8 +234,11 @@ impl Tokens {
         let read = context(self.method_and_path(context, about)).call(Opcode::Callvirt, self.activity, 1, 1);
         let code = null(about.cleared(Code::new()), activity).catching(self.object, read.store(activity));
         let code = context(code).address(address_of(server)).load(about.method).load(about.path).load(activity);
-        let code = code.address(function(begin as *const ())).call(Opcode::Calli, self.begins, 6, 0);
+        let id = edits.new_local(carrier::ID);
+        let code = code.address(function(begin as *const ())).call(Opcode::Calli, self.begins, 6, 1).store(id);
+        let carried = self.carrier.set(&mut edits, id, self.object);
         edits.before(result.label(), code);
+        edits.before(result.label(), carried);
         Ok(edits)
     }
 
@@ -325,16 +334,17 @@ unsafe fn number_in<'c>(context: usize, server: &Server) -> Option<&'c AtomicU32
     (context != 0 && free != 0).then(|| unsafe { &*std::ptr::with_exposed_provenance(context + free) })
 }
 
-/// A request begins.
-unsafe extern "C" fn begin(context: usize, server: *const Server, method: usize, path: usize, activity: usize) {
+/// A request begins. Returns its id.
+unsafe extern "C" fn begin(context: usize, server: *const Server, method: usize, path: usize, activity: usize) -> u64 {
     // SAFETY: what the code that `begin_edits` makes hands over: objects, and an address that is
     // never freed.
-    let Some(number) = (unsafe { number_in(context, &*server) }) else { return };
+    let Some(number) = (unsafe { number_in(context, &*server) }) else { return 0 };
     // A context is used again, and what it has may be an older request's.
     number.store(0, Ordering::Relaxed);
     if is_stopped() {
-        return;
+        return 0;
     }
+    let mut carried = 0;
     guard(|| {
         let Some((recorder, requests)) = Recorder::current().zip(under_way::of_process()) else { return };
         let ticks = Some(ticks());
@@ -345,9 +355,12 @@ unsafe extern "C" fn begin(context: usize, server: *const Server, method: usize,
         let name = recorder.name(Direction::Served, method, subject);
         // SAFETY: as above; an object or null.
         let trace = unsafe { ACTIVITIES.numbers(activity) };
-        let given = recorder.begin(requests, RequestStart { name, ticks, trace });
+        let id = under_way::next_id();
+        let given = recorder.begin(requests, RequestStart { name, ticks, trace, id });
         number.store(given.map_or(0, |given| given + 1), Ordering::Relaxed);
+        carried = id;
     });
+    carried
 }
 
 /// A request ends.
@@ -403,7 +416,7 @@ mod tests {
     #[test]
     fn signatures_say_as_many_values_as_the_code_hands_over() {
         let shape = |signature| clr_profiler::il::method_shape(signature).expect("a signature");
-        assert_eq!((shape(BEGINS).takes, shape(BEGINS).result), (5, None));
+        assert_eq!((shape(BEGINS).takes, shape(BEGINS).result), (5, Some(&[I8][..])));
         assert_eq!((shape(ENDS).takes, shape(ENDS).result), (9, None));
     }
 

@@ -87,7 +87,8 @@ impl Activities {
 /// The class of a library's activities, and where its fields lie.
 fn fields(info: &ProfilerInfo, module: ModuleId, names: &NameCache) -> Option<(usize, [u32; 2])> {
     let metadata = names.metadata(info, module).ok()?;
-    Members(&metadata).offsets(info, module, ACTIVITY, [TRACE, SPAN])
+    let members = Members(&metadata);
+    members.offsets(info, module, members.own_type(ACTIVITY, None).ok()?, [TRACE, SPAN])
 }
 
 /// The number that 16 digits say.

@@ -18,6 +18,7 @@ pub(super) struct PendingRequest {
     /// Ticks when it began; 0 of one that began before the recording.
     began: AtomicU64,
     trace: [AtomicU64; 3],
+    id: AtomicU64,
 }
 
 /// What is known of a request at its end.
@@ -27,6 +28,8 @@ pub(super) struct RequestStart {
     /// Ticks; `None` where it began before the recording.
     pub(super) ticks: Option<u64>,
     pub(super) trace: TraceNumbers,
+    /// Id in the process; 0 of one that has none.
+    pub(super) id: u64,
 }
 
 impl PendingRequest {
@@ -35,6 +38,7 @@ impl PendingRequest {
         self.name.store(start.name, Ordering::Relaxed);
         self.began.store(start.ticks.map_or(0, |ticks| ticks.max(1)), Ordering::Relaxed);
         self.trace.iter().zip(start.trace).for_each(|(place, number)| place.store(number, Ordering::Relaxed));
+        self.id.store(start.id, Ordering::Relaxed);
         self.recording.store(recording, Ordering::Release);
     }
 
@@ -43,12 +47,24 @@ impl PendingRequest {
         self.recording.compare_exchange(recording, 0, Ordering::AcqRel, Ordering::Relaxed).ok()?;
         let began = self.began.load(Ordering::Relaxed);
         let trace = self.trace.each_ref().map(|number| number.load(Ordering::Relaxed));
-        Some(RequestStart { name: self.name.load(Ordering::Relaxed), ticks: Some(began).filter(|began| *began != 0), trace })
+        let id = self.id.load(Ordering::Relaxed);
+        Some(RequestStart {
+            name: self.name.load(Ordering::Relaxed),
+            ticks: Some(began).filter(|began| *began != 0),
+            trace,
+            id,
+        })
     }
 }
 
 // SAFETY: zeros are a request that is not recorded.
 unsafe impl Numbered for PendingRequest {}
+
+/// Returns an id that no other request of the process has.
+pub(super) fn next_id() -> u64 {
+    static IDS: AtomicU64 = AtomicU64::new(0);
+    IDS.fetch_add(1, Ordering::Relaxed) + 1
+}
 
 /// The requests of the process.
 pub(super) type Requests = Numbers<PendingRequest>;
@@ -77,7 +93,7 @@ mod tests {
     fn who_claims_a_request_first_records_it_and_only_its_own_recording_does() {
         let requests = Requests::map().expect("address space");
         let request = requests.take_number().and_then(|number| requests.known(number)).expect("a request");
-        let start = RequestStart { name: 3, ticks: Some(9), trace: [1, 2, 3] };
+        let start = RequestStart { name: 3, ticks: Some(9), trace: [1, 2, 3], id: 5 };
         request.begin(1, start);
         assert_eq!([request.claim(2), request.claim(1), request.claim(1)], [None, Some(start), None]);
         let before = RequestStart { name: 4, ..RequestStart::default() };

@@ -1,0 +1,132 @@
+//! The request's id in the `ExecutionContext`: the runtime itself carries it wherever the program's
+//! work for the request goes on, as it carries `Activity.Current`: across awaits, `Task.Run`,
+//! timers and threads.
+//!
+//! The id is the value of an `AsyncLocal` of our own, which the code that begins a request makes
+//! once. No code of the program's knows it. Servers put the context back behind each request.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use clr_profiler::il::{Code, Edits, NewLocal, Opcode};
+use clr_profiler::{ModuleId, ProfilerInfo, Token};
+
+use super::served::function;
+
+/// Types and members that are meant here.
+const LOCAL_TYPE: &str = "System.Threading.AsyncLocal`1";
+const HANDLE_TYPE: &str = "System.Runtime.InteropServices.GCHandle";
+const NUMBER_TYPE: &str = "System.Int64";
+
+const CLASS: u8 = 0x12;
+const VALUE_TYPE: u8 = 0x11;
+const GENERIC: u8 = 0x15;
+const TYPE_PARAMETER: u8 = 0x13;
+const VOID: u8 = 0x01;
+const I8: u8 = 0x0A;
+const I: u8 = 0x18;
+const OBJECT: u8 = 0x1C;
+const HAS_THIS: u8 = 0x20;
+/// Signature of [`keep`].
+const KEEPS: &[u8] = &[0, 1, VOID, I];
+
+/// The handle of the `AsyncLocal`: the address of a word that has its address; 0 as long as there
+/// is none.
+static LOCAL: AtomicUsize = AtomicUsize::new(0);
+
+/// The address of the `AsyncLocal` at this moment, for a thread during which no collection begins.
+#[inline]
+pub(super) fn local() -> Option<usize> {
+    let handle = LOCAL.load(Ordering::Acquire);
+    // SAFETY: a handle that is never given back is the address of a word.
+    (handle != 0).then(|| unsafe { std::ptr::with_exposed_provenance::<usize>(handle).read() })
+}
+
+/// Tokens in a module of what inserted code names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tokens {
+    number: u32,
+    new_local: u32,
+    new_handle: u32,
+    handle_word: u32,
+    set_value: u32,
+    keeps: u32,
+}
+
+impl Tokens {
+    /// Adds references to a module.
+    ///
+    /// # Errors
+    /// The runtime's error.
+    pub(super) fn add(info: &ProfilerInfo, module: ModuleId) -> clr_profiler::Result<Self> {
+        let core = info.core_library_reference(module)?;
+        let generic = info.type_reference(module, core, LOCAL_TYPE)?;
+        let spec = signature(&[GENERIC, CLASS], generic, &[1, OBJECT]);
+        let local = info.type_token(module, &spec)?;
+        let member = |name, signature: &[u8]| info.member_reference(module, local, name, signature).map(Token::as_raw);
+        let handle = info.type_reference(module, core, HANDLE_TYPE)?;
+        let of_handle =
+            |name, signature: &[u8]| info.member_reference(module, handle, name, signature).map(Token::as_raw);
+        Ok(Self {
+            number: info.type_reference(module, core, NUMBER_TYPE)?.as_raw(),
+            new_handle: of_handle("Alloc", &signature(&[0, 1, VALUE_TYPE], handle, &[OBJECT]))?,
+            handle_word: of_handle("ToIntPtr", &signature(&[0, 1, I, VALUE_TYPE], handle, &[]))?,
+            new_local: member(".ctor", &[HAS_THIS, 0, VOID])?,
+            set_value: member("set_Value", &[HAS_THIS, 1, VOID, TYPE_PARAMETER, 0])?,
+            keeps: info.signature_token(module, KEEPS)?.as_raw(),
+        })
+    }
+
+    /// Code that sets the id which a variable has, unless it is 0. `object` is the token of the
+    /// type of all objects.
+    pub(super) fn set(self, edits: &mut Edits, id: NewLocal, object: u32) -> Code {
+        let handle = edits.new_local(&[I]);
+        let read = |code: Code| {
+            let place = (&raw const LOCAL).expose_provenance() as u64;
+            code.address(place).plain(Opcode::LdindI).store(handle)
+        };
+        let mut code = Code::new();
+        let [known, behind] = [(); 2].map(|()| code.new_mark());
+        let code = read(code.load(id).branch(Opcode::Brfalse, behind));
+        let code = code.load(handle).branch(Opcode::Brtrue, known);
+        let code = code.call(Opcode::Newobj, self.new_local, 0, 1);
+        let code = code.call(Opcode::Call, self.new_handle, 1, 1).call(Opcode::Call, self.handle_word, 1, 1);
+        let code = code.address(function(keep as *const ())).call(Opcode::Calli, self.keeps, 2, 0);
+        let code = read(code).load(handle).branch(Opcode::Brfalse, behind).mark(known);
+        let code = code.load(handle).plain(Opcode::LdindRef).load(id);
+        let code = code.with(Opcode::Box, clr_profiler::il::Operand::Token(self.number));
+        let code = code.call(Opcode::Callvirt, self.set_value, 2, 0).mark(behind);
+        Code::new().catching(object, code)
+    }
+}
+
+/// A signature that names a type, of a reference.
+fn signature(before: &[u8], ty: Token, behind: &[u8]) -> Vec<u8> {
+    let mut bytes = before.to_vec();
+    clr_profiler::il::append_number(&mut bytes, coded(ty));
+    bytes.extend(behind);
+    bytes
+}
+
+/// A token of a type as signatures have it (ECMA-335, II.23.2.8), of a reference.
+fn coded(type_ref: Token) -> u32 {
+    (type_ref.as_raw() & 0x00FF_FFFF) << 2 | 1
+}
+
+/// Keeps the handle of the `AsyncLocal` for good, unless another thread has made one at the same
+/// time.
+unsafe extern "C" fn keep(handle: usize) {
+    let _ = LOCAL.compare_exchange(0, handle, Ordering::AcqRel, Ordering::Relaxed);
+}
+
+/// Type of the variable that has an id.
+pub(super) const ID: &[u8] = &[I8];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_of_references_are_coded_as_signatures_have_them() {
+        assert_eq!(coded(Token::new(0x0100_0012)), 0x49);
+    }
+}

@@ -1,0 +1,75 @@
+//! References to types and members of other assemblies that are added to a module, for changed IL.
+
+use std::ptr;
+
+use clr_profiler_sys::metadata::{IMetaDataAssemblyEmit, IMetaDataEmit};
+use clr_profiler_sys::structs::ASSEMBLYMETADATA;
+
+use super::ProfilerInfo;
+use super::signatures::signature_size;
+use crate::text::wide;
+use crate::{ModuleId, Result, Token};
+
+/// The library that has the types of the runtime itself, and the token of the key that it is signed
+/// with.
+const CORE_LIBRARY: &str = "System.Private.CoreLib";
+const CORE_KEY_TOKEN: [u8; 8] = [0x7c, 0xec, 0x85, 0xd7, 0xbe, 0xa7, 0x79, 0x8e];
+
+impl ProfilerInfo {
+    /// Token of a reference in a module to the library of the runtime's own types, of any version.
+    /// The module gets a new one each time. For whom and when as
+    /// [`signature_token`](Self::signature_token).
+    ///
+    /// # Errors
+    /// The runtime's error.
+    pub fn core_library_reference(&self, module: ModuleId) -> Result<Token> {
+        let name = wide(CORE_LIBRARY);
+        let any_version = ASSEMBLYMETADATA {
+            major_version: 0,
+            minor_version: 0,
+            build_number: 0,
+            revision_number: 0,
+            locale: ptr::null_mut(),
+            cch_locale: 0,
+            processors: ptr::null_mut(),
+            processor_count: 0,
+            systems: ptr::null_mut(),
+            system_count: 0,
+        };
+        let (key, key_size) = (CORE_KEY_TOKEN.as_ptr().cast(), CORE_KEY_TOKEN.len() as u32);
+        self.written(module, "DefineAssemblyRef", |metadata: &IMetaDataAssemblyEmit, token| {
+            // SAFETY: as many bytes as said and a name that ends with 0, which the runtime copies;
+            // no hash, and a valid out-parameter.
+            unsafe { metadata.DefineAssemblyRef(key, key_size, name.as_ptr(), &any_version, ptr::null(), 0, 0, token) }
+        })
+    }
+
+    /// Token of a reference in a module to a type that `scope` has, an assembly's reference:
+    /// `System.Threading.AsyncLocal`1`. The module gets a new one each time. For whom and when as
+    /// [`signature_token`](Self::signature_token).
+    ///
+    /// # Errors
+    /// The runtime's error.
+    pub fn type_reference(&self, module: ModuleId, scope: Token, name: &str) -> Result<Token> {
+        let name = wide(name);
+        self.written(module, "DefineTypeRefByName", |metadata: &IMetaDataEmit, token| {
+            // SAFETY: a name that ends with 0, which the runtime copies, and a valid out-parameter.
+            unsafe { metadata.DefineTypeRefByName(scope.0, name.as_ptr(), token) }
+        })
+    }
+
+    /// Token of a reference in a module to a member of a type that it has a token of. The module
+    /// gets a new one each time. For whom and when as [`signature_token`](Self::signature_token).
+    ///
+    /// # Errors
+    /// The runtime's error; `E_INVALIDARG` for bytes longer than any signature.
+    pub fn member_reference(&self, module: ModuleId, ty: Token, name: &str, signature: &[u8]) -> Result<Token> {
+        let (name, method) = (wide(name), "DefineMemberRef");
+        let size = signature_size(signature, method)?;
+        self.written(module, method, |metadata: &IMetaDataEmit, token| {
+            // SAFETY: a name that ends with 0 and as many bytes as said, which the runtime copies,
+            // and a valid out-parameter.
+            unsafe { metadata.DefineMemberRef(ty.0, name.as_ptr(), signature.as_ptr(), size, token) }
+        })
+    }
+}
