@@ -76,6 +76,19 @@ pub struct StackEvents {
     pub events: Vec<StackEvent>,
 }
 
+impl StackEvents {
+    /// Reads those that are shown, where a recording was reduced to the work for some requests: what a
+    /// thread has told of at its end is of the request for which it worked then.
+    pub(crate) fn read_shown(process: &Process, arena: &EventArena, read: fn(&Process, &EventArena) -> Self) -> Self {
+        let mut found = read(process, arena);
+        found.events.retain(|event| {
+            let thread = process.threads.get(event.thread as usize);
+            process.shows_work(thread, event.time_ns.saturating_add(event.lasted_ns))
+        });
+        found
+    }
+}
+
 /// One event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StackEvent {

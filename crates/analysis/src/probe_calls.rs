@@ -134,9 +134,11 @@ impl<'a> Calls<'a> {
     fn wanted(&self, thread: u32, found: &CallRecord, query: &Query) -> Option<(&ProbedMethod, &str)> {
         let method = self.methods.get(&found.method)?;
         let module = self.process.modules.get(method.module as usize).map_or("", |module| &*module.name);
+        let (thread, began_ns) = (self.process.threads.get(thread as usize), self.began_ns(found));
         let is_wanted = query.wants_method(module, &method.name, &method.signature)
-            && query.wants_thread_if_known(self.process.threads.get(thread as usize))
-            && query.wants_time(self.process, self.began_ns(found));
+            && query.wants_thread_if_known(thread)
+            && query.wants_time(self.process, began_ns)
+            && self.process.shows_work(thread, began_ns);
         is_wanted.then_some((method, module))
     }
 

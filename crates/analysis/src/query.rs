@@ -292,6 +292,13 @@ pub enum QueryProblem {
         /// The names of the parts there are.
         known: Vec<String>,
     },
+    /// Requests are meant, and no process has recorded any.
+    RequestsNotRecorded,
+    /// No request is meant by the filters of requests.
+    NoRequest {
+        /// Names of requests that there are, the most frequent first, not all of them.
+        known: Vec<String>,
+    },
     /// No process has a snapshot of the heap of a number.
     NoSnapshot {
         /// The number.
@@ -370,6 +377,16 @@ impl fmt::Display for QueryProblem {
             Self::NoPart { wanted, known } => {
                 write!(f, "no part is named {wanted}; the recording has {}", known.join(", "))
             }
+            Self::RequestsNotRecorded => {
+                write!(
+                    f,
+                    "only the instrument 'requests' knows for which request something is done, and it was not recorded"
+                )
+            }
+            Self::NoRequest { known } if known.is_empty() => write!(f, "the recording has no requests"),
+            Self::NoRequest { known } => {
+                write!(f, "no request is meant by them; the recording has {}", known.join(", "))
+            }
             Self::NoSnapshot { wanted, known } => {
                 let known: Vec<String> = known.iter().map(u32::to_string).collect();
                 write!(f, "no snapshot of the heap has the number {wanted}; the recording has {}", known.join(", "))
@@ -408,7 +425,15 @@ impl Query {
                 return Err(QueryProblem::NotAvailable { option, view, why });
             }
         }
-        Ok(())
+        self.all_requests(view, "its numbers are sums over all requests")
+    }
+
+    /// Refuses filters of requests where what is shown does not know for which it was done.
+    pub(crate) fn all_requests(&self, view: &'static str, why: &'static str) -> Result<(), QueryProblem> {
+        match self.requests.first_option() {
+            Some(option) => Err(QueryProblem::NotAvailable { option, view, why }),
+            None => Ok(()),
+        }
     }
 
     /// The order of rows of paths: `first` unless the query has one. Where rows have nothing but the metric, exclusive and

@@ -14,3 +14,18 @@ pub struct RequestFilter {
     /// Only those of the trace with this number, which headers have as hexadecimal digits.
     pub trace: Option<u128>,
 }
+
+impl RequestFilter {
+    /// Returns the first option of the command line by which requests are chosen; `None` where all
+    /// are meant.
+    #[must_use]
+    pub fn first_option(&self) -> Option<&'static str> {
+        let given = [
+            (!self.routes.is_empty(), "--request"),
+            (self.slower_than_ns.is_some(), "--slower-than"),
+            (self.failed, "--failed"),
+            (self.trace.is_some(), "--trace"),
+        ];
+        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
+    }
+}

@@ -215,6 +215,11 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
             nothing(why, "while the program runs, 'clrscope record PID mark NAME' begins a part")
         }
         QueryProblem::NoPart { .. } => nothing(why, "name one of these with --part"),
+        QueryProblem::RequestsNotRecorded => {
+            let hint = "record them beside the rest, such as: clrscope run -i cpu,requests -- PROGRAM";
+            Failure::new("cannot choose by request", why, hint)
+        }
+        QueryProblem::NoRequest { .. } => nothing(why, "'clrscope report REC --view requests' lists the requests"),
         QueryProblem::NoSnapshot { .. } => nothing(why, "choose one of these with --snapshot"),
         QueryProblem::SnapshotCut { .. } => {
             nothing(why, "choose another with --snapshot, or take one again: clrscope heap PID")

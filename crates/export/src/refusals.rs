@@ -31,7 +31,7 @@ pub(crate) fn refuse_min_share(
 fn given(options: &ExportOptions) -> impl Iterator<Item = &'static str> {
     let ExportOptions { query, min_share, snapshot } = options;
     let Query { pid, process, threads, functions, modules, parts, since_ns, until_ns, limit, sort, .. } = query;
-    let Query { per_thread, raw, just_my_code, no_inlined, paths, native_code, types, metric, .. } = query;
+    let Query { per_thread, raw, just_my_code, no_inlined, paths, native_code, types, metric, requests, .. } = query;
     let all = [
         ("--pid", pid.is_some()),
         ("--process", process.is_some()),
@@ -54,5 +54,5 @@ fn given(options: &ExportOptions) -> impl Iterator<Item = &'static str> {
         ("--min-share", min_share.is_some()),
         ("--snapshot", snapshot.is_some()),
     ];
-    all.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option)
+    all.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option).chain(requests.first_option())
 }

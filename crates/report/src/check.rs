@@ -5,7 +5,7 @@ use std::fmt;
 use clrscope_contract::words::nearest;
 
 use crate::render::Format;
-use crate::request::{Flag, Request};
+use crate::request::{Flag, REQUESTS, Request};
 use crate::view::View;
 use crate::views::VIEWS;
 
@@ -75,7 +75,8 @@ const OF_PAGES: &[Flag] = &[
 
 /// A page has every view, with all rows and columns, which are ordered and picked by whoever looks at it.
 fn check_page(request: &Request) -> Result<(), Refusal> {
-    let refused = Flag::ALL.iter().find(|(_, flag)| flag.is_in(request) && !OF_PAGES.contains(flag));
+    let is_of_pages = |flag: &Flag| OF_PAGES.contains(flag) || REQUESTS.contains(flag);
+    let refused = Flag::ALL.iter().find(|(_, flag)| flag.is_in(request) && !is_of_pages(flag));
     refused.map_or(Ok(()), |(name, _)| {
         let why = "a page has all rows and columns of all views, and is ordered where it is looked at";
         Err(Refusal::new(format!("'{name}' is not for '--format html'"), why, "leave it out"))

@@ -117,9 +117,12 @@ flags! {
     Lines, "--lines", |request| request.lines, Some("its rows are no sums of lines");
     Snapshot, "--snapshot", |request| request.snapshot.is_some(), Some("its rows are not about a snapshot of the heap");
     Against, "--against", |request| request.against.is_some(), Some("it does not compare snapshots of the heap");
-    Request, "--request", |request| !request.query.requests.routes.is_empty(), None;
-    SlowerThan, "--slower-than", |request| request.query.requests.slower_than_ns.is_some(), None;
-    Failed, "--failed", |request| request.query.requests.failed, Some("its rows are no requests");
-    Trace, "--trace", |request| request.query.requests.trace.is_some(), Some("its rows are no requests");
+    Request, "--request", |request| !request.query.requests.routes.is_empty(), Some("its numbers are not known by request");
+    SlowerThan, "--slower-than", |request| request.query.requests.slower_than_ns.is_some(), Some("its numbers are not known by request");
+    Failed, "--failed", |request| request.query.requests.failed, Some("its numbers are not known by request");
+    Trace, "--trace", |request| request.query.requests.trace.is_some(), Some("its numbers are not known by request");
     Type, "--type", |request| !request.query.types.is_empty(), Some("its rows are not chosen by type of object");
 }
+
+/// Options that choose requests.
+pub(crate) const REQUESTS: &[Flag] = &[Flag::Request, Flag::SlowerThan, Flag::Failed, Flag::Trace];

@@ -8,7 +8,7 @@ use clrscope_recording::model::Recording;
 
 use crate::cell::ColumnInfo;
 use crate::render::{About, Layout, Renderer, text};
-use crate::request::{Flag, Request};
+use crate::request::{Flag, REQUESTS, Request};
 
 /// In text, nodes with a smaller share of the time are left out of a tree.
 const LEAST_SHARE: f64 = 0.005;
@@ -116,6 +116,13 @@ impl View {
         instruments::ALL.iter().filter(|spec| spec.views.contains(&self.name)).map(|spec| spec.name).collect()
     }
 
+    /// Whether the rows are made of requests alone. Such a view chooses them itself: a recording that was
+    /// reduced to their work says nothing more of them.
+    #[must_use]
+    pub fn is_of_requests(&self) -> bool {
+        self.instruments() == [instruments::requests::SPEC.name]
+    }
+
     /// Reason why an option makes no sense for the view; `None` where the view takes it.
     #[must_use]
     pub fn why_not(&self, flag: Flag) -> Option<&'static str> {
@@ -132,7 +139,8 @@ impl View {
     pub fn why_not_with(&self, each: bool, flag: Flag) -> Option<&'static str> {
         const OF_EACH: [Flag; 4] = [Flag::Thread, Flag::Since, Flag::Until, Flag::Part];
         let has_each = each && self.why_not(Flag::Each).is_none();
-        self.why_not(flag).filter(|_| !(has_each && OF_EACH.contains(&flag)))
+        let is_of_each = OF_EACH.contains(&flag) || REQUESTS.contains(&flag);
+        self.why_not(flag).filter(|_| !(has_each && is_of_each))
     }
 
     /// The words by which an option can be had, if it can: the view's name, or that with `--each`.

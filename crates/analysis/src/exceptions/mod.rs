@@ -318,8 +318,9 @@ impl<'a> ExceptionLog<'a> {
 
 fn wants(query: &ExceptionQuery, exception: &Exception<'_>) -> bool {
     let filters = &query.query;
-    let here_and_now =
-        filters.wants_time(exception.process, exception.time_ns) && filters.wants_thread_if_known(exception.thread);
+    let here_and_now = filters.wants_time(exception.process, exception.time_ns)
+        && filters.wants_thread_if_known(exception.thread)
+        && exception.process.shows_work(exception.thread, exception.time_ns);
     let of_type = Glob::any_matches(&query.types, exception.type_name);
     let mut functions = exception.stack.functions().chain(exception.catcher);
     let of_function = !filters.filters_functions() || functions.any(|f| filters.wants_function(f.module(), f.function));

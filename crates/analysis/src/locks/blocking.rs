@@ -98,7 +98,8 @@ impl<'q, 'a> BlockingWaits<'q, 'a> {
             Some(stack) => self.places.entry(stack).or_insert_with(|| wait_place(process, self.query, stack)).is_some(),
             None => !query.filters_functions(),
         };
-        is_meant && query.wants_thread_if_known(process.threads.get(start.thread as usize))
+        let thread = process.threads.get(start.thread as usize);
+        is_meant && query.wants_thread_if_known(thread) && process.shows_work(thread, start.time_ns)
     }
 
     /// The own function that waits; `None` where the stack was not taken.

@@ -58,7 +58,8 @@ impl<'q, 'a> Grouping<'q, 'a> {
         let start = wait.start;
         let Some(ns) = self.query.query.wanted_ns(self.process, start.time_ns, wait.end_ns) else { return };
         let thread = self.process.threads.get(start.thread as usize);
-        if !self.query.query.wants_thread_if_known(thread) || !self.wants_stack(start.stack) {
+        let is_shown = self.process.shows_work(thread, start.time_ns);
+        if !is_shown || !self.query.query.wants_thread_if_known(thread) || !self.wants_stack(start.stack) {
             return;
         }
         let is_told_apart = self.sums.len() < MOST_LOCKS || self.sums.contains_key(&(wait.lock, start.class));

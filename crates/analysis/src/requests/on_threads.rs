@@ -1,85 +1,145 @@
 //! Reducing a recording to what was done for some requests, before anything is asked of it.
 //!
-//! Threads have recorded for which request they work from when on. A sample is of the request for
-//! which its thread worked at its time.
+//! Threads have recorded for which request they work from when on. A sample, an exception, a wait
+//! is of the request for which its thread worked at its time. Only requests that the program serves
+//! have such work.
+
+use std::sync::Arc;
 
 use clrscope_recording::events::{Kind, Records, Tag};
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{EventBytes, Process, Recording, Sample};
+use clrscope_recording::model::{EventBytes, LossReason, Process, Recording, Sample, ShownWork};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::read::Reading;
+use super::{Direction, Request};
 use crate::query::{Query, QueryProblem};
 use crate::request_filter::RequestFilter;
 
 /// Instruments whose records are samples.
 const SAMPLED: [&str; 2] = [instrument::CPU, instrument::WALL];
+/// Names of requests that an error lists.
+const MOST_NAMED: usize = 10;
 
-/// Takes the samples out of a recording that are of none of the requests that are meant. Without a
-/// filter nothing changes.
+/// Takes everything out of a recording that was done for none of the requests that are meant:
+/// samples are gone, and events are shown where their thread worked for one. Without a filter
+/// nothing changes. Requests themselves, and what is known of the whole process, stay.
 ///
 /// # Errors
-/// When no process has recorded requests.
+/// When no process has recorded requests, or none of them is meant.
 pub fn keep_requests(recording: &mut Recording, filter: &RequestFilter) -> Result<(), QueryProblem> {
     if *filter == RequestFilter::default() {
         return Ok(());
     }
-    let is_recorded = |process: &Process| process.arenas(instrument::REQUESTS).next().is_some();
-    if !recording.processes.iter().any(is_recorded) {
-        return Err(QueryProblem::NotRecorded { view: "--request", instrument: instrument::REQUESTS });
+    let has_recorded = |process: &Process| process.arenas(instrument::REQUESTS).next().is_some();
+    if !recording.processes.iter().any(has_recorded) {
+        return Err(QueryProblem::RequestsNotRecorded);
     }
-    recording.processes.iter_mut().for_each(|process| keep_requests_of(process, filter));
+    let meant: Vec<MeantRequests> =
+        recording.processes.iter().map(|process| MeantRequests::read(process, filter)).collect();
+    if meant.iter().all(|meant| meant.all == 0) {
+        return Err(QueryProblem::NoRequest { known: known_names(recording) });
+    }
+    for (process, meant) in recording.processes.iter_mut().zip(meant) {
+        keep_work(process, shown_work(process, &meant));
+    }
     Ok(())
 }
 
-fn keep_requests_of(process: &mut Process, filter: &RequestFilter) {
-    let wanted = Wanted::new(process, filter);
+/// Requests of a process that a filter means.
+#[derive(Debug, Default)]
+struct MeantRequests {
+    all: u64,
+    served: u64,
+    /// Ids of those that threads may have worked for.
+    ids: FxHashSet<u64>,
+}
+
+impl MeantRequests {
+    fn read(process: &Process, filter: &RequestFilter) -> Self {
+        let mut meant = Self::default();
+        each_request(process, |request| {
+            if filter.matches(request) {
+                meant.all += 1;
+                meant.served += u64::from(request.direction == Direction::Served);
+                meant.ids.extend(request.id);
+            }
+        });
+        meant
+    }
+}
+
+fn each_request(process: &Process, mut visit: impl FnMut(&Request<'_>)) {
+    for arena in process.arenas(instrument::REQUESTS) {
+        Reading::new(process, arena).each(&Query::default(), |request| visit(&request));
+    }
+}
+
+/// Names of requests, the most frequent first.
+fn known_names(recording: &Recording) -> Vec<String> {
+    let mut counts: FxHashMap<String, u64> = FxHashMap::default();
+    for process in &recording.processes {
+        each_request(process, |request| *counts.entry(request.route.to_string()).or_default() += 1);
+    }
+    let mut names: Vec<(String, u64)> = counts.into_iter().collect();
+    names.sort_by(|(name, count), (other, more)| more.cmp(count).then_with(|| name.cmp(other)));
+    names.into_iter().map(|(name, _)| name).take(MOST_NAMED).collect()
+}
+
+/// A thread works for a request, or for none, from a time on.
+struct Switch {
+    time_ns: u64,
+    request: Option<u64>,
+}
+
+/// What threads said in a process: switches by the number of the thread, in the order of time.
+fn switches(process: &Process) -> FxHashMap<u32, Vec<Switch>> {
+    let mut of_threads: FxHashMap<u32, Vec<Switch>> = FxHashMap::default();
+    for chunk in process.arenas(instrument::REQUESTS).flat_map(|arena| &arena.chunks) {
+        let Some(thread) = process.threads.get(chunk.thread as usize) else { continue };
+        let bytes = chunk.bytes.load();
+        let said = Records::new(&bytes).filter(|record| record.kind == Kind::REQUEST_ON_THREAD);
+        let switch = |record: clrscope_recording::events::Record<'_>| Switch {
+            time_ns: process.started_ns.saturating_add(record.time_ns),
+            request: record.number(Tag::REQUEST),
+        };
+        of_threads.entry(thread.id).or_default().extend(said.map(switch));
+    }
+    of_threads.values_mut().for_each(|switches| switches.sort_by_key(|switch| switch.time_ns));
+    of_threads
+}
+
+fn shown_work(process: &Process, meant: &MeantRequests) -> ShownWork {
+    // Where records were lost, a thread may have begun other work behind its last one.
+    let is_lossy = process.losses.iter().any(|loss| loss.reason == LossReason::EventDropped);
+    let mut work = ShownWork::default();
+    work.requests = meant.served;
+    for (thread, switches) in switches(process) {
+        work.is_known |= !switches.is_empty();
+        for (at, switch) in switches.iter().enumerate() {
+            let next = switches.get(at + 1).map(|next| next.time_ns);
+            let until_ns = next.unwrap_or(if is_lossy { switch.time_ns } else { u64::MAX });
+            if switch.request.is_some_and(|id| meant.ids.contains(&id)) {
+                work.push(thread, switch.time_ns, until_ns);
+            }
+        }
+    }
+    work
+}
+
+fn keep_work(process: &mut Process, work: ShownWork) {
+    let started_ns = process.started_ns;
+    let is_meant = |sample: &Sample| work.has(sample.thread, started_ns.saturating_add(sample.time_ns));
     for arena in process.events.iter_mut().filter(|arena| SAMPLED.contains(&&*arena.instrument)) {
         for chunk in &mut arena.chunks {
             let all = chunk.bytes.load();
-            let samples = Sample::all(&all).filter(|sample| wanted.has(sample.thread, sample.time_ns));
-            let bytes: Vec<u8> = samples.flat_map(|sample| sample.to_bytes()).collect();
+            let bytes: Vec<u8> = Sample::all(&all).filter(is_meant).flat_map(|sample| sample.to_bytes()).collect();
             drop(all);
             chunk.bytes = EventBytes::from(bytes);
         }
     }
-}
-
-/// Times of threads in which they work for requests that are meant.
-struct Wanted {
-    /// By thread, in the order of time: from when on it works for one, or does not.
-    changes: FxHashMap<u32, Vec<(u64, bool)>>,
-}
-
-impl Wanted {
-    fn new(process: &Process, filter: &RequestFilter) -> Self {
-        let mut ids = FxHashSet::default();
-        for arena in process.arenas(instrument::REQUESTS) {
-            Reading::new(process, arena).each(&Query::default(), |request| {
-                ids.extend(request.id.filter(|_| filter.matches(&request)));
-            });
-        }
-        let mut changes: FxHashMap<u32, Vec<(u64, bool)>> = FxHashMap::default();
-        for arena in process.arenas(instrument::REQUESTS) {
-            for chunk in &arena.chunks {
-                let Some(thread) = process.threads.get(chunk.thread as usize) else { continue };
-                let of_thread = changes.entry(thread.id).or_default();
-                for record in Records::new(&chunk.bytes.load()) {
-                    if record.kind == Kind::REQUEST_ON_THREAD {
-                        let is_wanted = record.number(Tag::REQUEST).is_some_and(|id| ids.contains(&id));
-                        of_thread.push((record.time_ns, is_wanted));
-                    }
-                }
-            }
-        }
-        changes.values_mut().for_each(|changes| changes.sort_by_key(|(time_ns, _)| *time_ns));
-        Self { changes }
-    }
-
-    /// Whether a thread works for a request that is meant.
-    fn has(&self, thread: u32, time_ns: u64) -> bool {
-        let Some(changes) = self.changes.get(&thread) else { return false };
-        let before = changes.partition_point(|(since, _)| *since <= time_ns);
-        before.checked_sub(1).is_some_and(|last| changes[last].1)
-    }
+    // What was measured is of all work.
+    process.cpu_ns = None;
+    process.threads.iter_mut().for_each(|thread| thread.cpu_ns = None);
+    process.shown_work = Some(Arc::new(work));
 }

@@ -203,8 +203,10 @@ fn add_process<'a>(sums: &mut BTreeMap<(&'a str, &'a str), Sums<'a>>, process: &
     let live = Live::read(process, query);
     let mut places = Places { process, query, known: FxHashMap::default() };
     let wanted = |thread: u32, record: &Allocation| {
-        query.wants_time(process, time_ns(process, record))
-            && query.wants_thread_if_known(process.threads.get(thread as usize))
+        let (thread, time_ns) = (process.threads.get(thread as usize), time_ns(process, record));
+        query.wants_time(process, time_ns)
+            && query.wants_thread_if_known(thread)
+            && process.shows_work(thread, time_ns)
             && is_wanted(&query.types, process, record.object_type)
     };
     let named = |record: &Allocation| {

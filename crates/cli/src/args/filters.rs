@@ -4,14 +4,14 @@ use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args, Command};
-use clrscope_analysis::{METRICS, Metric, NativeCode, PathKind, Query, RequestFilter, Sort, ThreadSelector};
+use clrscope_analysis::{METRICS, Metric, NativeCode, PathKind, Query, Sort, ThreadSelector};
 use clrscope_contract::instruments::calls;
-use clrscope_contract::request::{Glob, PATTERN_HELP, Pattern, RequestError, parse_duration};
+use clrscope_contract::request::{Glob, PATTERN_HELP, Pattern};
 use clrscope_report::{Flag, VIEWS, View};
 
+use super::requests::RequestFlags;
+use super::times::time;
 use crate::errors::{Failure, quoted};
-
-const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
 
 /// Options that select a part of a recording.
 #[derive(Debug, Args)]
@@ -78,6 +78,9 @@ pub(super) struct Filters {
     /// Times as measured, without subtracting the profiler's own overhead
     #[arg(long)]
     raw: bool,
+
+    #[command(flatten)]
+    requests: RequestFlags,
 }
 
 /// Views that do not obey `--part`, in words.
@@ -117,7 +120,7 @@ impl Filters {
             no_inlined: self.no_inlined,
             paths: self.paths,
             native_code: self.native_code,
-            requests: RequestFilter::default(),
+            requests: self.requests.into_filter()?,
             types: self.types.iter().map(|text| Glob::new(text)).collect(),
             metric: None,
         })
@@ -165,16 +168,6 @@ fn pattern(option: &str, text: &str) -> Result<Pattern, Failure> {
     Pattern::parse(text).map_err(|error| {
         Failure::usage(format!("'{option}' does not take {}", quoted(text)), error.why, format!("write {PATTERN_HELP}"))
     })
-}
-
-pub(super) fn time(option: &str, text: &str) -> Result<u64, Failure> {
-    let refuse =
-        |why: String| Failure::usage(format!("'{option}' does not take {}", quoted(text)), why, "write 500ms or 10s");
-    if text == "0" {
-        return Ok(0);
-    }
-    let milliseconds = parse_duration(text).map_err(|RequestError(why)| refuse(why))?;
-    milliseconds.checked_mul(NANOSECONDS_PER_MILLISECOND).ok_or_else(|| refuse("it is too long".to_owned()))
 }
 
 pub(super) fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {

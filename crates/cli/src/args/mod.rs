@@ -21,6 +21,7 @@ mod report;
 mod requests;
 mod run;
 mod stacks;
+mod times;
 mod usage;
 mod view;
 

@@ -12,7 +12,6 @@ use clrscope_recording::events::Group;
 use clrscope_report::{Format, Refusal, Request, VIEWS, View, view};
 
 use super::filters::{Filters, metrics, whole};
-use super::requests::RequestFlags;
 use super::unless_stdout;
 use crate::commands::Task;
 use crate::commands::report::ReportOptions;
@@ -92,9 +91,6 @@ pub(super) struct Report {
 
     #[command(flatten)]
     heap: HeapFlags,
-
-    #[command(flatten)]
-    requests: RequestFlags,
 
     #[command(flatten)]
     filters: Filters,
@@ -181,7 +177,6 @@ impl Report {
         let mut query = self.filters.into_query()?;
         query.per_thread = self.per_thread;
         query.metric = self.metric;
-        query.requests = self.requests.into_filter()?;
         let LogFlags { depth, follow, group: groups, name, each, interleave } = self.logs;
         let is_page = format == Format::Html;
         let mut request = Request {

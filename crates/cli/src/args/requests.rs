@@ -4,7 +4,7 @@ use clap::Args;
 use clrscope_analysis::RequestFilter;
 use clrscope_contract::request::Glob;
 
-use super::filters::time;
+use super::times::time;
 use crate::errors::{Failure, quoted};
 
 /// Digits of a trace's number.
@@ -12,21 +12,21 @@ const DIGITS: usize = 32;
 
 /// Options that select requests.
 #[derive(Debug, Args, Default)]
-#[command(next_help_heading = "Requests (of -i requests)")]
+#[command(next_help_heading = "Requests (needs -i requests)")]
 pub(super) struct RequestFlags {
-    /// Only requests that match, such as 'GET /orders/*' or '* bank.example'; can be repeated
+    /// Only what is done for requests that match, such as 'GET /orders/*' or '* bank.example'; can be repeated
     #[arg(long, value_name = "PATTERN")]
     request: Vec<String>,
 
-    /// Only requests that took longer, such as 200ms
+    /// Only for requests that took longer, such as 200ms
     #[arg(long, value_name = "TIME")]
     slower_than: Option<String>,
 
-    /// Only requests that failed
+    /// Only for requests that failed
     #[arg(long)]
     failed: bool,
 
-    /// Only requests of this trace: 32 hexadecimal digits, or a traceparent header
+    /// Only for requests of this trace: 32 hexadecimal digits, or a traceparent header
     #[arg(long, value_name = "ID")]
     trace: Option<String>,
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use clrscope_analysis::RequestFilter;
 use clrscope_report::{Format, Report, Request, View};
 
 use super::follow::{Poll, follow};
@@ -45,7 +46,11 @@ pub(crate) fn perform(options: &ReportOptions) -> Result<(), Failure> {
         return follow_log(options, &path);
     }
     let reading = Shown::work("reading the recording");
-    let recording = open_for(&path, &options.request.query)?;
+    let mut reduced = options.request.query.clone();
+    if view.is_of_requests() {
+        reduced.requests = RequestFilter::default();
+    }
+    let recording = open_for(&path, &reduced)?;
     drop(reading);
     if *format == Format::Text && !view.has_head {
         say_unmatched(&recording);

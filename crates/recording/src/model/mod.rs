@@ -25,6 +25,7 @@ mod process;
 mod remarks;
 mod run;
 mod sampling;
+mod shown_work;
 mod stack_frame;
 mod stack_nodes;
 mod stacks;
@@ -53,6 +54,7 @@ pub use process::{
 pub use remarks::{Advice, Loss, LossReason, Problem, Remark, RemarkKind};
 pub use run::{Recording, Run};
 pub use sampling::{Activity, Inlining, NativeSymbol, Sample, Sampler, SamplingEngine, ThreadState, Tier};
+pub use shown_work::ShownWork;
 pub use stack_frame::StackFrame;
 pub(crate) use stack_nodes::StackNode;
 pub use stacks::{ChangedFrame, FrameToChange, NamedPlace, Stacks, StacksBuilder};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     AllocationSampling, CoveragePlan, Derived, EventBytes, Exit, HeapSnapshot, Loss, NativeSymbol, ObjectType,
-    OwnMemory, Part, Remark, RemarkKind, Sampler, Stacks, TreeSource,
+    OwnMemory, Part, Remark, RemarkKind, Sampler, ShownWork, Stacks, TreeSource,
 };
 use crate::codec::{Field, numbered, record};
 use crate::payload::{PayloadReader, PayloadWriter};
@@ -55,6 +55,8 @@ record! {
         /// Times that are shown, each from and to a nanosecond since the start of the run, where the recording was reduced to
         /// some of its parts.
         pub shown: Option<Vec<(u64, u64)>>,
+        /// The work that is shown, where the recording was reduced to what was done for some requests.
+        pub shown_work: Option<Arc<ShownWork>>,
         /// The parts of the recording, in order; none where it was never switched and nothing was marked.
         pub parts: Vec<Part>,
         /// The patterns of the request that have matched something: `include=[App]*`, for instance.
@@ -117,6 +119,14 @@ impl Process {
     #[must_use]
     pub fn shows(&self, time_ns: u64) -> bool {
         self.shown.as_ref().is_none_or(|times| times.iter().any(|(since, until)| (since..=until).contains(&&time_ns)))
+    }
+
+    /// Whether what a thread did at a moment, in nanoseconds since the start of the run, is shown. Where
+    /// only some work is shown, nothing is of a thread that is not known.
+    #[must_use]
+    pub fn shows_work(&self, thread: Option<&Thread>, time_ns: u64) -> bool {
+        let Some(work) = &self.shown_work else { return true };
+        thread.is_some_and(|thread| work.has(thread.id, time_ns))
     }
 
     /// Returns the name of the assembly that a plan of this process is of, loaded or not.

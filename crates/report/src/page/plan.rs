@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use clrscope_analysis::{CPU, Column, Forest, METRICS, Metric, NativeCode, PathKind, Query, Source, Unit};
+use clrscope_analysis::{
+    CPU, Column, Forest, METRICS, Metric, NativeCode, PathKind, Query, RequestFilter, Source, Unit,
+};
 use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
 
@@ -152,9 +154,10 @@ pub(super) fn filters_for(asked: &Request, view: Option<(&View, bool)>) -> Query
         ..asked.query.clone()
     };
     let refuses = |flag: Flag| view.is_some_and(|(view, each)| view.why_not_with(each, flag).is_some());
-    let Query { pid, process, threads, functions, modules, types, since_ns, until_ns, raw, just_my_code, .. } =
-        &mut query;
-    let drop: [(Flag, &mut dyn FnMut()); 10] = [
+    let Query {
+        pid, process, threads, functions, modules, types, since_ns, until_ns, raw, just_my_code, requests, ..
+    } = &mut query;
+    let drop: [(Flag, &mut dyn FnMut()); 11] = [
         (Flag::Pid, &mut || *pid = None),
         (Flag::Process, &mut || *process = None),
         (Flag::Thread, &mut || threads.clear()),
@@ -163,6 +166,7 @@ pub(super) fn filters_for(asked: &Request, view: Option<(&View, bool)>) -> Query
         (Flag::Type, &mut || types.clear()),
         (Flag::Since, &mut || *since_ns = None),
         (Flag::Until, &mut || *until_ns = None),
+        (Flag::Request, &mut || *requests = RequestFilter::default()),
         (Flag::Raw, &mut || *raw = false),
         (Flag::JustMyCode, &mut || *just_my_code = false),
     ];

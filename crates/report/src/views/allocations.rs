@@ -8,7 +8,7 @@ use clrscope_symbols::Lines;
 
 use super::allocated::{TypeEntry, sheet};
 use super::summary::show_findings;
-use super::{SELECTION, nothing};
+use super::{REQUESTS, SELECTION, nothing};
 use crate::column::shown;
 use crate::render::text::units::{bytes, count};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -19,7 +19,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "allocations",
     about: "Types by the bytes allocated, the own code that allocates most of each, and what is still alive",
-    takes: &[SELECTION, &[Flag::Limit, Flag::Verbose, Flag::Type, Flag::Paths]],
+    takes: &[SELECTION, REQUESTS, &[Flag::Limit, Flag::Verbose, Flag::Type, Flag::Paths]],
     sorts: &[Sort::Own, Sort::Total, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: true,

@@ -6,9 +6,9 @@ use clrscope_analysis::{AwaitRow, Conditions, Sort, awaits, conditions};
 use clrscope_recording::model::Recording;
 use clrscope_symbols::Lines;
 
-use super::SELECTION;
 use super::located_path::{LocatedPath, paths};
 use super::sources::file_and_line;
+use super::{REQUESTS, SELECTION};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -20,7 +20,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "awaits",
     about: "Awaits of async methods: how often they had to wait, for what, how long, and who awaited the method",
-    takes: &[SELECTION, &[Flag::Limit, Flag::Verbose, Flag::Paths]],
+    takes: &[SELECTION, REQUESTS, &[Flag::Limit, Flag::Verbose, Flag::Paths]],
     sorts: &[Sort::Own, Sort::Total, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: true,

@@ -10,7 +10,7 @@ use clrscope_recording::model::Recording;
 use clrscope_symbols::Lines;
 use serde_json::{Value, json};
 
-use super::SELECTION;
+use super::{REQUESTS, SELECTION};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::json::{Object, object, values};
@@ -24,7 +24,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "exceptions",
     about: "Exceptions by type, place in own code and catcher; with --each every one in detail",
-    takes: &[SELECTION, &[Flag::Limit, Flag::Name, Flag::Each, Flag::Verbose, Flag::Paths]],
+    takes: &[SELECTION, REQUESTS, &[Flag::Limit, Flag::Name, Flag::Each, Flag::Verbose, Flag::Paths]],
     sorts: &[Sort::Calls, Sort::Inclusive, Sort::Name, Sort::Module],
     text_rows: |request| (!request.each).then_some(50),
     has_head: true,

@@ -3,7 +3,7 @@
 use clrscope_analysis::Metric;
 
 use super::tree::{OpenView, columns};
-use super::{FOLDING, SELECTION};
+use super::{FOLDING, REQUESTS, SELECTION};
 use crate::render::{Layout, Style};
 use crate::request::Flag;
 use crate::view::View;
@@ -14,6 +14,7 @@ pub(super) static VIEW: View = View {
     about: "A flame graph as wide as the terminal",
     takes: &[
         SELECTION,
+        REQUESTS,
         FOLDING,
         &[Flag::Limit, Flag::Raw, Flag::PerThread, Flag::Metric, Flag::Depth, Flag::Verbose, Flag::Type],
     ],

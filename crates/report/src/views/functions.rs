@@ -9,7 +9,7 @@ use clrscope_analysis::{
 use clrscope_recording::model::{Recording, SourceKind};
 
 use super::timed::{Present, TimedRow, allocation_keys, metric_columns, name_columns, second_keys};
-use super::{FOLDING, SELECTION, no_functions, tiers};
+use super::{FOLDING, REQUESTS, SELECTION, no_functions, tiers};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -20,7 +20,12 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "functions",
     about: "Every function with its calls and times",
-    takes: &[SELECTION, FOLDING, &[Flag::Limit, Flag::Raw, Flag::PerThread, Flag::Metric, Flag::Verbose, Flag::Type]],
+    takes: &[
+        SELECTION,
+        REQUESTS,
+        FOLDING,
+        &[Flag::Limit, Flag::Raw, Flag::PerThread, Flag::Metric, Flag::Verbose, Flag::Type],
+    ],
     sorts: &SORTS,
     text_rows: |_| Some(30),
     has_head: true,

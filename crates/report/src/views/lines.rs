@@ -8,7 +8,7 @@ use clrscope_analysis::{Conditions, FoundPlace, LineRow, LinesView, METRICS, Met
 use clrscope_symbols::{Lines, SourceLine, Sources, SpotLine};
 
 use super::sources::{file_name, not_found};
-use super::{SELECTION, nothing, tiers};
+use super::{REQUESTS, SELECTION, nothing, tiers};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count};
@@ -23,6 +23,7 @@ pub(super) static VIEW: View = View {
     about: "Lines of the source by samples, allocations or exceptions (needs PDBs)",
     takes: &[
         SELECTION,
+        REQUESTS,
         &[Flag::Limit, Flag::Metric, Flag::Verbose, Flag::NoInlined, Flag::Paths, Flag::Source, Flag::Type],
     ],
     sorts: &[Sort::Own, Sort::Total, Sort::Name],

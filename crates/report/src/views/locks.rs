@@ -6,8 +6,8 @@ use clrscope_analysis::{Conditions, LockPath, LockQuery, LockRow, Sort, conditio
 use clrscope_recording::model::Recording;
 use clrscope_symbols::Lines;
 
-use super::SELECTION;
 use super::located_path::{LocatedPath, paths};
+use super::{REQUESTS, SELECTION};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units;
@@ -19,7 +19,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "locks",
     about: "Contended locks, and what else threads blocked on: how often and how long they waited, where, and where a lock was held",
-    takes: &[SELECTION, &[Flag::Limit, Flag::Name, Flag::Verbose, Flag::Paths]],
+    takes: &[SELECTION, REQUESTS, &[Flag::Limit, Flag::Name, Flag::Verbose, Flag::Paths]],
     sorts: &[Sort::Inclusive, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: true,

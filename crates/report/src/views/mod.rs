@@ -44,6 +44,7 @@ use clrscope_recording::model::Recording;
 
 use crate::render::text::units::time;
 use crate::request::Flag;
+pub(crate) use crate::request::REQUESTS;
 use crate::view::View;
 
 pub use counted::first_counted;
@@ -93,8 +94,6 @@ pub fn view(name: &str) -> Option<&'static View> {
     VIEWS.iter().find(|view| view.name == name).copied()
 }
 
-/// Options that choose requests.
-pub(crate) const REQUESTS: &[Flag] = &[Flag::Request, Flag::SlowerThan, Flag::Failed, Flag::Trace];
 /// Options that pick threads, functions, and a part of the time.
 pub(crate) const SELECTION: &[Flag] =
     &[Flag::Thread, Flag::Function, Flag::Module, Flag::Part, Flag::Since, Flag::Until];

@@ -7,7 +7,7 @@ use clrscope_analysis::{Amount, Conditions, ModuleRow, Modules, Sort, Totals, mo
 use clrscope_recording::model::Recording;
 
 use super::sampled::{SampledRow, sampled_columns, sampled_text};
-use super::{SELECTION, nothing};
+use super::{REQUESTS, SELECTION, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -18,7 +18,11 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "modules",
     about: "Every assembly and library with its totals",
-    takes: &[SELECTION, &[Flag::Limit, Flag::Raw, Flag::Verbose, Flag::JustMyCode, Flag::NoInlined, Flag::Paths]],
+    takes: &[
+        SELECTION,
+        REQUESTS,
+        &[Flag::Limit, Flag::Raw, Flag::Verbose, Flag::JustMyCode, Flag::NoInlined, Flag::Paths],
+    ],
     sorts: &[Sort::Exclusive, Sort::ExclusiveCpu, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: true,

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::functions::{self, FunctionEntry};
 use super::timed::{Present, TimedRow, metric_columns, name_columns, second_keys};
-use super::{FOLDING, SELECTION};
+use super::{FOLDING, REQUESTS, SELECTION};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
@@ -35,7 +35,7 @@ const fn edges(name: &'static str, about: &'static str, open: Open) -> View {
     View {
         name,
         about,
-        takes: &[SELECTION, FOLDING, &[Flag::Limit, Flag::Raw, Flag::Metric, Flag::Verbose, Flag::Type]],
+        takes: &[SELECTION, REQUESTS, FOLDING, &[Flag::Limit, Flag::Raw, Flag::Metric, Flag::Verbose, Flag::Type]],
         sorts: &SORTS,
         text_rows: |_| Some(20),
         has_head: true,

@@ -12,7 +12,7 @@ use clrscope_symbols::{Lines, SourceLine};
 use super::functions::{self, FunctionEntry, SORTS, function_columns};
 use super::sources::file_and_line;
 use super::timed::{Present, TimedRow, resolved};
-use super::{FOLDING, SELECTION, allocated, counted, heap, no_functions, sampled, threads};
+use super::{FOLDING, REQUESTS, SELECTION, allocated, counted, heap, no_functions, sampled, threads};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{count, share, time};
@@ -25,7 +25,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "summary",
     about: "What stands out: own code and framework by CPU time, waits, compilation, exceptions",
-    takes: &[SELECTION, FOLDING, &[Flag::Limit, Flag::Raw, Flag::Verbose, Flag::Snapshot]],
+    takes: &[SELECTION, REQUESTS, FOLDING, &[Flag::Limit, Flag::Raw, Flag::Verbose, Flag::Snapshot]],
     sorts: &SORTS,
     text_rows: |_| None,
     has_head: true,

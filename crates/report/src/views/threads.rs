@@ -6,8 +6,8 @@ use clrscope_analysis::{Amount, Conditions, Sort, Summary, ThreadRow, Threads, T
 
 use clrscope_recording::model::Recording;
 
-use super::nothing;
 use super::sampled::{SampledRow, sampled_columns, sampled_text};
+use super::{REQUESTS, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{count, time};
@@ -19,16 +19,19 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "threads",
     about: "Every thread with its totals",
-    takes: &[&[
-        Flag::Thread,
-        Flag::Part,
-        Flag::Since,
-        Flag::Until,
-        Flag::Limit,
-        Flag::Verbose,
-        Flag::JustMyCode,
-        Flag::NoInlined,
-    ]],
+    takes: &[
+        REQUESTS,
+        &[
+            Flag::Thread,
+            Flag::Part,
+            Flag::Since,
+            Flag::Until,
+            Flag::Limit,
+            Flag::Verbose,
+            Flag::JustMyCode,
+            Flag::NoInlined,
+        ],
+    ],
     sorts: &[
         Sort::Exclusive,
         Sort::Inclusive,

@@ -4,7 +4,7 @@ use std::io;
 
 use clrscope_analysis::{Conditions, Lane, Timeline, TimelineRow, timeline};
 
-use super::nothing;
+use super::{REQUESTS, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::time;
@@ -16,7 +16,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "timeline",
     about: "What each thread was about over time, by samples",
-    takes: &[&[Flag::Thread, Flag::Part, Flag::Since, Flag::Until, Flag::Limit, Flag::Verbose]],
+    takes: &[REQUESTS, &[Flag::Thread, Flag::Part, Flag::Since, Flag::Until, Flag::Limit, Flag::Verbose]],
     sorts: &[],
     text_rows: |_| None,
     has_head: true,

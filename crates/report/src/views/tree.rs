@@ -13,7 +13,7 @@ use clrscope_recording::model::Recording;
 
 use super::functions::share as share_of;
 use super::timed::{Present, TimedRow, allocation_keys, metric_columns, name_columns, second_keys};
-use super::{FOLDING, SELECTION, nothing};
+use super::{FOLDING, REQUESTS, SELECTION, nothing};
 use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count, share, time};
@@ -25,7 +25,12 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "tree",
     about: "The calling-context tree",
-    takes: &[SELECTION, FOLDING, &[Flag::Limit, Flag::Raw, Flag::PerThread, Flag::Metric, Flag::Verbose, Flag::Type]],
+    takes: &[
+        SELECTION,
+        REQUESTS,
+        FOLDING,
+        &[Flag::Limit, Flag::Raw, Flag::PerThread, Flag::Metric, Flag::Verbose, Flag::Type],
+    ],
     sorts: &Forest::SORTS,
     text_rows: |_| None,
     has_head: true,

@@ -6,7 +6,7 @@ use clrscope_analysis::{
     Conditions, InliningKnowledge, ProcessConditions, Program, Totals, own_programs, stack_overflows,
     unmatched_patterns,
 };
-use clrscope_recording::model::{CallsInfo, Clock, Exit, LossReason, Part, Process, Recording, RemarkKind};
+use clrscope_recording::model::{CallsInfo, Clock, Exit, LossReason, Part, Process, Recording, RemarkKind, ShownWork};
 
 use super::one_line;
 use super::sampling::{awaiters, inlined, sampled};
@@ -54,6 +54,7 @@ impl Fact {
 pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
     let mut facts = vec![run(recording)];
     facts.extend(parts(recording));
+    facts.extend(only_requests(recording));
     processes(&mut facts, recording, &conditions.processes);
     if !conditions.recorded.is_empty() {
         // With blanks it can be wrapped.
@@ -229,6 +230,25 @@ pub(super) fn parts(recording: &Recording) -> Option<Fact> {
         text.push_str("; --part shows one alone");
     }
     (!parts.is_empty()).then(|| Fact::new(key, text))
+}
+
+/// The requests whose work alone is shown, where the recording was reduced to that of some.
+pub(super) fn only_requests(recording: &Recording) -> Option<Fact> {
+    let shown: Vec<&ShownWork> = recording.processes.iter().filter_map(|one| one.shown_work.as_deref()).collect();
+    if shown.is_empty() {
+        return None;
+    }
+    let requests = shown.iter().map(|work| work.requests).sum::<u64>();
+    let text = match requests {
+        0 => "nothing: what is done for a request is known of those that the program serves, and none is meant"
+            .to_owned(),
+        _ if shown.iter().all(|work| work.requests == 0 || !work.is_known) => {
+            "nothing: its threads have not said for which request they worked".to_owned()
+        }
+        1 => "what was done for 1 request that the program served".to_owned(),
+        _ => format!("what was done for {} requests that the program served", count(requests)),
+    };
+    Some(Fact::new("only", text))
 }
 
 /// Whether recording was stopped while all processes ran on.

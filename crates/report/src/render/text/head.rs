@@ -25,7 +25,8 @@ pub(super) fn head(recording: &Recording, conditions: &Conditions<'_>, width: us
     } else {
         let run = facts::run(recording);
         head.line(run.key, &run.text);
-        facts::parts(recording).into_iter().for_each(|fact| head.line(fact.key, &fact.text));
+        let reduced = facts::parts(recording).into_iter().chain(facts::only_requests(recording));
+        reduced.for_each(|fact| head.line(fact.key, &fact.text));
         head.processes(recording, &conditions.processes);
         let given = recording.run.given.text();
         if !given.is_empty() && given != DEFAULT.name {
