@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clrscope_analysis::{
     CPU, EXCEPTIONS, METRICS, Metric, NativeCode, PathKind, Query, QueryProblem, Sort, ThreadSelector, WALL,
-    name_native_code,
+    keep_requests, name_native_code,
 };
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::events::{EntityRef, Group, Kind, Records, Tag, Value};
@@ -630,6 +630,17 @@ fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> 
     vec![request]
 }
 
+fn is_of_requests(flag: Flag) -> bool {
+    matches!(flag, Flag::Request | Flag::SlowerThan | Flag::Failed | Flag::Trace)
+}
+
+/// The recording as it is when a view is asked.
+fn reduced_to_requests(recording: &Recording, query: &Query) -> Result<Recording, QueryProblem> {
+    let mut reduced = recording.clone();
+    keep_requests(&mut reduced, &query.requests)?;
+    Ok(reduced)
+}
+
 #[test]
 fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
     let everything = everything();
@@ -657,6 +668,14 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
                     assert!(is_log && flag == Flag::PerThread, "{case}: {refusal}");
                     return true;
                 }
+                let is_reduced = is_of_requests(flag) && !view.is_of_requests();
+                let reduced = is_reduced.then(|| reduced_to_requests(recording, &request.query));
+                let recording = match &reduced {
+                    // None is meant, and the error says so.
+                    Some(Err(_)) => return true,
+                    Some(Ok(reduced)) => reduced,
+                    None => recording,
+                };
                 match (flag, json(view, recording, request)) {
                     // Whether a part of the time can be had depends on the metric, which is one of sums here.
                     // The same goes for own code alone, and for types.
@@ -664,6 +683,7 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
                         Flag::Since | Flag::Until | Flag::JustMyCode | Flag::NoInlined | Flag::Paths | Flag::Type,
                         Err(QueryProblem::NotAvailable { .. }),
                     ) => true,
+                    (_, Err(QueryProblem::NotAvailable { .. })) if is_reduced => true,
                     // Files of threads, and following a growing recording, are the command's work: tested elsewhere.
                     (Flag::Output | Flag::Follow, Ok(_)) => true,
                     // The recording is reduced to its parts, and its frames are changed, before a

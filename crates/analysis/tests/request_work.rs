@@ -1,0 +1,167 @@
+//! What was done for some requests, put together from records that were written by hand.
+
+use clrscope_analysis::{
+    ExceptionLog, ExceptionQuery, LockQuery, Metric, Query, QueryProblem, RequestFilter, awaits, functions,
+    keep_requests, locks,
+};
+use clrscope_contract::request::Glob;
+use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
+use clrscope_recording::model::{
+    EventArena, EventChunk, Function, Loss, LossReason, Module, Process, Recording, Sample, StackFrame, StacksBuilder,
+    Thread,
+};
+use clrscope_recording::testing::chunk::HandmadeChunk;
+
+/// Start of the process's recording in that of the run.
+const STARTED_NS: u64 = 1_000_000;
+
+fn named(chunk: HandmadeChunk, number: u64, direction: u64, name: &'static str) -> HandmadeChunk {
+    let fields = [(Tag::ROUTE, number.into()), (Tag::DIRECTION, direction.into()), (Tag::NAME, name.into())];
+    chunk.put(Kind::REQUEST_NAME, &fields)
+}
+
+fn ended(chunk: HandmadeChunk, name: u64, id: u64, ns: u64) -> HandmadeChunk {
+    let all = [(Tag::ROUTE, name), (Tag::REQUEST, id), (Tag::DURATION, ns)];
+    let there = all.into_iter().filter(|(_, number)| *number > 0);
+    let fields: Vec<(Tag, Value<'_>)> = there.map(|(tag, number)| (tag, number.into())).collect();
+    chunk.put(Kind::REQUEST_ENDED, &fields)
+}
+
+/// Switches of a thread, each so many microseconds after the one before: to a request, or to none.
+fn switches(thread: u32, all: &[(u64, u64)]) -> EventChunk {
+    let chunk = all.iter().fold(HandmadeChunk::new(thread, 9, 0), |chunk, &(after_us, id)| {
+        let fields: &[(Tag, Value<'_>)] = if id == 0 { &[] } else { &[(Tag::REQUEST, id.into())] };
+        chunk.after(after_us * 1_000).put(Kind::REQUEST_ON_THREAD, fields)
+    });
+    chunk.finish()
+}
+
+/// One thread works for request 1 from 10 to 20 µs, for request 2 from 20 to 30 and for 1 again from
+/// 40 on; the other one for 2 from 5 on. On both happens something at 15, 25, 35 and 45 µs.
+fn recording() -> Recording {
+    let names = named(named(HandmadeChunk::new(0, 1, 0), 1, 0, "GET /orders"), 2, 0, "GET /carts");
+    let names = named(names, 3, 1, "GET bank.example");
+    let requests = ended(ended(ended(names, 1, 1, 8_000), 2, 2, 3_000), 3, 0, 5_000).finish();
+    let mut stacks = StacksBuilder::default();
+    let stack = stacks.stack(&[StackFrame::method(1, Some(3))], false);
+    let node = (Tag::STACK_NODE, u64::from(stack).into());
+    let at_all = |thread: u32, put: &dyn Fn(HandmadeChunk) -> HandmadeChunk| {
+        let first = HandmadeChunk::new(thread, 1, 0).after(15_000);
+        put(put(put(put(first).after(10_000)).after(10_000)).after(10_000)).finish()
+    };
+    let both = |put: &dyn Fn(HandmadeChunk) -> HandmadeChunk| vec![at_all(0, put), at_all(1, put)];
+    let sample = |thread, time_us: u64| {
+        Sample { time_ns: time_us * 1_000, weight_ns: 1_000, thread, stack, count: 1, ..Sample::default() }.to_bytes()
+    };
+    let samples: Vec<u8> =
+        [1, 2].into_iter().flat_map(|thread| [15, 25, 35, 45].map(|us| sample(thread, us))).flatten().collect();
+    let arena = |name: &str, chunks| EventArena { instrument: name.into(), chunks };
+    let class = Value::Entity(EntityRef { id: 0, index: 1 });
+    let events = vec![
+        arena("requests", vec![requests, switches(0, &[(10, 1), (10, 2), (10, 0), (10, 1)]), switches(1, &[(5, 2)])]),
+        arena("cpu", vec![EventChunk { thread: 0, sequence: 1, bytes: samples.into() }]),
+        arena("exceptions", both(&|chunk| chunk.put(Kind::EXCEPTION_THROWN, &[node, (Tag::CLASS, class)]))),
+        arena("awaits", both(&|chunk| chunk.put(Kind::AWAIT_ENDED, &[node, (Tag::DURATION, 100_u64.into())]))),
+        arena(
+            "locks",
+            both(&|chunk| {
+                let began = chunk.put(Kind::CONTENTION_STARTED, &[node, (Tag::LOCK, 7_u64.into())]).after(0);
+                began.put(Kind::CONTENTION_ENDED, &[])
+            }),
+        ),
+    ];
+    let thread = |id: u32| Thread { id, os_id: 100 + id, cpu_ns: Some(9), ..Thread::default() };
+    let process = Process {
+        pid: 7,
+        started_ns: STARTED_NS,
+        duration_ns: 100_000,
+        cpu_ns: Some(18),
+        threads: vec![thread(1), thread(2)],
+        modules: vec![
+            Module::default(),
+            Module { name: "Shop".into(), path: "/app/Shop.dll".into(), ..Module::default() },
+        ],
+        functions: vec![Function::default(), Function { name: "Pay".into(), module: 1, ..Function::default() }],
+        stacks: stacks.finish().into(),
+        events,
+        ..Process::default()
+    };
+    Recording { processes: vec![process], ..Recording::default() }
+}
+
+fn filter(route: &str) -> RequestFilter {
+    RequestFilter { routes: vec![Glob::new(route)], ..RequestFilter::default() }
+}
+
+/// Number of samples, exceptions, awaits and contended acquisitions that are left, by the views.
+fn left(recording: &Recording) -> [u64; 4] {
+    let sum = |metric: &str| {
+        let query = Query { metric: Metric::parse(metric), ..Query::default() };
+        functions(recording, &query).expect("functions").rows.iter().map(|row| row.amount.own).sum::<u64>()
+    };
+    let log = ExceptionLog::open(recording, &ExceptionQuery::default()).expect("exceptions");
+    let exceptions: u64 = log.groups().0.iter().map(|group| group.count).sum();
+    assert_eq!(exceptions, sum("exceptions"));
+    let awaits: u64 = awaits(recording, &Query::default()).expect("awaits").0.iter().map(|row| row.count).sum();
+    assert_eq!(awaits * 100, sum("awaited"));
+    let locks: u64 = locks(recording, &LockQuery::default()).expect("locks").0.iter().map(|row| row.count).sum();
+    [sum("samples"), exceptions, awaits, locks]
+}
+
+fn reduced(recording: &Recording, filter: &RequestFilter) -> Recording {
+    let mut reduced = recording.clone();
+    keep_requests(&mut reduced, filter).expect("requests");
+    reduced
+}
+
+#[test]
+fn everything_is_of_the_request_for_which_its_thread_worked_at_its_time() {
+    let all = recording();
+    assert_eq!(left(&all), [8; 4]);
+    assert_eq!(left(&reduced(&all, &RequestFilter::default())), [8; 4], "nothing is chosen");
+    // On the first thread at 15 and 45 µs.
+    let orders = reduced(&all, &filter("* /orders"));
+    assert_eq!(left(&orders), [2; 4]);
+    let [process] = &orders.processes[..] else { panic!("a process") };
+    assert_eq!((process.cpu_ns, process.threads[0].cpu_ns), (None, None), "what was measured is of all");
+    let work = process.shown_work.as_ref().expect("it is reduced");
+    assert_eq!((work.requests, work.is_known), (1, true));
+    // On the first thread at 25 µs, and always on the other one.
+    assert_eq!(left(&reduced(&all, &filter("* /carts"))), [5; 4]);
+    assert_eq!(left(&reduced(&all, &filter("* /*"))), [7; 4]);
+    let slow = RequestFilter { slower_than_ns: Some(3_000), ..RequestFilter::default() };
+    assert_eq!(left(&reduced(&all, &slow)), [2; 4]);
+}
+
+#[test]
+fn made_requests_have_no_work_of_their_own_and_others_are_named_where_none_is_meant() {
+    let all = recording();
+    let made = reduced(&all, &filter("* bank.example"));
+    assert_eq!(left(&made), [0; 4]);
+    assert_eq!(made.processes[0].shown_work.as_ref().map(|work| work.requests), Some(0));
+    let mut other = all.clone();
+    let problem = keep_requests(&mut other, &filter("* /nothing")).expect_err("none is meant");
+    let QueryProblem::NoRequest { known } = &problem else { panic!("{problem}") };
+    assert_eq!(known, &["GET /carts", "GET /orders", "GET bank.example"]);
+    other.processes[0].events.remove(0);
+    let problem = keep_requests(&mut other, &filter("*")).expect_err("they were not recorded");
+    assert_eq!(problem, QueryProblem::RequestsNotRecorded);
+}
+
+/// A thread that could not say more may work for another request by then.
+#[test]
+fn behind_lost_records_nothing_is_of_a_request() {
+    let mut all = recording();
+    all.processes[0].losses = vec![Loss::new(LossReason::EventDropped, 1, 0, 0)];
+    assert_eq!(left(&reduced(&all, &filter("* /orders"))), [1; 4]);
+}
+
+/// Recordings of earlier versions have requests alone.
+#[test]
+fn where_threads_said_nothing_that_is_known() {
+    let mut all = recording();
+    all.processes[0].events[0].chunks.truncate(1);
+    let orders = reduced(&all, &filter("* /orders"));
+    assert_eq!(left(&orders), [0; 4]);
+    assert_eq!(orders.processes[0].shown_work.as_ref().map(|work| work.is_known), Some(false));
+}
