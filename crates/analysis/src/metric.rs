@@ -49,7 +49,8 @@ pub enum Source {
     Calls(Column),
     /// Events with a stack each.
     Stacks {
-        /// Reads them from what the metric's instrument recorded in a process.
+        /// Reads them from what the metric's instrument recorded in a process, as far as they are of work
+        /// that is shown.
         read: fn(&Process, &EventArena) -> StackEvents,
         /// JSON keys of a row's own amount and of its total: `self_NAME` and `total_NAME`.
         keys: [&'static str; 2],
@@ -74,19 +75,6 @@ pub struct StackEvents {
     pub table: Arc<Stacks>,
     /// The events, in any order.
     pub events: Vec<StackEvent>,
-}
-
-impl StackEvents {
-    /// Reads those that are shown, where a recording was reduced to the work for some requests: what a
-    /// thread has told of at its end is of the request for which it worked then.
-    pub(crate) fn read_shown(process: &Process, arena: &EventArena, read: fn(&Process, &EventArena) -> Self) -> Self {
-        let mut found = read(process, arena);
-        found.events.retain(|event| {
-            let thread = process.threads.get(event.thread as usize);
-            process.shows_work(thread, event.time_ns.saturating_add(event.lasted_ns))
-        });
-        found
-    }
 }
 
 /// One event.

@@ -85,7 +85,7 @@ impl<'a> StackLog<'a> {
             let process = selected.process;
             // A reader makes one arena of an instrument, and a damaged recording has none.
             let arena = process.arenas(metric.instrument).next();
-            let found = arena.map_or_else(StackEvents::default, |arena| StackEvents::read_shown(process, arena, read));
+            let found = arena.map_or_else(StackEvents::default, |arena| read(process, arena));
             OfProcess::new(recording, process, query, metric, found)
         };
         let processes = select::threads(recording, query)?.into_iter().map(of_process).collect();

@@ -13,6 +13,7 @@
 //! - [`fixed_modules`]: modules whose methods can't be changed
 //! - [`refused_methods`]: methods that could not be changed, and why
 //! - [`kept_code`]: methods whose code stays changed to the end of the process
+//! - [`request_work`]: the request for which each thread works
 //! - [`stack_rate`]: how many stacks are taken in a second
 //! - [`stop_of_threads`]: a stop of all threads at the end of a recording
 //! - [`await_places`]: awaits in the code of async methods
@@ -36,5 +37,6 @@ pub(crate) mod no_stack_remark;
 pub(crate) mod numbers;
 pub(crate) mod object_types;
 pub(crate) mod refused_methods;
+pub(crate) mod request_work;
 pub(crate) mod stack_rate;
 pub(crate) mod stop_of_threads;

@@ -43,6 +43,9 @@ fn objects(process: &Process, _arena: &EventArena) -> StackEvents {
 fn read(process: &Process, amount: fn(&Allocation) -> u64) -> StackEvents {
     let mut events = Vec::new();
     each_record(process, AllocationKind::Allocated, |thread, record| {
+        if !process.shows_work(process.threads.get(thread as usize), time_ns(process, record)) {
+            return;
+        }
         events.push(StackEvent {
             thread,
             time_ns: time_ns(process, record),

@@ -63,7 +63,8 @@ impl AwaitActivity {
 fn add_records(process: &Process, waits: &mut FxHashMap<Key, Waits>) {
     for chunk in process.arenas(instrument::AWAITS).flat_map(|arena| &arena.chunks) {
         for record in Records::new(&chunk.bytes.load()) {
-            if !matches!(record.kind, Kind::AWAIT_ENDED | Kind::AWAIT_PENDING) {
+            let is_await = matches!(record.kind, Kind::AWAIT_ENDED | Kind::AWAIT_PENDING);
+            if !is_await || !process.shows_request(record.number(Tag::REQUEST)) {
                 continue;
             }
             let place = stack_of(&record).map(|stack| place_of(process, stack));

@@ -4,7 +4,7 @@
 //! of the inner one, and counts there. So the sum below a method is the time that it waited, once,
 //! but for methods that wait side by side.
 
-use clrscope_recording::events::{Kind, Records, Tag};
+use clrscope_recording::events::{Kind, Record, Records, Tag};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{EventArena, Process};
 
@@ -27,7 +27,8 @@ fn read(process: &Process, arena: &EventArena) -> StackEvents {
     let mut events = Vec::new();
     for chunk in &arena.chunks {
         let bytes = chunk.bytes.load();
-        let ended = Records::new(&bytes).filter(|record| record.kind == Kind::AWAIT_ENDED);
+        let is_shown = |record: &Record<'_>| process.shows_request(record.number(Tag::REQUEST));
+        let ended = Records::new(&bytes).filter(|record| record.kind == Kind::AWAIT_ENDED && is_shown(record));
         events.extend(ended.map(|record| {
             let number = |tag| record.number(tag).unwrap_or(0);
             let (time_ns, ns) = (process.started_ns.saturating_add(record.time_ns), number(Tag::DURATION));

@@ -50,18 +50,18 @@ impl<'q, 'a> Grouping<'q, 'a> {
     pub(super) fn add_chunk(&mut self, chunk: &EventChunk) {
         let thread = self.process.threads.get(chunk.thread as usize);
         let is_wanted = self.query.wants_thread_if_known(thread);
-        let shows = |record: &Record<'_>| {
-            self.process.shows_work(thread, self.process.started_ns.saturating_add(record.time_ns))
-        };
         for record in Records::new(&chunk.bytes.load()) {
             let Some(stack) = stack_of(&record) else { continue };
+            if record.kind != Kind::AWAIT_PLACE && !self.process.shows_request(record.number(Tag::REQUEST)) {
+                continue;
+            }
             match record.kind {
                 // Threads that tell of places have nothing to do with the awaits.
                 Kind::AWAIT_PLACE => {
                     let sum = self.sum(stack);
                     sum.awaits = record.text(Tag::NAME).unwrap_or_default().to_owned();
                 }
-                Kind::AWAIT_ENDED if is_wanted && shows(&record) => self.ended(&record, stack),
+                Kind::AWAIT_ENDED if is_wanted => self.ended(&record, stack),
                 Kind::AWAIT_PENDING if self.query.threads.is_empty() => self.pending(&record, stack),
                 _ => {}
             }

@@ -4,7 +4,7 @@
 //! throws for others is left out of its path. An object counts once, at its first throw: where it is thrown
 //! again, by `throw;` or by an `await` that hands it on, it counts beside that as rethrown.
 
-use clrscope_recording::events::{Kind, Records};
+use clrscope_recording::events::{Kind, Record, Records};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{EventArena, Process, StackFrame, Stacks};
 
@@ -27,7 +27,11 @@ fn read(process: &Process, arena: &EventArena) -> StackEvents {
     let mut events = Vec::new();
     for chunk in &arena.chunks {
         let bytes = chunk.bytes.load();
+        let thread = process.threads.get(chunk.thread as usize);
+        let is_shown =
+            |record: &Record<'_>| process.shows_work(thread, process.started_ns.saturating_add(record.time_ns));
         let thrown = Records::new(&bytes).filter(|record| record.kind == Kind::EXCEPTION_THROWN);
+        let thrown = thrown.filter(is_shown);
         events.extend(thrown.map(|record| {
             let is_again = is_thrown_again(&record);
             StackEvent {

@@ -43,7 +43,7 @@ impl MetricEvents {
             return Self::new(Arc::default(), Vec::new(), Vec::new());
         };
         if !metric.is_sampled() {
-            let found = StackEvents::read_shown(process, arena, read);
+            let found = read(process, arena);
             let mut seen = ReadBlocks::new(&found.table);
             found.events.chunks(BLOCK).for_each(|events| seen.add(0, process, &found.table, events));
             return Self::new(found.table, vec![seen.used], seen.blocks);

@@ -4,15 +4,16 @@
 //! is of the request for which its thread worked at its time. Only requests that the program serves
 //! have such work.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use clrscope_recording::events::{Kind, Records, Tag};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{EventBytes, LossReason, Process, Recording, Sample, ShownWork};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
+use super::Request;
 use super::read::Reading;
-use super::{Direction, Request};
 use crate::query::{Query, QueryProblem};
 use crate::request_filter::RequestFilter;
 
@@ -41,7 +42,7 @@ pub fn keep_requests(recording: &mut Recording, filter: &RequestFilter) -> Resul
         return Err(QueryProblem::NoRequest { known: known_names(recording) });
     }
     for (process, meant) in recording.processes.iter_mut().zip(meant) {
-        keep_work(process, shown_work(process, &meant));
+        keep_work(process, shown_work(process, meant));
     }
     Ok(())
 }
@@ -50,9 +51,8 @@ pub fn keep_requests(recording: &mut Recording, filter: &RequestFilter) -> Resul
 #[derive(Debug, Default)]
 struct MeantRequests {
     all: u64,
-    served: u64,
     /// Ids of those that threads may have worked for.
-    ids: FxHashSet<u64>,
+    ids: BTreeSet<u64>,
 }
 
 impl MeantRequests {
@@ -61,7 +61,6 @@ impl MeantRequests {
         each_request(process, |request| {
             if filter.matches(request) {
                 meant.all += 1;
-                meant.served += u64::from(request.direction == Direction::Served);
                 meant.ids.extend(request.id);
             }
         });
@@ -109,11 +108,10 @@ fn switches(process: &Process) -> FxHashMap<u32, Vec<Switch>> {
     of_threads
 }
 
-fn shown_work(process: &Process, meant: &MeantRequests) -> ShownWork {
+fn shown_work(process: &Process, meant: MeantRequests) -> ShownWork {
     // Where records were lost, a thread may have begun other work behind its last one.
     let is_lossy = process.losses.iter().any(|loss| loss.reason == LossReason::EventDropped);
     let mut work = ShownWork::default();
-    work.requests = meant.served;
     for (thread, switches) in switches(process) {
         work.is_known |= !switches.is_empty();
         for (at, switch) in switches.iter().enumerate() {
@@ -124,6 +122,7 @@ fn shown_work(process: &Process, meant: &MeantRequests) -> ShownWork {
             }
         }
     }
+    work.requests = meant.ids;
     work
 }
 

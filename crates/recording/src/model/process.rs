@@ -129,6 +129,13 @@ impl Process {
         thread.is_some_and(|thread| work.has(thread.id, time_ns))
     }
 
+    /// Whether what was done for a request, by its id, or for none, is shown.
+    #[must_use]
+    pub fn shows_request(&self, request: Option<u64>) -> bool {
+        let Some(work) = &self.shown_work else { return true };
+        request.is_some_and(|request| work.requests.contains(&request))
+    }
+
     /// Returns the name of the assembly that a plan of this process is of, loaded or not.
     #[must_use]
     pub fn covered_assembly<'a>(&'a self, plan: &'a CoveragePlan) -> &'a str {

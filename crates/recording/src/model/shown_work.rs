@@ -1,12 +1,12 @@
 //! What is shown of a process that was reduced to its work for some requests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The work that is shown, by threads and times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShownWork {
-    /// Requests that are meant and that threads may have worked for: served ones.
-    pub requests: u64,
+    /// Ids of the requests that are meant and that threads may have worked for: served ones.
+    pub requests: BTreeSet<u64>,
     /// Whether the process's threads have said for which request they work. Otherwise nothing of
     /// their work can be shown.
     pub is_known: bool,

@@ -2,23 +2,22 @@
 //!
 //! A thread finds the record of a type and a path in a table of its own, without a lock, and adds to the record. Now and then the helper
 //! thread begins another period: from then on each thread begins new records, so that reports know what was allocated when. Periods
-//! grow longer as the recording grows.
+//! grow longer as the recording grows. A thread that works for another request from then on begins new records, too.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use clr_profiler::ClassId;
-use clrscope_recording::layout::{allocation, chunk, instrument};
-use clrscope_recording::model::{Allocation, LossReason, ObjectHeap};
-use clrscope_recording::writer::{
-    AllocationCell, Chunk, EventStore, Keep, ProcessWriter, ThreadRecord, monotonic_ns,
-};
 use clrscope_agent_base::helper::{Gains, HelperHandle, Task};
 use clrscope_agent_base::memory::Patience;
 use clrscope_agent_base::thread_own::{ThreadOwn, ThreadOwnPool};
 use clrscope_agent_values::object_size::SizeRule;
+use clrscope_recording::layout::{allocation, chunk, instrument};
+use clrscope_recording::model::{Allocation, LossReason, ObjectHeap};
+use clrscope_recording::writer::{AllocationCell, Chunk, EventStore, Keep, ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::services::context::Context;
+use crate::services::request_work;
 
 use super::own_paths::OwnPaths;
 
@@ -103,10 +102,19 @@ struct Table {
     used: usize,
 }
 
+/// Time in which a thread adds to the same records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stretch {
+    /// 0 where a place is free.
+    period: u32,
+    /// Number of what the thread works for.
+    work: u32,
+}
+
 #[derive(Clone, Copy)]
 struct Place {
     key: Key,
-    period: u32,
+    stretch: Stretch,
     rule: SizeRule,
     cell: AllocationCell,
 }
@@ -133,7 +141,17 @@ impl Sums {
         let number = MADE.fetch_add(1, Ordering::Relaxed) + 1;
         let patience = Patience::new(helper);
         let limits = Limits::from_max_bytes(limit);
-        Ok(Self { writer, store, start_ns, limits, patience, tables, of_nobody: Mutex::default(), number, period: AtomicU32::new(1) })
+        Ok(Self {
+            writer,
+            store,
+            start_ns,
+            limits,
+            patience,
+            tables,
+            of_nobody: Mutex::default(),
+            number,
+            period: AtomicU32::new(1),
+        })
     }
 
     /// Store of the records.
@@ -156,14 +174,14 @@ impl Sums {
         key_of: impl FnOnce(&mut OwnPaths) -> Key,
         add: impl FnOnce(AllocationCell, SizeRule) -> R,
     ) -> Option<(Key, Option<R>)> {
-        let period = self.period.load(Ordering::Relaxed);
+        let stretch = self.stretch();
         let (number, serial) = (self.number, thread.serial());
         self.tables.with(|table| {
             let key = key_of(&mut table.own);
             if table.number != number || table.thread != serial {
                 return (key, None);
             }
-            (key, table.find(key, period).map(|place| add(place.cell, place.rule)))
+            (key, table.find(key, stretch).map(|place| add(place.cell, place.rule)))
         })
     }
 
@@ -177,11 +195,11 @@ impl Sums {
     ) -> Option<AllocationCell> {
         let now = monotonic_ns();
         let record = Allocation { time_ns: now.saturating_sub(self.start_ns), ..*record };
-        let period = self.period.load(Ordering::Relaxed);
+        let stretch = self.stretch();
         let begun = self.tables.with(|table| {
             table.belong_to(self.number, thread.serial());
             let cell = table.append(self, &record, now)?;
-            table.insert(Place { key, period, rule, cell }, self.limits);
+            table.insert(Place { key, stretch, rule, cell }, self.limits);
             Some(cell)
         });
         begun.flatten().or_else(|| {
@@ -220,6 +238,12 @@ impl Sums {
         self.writer.state().lose(LossReason::EventDropped, objects, monotonic_ns());
     }
 
+    /// The calling thread's stretch.
+    #[inline]
+    fn stretch(&self) -> Stretch {
+        Stretch { period: self.period.load(Ordering::Relaxed), work: request_work::stretch() }
+    }
+
     /// Length of the period that begins now.
     fn period_ns(&self) -> u64 {
         let doublings = self.store.used().saturating_mul(DOUBLINGS) / self.store.limit().max(1);
@@ -242,12 +266,12 @@ impl Table {
     }
 
     #[inline]
-    fn find(&self, key: Key, period: u32) -> Option<&Place> {
+    fn find(&self, key: Key, stretch: Stretch) -> Option<&Place> {
         let mask = self.places.len().checked_sub(1)?;
         let first = home(key);
         let place = &self.places[first & mask];
         let place = if place.key == key { place } else { self.find_further(key, first)? };
-        (place.period == period).then_some(place)
+        (place.stretch == stretch).then_some(place)
     }
 
     /// Place of a key that is not where it is looked for first.
@@ -275,17 +299,17 @@ impl Table {
         let first = home(new.key);
         let steps = (0..PROBES).map(|step| first.wrapping_add(step) & mask);
         let own = steps.clone().find(|&at| self.places[at].key == new.key);
-        let free = || steps.clone().find(|&at| self.places[at].period == 0);
+        let free = || steps.clone().find(|&at| self.places[at].stretch.period == 0);
         // Where all are taken, the first goes: its key begins another record when it comes again.
         let at = own.or_else(free).unwrap_or(first & mask);
-        self.used += usize::from(self.places[at].period == 0);
+        self.used += usize::from(self.places[at].stretch.period == 0);
         self.places[at] = new;
     }
 
-    /// Makes room: what is of an earlier period goes, and the table is doubled where that is not enough.
+    /// Makes room: what is of an earlier stretch goes, and the table is doubled where that is not enough.
     fn grow(&mut self, new: Place, limits: Limits) {
         let old = std::mem::take(&mut self.places);
-        let current: Vec<Place> = old.iter().copied().filter(|place| place.period == new.period).collect();
+        let current: Vec<Place> = old.iter().copied().filter(|place| place.stretch == new.stretch).collect();
         let is_wanted = current.len() * 4 >= old.len() && old.len() < MOST_PLACES;
         let may_grow = is_wanted && limits.has_room(old.len() * size_of::<Place>());
         let places = if may_grow { old.len() * 2 } else { old.len() };
@@ -314,7 +338,7 @@ const _: () = assert!(FIRST_CHUNK > chunk::HEAD + allocation::BYTES, "a chunk ho
 
 /// So many free places; `any` is a place with what they need not have.
 fn empty(any: Place, places: usize) -> CountedList<Place> {
-    CountedList::filled(Place { period: 0, key: Key::default(), ..any }, places)
+    CountedList::filled(Place { stretch: Stretch { period: 0, work: 0 }, key: Key::default(), ..any }, places)
 }
 
 /// First place that a key is looked for at, before the table's size is taken into account.
@@ -364,7 +388,8 @@ mod tests {
         // SAFETY: the runtime is asked nothing.
         let class = |number: usize| unsafe { ClassId::from_raw(number) };
         let keys = ObjectHeap::ALL.iter().flat_map(|&heap| {
-            [(0x7fff_dead_bee8, 1), (0x7fff_dead_bee8, 2), (0x7fff_dead_bef0, 1)].map(|(at, path)| (class(at), path, heap))
+            [(0x7fff_dead_bee8, 1), (0x7fff_dead_bee8, 2), (0x7fff_dead_bef0, 1)]
+                .map(|(at, path)| (class(at), path, heap))
         });
         let keys: Vec<_> = keys.map(|(class, path, heap)| (Key::new(class, path, heap), heap)).collect();
         assert!(keys.iter().all(|(key, heap)| key.heap() == *heap), "{keys:?}");

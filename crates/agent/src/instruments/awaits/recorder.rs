@@ -14,6 +14,7 @@ use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 use super::place::Place;
 use super::waits::{Wait, Waits};
 use crate::services::event_log::EventLog;
+use crate::services::request_work::put_request;
 use crate::services::stack_rate::StackRate;
 
 /// Paths taken in each tenth of a second, unless each is wanted: one takes 4 µs and more.
@@ -104,12 +105,14 @@ impl Recorder {
             let (ended_ns, lasted_ns) = self.scale.moment(wait.ended.load(Ordering::Relaxed), began);
             let path = wait.path.load(Ordering::Relaxed);
             let stack = if path == 0 { self.stack_alone(wait) } else { path };
+            let request = wait.request.load(Ordering::Relaxed);
             self.log.write_with(Some(ended_ns), Kind::AWAIT_ENDED, |encoder| {
                 encoder.number(Tag::STACK_NODE, stack.into());
                 encoder.number(Tag::DURATION, lasted_ns);
                 if outcome != Outcome::Result {
                     encoder.number(Tag::OUTCOME, outcome as u64);
                 }
+                put_request(encoder, request);
             });
         }
         waits.give_back(number);
@@ -120,11 +123,13 @@ impl Recorder {
         let now = ticks();
         for wait in waits.all() {
             let stack = self.stack_alone(wait);
+            let request = wait.request.load(Ordering::Relaxed);
             let Some(began) = wait.claim() else { continue };
             let (now_ns, lasted_ns) = self.scale.moment(now, began);
             self.log.write_with(Some(now_ns), Kind::AWAIT_PENDING, |encoder| {
                 encoder.number(Tag::STACK_NODE, stack.into());
                 encoder.number(Tag::DURATION, lasted_ns);
+                put_request(encoder, request);
             });
         }
     }

@@ -9,6 +9,7 @@ use clrscope_agent_base::memory::PublishedState;
 
 use super::place::Place;
 use crate::services::numbers::{Numbered, Numbers};
+use crate::services::request_work;
 
 /// A wait under way.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(super) struct Wait {
     place: AtomicPtr<Place>,
     /// Number of the stack with the path; 0 where none was taken.
     pub(super) path: AtomicU32,
+    /// Id of the request for which the method waits; 0 for none.
+    pub(super) request: AtomicU64,
 }
 
 impl Wait {
@@ -28,6 +31,7 @@ impl Wait {
     pub(super) fn begin(&self, place: &'static Place, now: u64) {
         self.place.store(ptr::from_ref(place).cast_mut(), Ordering::Relaxed);
         self.path.store(0, Ordering::Relaxed);
+        self.request.store(request_work::request(), Ordering::Relaxed);
         self.began.store(now.max(1), Ordering::Release);
     }
 

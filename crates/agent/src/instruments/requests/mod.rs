@@ -46,6 +46,7 @@ use clrscope_recording::layout::instrument;
 use crate::instrument::Instrument;
 use crate::services::context::Context;
 use crate::services::event_log::EventLog;
+use crate::services::request_work;
 use crate::services::stop_of_threads::StopOfThreads;
 
 use follow::Follower;
@@ -96,7 +97,7 @@ impl Callbacks for Requests {
 
     /// No callback comes any more: another recording of the process may use what threads keep.
     fn profiler_detach_succeeded(&self) {
-        recorder::let_go();
+        request_work::let_go();
     }
 
     /// Modules that are there already; one that comes meanwhile may be told of twice.

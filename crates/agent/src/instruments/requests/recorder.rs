@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::memory::PublishedState;
-use clrscope_agent_base::thread_own::{ThreadOwn, ThreadOwnPool};
 use clrscope_agent_base::tick_scale::TickScale;
 use clrscope_recording::events::{Encoder, Kind, Tag};
 use clrscope_recording::model::LossReason;
@@ -14,6 +13,7 @@ use super::names::{Direction, Names, Subject};
 use super::traces::TraceNumbers;
 use super::under_way::{PendingRequest, RequestStart, Requests};
 use crate::services::event_log::EventLog;
+use crate::services::request_work::{self, put_request};
 
 static CURRENT: PublishedState<Recorder> = PublishedState::nothing();
 /// Recordings of requests so far.
@@ -39,16 +39,6 @@ pub(super) struct Recorder {
     names: Names,
     /// Tells the recording from others of the process.
     number: u32,
-    /// Which request each thread works for.
-    on_threads: ThreadOwn<u64>,
-}
-
-/// The same of all recordings.
-static ON_THREADS: ThreadOwnPool<u64> = ThreadOwnPool::nothing();
-
-/// The recording is over.
-pub(crate) fn let_go() {
-    ON_THREADS.give_back_all();
 }
 
 impl Recorder {
@@ -58,20 +48,16 @@ impl Recorder {
     /// When the process has no thread key left.
     pub(super) fn publish(log: &'static EventLog, writer: &'static ProcessWriter) -> std::io::Result<&'static Self> {
         let number = RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1;
-        let on_threads = ON_THREADS.borrow_values()?;
-        Ok(CURRENT.publish(Self { log, writer, scale: TickScale::new(), names: Names::new(), number, on_threads }))
+        request_work::open()?;
+        Ok(CURRENT.publish(Self { log, writer, scale: TickScale::new(), names: Names::new(), number }))
     }
 
-    /// The calling thread works for a request from now on, by its id; 0 for none.
+    /// The calling thread works for a request from now on, by its id; 0 for none. The time is by the
+    /// clock that the events of all instruments have, so that none of the thread's own seems to lie
+    /// on the other side.
     pub(super) fn works_for(&self, id: u64) {
-        if self.on_threads.with(|now| std::mem::replace(now, id) != id) == Some(true) {
-            let now = ticks();
-            let (now_ns, _) = self.scale.moment(now, now);
-            self.log.write_with(Some(now_ns), Kind::REQUEST_ON_THREAD, |encoder| {
-                if id != 0 {
-                    encoder.number(Tag::REQUEST, id);
-                }
-            });
+        if request_work::switch(id) {
+            self.log.write_with(Some(monotonic_ns()), Kind::REQUEST_ON_THREAD, |encoder| put_request(encoder, id));
         }
     }
 
@@ -85,6 +71,7 @@ impl Recorder {
     /// No method finds a recording from now on.
     pub(super) fn withdraw() {
         CURRENT.withdraw();
+        request_work::withdraw();
     }
 
     /// The number of a name.
@@ -126,7 +113,7 @@ impl Recorder {
             if outcome != Outcome::Answer {
                 encoder.number(Tag::OUTCOME, outcome as u64);
             }
-            put_id(encoder, start.id);
+            put_request(encoder, start.id);
             put_trace(encoder, start.trace);
         });
     }
@@ -141,16 +128,10 @@ impl Recorder {
                 if start.ticks.is_some() {
                     encoder.number(Tag::DURATION, lasted_ns);
                 }
-                put_id(encoder, start.id);
+                put_request(encoder, start.id);
                 put_trace(encoder, start.trace);
             });
         }
-    }
-}
-
-fn put_id(encoder: &mut Encoder<'_>, id: u64) {
-    if id != 0 {
-        encoder.number(Tag::REQUEST, id);
     }
 }
 

@@ -238,11 +238,11 @@ pub(super) fn only_requests(recording: &Recording) -> Option<Fact> {
     if shown.is_empty() {
         return None;
     }
-    let requests = shown.iter().map(|work| work.requests).sum::<u64>();
+    let requests = shown.iter().map(|work| work.requests.len() as u64).sum::<u64>();
     let text = match requests {
         0 => "nothing: what is done for a request is known of those that the program serves, and none is meant"
             .to_owned(),
-        _ if shown.iter().all(|work| work.requests == 0 || !work.is_known) => {
+        _ if shown.iter().all(|work| work.requests.is_empty() || !work.is_known) => {
             "nothing: its threads have not said for which request they worked".to_owned()
         }
         1 => "what was done for 1 request that the program served".to_owned(),
