@@ -1,14 +1,14 @@
 //! What was done for some requests, put together from records that were written by hand.
 
 use clrscope_analysis::{
-    ExceptionLog, ExceptionQuery, LockQuery, Metric, Query, QueryProblem, RequestFilter, awaits, functions,
-    keep_requests, locks,
+    ExceptionLog, ExceptionQuery, LockQuery, Metric, Query, QueryProblem, RequestFilter, awaits, each_request,
+    functions, keep_requests, locks, requests,
 };
 use clrscope_contract::request::Glob;
 use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
 use clrscope_recording::model::{
     EventArena, EventChunk, Function, Loss, LossReason, Module, Process, Recording, Sample, StackFrame, StacksBuilder,
-    Thread,
+    Thread, ThreadState,
 };
 use clrscope_recording::testing::chunk::HandmadeChunk;
 
@@ -36,12 +36,14 @@ fn switches(thread: u32, all: &[(u64, u64)]) -> EventChunk {
     chunk.finish()
 }
 
+/// Request 1 lasts from 10 to 50 µs, request 2 from 5 to 60.
 /// One thread works for request 1 from 10 to 20 µs, for request 2 from 20 to 30 and for 1 again from
 /// 40 on; the other one for 2 from 5 on. On both happens something at 15, 25, 35 and 45 µs.
 fn recording() -> Recording {
     let names = named(named(HandmadeChunk::new(0, 1, 0), 1, 0, "GET /orders"), 2, 0, "GET /carts");
     let names = named(names, 3, 1, "GET bank.example");
-    let requests = ended(ended(ended(names, 1, 1, 8_000), 2, 2, 3_000), 3, 0, 5_000).finish();
+    let first = ended(names.after(48_000), 1, 1, 40_000);
+    let served = ended(ended(first.after(10_000), 2, 2, 55_000), 3, 0, 5_000).finish();
     let mut stacks = StacksBuilder::default();
     let stack = stacks.stack(&[StackFrame::method(1, Some(3))], false);
     let node = (Tag::STACK_NODE, u64::from(stack).into());
@@ -55,6 +57,12 @@ fn recording() -> Recording {
     };
     let samples: Vec<u8> =
         [1, 2].into_iter().flat_map(|thread| [15, 25, 35, 45].map(|us| sample(thread, us))).flatten().collect();
+    let state = |time_us: u64, state| {
+        let time_ns = time_us * 1_000;
+        Sample { time_ns, weight_ns: 1_000, thread: 1, stack, count: 1, state, ..Sample::default() }.to_bytes()
+    };
+    let states = [(15, ThreadState::Running), (35, ThreadState::Running), (45, ThreadState::Lock)];
+    let seen: Vec<u8> = states.into_iter().flat_map(|(at, of)| state(at, of)).collect();
     let arena = |name: &str, chunks| EventArena { instrument: name.into(), chunks };
     let await_of = |chunk: HandmadeChunk, id: u64| {
         let fields = [node, (Tag::DURATION, 100_u64.into()), (Tag::REQUEST, id.into())];
@@ -62,8 +70,9 @@ fn recording() -> Recording {
     };
     let class = Value::Entity(EntityRef { id: 0, index: 1 });
     let events = vec![
-        arena("requests", vec![requests, switches(0, &[(10, 1), (10, 2), (10, 0), (10, 1)]), switches(1, &[(5, 2)])]),
+        arena("requests", vec![served, switches(0, &[(10, 1), (10, 2), (10, 0), (10, 1)]), switches(1, &[(5, 2)])]),
         arena("cpu", vec![EventChunk { thread: 0, sequence: 1, bytes: samples.into() }]),
+        arena("wall", vec![EventChunk { thread: 0, sequence: 1, bytes: seen.into() }]),
         arena("exceptions", both(&|chunk| chunk.put(Kind::EXCEPTION_THROWN, &[node, (Tag::CLASS, class)]))),
         arena(
             "awaits",
@@ -136,8 +145,8 @@ fn everything_is_of_the_request_for_which_its_thread_worked_at_its_time() {
     // On the first thread at 25 µs, and always on the other one.
     assert_eq!(left(&reduced(&all, &filter("* /carts"))), [5; 4]);
     assert_eq!(left(&reduced(&all, &filter("* /*"))), [7; 4]);
-    let slow = RequestFilter { slower_than_ns: Some(3_000), ..RequestFilter::default() };
-    assert_eq!(left(&reduced(&all, &slow)), [2; 4]);
+    let slow = RequestFilter { slower_than_ns: Some(41_000), ..RequestFilter::default() };
+    assert_eq!(left(&reduced(&all, &slow)), [5; 4]);
 }
 
 #[test]
@@ -171,4 +180,40 @@ fn where_threads_said_nothing_that_is_known() {
     let orders = reduced(&all, &filter("* /orders"));
     assert_eq!(left(&orders), [0, 0, 2, 0]);
     assert_eq!(orders.processes[0].shown_work.as_ref().map(|work| work.is_known), Some(false));
+}
+
+#[test]
+fn requests_have_what_was_done_for_them_and_where_their_time_went() {
+    let all = recording();
+    let (rows, _) = requests(&all, &Query::default()).expect("requests");
+    let work = |route: &str| rows.iter().find(|row| &*row.route == route).expect("a row").work.as_ref();
+    let orders = work("GET /orders").expect("it is known");
+    assert_eq!((orders.cpu_ns, orders.exceptions, orders.allocated_bytes), (Some(2_000), Some(2), None));
+    assert_eq!((orders.on_threads_ns, orders.awaited_ns), (20_000, 20_000));
+    // One sample of two.
+    assert_eq!((orders.running_ns(), orders.lock_ns(), orders.gc_ns()), (Some(10_000), Some(10_000), Some(0)));
+    let carts = work("GET /carts").expect("it is known");
+    assert_eq!((carts.cpu_ns, carts.exceptions), (Some(5_000), Some(5)));
+    // Two threads at once are one time; no sample fell into it.
+    assert_eq!((carts.on_threads_ns, carts.awaited_ns, carts.running_ns()), (55_000, 0, None));
+    assert_eq!(work("GET bank.example"), None);
+    let (each, _) = each_request(&all, &Query::default()).expect("requests");
+    let of_each: Vec<Option<u64>> = each.iter().map(|one| one.work.as_ref().map(|work| work.awaited_ns)).collect();
+    assert_eq!(of_each, [Some(0), Some(20_000), None]);
+
+    // Within a time: the first half of request 1, in which a thread has 10 of its 20 µs.
+    let half = Query { until_ns: Some(STARTED_NS + 30_000), ..Query::default() };
+    let (rows, _) = requests(&all, &half).expect("requests");
+    let orders = rows.iter().find(|row| &*row.route == "GET /orders").and_then(|row| row.work.as_ref());
+    let orders = orders.expect("it is known");
+    assert_eq!((orders.on_threads_ns, orders.awaited_ns, orders.cpu_ns), (10_000, 10_000, Some(1_000)));
+}
+
+/// Where records are missing, nothing is said rather than too little.
+#[test]
+fn behind_lost_records_the_work_of_requests_is_not_known() {
+    let mut all = recording();
+    all.processes[0].losses = vec![Loss::new(LossReason::EventDropped, 1, 0, 0)];
+    let (rows, _) = requests(&all, &Query::default()).expect("requests");
+    assert!(rows.iter().all(|row| row.work.is_none()), "{rows:?}");
 }

@@ -175,7 +175,7 @@ fn is_sorted_by(key: &str, sort: Sort, metric: &str) -> bool {
                 || key.starts_with("total_")
         }
         (Sort::Exclusive, _) => matches!(key, "exclusive_ns" | "running_ns"),
-        (Sort::Inclusive, _) => matches!(key, "inclusive_ns" | "running_ns" | "throw_to_catch_ns"),
+        (Sort::Inclusive, _) => matches!(key, "inclusive_ns" | "total_ns" | "running_ns" | "throw_to_catch_ns"),
         (Sort::Callee, _) => matches!(key, "callee_ns" | "running_ns"),
         (Sort::Suspended, _) => key == "suspended_ns",
         (Sort::Profiler, _) => key == "profiler_ns",

@@ -10,6 +10,8 @@ mod load;
 mod on_threads;
 mod read;
 mod slices;
+mod switches;
+mod work;
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{EventArena, LossReason, Process, Recording};
@@ -23,6 +25,8 @@ pub use load::{LoadCurve, LoadLevel, NoKnee, loads};
 pub use on_threads::keep_requests;
 use read::Reading;
 pub use slices::Load;
+use work::AskedRequest;
+pub use work::{RequestWork, ThreadStates};
 
 /// Status from which on an answer is a failure of the program, and of whom it asks or itself.
 const SERVER_ERRORS: u64 = 500;
@@ -86,6 +90,8 @@ pub struct Request<'a> {
     pub trace: Option<TraceIds>,
     /// How it ended.
     pub end: RequestEnd,
+    /// What was done for it, as [`RequestRow::work`] has it; only where [`each_request`] gives it.
+    pub work: Option<Box<RequestWork>>,
 }
 
 /// A request's place in traces.
@@ -157,6 +163,9 @@ pub struct RequestRow<'a> {
     pub total_ns: u64,
     /// Time of the longest, in nanoseconds.
     pub max_ns: u64,
+    /// What was done for all together; `None` where threads have not said all that they worked for, and
+    /// of requests that were made.
+    pub work: Option<RequestWork>,
     durations: Durations,
 }
 
@@ -165,7 +174,20 @@ impl<'a> RequestRow<'a> {
         let Request { process, direction, route, .. } = request.clone();
         let (count, failed, aborted, partial, total_ns, max_ns) = Default::default();
         let durations = Durations::default();
-        Self { process, direction, route, count, is_exact, failed, aborted, partial, total_ns, max_ns, durations }
+        Self {
+            process,
+            direction,
+            route,
+            count,
+            is_exact,
+            failed,
+            aborted,
+            partial,
+            total_ns,
+            max_ns,
+            work: None,
+            durations,
+        }
     }
 
     fn add(&mut self, request: &Request<'a>) {
@@ -248,6 +270,7 @@ fn walk<'a>(
 pub fn requests<'a>(recording: &'a Recording, query: &Query) -> Result<(Vec<RequestRow<'a>>, usize), QueryProblem> {
     let mut places: FxHashMap<(u32, Direction, std::rc::Rc<str>), usize> = FxHashMap::default();
     let mut rows: Vec<RequestRow<'a>> = Vec::new();
+    let mut asked: Vec<(&'a Process, AskedRequest)> = Vec::new();
     walk(recording, query, |request, is_exact| {
         let key = (request.process.pid, request.direction, std::rc::Rc::clone(&request.route));
         let place = *places.entry(key).or_insert_with(|| {
@@ -255,10 +278,25 @@ pub fn requests<'a>(recording: &'a Recording, query: &Query) -> Result<(Vec<Requ
             rows.len() - 1
         });
         rows[place].add(&request);
+        asked.extend(AskedRequest::new(&request, place).map(|asked| (request.process, asked)));
     })?;
+    for (place, work) in works(query, &asked) {
+        rows[place].work = Some(work);
+    }
     order(&mut rows, query.sort);
     let left_out = query.cut(&mut rows);
     Ok((rows, left_out))
+}
+
+/// What was done for requests of several processes, those of a process one behind the other: each
+/// sum with its number.
+fn works(query: &Query, asked: &[(&Process, AskedRequest)]) -> Vec<(usize, RequestWork)> {
+    let of_processes = asked.chunk_by(|(one, _), (other, _)| std::ptr::eq(*one, *other));
+    let of_process = |all: &[(&Process, AskedRequest)]| {
+        let process = all.first()?.0;
+        work::sums(process, query, all.iter().map(|(_, asked)| *asked).collect())
+    };
+    of_processes.filter_map(of_process).flatten().collect()
 }
 
 fn order(rows: &mut [RequestRow<'_>], sort: Option<Sort>) {
@@ -273,7 +311,8 @@ fn order(rows: &mut [RequestRow<'_>], sort: Option<Sort>) {
     }
 }
 
-/// Each request, the slowest first, and how many the limit left out.
+/// Each request, the slowest first, with what was done for it as [`RequestRow::work`] has it, and
+/// how many the limit left out.
 ///
 /// # Errors
 /// As [`requests`].
@@ -287,5 +326,11 @@ pub fn each_request<'a>(recording: &'a Recording, query: &Query) -> Result<(Vec<
         _ => all.sort_by_key(|request| (Reverse(request.duration_ns), request.time_ns)),
     }
     let left_out = query.cut(&mut all);
+    let mut asked: Vec<(&'a Process, AskedRequest)> =
+        (0..).zip(&all).filter_map(|(at, request)| Some((request.process, AskedRequest::new(request, at)?))).collect();
+    asked.sort_by_key(|(process, _)| (process.pid, process.started_ns));
+    for (at, work) in works(query, &asked) {
+        all[at].work = Some(Box::new(work));
+    }
     Ok((all, left_out))
 }

@@ -7,13 +7,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use clrscope_recording::events::{Kind, Records, Tag};
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{EventBytes, LossReason, Process, Recording, Sample, ShownWork};
+use clrscope_recording::model::{EventBytes, Process, Recording, Sample, ShownWork};
 use rustc_hash::FxHashMap;
 
 use super::Request;
 use super::read::Reading;
+use super::switches::Switches;
 use crate::query::{Query, QueryProblem};
 use crate::request_filter::RequestFilter;
 
@@ -85,43 +85,15 @@ fn known_names(recording: &Recording) -> Vec<String> {
     names.into_iter().map(|(name, _)| name).take(MOST_NAMED).collect()
 }
 
-/// A thread works for a request, or for none, from a time on.
-struct Switch {
-    time_ns: u64,
-    request: Option<u64>,
-}
-
-/// What threads said in a process: switches by the number of the thread, in the order of time.
-fn switches(process: &Process) -> FxHashMap<u32, Vec<Switch>> {
-    let mut of_threads: FxHashMap<u32, Vec<Switch>> = FxHashMap::default();
-    for chunk in process.arenas(instrument::REQUESTS).flat_map(|arena| &arena.chunks) {
-        let Some(thread) = process.threads.get(chunk.thread as usize) else { continue };
-        let bytes = chunk.bytes.load();
-        let said = Records::new(&bytes).filter(|record| record.kind == Kind::REQUEST_ON_THREAD);
-        let switch = |record: clrscope_recording::events::Record<'_>| Switch {
-            time_ns: process.started_ns.saturating_add(record.time_ns),
-            request: record.number(Tag::REQUEST),
-        };
-        of_threads.entry(thread.id).or_default().extend(said.map(switch));
-    }
-    of_threads.values_mut().for_each(|switches| switches.sort_by_key(|switch| switch.time_ns));
-    of_threads
-}
-
 fn shown_work(process: &Process, meant: MeantRequests) -> ShownWork {
-    // Where records were lost, a thread may have begun other work behind its last one.
-    let is_lossy = process.losses.iter().any(|loss| loss.reason == LossReason::EventDropped);
+    let switches = Switches::read(process);
     let mut work = ShownWork::default();
-    for (thread, switches) in switches(process) {
-        work.is_known |= !switches.is_empty();
-        for (at, switch) in switches.iter().enumerate() {
-            let next = switches.get(at + 1).map(|next| next.time_ns);
-            let until_ns = next.unwrap_or(if is_lossy { switch.time_ns } else { u64::MAX });
-            if switch.request.is_some_and(|id| meant.ids.contains(&id)) {
-                work.push(thread, switch.time_ns, until_ns);
-            }
+    work.is_known = switches.is_known();
+    switches.each_stretch(|thread, stretch| {
+        if meant.ids.contains(&stretch.request) {
+            work.push(thread, stretch.since_ns, stretch.until_ns);
         }
-    }
+    });
     work.requests = meant.ids;
     work
 }

@@ -77,6 +77,7 @@ impl<'a> Reading<'a> {
             id: record.number(Tag::REQUEST),
             trace: record.opaque(Tag::TRACE).and_then(TraceIds::read),
             end,
+            work: None,
         })
     }
 }

@@ -24,6 +24,7 @@ mod pending_frame;
 mod probe_callers;
 mod probe_calls;
 mod probes;
+mod request_work;
 mod requests;
 mod sampled;
 mod sources;

@@ -3,11 +3,13 @@
 use std::io;
 
 use clrscope_analysis::{
-    Conditions, Request as ServedOrMade, RequestEnd, RequestRow, Sort, TraceIds, conditions, each_request, requests,
+    Conditions, Request as ServedOrMade, RequestEnd, RequestRow, RequestWork, Sort, TraceIds, conditions, each_request,
+    requests,
 };
 use clrscope_recording::model::Recording;
 
 use super::REQUESTS;
+use super::request_work::{self, HasWork};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -29,38 +31,76 @@ pub(super) static VIEW: View = View {
         let rows = match request.each {
             true => {
                 let (all, left_out) = each_request(recording, query)?;
-                Rows::Each(all, left_out)
+                Rows::Each(all.into_iter().map(RowWithWork::new).collect(), left_out)
             }
             false => {
                 let (rows, left_out) = requests(recording, query)?;
-                Rows::Routes(rows, left_out)
+                Rows::Routes(rows.into_iter().map(RowWithWork::new).collect(), left_out)
             }
         };
         Ok(Box::new(OpenView { rows, request: request.clone(), recording }))
     },
 };
 
+/// A row with the lines below it.
+struct RowWithWork<T> {
+    row: T,
+    below: Vec<String>,
+}
+
+impl<T> RowWithWork<T>
+where
+    Self: HasWork,
+{
+    fn new(row: T) -> Self {
+        let without = Self { row, below: Vec::new() };
+        let below = without.work().map(request_work::words).unwrap_or_default();
+        Self { below, ..without }
+    }
+}
+
+impl<T> Row for RowWithWork<T> {
+    fn below(&self) -> &[String] {
+        &self.below
+    }
+}
+
+/// Requests of one name.
+type Route<'a> = RowWithWork<RequestRow<'a>>;
+/// One request.
+type Single<'a> = RowWithWork<ServedOrMade<'a>>;
+
+impl HasWork for Route<'_> {
+    fn work(&self) -> Option<&RequestWork> {
+        self.row.work.as_ref()
+    }
+}
+
+impl HasWork for Single<'_> {
+    fn work(&self) -> Option<&RequestWork> {
+        self.row.work.as_deref()
+    }
+}
+
 /// Requests by their names.
 struct Routes;
 
 impl RowKind for Routes {
-    type Row<'a> = RequestRow<'a>;
+    type Row<'a> = Route<'a>;
 }
-
-impl Row for RequestRow<'_> {}
 
 fn routes<'c>(processes: bool) -> Sheet<'c, Routes> {
     let count = |key, title, of: fn(&RequestRow<'_>) -> u64| {
-        Column::new(key, title, Kind::Count, move |row: &RequestRow<'_>| Cell::Count(of(row)))
+        Column::new(key, title, Kind::Count, move |row: &Route<'_>| Cell::Count(of(&row.row)))
     };
     let time = |key, title, of: fn(&RequestRow<'_>) -> Option<u64>| {
-        Column::new(key, title, Kind::Time, move |row: &RequestRow<'_>| of(row).map_or(Cell::Null, Cell::Time))
+        Column::new(key, title, Kind::Time, move |row: &Route<'_>| of(&row.row).map_or(Cell::Null, Cell::Time))
     };
-    Sheet::new([
-        Column::new("direction", "", Kind::Text, |row: &RequestRow<'_>| Cell::text(row.direction.name())),
-        Column::new("route", "route or host", Kind::Text, |row: &RequestRow<'_>| Cell::text(&row.route)),
+    let known = [
+        Column::new("direction", "", Kind::Text, |row: &Route<'_>| Cell::text(row.row.direction.name())),
+        Column::new("route", "route or host", Kind::Text, |row: &Route<'_>| Cell::text(&row.row.route)),
         count("count", "requests", |row| row.count),
-        Column::new("exact", "exact", Kind::Flag, |row: &RequestRow<'_>| Cell::Flag(row.is_exact)),
+        Column::new("exact", "exact", Kind::Flag, |row: &Route<'_>| Cell::Flag(row.row.is_exact)),
         count("failed", "failed", |row| row.failed),
         count("aborted", "aborted", |row| row.aborted),
         count("partial", "partial", |row| row.partial),
@@ -70,14 +110,15 @@ fn routes<'c>(processes: bool) -> Sheet<'c, Routes> {
         time("p99_ns", "99 %", |row| row.percentile_ns(99)),
         time("max_ns", "longest", |row| row.mean_ns().map(|_| row.max_ns)),
         time("total_ns", "together", |row| Some(row.total_ns)),
-        Column::new("pid", "process", Kind::Number, |row: &RequestRow<'_>| Cell::Number(row.process.pid.into()))
+        Column::new("pid", "process", Kind::Number, |row: &Route<'_>| Cell::Number(row.row.process.pid.into()))
             .only_if(processes),
-    ])
+    ];
+    Sheet::new(known.into_iter().chain(request_work::columns()))
 }
 
 /// Columns of names in text.
-fn routes_text(rows: &[RequestRow<'_>]) -> Vec<(&'static str, u8)> {
-    let any = |of: fn(&RequestRow<'_>) -> u64| rows.iter().any(|row| of(row) > 0);
+fn routes_text(rows: &[Route<'_>]) -> Vec<(&'static str, u8)> {
+    let any = |of: fn(&RequestRow<'_>) -> u64| rows.iter().any(|row| of(&row.row) > 0);
     shown(&[
         ("direction", 0, true),
         ("count", 0, true),
@@ -97,10 +138,8 @@ fn routes_text(rows: &[RequestRow<'_>]) -> Vec<(&'static str, u8)> {
 struct Each;
 
 impl RowKind for Each {
-    type Row<'a> = ServedOrMade<'a>;
+    type Row<'a> = Single<'a>;
 }
-
-impl Row for ServedOrMade<'_> {}
 
 /// What became of a request, in a word.
 fn end(request: &ServedOrMade<'_>) -> &'static str {
@@ -114,25 +153,26 @@ fn end(request: &ServedOrMade<'_>) -> &'static str {
 
 fn each<'c>(processes: bool) -> Sheet<'c, Each> {
     let flag = |key, title, of: fn(&ServedOrMade<'_>) -> bool| {
-        Column::new(key, title, Kind::Flag, move |row: &ServedOrMade<'_>| Cell::Flag(of(row)))
+        Column::new(key, title, Kind::Flag, move |row: &Single<'_>| Cell::Flag(of(&row.row)))
     };
-    Sheet::new([
-        Column::new("time_ns", "began at", Kind::Time, |row: &ServedOrMade<'_>| Cell::Time(row.time_ns)),
-        Column::new("duration_ns", "took", Kind::Time, |row: &ServedOrMade<'_>| {
-            row.duration_ns.map_or(Cell::Null, Cell::Time)
+    let known = [
+        Column::new("time_ns", "began at", Kind::Time, |row: &Single<'_>| Cell::Time(row.row.time_ns)),
+        Column::new("duration_ns", "took", Kind::Time, |row: &Single<'_>| {
+            row.row.duration_ns.map_or(Cell::Null, Cell::Time)
         }),
-        Column::new("direction", "", Kind::Text, |row: &ServedOrMade<'_>| Cell::text(row.direction.name())),
-        Column::new("route", "route or host", Kind::Text, |row: &ServedOrMade<'_>| Cell::text(&row.route)),
-        Column::new("status", "status", Kind::Number, |row: &ServedOrMade<'_>| Cell::or_null(row.status, Cell::Number)),
-        Column::new("trace_id", "trace", Kind::Text, |row: &ServedOrMade<'_>| id(row, TraceIds::trace_id)),
-        Column::new("span_id", "span", Kind::Text, |row: &ServedOrMade<'_>| id(row, TraceIds::span_id)),
+        Column::new("direction", "", Kind::Text, |row: &Single<'_>| Cell::text(row.row.direction.name())),
+        Column::new("route", "route or host", Kind::Text, |row: &Single<'_>| Cell::text(&row.row.route)),
+        Column::new("status", "status", Kind::Number, |row: &Single<'_>| Cell::or_null(row.row.status, Cell::Number)),
+        Column::new("trace_id", "trace", Kind::Text, |row: &Single<'_>| id(&row.row, TraceIds::trace_id)),
+        Column::new("span_id", "span", Kind::Text, |row: &Single<'_>| id(&row.row, TraceIds::span_id)),
         flag("failed", "failed", |row| row.has_failed()),
         flag("aborted", "aborted", |row| row.end == RequestEnd::Abortion),
         flag("partial", "partial", |row| row.is_partial()),
-        Column::new("end", "end", Kind::Text, |row: &ServedOrMade<'_>| Cell::text(end(row))),
-        Column::new("pid", "process", Kind::Number, |row: &ServedOrMade<'_>| Cell::Number(row.process.pid.into()))
+        Column::new("end", "end", Kind::Text, |row: &Single<'_>| Cell::text(end(&row.row))),
+        Column::new("pid", "process", Kind::Number, |row: &Single<'_>| Cell::Number(row.row.process.pid.into()))
             .only_if(processes),
-    ])
+    ];
+    Sheet::new(known.into_iter().chain(request_work::columns()))
 }
 
 /// An id of a request's trace.
@@ -141,22 +181,22 @@ fn id<'c>(request: &ServedOrMade<'_>, text: fn(TraceIds) -> String) -> Cell<'c> 
 }
 
 /// Columns of single requests in text.
-fn each_text(requests: &[ServedOrMade<'_>]) -> Vec<(&'static str, u8)> {
+fn each_text(requests: &[Single<'_>]) -> Vec<(&'static str, u8)> {
     shown(&[
         ("time_ns", 1, true),
         ("duration_ns", 0, true),
         ("direction", 0, true),
         ("status", 0, true),
         ("end", 2, true),
-        ("trace_id", 3, requests.iter().any(|request| request.trace.is_some())),
+        ("trace_id", 3, requests.iter().any(|request| request.row.trace.is_some())),
         ("route", 0, true),
     ])
 }
 
 /// What is shown.
 enum Rows<'a> {
-    Routes(Vec<RequestRow<'a>>, usize),
-    Each(Vec<ServedOrMade<'a>>, usize),
+    Routes(Vec<Route<'a>>, usize),
+    Each(Vec<Single<'a>>, usize),
 }
 
 struct OpenView<'a> {

@@ -1,0 +1,89 @@
+//! When each thread worked for which request, as threads have said it.
+
+use clrscope_recording::events::{Kind, Record, Records, Tag};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{LossReason, Process};
+use rustc_hash::FxHashMap;
+
+/// A thread works for a request, or for none, from a time on.
+#[derive(Debug, Clone, Copy)]
+struct Switch {
+    /// Nanoseconds since the start of the run.
+    time_ns: u64,
+    request: Option<u64>,
+}
+
+/// A time in which a thread works for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Stretch {
+    /// Id of the request.
+    pub(super) request: u64,
+    /// Nanoseconds since the start of the run.
+    pub(super) since_ns: u64,
+    pub(super) until_ns: u64,
+}
+
+/// What the threads of a process have said.
+#[derive(Debug)]
+pub(super) struct Switches {
+    /// By the number of the thread, in the order of time.
+    of_threads: FxHashMap<u32, Vec<Switch>>,
+    /// Records were lost: a thread may have begun other work behind its last one.
+    is_lossy: bool,
+}
+
+impl Switches {
+    pub(super) fn read(process: &Process) -> Self {
+        let mut of_threads: FxHashMap<u32, Vec<Switch>> = FxHashMap::default();
+        for chunk in process.arenas(instrument::REQUESTS).flat_map(|arena| &arena.chunks) {
+            let Some(thread) = process.threads.get(chunk.thread as usize) else { continue };
+            let bytes = chunk.bytes.load();
+            let said = Records::new(&bytes).filter(|record| record.kind == Kind::REQUEST_ON_THREAD);
+            let switch = |record: Record<'_>| Switch {
+                time_ns: process.started_ns.saturating_add(record.time_ns),
+                request: record.number(Tag::REQUEST),
+            };
+            of_threads.entry(thread.id).or_default().extend(said.map(switch));
+        }
+        of_threads.retain(|_, switches| !switches.is_empty());
+        of_threads.values_mut().for_each(|switches| switches.sort_by_key(|switch| switch.time_ns));
+        let is_lossy = process.losses.iter().any(|loss| loss.reason == LossReason::EventDropped);
+        Self { of_threads, is_lossy }
+    }
+
+    /// Whether threads have said anything.
+    pub(super) fn is_known(&self) -> bool {
+        !self.of_threads.is_empty()
+    }
+
+    /// Whether they have said all.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_known() && !self.is_lossy
+    }
+
+    /// Returns the request for which a thread, by its number, works at a time.
+    pub(super) fn request_at(&self, thread: u32, time_ns: u64) -> Option<u64> {
+        let switches = self.of_threads.get(&thread)?;
+        let begun = switches.partition_point(|switch| switch.time_ns <= time_ns);
+        let last = begun.checked_sub(1)?;
+        (time_ns < self.end_ns(switches, last)).then_some(switches[last].request).flatten()
+    }
+
+    /// Hands over every time in which a thread works for a request, with the number of the thread; of
+    /// one thread in order.
+    pub(super) fn each_stretch(&self, mut visit: impl FnMut(u32, Stretch)) {
+        for (thread, switches) in &self.of_threads {
+            for (at, switch) in switches.iter().enumerate() {
+                if let Some(request) = switch.request {
+                    let until_ns = self.end_ns(switches, at);
+                    visit(*thread, Stretch { request, since_ns: switch.time_ns, until_ns });
+                }
+            }
+        }
+    }
+
+    fn end_ns(&self, switches: &[Switch], at: usize) -> u64 {
+        let open = if self.is_lossy { switches[at].time_ns } else { u64::MAX };
+        switches.get(at + 1).map_or(open, |next| next.time_ns)
+    }
+}

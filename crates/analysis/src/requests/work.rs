@@ -1,0 +1,266 @@
+//! What was done for each request, by whichever threads: CPU time, allocations, exceptions, and
+//! where the time of its duration went.
+
+use clrscope_recording::model::{AllocationKind, EventArena, Process, Thread};
+use rustc_hash::FxHashMap;
+
+use super::Request;
+use super::switches::{Stretch, Switches};
+use crate::allocations::{BYTES, each_record, time_ns};
+use crate::exceptions::EXCEPTIONS;
+use crate::metric::{Metric, Source};
+use crate::metric_events::MetricEvents;
+use crate::query::Query;
+use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
+use crate::time_states::TimeStates;
+use crate::waits::TimeState;
+
+/// What was done for a request, or for several. What was not recorded is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestWork {
+    /// CPU time by the samples of `cpu`, nanoseconds.
+    pub cpu_ns: Option<u64>,
+    /// Bytes that were allocated, by `alloc`.
+    pub allocated_bytes: Option<u64>,
+    /// Exceptions that were thrown.
+    pub exceptions: Option<u64>,
+    /// Time of their durations, nanoseconds, in which no thread worked for them: they awaited
+    /// something, or waited for a thread of the pool.
+    pub awaited_ns: u64,
+    /// Time of their durations in which some thread did.
+    pub on_threads_ns: u64,
+    /// What threads did in that time, by the samples of `wall`.
+    pub states: Option<ThreadStates>,
+}
+
+/// Time of the threads that worked for requests, by samples: how many nanoseconds were seen in
+/// each state. Several threads may work for a request at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadStates {
+    running_ns: u64,
+    ready_ns: u64,
+    lock_ns: u64,
+    blocked_ns: u64,
+    gc_ns: u64,
+    unknown_ns: u64,
+}
+
+impl ThreadStates {
+    fn add(&mut self, state: TimeState, ns: u64) {
+        let sum = match state {
+            TimeState::Running => &mut self.running_ns,
+            TimeState::Ready => &mut self.ready_ns,
+            TimeState::Lock => &mut self.lock_ns,
+            TimeState::Suspended => &mut self.gc_ns,
+            // A thread that works for a request is not there to wait.
+            TimeState::Task | TimeState::Waiting | TimeState::Io | TimeState::Sleeping | TimeState::Idle => {
+                &mut self.blocked_ns
+            }
+            TimeState::Unknown => &mut self.unknown_ns,
+        };
+        *sum = sum.saturating_add(ns);
+    }
+
+    fn all_ns(&self) -> u64 {
+        [self.running_ns, self.ready_ns, self.lock_ns, self.blocked_ns, self.gc_ns, self.unknown_ns]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+}
+
+impl RequestWork {
+    /// Returns the time in which threads ran, nanoseconds; `None` where nothing tells it.
+    #[must_use]
+    pub fn running_ns(&self) -> Option<u64> {
+        self.part_ns(|states| states.running_ns)
+    }
+
+    /// Returns the time in which threads waited for a processor.
+    #[must_use]
+    pub fn ready_ns(&self) -> Option<u64> {
+        self.part_ns(|states| states.ready_ns)
+    }
+
+    /// Returns the time in which threads waited for a lock.
+    #[must_use]
+    pub fn lock_ns(&self) -> Option<u64> {
+        self.part_ns(|states| states.lock_ns)
+    }
+
+    /// Returns the time in which threads waited for something else: tasks, events, files, a time.
+    #[must_use]
+    pub fn blocked_ns(&self) -> Option<u64> {
+        self.part_ns(|states| states.blocked_ns)
+    }
+
+    /// Returns the time in which the runtime had stopped threads, mostly for collections.
+    #[must_use]
+    pub fn gc_ns(&self) -> Option<u64> {
+        self.part_ns(|states| states.gc_ns)
+    }
+
+    /// The time on threads is known exactly, and samples tell the shares of it.
+    fn part_ns(&self, of: fn(&ThreadStates) -> u64) -> Option<u64> {
+        let states = self.states.as_ref()?;
+        let part = u128::from(self.on_threads_ns) * u128::from(of(states));
+        part.checked_div(u128::from(states.all_ns())).map(|ns| ns as u64)
+    }
+}
+
+/// A request whose work is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AskedRequest {
+    id: u64,
+    began_ns: u64,
+    ended_ns: u64,
+    /// Number of the sum that it counts for.
+    sum: usize,
+}
+
+impl AskedRequest {
+    /// Returns the request as one whose work counts for a sum; `None` where nothing is known of its
+    /// work or its time.
+    pub(super) fn new(request: &Request<'_>, sum: usize) -> Option<Self> {
+        let Request { id, time_ns, last_ns, .. } = *request;
+        let whole = !request.is_partial();
+        id.filter(|_| whole).map(|id| Self { id, began_ns: time_ns, ended_ns: last_ns, sum })
+    }
+}
+
+/// Returns the sums of the work for the requests of a process that are asked for, each with its
+/// number; `None` where its threads have not said all that they worked for.
+pub(super) fn sums(
+    process: &Process,
+    query: &Query,
+    mut asked: Vec<AskedRequest>,
+) -> Option<Vec<(usize, RequestWork)>> {
+    let switches = Switches::read(process);
+    if !switches.is_whole() {
+        return None;
+    }
+    // Those of this process alone, one behind the other.
+    let mut numbers: Vec<usize> = asked.iter().map(|request| request.sum).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    asked.iter_mut().for_each(|request| request.sum = numbers.partition_point(|number| *number < request.sum));
+    let has = |metric: &Metric| process.arenas(metric.instrument).next().is_some();
+    let empty = RequestWork {
+        cpu_ns: has(&SAMPLED_CPU).then_some(0),
+        allocated_bytes: has(&BYTES).then_some(0),
+        exceptions: has(&EXCEPTIONS).then_some(0),
+        states: has(&SAMPLED_WALL).then(ThreadStates::default),
+        ..RequestWork::default()
+    };
+    let mut work = Work {
+        process,
+        query,
+        switches,
+        sum_of: asked.iter().map(|request| (request.id, request.sum)).collect(),
+        sums: vec![empty; numbers.len()],
+    };
+    work.add_times(&asked);
+    work.add_events(&SAMPLED_CPU, |sum, ns| *sum.cpu_ns.get_or_insert_default() += ns);
+    work.add_events(&EXCEPTIONS, |sum, thrown| *sum.exceptions.get_or_insert_default() += thrown);
+    work.add_allocations();
+    work.add_states();
+    Some(numbers.into_iter().zip(work.sums).collect())
+}
+
+struct Work<'q> {
+    process: &'q Process,
+    query: &'q Query,
+    switches: Switches,
+    /// Index of the sum by the id of the request.
+    sum_of: FxHashMap<u64, usize>,
+    sums: Vec<RequestWork>,
+}
+
+impl Work<'_> {
+    /// The sum of the request for which a thread worked at a time.
+    fn sum_at(&mut self, thread: Option<&Thread>, time_ns: u64) -> Option<&mut RequestWork> {
+        let request = self.switches.request_at(thread?.id, time_ns)?;
+        self.sums.get_mut(*self.sum_of.get(&request)?)
+    }
+
+    /// Tells the time of each request in which threads worked for it from that in which none did.
+    fn add_times(&mut self, asked: &[AskedRequest]) {
+        let mut stretches: Vec<Stretch> = Vec::new();
+        self.switches.each_stretch(|_, stretch| {
+            if self.sum_of.contains_key(&stretch.request) {
+                stretches.push(stretch);
+            }
+        });
+        stretches.sort_unstable();
+        for request in asked {
+            let first = stretches.partition_point(|stretch| stretch.request < request.id);
+            let own = stretches[first..].iter().take_while(|stretch| stretch.request == request.id);
+            let on_threads_ns = self.covered_ns(request, own);
+            let all_ns = self.query.wanted_ns(self.process, request.began_ns, request.ended_ns).unwrap_or(0);
+            let sum = &mut self.sums[request.sum];
+            sum.on_threads_ns = sum.on_threads_ns.saturating_add(on_threads_ns);
+            sum.awaited_ns = sum.awaited_ns.saturating_add(all_ns.saturating_sub(on_threads_ns));
+        }
+    }
+
+    /// Time of a request that stretches, in the order of their beginnings, cover together.
+    fn covered_ns<'s>(&self, request: &AskedRequest, stretches: impl Iterator<Item = &'s Stretch>) -> u64 {
+        let (mut covered_ns, mut until_ns) = (0_u64, request.began_ns);
+        for stretch in stretches {
+            let (since, until) = (stretch.since_ns.max(until_ns), stretch.until_ns.min(request.ended_ns));
+            if since < until {
+                covered_ns += self.query.wanted_ns(self.process, since, until).unwrap_or(0);
+                until_ns = until;
+            }
+        }
+        covered_ns
+    }
+
+    /// Adds the amounts of a metric's events to the sums of the requests that they are of.
+    fn add_events(&mut self, metric: &'static Metric, add: fn(&mut RequestWork, u64)) {
+        let Source::Stacks { read, .. } = metric.source else { return };
+        let process = self.process;
+        for arena in process.arenas(metric.instrument) {
+            for chunk in &arena.chunks {
+                let one = EventArena { instrument: arena.instrument.clone(), chunks: vec![chunk.clone()] };
+                for event in read(process, &one).events {
+                    let thread = process.threads.get(event.thread as usize);
+                    if self.query.wants_time(process, event.time_ns)
+                        && let Some(sum) = self.sum_at(thread, event.time_ns)
+                    {
+                        add(sum, event.amount);
+                    }
+                }
+            }
+        }
+    }
+
+    fn add_allocations(&mut self) {
+        let process = self.process;
+        each_record(process, AllocationKind::Allocated, |thread, record| {
+            let (thread, at) = (process.threads.get(thread as usize), time_ns(process, record));
+            if self.query.wants_time(process, at)
+                && let Some(sum) = self.sum_at(thread, at)
+            {
+                let bytes = sum.allocated_bytes.get_or_insert_default();
+                *bytes = bytes.saturating_add(record.weight);
+            }
+        });
+    }
+
+    fn add_states(&mut self) {
+        let process = self.process;
+        let measured = MetricEvents::for_metric(process, &SAMPLED_WALL);
+        let Some(measured) = measured.filter(|_| process.arenas(SAMPLED_WALL.instrument).next().is_some()) else {
+            return;
+        };
+        let states = TimeStates::for_process(process, &measured);
+        for event in measured.blocks.iter().flat_map(|block| block.events()) {
+            let last_ns = event.time_ns.saturating_add(event.lasted_ns);
+            let is_wanted = self.query.wanted_ns(process, event.time_ns, last_ns).is_some();
+            let thread = process.threads.get(event.thread as usize);
+            if is_wanted && let Some(sum) = self.sum_at(thread, event.time_ns) {
+                sum.states.get_or_insert_default().add(states.state_of(&event), event.amount);
+            }
+        }
+    }
+}
