@@ -162,8 +162,8 @@ pub use programs::{Program, own_programs};
 pub use query::{NativeCode, PathKind, Query, QueryProblem, Sort, ThreadSelector};
 pub use request_filter::RequestFilter;
 pub use requests::{
-    Direction, Load, LoadCurve, LoadLevel, NoKnee, Request, RequestEnd, RequestRow, RequestWork, ThreadStates,
-    TraceIds, each_request, keep_requests, loads, requests,
+    Direction, KnownRequest, Load, LoadCurve, LoadLevel, NoKnee, Request, RequestEnd, RequestRow, RequestWork,
+    ThreadStates, TraceIds, each_request, keep_requests, loads, requests,
 };
 pub use samples::{
     InliningKnowledge, SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code,

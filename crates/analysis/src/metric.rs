@@ -98,6 +98,9 @@ pub struct StackEvent {
     pub idle: bool,
     /// Index into [`Process::types`] of the type that the event is about, 0 for none.
     pub object_type: u32,
+    /// Id of the request that the event was for, where its record says it; 0 where that is known by
+    /// its thread and time, or not at all.
+    pub request: u64,
 }
 
 /// Amount of a metric in one row.

@@ -8,6 +8,7 @@ use crate::function::FunctionRef;
 use crate::metric::{Metric, Source, StackEvent, StackEvents};
 use crate::paths::UNKNOWN;
 use crate::query::{Query, QueryProblem};
+use crate::requests::{KnownRequest, KnownRequests};
 use crate::samples::{FoldedFunctions, SAMPLED_CPU};
 use crate::select;
 use crate::stack_trees::wanted_part;
@@ -25,6 +26,7 @@ struct OfProcess<'a> {
     /// In the order of threads, then of time; each with the part of its amount that is wanted.
     events: Vec<StackEvent>,
     folded: Option<FoldedFunctions>,
+    requests: Option<KnownRequests>,
     /// Whether the query names each function, by index; `None` where it names none.
     named: Option<Vec<bool>>,
     limit: usize,
@@ -59,6 +61,8 @@ pub struct StackMoment<'m, 'a> {
     /// Of each function of the path, whether it has no code of its own there: the compiler put it
     /// into the one before, which is on the path, too.
     pub inlined: &'m [bool],
+    /// The served request that it was for, where requests were recorded and it was for one.
+    pub request: Option<&'m KnownRequest>,
 }
 
 impl<'a> StackLog<'a> {
@@ -148,7 +152,8 @@ impl<'a> OfProcess<'a> {
             let named = |function| FunctionRef::new(process, Some(function));
             process.functions.iter().map(|function| query.wants_function(named(function).module(), function)).collect()
         });
-        Self { process, table, events, folded, named, limit: query.limit.unwrap_or(usize::MAX) }
+        let requests = KnownRequests::read(process);
+        Self { process, table, events, folded, requests, named, limit: query.limit.unwrap_or(usize::MAX) }
     }
 
     /// Puts the functions on a stack into `path`, outermost first; none where the stack is not wanted.
@@ -208,7 +213,8 @@ impl<'a> ThreadStacks<'_, 'a> {
             shown += 1;
             let StackEvent { time_ns, lasted_ns, amount, samples, stack, .. } = *event;
             let Path { functions, inlined, .. } = &path;
-            visit(&StackMoment { time_ns, lasted_ns, amount, samples, stack, path: functions, inlined })?;
+            let request = self.of.requests.as_ref().and_then(|requests| requests.of_event(self.thread, event));
+            visit(&StackMoment { time_ns, lasted_ns, amount, samples, stack, path: functions, inlined, request })?;
         }
         Ok(())
     }

@@ -2,13 +2,14 @@
 //! protocol, which calls this signal alpha): what collectors and their exporters of files read.
 //!
 //! A profile for each process and metric, each in a resource that names the process. Samples that have times are a sample for each thread and stack, with
-//! all times; the trees of `calls` are a sample for each thread and path. Attributes of a sample say its thread.
+//! all times; the trees of `calls` are a sample for each thread and path. Attributes of a sample say its thread, and the route of the
+//! request that it was taken for; its link is that request's span, where the program has activities.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 
-use clrscope_analysis::{METRICS, Metric, Query, StackLog, Unit, one_line};
+use clrscope_analysis::{KnownRequest, METRICS, Metric, Query, StackLog, TraceIds, Unit, one_line};
 use clrscope_recording::model::{Process, Recording, Thread};
 
 use crate::frames::Frames;
@@ -194,29 +195,33 @@ fn of_paths(
 fn of_events(recording: &Recording, query: &Query, dictionary: &mut Dictionary) -> Result<LongList, ExportError> {
     let mut samples = LongList::default();
     for thread in StackLog::open(recording, query, "otlp")?.threads() {
-        let mut stacks: HashMap<u32, usize> = HashMap::new();
-        let mut found: Vec<(u64, Vec<u64>, Vec<u64>)> = Vec::new();
+        let mut stacks: HashMap<(u32, OfRequest), usize> = HashMap::new();
+        let mut found: Vec<(u64, OfRequest, Vec<u64>, Vec<u64>)> = Vec::new();
         thread.walk(|event| -> Result<(), ExportError> {
-            let place = match stacks.entry(event.stack) {
+            let request = event.request.map_or(OfRequest::default(), |request| dictionary.of_request(request));
+            let place = match stacks.entry((event.stack, request)) {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(new) => {
                     let Dictionary { frames, locations, .. } = &mut *dictionary;
                     let functions = event.path.iter().map(|function| frames.function(function) as u64 + 1);
                     let path = locations.path(functions.zip(event.inlined.iter().copied()));
-                    found.push((dictionary.stack(&path), Vec::new(), Vec::new()));
+                    found.push((dictionary.stack(&path), request, Vec::new(), Vec::new()));
                     *new.insert(found.len() - 1)
                 }
             };
-            let (_, amounts, times) = &mut found[place];
+            let (.., amounts, times) = &mut found[place];
             amounts.push(event.amount);
             times.push(recording.run.started_unix_ns.saturating_add(event.time_ns));
             Ok(())
         })?;
         let of_thread = dictionary.of_thread(thread.thread);
-        for (stack, amounts, times) in &found {
+        for (stack, request, amounts, times) in &found {
             samples.message(2, |sample| {
                 sample.number(1, *stack);
-                sample.packed(2, &of_thread);
+                sample.packed(2, of_thread.iter().chain(&request.route));
+                if request.link != 0 {
+                    sample.number(3, request.link);
+                }
                 sample.packed(4, amounts);
                 sample.packed_fixed64(5, times);
             });
@@ -241,6 +246,19 @@ struct Dictionary {
     /// Keys and values of attributes: a number, or the number of a text.
     attributes: Vec<(u64, Attribute)>,
     of_threads: HashMap<(usize, u32), [u64; 2]>,
+    of_routes: HashMap<String, u64>,
+    /// Traces and spans of links, by number from 1.
+    links: Vec<TraceIds>,
+    of_spans: HashMap<TraceIds, u64>,
+}
+
+/// What a sample says of its request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+struct OfRequest {
+    /// Number of the attribute with its route.
+    route: Option<u64>,
+    /// Number of the link, 0 for none.
+    link: u64,
 }
 
 /// Value of an attribute.
@@ -261,6 +279,9 @@ impl Default for Dictionary {
             of_paths: vec![0],
             attributes: Vec::new(),
             of_threads: HashMap::new(),
+            of_routes: HashMap::new(),
+            links: Vec::new(),
+            of_spans: HashMap::new(),
         }
     }
 }
@@ -311,6 +332,30 @@ impl Dictionary {
         [last - 1, last]
     }
 
+    /// Numbers of the attribute and of the link of a request.
+    fn of_request(&mut self, request: &KnownRequest) -> OfRequest {
+        let route = match self.of_routes.get(&*request.route) {
+            Some(known) => *known,
+            None => {
+                let key = self.text("clrscope.request");
+                self.attributes.push((key, Attribute::Text(one_line(&*request.route).into())));
+                let number = self.attributes.len() as u64;
+                self.of_routes.insert(request.route.to_string(), number);
+                number
+            }
+        };
+        let link = request.trace.map_or(0, |trace| match self.of_spans.get(&trace) {
+            Some(known) => *known,
+            None => {
+                self.links.push(trace);
+                let number = self.links.len() as u64;
+                self.of_spans.insert(trace, number);
+                number
+            }
+        });
+        OfRequest { route: Some(route), link }
+    }
+
     /// The tables, and behind them the one of stacks.
     fn encoded(mut self) -> (Message, LongList) {
         let mut message = Message::default();
@@ -322,6 +367,13 @@ impl Dictionary {
         message.message(2, |_| ());
         message.message(3, |_| ());
         message.message(4, |_| ());
+        for link in &self.links {
+            let (trace, span) = link.to_bytes();
+            message.message(4, |written| {
+                written.bytes(1, &trace);
+                written.bytes(2, &span);
+            });
+        }
         for functions in self.locations.all() {
             message.message(2, |location| {
                 functions.iter().for_each(|function| location.message(3, |line| line.number(1, *function)));

@@ -2,12 +2,13 @@
 //!
 //! The message `Profile` of `profile.proto`, not compressed. Functions are frames by their names. Methods that the compiler put into
 //! others are lines of the location of the method that has the code, wherever events are written one by one: not with `--limit`, which
-//! counts the parts of a tree.
+//! counts the parts of a tree. Where requests were recorded, samples that were taken for one have the label `request`, its method and
+//! route.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use clrscope_analysis::{Metric, Query, StackLog};
+use clrscope_analysis::{Metric, Query, StackLog, one_line};
 use clrscope_recording::model::Recording;
 
 use crate::locations::Locations;
@@ -58,12 +59,18 @@ impl Exporter for Pprof {
         let mut tables = Tables::default();
         let min_share = options.min_share.unwrap_or(0.0);
         let mut written = Message::default();
-        let mut sample = |locations: &[u64], weight: u64| {
+        let mut sample = |locations: &[u64], weight: u64, labels: &[Label]| {
             written.clear();
             written.message(field::SAMPLE, |sample| {
                 // The innermost comes first in the format.
                 sample.packed(1, locations.iter().rev());
                 sample.packed(2, &[weight]);
+                for label in labels {
+                    sample.message(3, |written| {
+                        written.number(1, label.key);
+                        written.number(2, label.text);
+                    });
+                }
             });
             out.write_all(written.encoded())
         };
@@ -79,7 +86,7 @@ impl Exporter for Pprof {
                     let function = |name| tables.frames.number(name);
                     let locations: Vec<u64> = stack.split(';').map(function).collect();
                     let of = locations.into_iter().map(|function| (function, false));
-                    sample(&tables.locations.path(of), weight)?;
+                    sample(&tables.locations.path(of), weight, &[])?;
                 }
                 Ok(())
             })?,
@@ -134,18 +141,30 @@ struct Tables {
     locations: Locations,
 }
 
+/// A label of a sample: the numbers of its key and of its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Label {
+    key: u64,
+    text: u64,
+}
+
+/// Key of the label with the request that a sample is of.
+const REQUEST: &str = "request";
+
 /// A frame of a path: number of the function, and whether it was put into the one before.
 type PathFrame = (u64, bool);
 
-/// Paths of events as a tree, in which callers come first.
+/// Paths of events as trees, in which callers come first: one for each label, and one for events
+/// without any.
 #[derive(Default)]
 struct Paths {
     nodes: Vec<PathNode>,
-    numbers: HashMap<(Option<usize>, PathFrame), usize>,
+    numbers: HashMap<(Option<usize>, Option<Label>, PathFrame), usize>,
 }
 
 struct PathNode {
     caller: Option<usize>,
+    label: Option<Label>,
     frame: PathFrame,
     own: u64,
 }
@@ -160,13 +179,14 @@ impl Paths {
             let shown = query.per_thread.then_some(thread.thread);
             let places: Vec<u64> =
                 places(thread.process.pid, shown, several).map(|place| tables.frames.named(&place)).collect();
-            let mut nodes: HashMap<u32, Option<usize>> = HashMap::new();
+            let mut nodes: HashMap<(u32, Option<Label>), Option<usize>> = HashMap::new();
             thread.walk(|event| -> Result<(), ExportError> {
-                let node = *nodes.entry(event.stack).or_insert_with(|| {
+                let label = event.request.map(|request| tables.frames.label(REQUEST, &request.route));
+                let node = *nodes.entry((event.stack, label)).or_insert_with(|| {
                     let names = event.path.iter().map(|function| tables.frames.named(&function.label()));
                     let functions = names.zip(event.inlined.iter().copied()).take(MAX_FRAMES as usize);
                     let places = places.iter().map(|place| (*place, false));
-                    places.chain(functions).fold(None, |caller, frame| Some(paths.node(caller, frame)))
+                    places.chain(functions).fold(None, |caller, frame| Some(paths.node(caller, label, frame)))
                 });
                 if let Some(node) = node.and_then(|node| paths.nodes.get_mut(node)) {
                     node.own = node.own.saturating_add(event.amount);
@@ -177,11 +197,11 @@ impl Paths {
         Ok(paths)
     }
 
-    fn node(&mut self, caller: Option<usize>, frame: PathFrame) -> usize {
+    fn node(&mut self, caller: Option<usize>, label: Option<Label>, frame: PathFrame) -> usize {
         let next = self.nodes.len();
-        let number = *self.numbers.entry((caller, frame)).or_insert(next);
+        let number = *self.numbers.entry((caller, label, frame)).or_insert(next);
         if number == next {
-            self.nodes.push(PathNode { caller, frame, own: 0 });
+            self.nodes.push(PathNode { caller, label, frame, own: 0 });
         }
         number
     }
@@ -192,7 +212,7 @@ impl Paths {
         self,
         min_share: f64,
         locations: &mut Locations,
-        mut sample: impl FnMut(&[u64], u64) -> io::Result<()>,
+        mut sample: impl FnMut(&[u64], u64, &[Label]) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut totals: Vec<u64> = self.nodes.iter().map(|node| node.own).collect();
         let mut whole = 0_u64;
@@ -217,7 +237,7 @@ impl Paths {
             let callers = std::iter::successors(Some(at), |at| self.nodes[*at].caller);
             let mut frames: Vec<PathFrame> = callers.map(|at| self.nodes[at].frame).collect();
             frames.reverse();
-            sample(&locations.path(frames.into_iter()), weight)?;
+            sample(&locations.path(frames.into_iter()), weight, self.nodes[at].label.as_slice())?;
         }
         Ok(())
     }
@@ -251,6 +271,11 @@ impl Frames {
         let number = self.string(frame);
         self.numbers.insert(frame.to_owned(), number);
         number
+    }
+
+    /// A label. Its texts stand among the names of frames, of which each is there once.
+    fn label(&mut self, key: &str, text: &str) -> Label {
+        Label { key: self.number(key), text: self.number(&one_line(text)) }
     }
 
     fn string(&mut self, text: &str) -> u64 {

@@ -7,8 +7,10 @@ use std::process::Command;
 use clrscope_analysis::{Query, SAMPLES};
 use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportOptions, exporter};
-use clrscope_recording::model::{Recording, ThreadRole, Tier};
-use clrscope_recording::testing::samples::HandSampled;
+use clrscope_recording::events::{Kind, Tag, Value as EventValue};
+use clrscope_recording::model::{EventArena, Recording, ThreadRole, Tier};
+use clrscope_recording::testing::chunk::HandmadeChunk;
+use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 use clrscope_testkit::{from_pypi, not_run};
 use serde_json::{Value, json};
 
@@ -181,11 +183,14 @@ for resource in data.resource_profiles:
             kind = text[profile.sample_type.type_strindex] + ' ' + text[profile.sample_type.unit_strindex]
             for sample in profile.samples:
                 attributes = [tables.attribute_table[at] for at in sample.attribute_indices]
-                thread = {text[of.key_strindex]: of.value for of in attributes}['thread.name'].string_value
+                attributes = {text[of.key_strindex]: of.value.string_value for of in attributes}
+                thread, request = attributes['thread.name'], attributes.get('clrscope.request')
+                link = tables.link_table[sample.link_index]
+                ids = f' in {link.trace_id.hex()} {link.span_id.hex()}' if sample.link_index else ''
                 name = lambda line: text[tables.function_table[line.function_index].name_strindex]
                 locations = [tables.location_table[at] for at in stacks[sample.stack_index]]
                 path = ';'.join(' in '.join(map(name, location.lines)) for location in locations)
-                key = f'{kind} {thread} {path}'
+                key = f'{kind} {thread} {path}' + (f' for {request}' if request else '') + ids
                 sums[key] = sums.get(key, 0) + sum(sample.values)
                 assert not sample.timestamps_unix_nano or len(sample.timestamps_unix_nano) == len(sample.values)
                 times += len(sample.timestamps_unix_nano)
@@ -242,6 +247,85 @@ fn with_inlined() -> Recording {
     taken.recording()
 }
 
+/// The samples of [`recording`], of which the first three of the main thread were taken for a request with a trace, and the
+/// first two of the other one for one without.
+fn with_requests() -> Recording {
+    let mut recording = recording(0);
+    let process = &mut recording.processes[0];
+    let names = HandmadeChunk::new(0, 1, 0).put(
+        Kind::REQUEST_NAME,
+        &[(Tag::ROUTE, 1_u64.into()), (Tag::DIRECTION, 0_u64.into()), (Tag::NAME, "GET /carts/{id}".into())],
+    );
+    let trace: Vec<u8> = (1..=24).collect();
+    let ended = |chunk: HandmadeChunk, id: u64, more: &[(Tag, EventValue<'_>)]| {
+        let fields = [(Tag::ROUTE, 1_u64.into()), (Tag::REQUEST, id.into()), (Tag::DURATION, 9_u64.into())];
+        chunk.put(Kind::REQUEST_ENDED, &[&fields[..], more].concat())
+    };
+    let requests = ended(ended(names, 1, &[(Tag::TRACE, EventValue::Bytes(&trace))]), 2, &[]);
+    let works = |thread: u32, id: u64, until_ns: u64| {
+        let begun = HandmadeChunk::new(thread, 2, 0).put(Kind::REQUEST_ON_THREAD, &[(Tag::REQUEST, id.into())]);
+        begun.after(until_ns).put(Kind::REQUEST_ON_THREAD, &[]).finish()
+    };
+    let chunks = vec![requests.finish(), works(0, 1, 3 * STEP_NS - 1), works(1, 2, 2 * STEP_NS - 1)];
+    process.events.push(EventArena { instrument: "requests".into(), chunks });
+    recording
+}
+
+#[test]
+fn samples_in_profiles_of_others_know_their_request() {
+    let folder = folder("requests");
+    let recording = with_requests();
+    export(&recording, "otlp", &folder.join("app.otlp"));
+    export(&recording, "pprof", &folder.join("app.pb"));
+    let main = "cpu nanoseconds main (thread 1, OS thread 101)";
+    let mailer = "cpu nanoseconds mailer (thread 2, OS thread 102)";
+    let path = "App.Mail::Send;App.Mail::Send;System.Threading.Thread::Start";
+    let traced = "for GET /carts/{id} in 0102030405060708090a0b0c0d0e0f10 1112131415161718";
+    match python("opentelemetry-proto==1.45.2", SUMS, &folder) {
+        None => not_run("reading OpenTelemetry profiles: pip can't install its classes here"),
+        Some(said) => {
+            let expected = json!({
+                format!("{main} System.String::Concat;App.Cart::Total;App::Main {traced}"): 3_000_000,
+                format!("{main} App.Cart::Total;App::Main"): 2_000_000,
+                format!("{main} App::Main"): 1_000_000,
+                format!("{mailer} {path} for GET /carts/{{id}}"): 2_000_000,
+                format!("{mailer} {path}"): 2_000_000,
+            });
+            assert_eq!(said["sums"], expected);
+        }
+    }
+    match python("protobuf==6.33.0", PPROF, &folder) {
+        None => not_run("reading profiles of pprof: pip can't install the library of protocol buffers here"),
+        Some(said) => {
+            let path = "System.Threading.Thread::Start;App.Mail::Send;App.Mail::Send";
+            let expected = json!({
+                "App::Main;App.Cart::Total;System.String::Concat | request: GET /carts/{id}": 3_000_000,
+                "App::Main;App.Cart::Total": 2_000_000,
+                "App::Main": 1_000_000,
+                format!("{path} | request: GET /carts/{{id}}"): 2_000_000,
+                path: 2_000_000,
+            });
+            assert_eq!(said["sums"], expected);
+        }
+    }
+    export(&recording, "parquet-samples", &folder.join("app.samples.parquet"));
+    let asked = "
+import json, duckdb
+rows = duckdb.sql(\"SELECT thread_id, request, trace_id, span_id, count(*) FROM 'app.samples.parquet' GROUP BY ALL ORDER BY ALL\")
+print(json.dumps(rows.fetchall()))
+";
+    match python("duckdb==2.0.0", asked, &folder) {
+        None => not_run("SQL over exports: pip can't install duckdb here"),
+        Some(said) => {
+            let (trace, span) = ("0102030405060708090a0b0c0d0e0f10", "1112131415161718");
+            let route = "GET /carts/{id}";
+            let expected =
+                json!([[1, "", "", "", 3], [1, route, trace, span, 3], [2, "", "", "", 2], [2, route, "", "", 2]]);
+            assert_eq!(said, expected);
+        }
+    }
+}
+
 /// Reads `Profile` of `profile.proto` by the library of protocol buffers, follows every number, and adds up by path: locations are
 /// joined by semicolons, the outermost first; the lines of each, the innermost first, by ` in `.
 const PPROF: &str = "
@@ -251,7 +335,8 @@ file = descriptor_pb2.FileDescriptorProto(name='profile.proto', package='perftoo
 kinds = {'int': 3, 'uint': 4, 'text': 9}
 for name, fields in {
     'ValueType': {'type': (1, 'int'), 'unit': (2, 'int')},
-    'Sample': {'location_id': (1, 'uint', 3), 'value': (2, 'int', 3)},
+    'Label': {'key': (1, 'int'), 'str': (2, 'int')},
+    'Sample': {'location_id': (1, 'uint', 3), 'value': (2, 'int', 3), 'label': (3, 'Label', 3)},
     'Line': {'function_id': (1, 'uint'), 'line': (2, 'int')},
     'Location': {'id': (1, 'uint'), 'line': (4, 'Line', 3)},
     'Function': {'id': (1, 'uint'), 'name': (2, 'int'), 'system_name': (3, 'int')},
@@ -273,6 +358,7 @@ locations = {of.id: ' in '.join(names[line.function_id] for line in of.line) for
 assert text[0] == '' and 0 not in locations and len(locations) == len(profile.location) == len(set(locations.values()))
 for sample in profile.sample:
     path = ';'.join(locations[at] for at in reversed(sample.location_id))
+    path += ''.join(f' | {text[label.key]}: {text[label.str]}' for label in sample.label)
     sums[path] = sums.get(path, 0) + sum(sample.value)
 kind = profile.sample_type[0]
 print(json.dumps({'sums': sums, 'kind': text[kind.type] + ' ' + text[kind.unit]}))

@@ -38,6 +38,7 @@ fn read(process: &Process, arena: &EventArena) -> StackEvents {
                 stack: u32::try_from(number(Tag::STACK_NODE)).unwrap_or(0),
                 lasted_ns: ns,
                 amount: ns,
+                request: number(Tag::REQUEST),
                 ..StackEvent::default()
             }
         }));

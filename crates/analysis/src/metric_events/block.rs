@@ -56,6 +56,7 @@ impl Event {
             flags: self.flags,
             idle: self.about & IDLE != 0,
             object_type: self.about & !IDLE,
+            request: 0,
         }
     }
 }
@@ -126,6 +127,7 @@ mod tests {
             flags: number << 8,
             idle: number == 4,
             object_type: number % 5,
+            request: 0,
         };
         let all: Vec<StackEvent> = (0..6).map(event).collect();
         let process = Process { threads: vec![Default::default(); 3], ..Process::default() };

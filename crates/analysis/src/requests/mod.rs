@@ -6,6 +6,7 @@
 //! known.
 
 mod filter;
+mod known;
 mod load;
 mod on_threads;
 mod read;
@@ -21,6 +22,8 @@ use crate::durations::Durations;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select::{self, SelectedProcess};
 
+pub use known::KnownRequest;
+pub(crate) use known::KnownRequests;
 pub use load::{LoadCurve, LoadLevel, NoKnee, loads};
 pub use on_threads::keep_requests;
 use read::Reading;
@@ -95,7 +98,7 @@ pub struct Request<'a> {
 }
 
 /// A request's place in traces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TraceIds {
     trace: u128,
     span: u64,
@@ -105,6 +108,12 @@ impl TraceIds {
     fn read(bytes: &[u8]) -> Option<Self> {
         let (trace, span) = bytes.split_first_chunk()?;
         Some(Self { trace: u128::from_be_bytes(*trace), span: u64::from_be_bytes(span.try_into().ok()?) })
+    }
+
+    /// Trace and span as binary formats have them: the first byte is the first that headers have.
+    #[must_use]
+    pub fn to_bytes(self) -> ([u8; 16], [u8; 8]) {
+        (self.trace.to_be_bytes(), self.span.to_be_bytes())
     }
 
     /// The trace as headers have it: 32 hexadecimal digits.

@@ -87,6 +87,7 @@ pub(crate) fn event_of(process: &Process, sample: &Sample, amount: u64) -> Stack
         flags: sample.flags(),
         idle: sample.state == ThreadState::Idle,
         object_type: 0,
+        request: 0,
     }
 }
 

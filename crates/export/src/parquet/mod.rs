@@ -58,6 +58,9 @@ const SAMPLES: &[(&str, Kind)] = &[
     ("time_ns", Kind::Number),
     ("lasted_ns", Kind::Number),
     ("amount", Kind::Number),
+    ("request", Kind::Text),
+    ("trace_id", Kind::Text),
+    ("span_id", Kind::Text),
 ];
 
 /// See the module's page.
@@ -153,7 +156,13 @@ impl Exporter for Samples {
                     let (process, thread) = (Some(thread.process), Some(thread.thread));
                     let label = innermost.label();
                     let names = (&*label, path.text.as_str());
-                    Ok(table.row(context.row(process, thread, metric, innermost, names, numbers))?)
+                    let route = event.request.map_or("", |request| &*request.route);
+                    let trace = event.request.and_then(|request| request.trace);
+                    let [trace_id, span_id] =
+                        trace.map_or_else(Default::default, |ids| [ids.trace_id(), ids.span_id()]);
+                    let of_request = [route, &trace_id, &span_id].map(Value::Text);
+                    let row = context.row(process, thread, metric, innermost, names, numbers);
+                    Ok(table.row(row.chain(of_request))?)
                 })?;
             }
         }

@@ -1,0 +1,53 @@
+//! The requests of events: which one each event was for.
+
+use std::rc::Rc;
+
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{Process, Thread};
+use rustc_hash::FxHashMap;
+
+use super::TraceIds;
+use super::read::Reading;
+use super::switches::Switches;
+use crate::metric::StackEvent;
+use crate::query::Query;
+
+/// A request that the program served, as far as events need it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownRequest {
+    /// Method with the template of the route.
+    pub route: Rc<str>,
+    /// Its trace, where the program has activities.
+    pub trace: Option<TraceIds>,
+}
+
+/// The requests of a process for which its threads worked.
+pub(crate) struct KnownRequests {
+    switches: Switches,
+    by_id: FxHashMap<u64, KnownRequest>,
+}
+
+impl KnownRequests {
+    /// Reads them; `None` where nothing is known of any.
+    pub(crate) fn read(process: &Process) -> Option<Self> {
+        let switches = Switches::read(process);
+        if !switches.is_known() {
+            return None;
+        }
+        let mut by_id = FxHashMap::default();
+        for arena in process.arenas(instrument::REQUESTS) {
+            Reading::new(process, arena).each(&Query::default(), |request| {
+                let known = KnownRequest { route: Rc::clone(&request.route), trace: request.trace };
+                by_id.extend(request.id.map(|id| (id, known)));
+            });
+        }
+        Some(Self { switches, by_id })
+    }
+
+    /// Returns the request that an event of a thread was for; `None` where it was for none.
+    pub(crate) fn of_event(&self, thread: &Thread, event: &StackEvent) -> Option<&KnownRequest> {
+        let said = Some(event.request).filter(|id| *id != 0);
+        let id = said.or_else(|| self.switches.request_at(thread.id, event.time_ns))?;
+        self.by_id.get(&id)
+    }
+}
