@@ -10,6 +10,7 @@ use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::ProcessWriter;
 
 use super::author::Author;
+use super::members::NOT_AS_KNOWN;
 use super::traces::ACTIVITIES;
 use super::{locals, made, served};
 use crate::services::context::Context;
@@ -64,7 +65,6 @@ impl Follower {
         let is_core = |module: &ModuleId| names.assembly(&self.info, *module).is_ok_and(|name| &*name == CORE_LIBRARY);
         let modules = self.info.modules().unwrap_or_default();
         if let Some(core) = modules.into_iter().find(is_core).filter(|core| self.claim(*core)) {
-            locals::look_into(&self.info, names, core);
             self.change_all(core, CORE_LIBRARY);
         }
     }
@@ -124,11 +124,17 @@ impl Follower {
     /// A function was compiled again, so that the types that it uses are there.
     pub(super) fn compiled(&self, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
-        if self.is_followed(about.module) {
-            ACTIVITIES.look_into(&self.info, self.functions.names());
+        let names = self.functions.names();
+        if self.author.switches_threads(about.module) && !locals::is_known() {
+            if locals::look_into(&self.info, names, about.module).is_none() {
+                let why = (self.name((about.module, about.token)), NOT_AS_KNOWN.into());
+                note_refused(self.writer, LossReason::RequestsNotFollowed, CORE_LIBRARY, &[why]);
+            }
+        } else if self.is_followed(about.module) {
+            ACTIVITIES.look_into(&self.info, names);
         }
         if let Some(server) = self.author.server(about.module) {
-            server.look_into(&self.info, self.functions.names());
+            server.look_into(&self.info, names);
         }
     }
 

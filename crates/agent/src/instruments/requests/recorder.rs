@@ -65,9 +65,8 @@ impl Recorder {
     /// The calling thread works for a request from now on, by its id; 0 for none.
     pub(super) fn works_for(&self, id: u64) {
         if self.on_threads.with(|now| std::mem::replace(now, id) != id) == Some(true) {
-            let now = ticks();
-            let (now_ns, _) = self.scale.moment(now, now);
-            self.log.write_with(Some(now_ns), Kind::REQUEST_ON_THREAD, |encoder| {
+            // By the clock of samples and exceptions, which are looked up by their times.
+            self.log.write_with(Some(monotonic_ns()), Kind::REQUEST_ON_THREAD, |encoder| {
                 if id != 0 {
                     encoder.number(Tag::REQUEST, id);
                 }

@@ -84,7 +84,7 @@ unsafe extern "C" fn switched(context: usize) {
     guard(|| {
         if let Some(recorder) = Recorder::current() {
             // SAFETY: what the code that `edits` makes hands over: the thread's context or null.
-            recorder.works_for(unsafe { locals::request_of(context) });
+            recorder.works_for(unsafe { locals::request_in(context) });
         }
     });
 }
