@@ -49,6 +49,8 @@ mod hostile;
 mod known_paths;
 mod left_over;
 pub mod manifest;
+#[cfg(feature = "recordings")]
+mod marks;
 mod program;
 mod pypi;
 mod runtime_stops;
@@ -78,6 +80,8 @@ pub use expectations::{Expectations, ThreadCalls};
 pub use hostile::HOSTILE;
 pub use known_paths::{KnownPaths, Moment, Shape, ShapeTally, Tally};
 pub use left_over::{left_over, private_kilobytes, unmanaged_kilobytes};
+#[cfg(feature = "recordings")]
+pub use marks::{Mark, NO_REQUEST, WorkOfThreads, marks};
 pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
 pub use pypi::from_pypi;
 pub use runtime_stops::{RuntimeStops, STOPS_VARIABLE};

@@ -94,17 +94,26 @@ impl EventLog {
     /// is there.
     #[inline]
     pub(crate) fn write_with(&self, now: Option<u64>, kind: Kind, fill: impl Fn(&mut Encoder<'_>)) -> bool {
-        let written = self.on_track(|track| {
-            let last = track.last_ns.load(Ordering::Relaxed);
-            // Records say the time since the one before: two clocks may differ by a little.
-            let now = now.unwrap_or(self.start_ns).max(last);
-            track.last_ns.store(now, Ordering::Relaxed);
-            // A chunk's first record says the time since the start.
-            let before = |chunk: Chunk| if chunk.used() == 0 { self.start_ns } else { last };
-            let put_in = |chunk| put(chunk, now, now.saturating_sub(before(chunk)), kind, &fill);
-            track.chunk.get().is_some_and(put_in) || self.write_in_next(track, now, kind, &fill)
-        });
-        written == Some(true)
+        self.on_track(|track| self.write_on(track, now, kind, &fill)) == Some(true)
+    }
+
+    /// As [`write_with`](Self::write_with), of a thread that is known already also while recording is stopped: for what
+    /// must be known of it when recording starts again.
+    pub(crate) fn write_while_stopped(&self, now: u64, kind: Kind, fill: impl Fn(&mut Encoder<'_>)) -> bool {
+        threads::known()
+            .is_some_and(|record| self.on_track_of(Some(record), |track| self.write_on(track, Some(now), kind, &fill)))
+    }
+
+    #[inline]
+    fn write_on(&self, track: &Track, now: Option<u64>, kind: Kind, fill: &impl Fn(&mut Encoder<'_>)) -> bool {
+        let last = track.last_ns.load(Ordering::Relaxed);
+        // Records say the time since the one before: two clocks may differ by a little.
+        let now = now.unwrap_or(self.start_ns).max(last);
+        track.last_ns.store(now, Ordering::Relaxed);
+        // A chunk's first record says the time since the start.
+        let before = |chunk: Chunk| if chunk.used() == 0 { self.start_ns } else { last };
+        let put_in = |chunk| put(chunk, now, now.saturating_sub(before(chunk)), kind, fill);
+        track.chunk.get().is_some_and(put_in) || self.write_in_next(track, now, kind, fill)
     }
 
     /// Writes a record of a few bytes that are ready, without a time of its own.
@@ -146,14 +155,20 @@ impl EventLog {
         if record.is_none() && hooks::is_stopped() {
             return None;
         }
-        Some(self.tracks.with(|track| {
+        Some(self.on_track_of(record, act))
+    }
+
+    /// Calls `act` with the chunk that this thread writes to, whose record this is.
+    #[inline]
+    fn on_track_of<R>(&self, record: Option<ThreadRecord>, act: impl FnOnce(&Track) -> R) -> R {
+        self.tracks.with(|track| {
             let is_same = track.log.load(Ordering::Relaxed) == self.number
                 && track.thread.load(Ordering::Relaxed) == record.map_or(ptr::null_mut(), ThreadRecord::address);
             if !is_same {
                 track.begin(self.number, record);
             }
             act(track)
-        }))
+        })
     }
 
     #[cold]

@@ -64,14 +64,26 @@ impl Recorder {
 
     /// The calling thread works for a request from now on, by its id; 0 for none.
     pub(super) fn works_for(&self, id: u64) {
-        if self.on_threads.with(|now| std::mem::replace(now, id) != id) == Some(true) {
-            // By the clock of samples and exceptions, which are looked up by their times.
-            self.log.write_with(Some(monotonic_ns()), Kind::REQUEST_ON_THREAD, |encoder| {
-                if id != 0 {
-                    encoder.number(Tag::REQUEST, id);
-                }
-            });
-        }
+        // By the clock of samples and exceptions, which are looked up by their times.
+        self.switch(id, |log| {
+            log.write_with(Some(monotonic_ns()), Kind::REQUEST_ON_THREAD, |encoder| put_id(encoder, id))
+        });
+    }
+
+    /// The calling thread gets another context while recording is stopped. Nobody follows how it goes
+    /// on, so it works for none until it gets yet another one in the recording.
+    pub(super) fn works_unseen(&self) {
+        self.switch(0, |log| log.write_while_stopped(monotonic_ns(), Kind::REQUEST_ON_THREAD, |_| ()));
+    }
+
+    /// Records for which request the calling thread works where that is another one. What could not
+    /// be recorded is tried again the next time.
+    fn switch(&self, id: u64, write: impl FnOnce(&EventLog) -> bool) {
+        self.on_threads.with(|now| {
+            if *now != id && write(self.log) {
+                *now = id;
+            }
+        });
     }
 
     /// The recording under way, for code of methods: it is used until the next stop of all threads
