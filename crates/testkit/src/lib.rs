@@ -53,6 +53,8 @@ pub mod manifest;
 mod marks;
 mod program;
 mod pypi;
+#[cfg(feature = "recordings")]
+mod recompiled;
 mod runtime_stops;
 mod runtimes;
 #[cfg(feature = "recordings")]
@@ -84,6 +86,8 @@ pub use left_over::{left_over, private_kilobytes, unmanaged_kilobytes};
 pub use marks::{Mark, NO_REQUEST, WorkOfThreads, marks};
 pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
 pub use pypi::from_pypi;
+#[cfg(feature = "recordings")]
+pub use recompiled::{SWITCHING_METHODS, recompiled};
 pub use runtime_stops::{RuntimeStops, STOPS_VARIABLE};
 pub use runtimes::{Runtime, each_runtime, each_web_runtime, fetched_runtime, runtimes};
 #[cfg(feature = "recordings")]

@@ -88,7 +88,7 @@ fn threads_of_a_running_program_work_for_the_requests_that_it_says_in_each_recor
     testkit::each_web_runtime(|runtime| {
         let (place, mut program) = (TestFolder::new(), Waiting::start(runtime, "Whose", &["10", "0.2", "wait"]));
         for (name, last) in [("first.clrs", "DONE"), ("second.clrs", "")] {
-            let options = format!("-q -i requests -i exceptions -o {name}");
+            let options = format!("-q -i requests -i exceptions -i events:jit -o {name}");
             let mut recorder = attach(&place, program.child.id(), &options).spawn().expect("the tool starts");
             testkit::wait_until("it records", || is_following(&place, name));
             testkit::pause(Duration::from_secs(1));
@@ -107,6 +107,9 @@ fn threads_of_a_running_program_work_for_the_requests_that_it_says_in_each_recor
             assert!(wrong.is_empty(), "{name}, {} of {}: {wrong:#?} on {}", wrong.len(), marks.len(), runtime.version);
             let routes: BTreeSet<&str> = marks.iter().map(|mark| mark.route.as_str()).collect();
             assert_eq!((routes.len(), work.requests() >= 280), (29, true), "{routes:?}, {}", work.requests());
+            // The runtime's own methods had got their own code back.
+            let found = testkit::recompiled(&process, "System.Private.CoreLib");
+            assert_eq!(found, BTreeSet::from(testkit::SWITCHING_METHODS), "{name} on {}", runtime.version);
         }
         assert!(program.child.wait().expect("it ends").success(), "on {}", runtime.version);
     });

@@ -16,6 +16,7 @@ use super::{locals, made, served};
 use crate::services::context::Context;
 use crate::services::fixed_modules::reason;
 use crate::services::kept_code::{self, Method};
+use crate::services::own_code;
 use crate::services::refused_methods::{Refused, note_refused};
 
 /// Changer of the libraries; callbacks call it.
@@ -27,6 +28,25 @@ pub(super) struct Follower {
     writers: BodyWriters,
     /// Modules that were looked at: one may be told of twice, on two threads.
     claimed: Mutex<HashSet<ModuleId>>,
+    switching: Arc<SwitchingMethods>,
+}
+
+/// Methods that give threads another context, in their changed code. Nothing goes on in them that
+/// has begun there, so they get their own code back.
+#[derive(Default)]
+pub(super) struct SwitchingMethods(Mutex<Vec<Method>>);
+
+impl SwitchingMethods {
+    fn add(&self, methods: &[Method]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(methods);
+    }
+
+    /// Gives them their own code back, once.
+    pub(super) fn revert(&self, info: &ProfilerInfo) {
+        let methods = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        methods.iter().for_each(|method| kept_code::forget_body(*method));
+        own_code::revert(info, "requests", &methods);
+    }
 }
 
 impl Follower {
@@ -39,7 +59,13 @@ impl Follower {
             writers: context.code_authors.anew(&context.info, Arc::clone(&author) as Arc<dyn BodyWriter>),
             author,
             claimed: Mutex::default(),
+            switching: Arc::default(),
         }
+    }
+
+    /// The methods that get their own code back.
+    pub(super) fn switching(&self) -> Arc<SwitchingMethods> {
+        Arc::clone(&self.switching)
     }
 
     fn claim(&self, module: ModuleId) -> bool {
@@ -100,6 +126,9 @@ impl Follower {
         self.info.request_rejit_with_inliners(&changed).inspect_err(|_| {
             changed.iter().for_each(|method| kept_code::forget_body(*method));
         })?;
+        if self.author.switches_threads(module) {
+            self.switching.add(&changed);
+        }
         Ok(Vec::new())
     }
 
