@@ -9,8 +9,12 @@ use crate::clock::ticks;
 
 /// Nanoseconds of the first measurement, which is made at once.
 const FIRST_NS: u64 = 1_000_000;
-/// Nanoseconds between two measurements at least.
+/// Nanoseconds between two measurements at least: at first, when the scale is that of a millisecond,
+/// and at most. Each pause is twice as long as the one before.
+const FIRST_PAUSE_NS: u64 = 16_000_000;
 const PAUSE_NS: u64 = 250_000_000;
+/// Pairs of readings that are tried for one of both clocks: a thread may be stopped between the two.
+const READINGS: u32 = 8;
 /// Bits of the scale behind the point.
 const FRACTION: u32 = 32;
 
@@ -45,6 +49,8 @@ pub struct TickScale {
     ticks: AtomicU64,
     ns: AtomicU64,
     scale: AtomicU64,
+    /// Nanoseconds up to the next measurement at least.
+    pause_ns: AtomicU64,
 }
 
 impl TickScale {
@@ -61,6 +67,7 @@ impl TickScale {
             ticks: AtomicU64::new(measured.ticks),
             ns: AtomicU64::new(measured.ns),
             scale: AtomicU64::new(measured.scale),
+            pause_ns: AtomicU64::new(FIRST_PAUSE_NS),
         }
     }
 
@@ -68,9 +75,11 @@ impl TickScale {
     /// and faster while it is set. For one thread.
     pub fn measure(&self) {
         let Some(last) = self.read() else { return };
-        if monotonic_ns() < last.ns + PAUSE_NS {
+        let pause = self.pause_ns.load(Ordering::Relaxed);
+        if monotonic_ns() < last.ns + pause {
             return;
         }
+        self.pause_ns.store((2 * pause).min(PAUSE_NS), Ordering::Relaxed);
         let now = measured_since(last);
         self.sequence.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::Release);
@@ -113,11 +122,16 @@ impl Default for TickScale {
     }
 }
 
-/// Both clocks at nearly the same moment.
+/// Both clocks at nearly the same moment: of some readings those with the least time between them.
 fn both_clocks() -> (u64, u64) {
-    let before = ticks();
-    let ns = monotonic_ns();
-    (u64::midpoint(before, ticks()), ns)
+    let reading = |_| {
+        let before = ticks();
+        let ns = monotonic_ns();
+        let after = ticks();
+        (after.saturating_sub(before), (u64::midpoint(before, after), ns))
+    };
+    let (_, closest) = (1..READINGS).map(reading).fold(reading(0), |best, next| if next.0 < best.0 { next } else { best });
+    closest
 }
 
 fn measured_since(last: Measured) -> Measured {

@@ -49,8 +49,12 @@ mod hostile;
 mod known_paths;
 mod left_over;
 pub mod manifest;
+#[cfg(feature = "recordings")]
+mod marks;
 mod program;
 mod pypi;
+#[cfg(feature = "recordings")]
+mod recompiled;
 mod runtime_stops;
 mod runtimes;
 #[cfg(feature = "recordings")]
@@ -78,8 +82,12 @@ pub use expectations::{Expectations, ThreadCalls};
 pub use hostile::HOSTILE;
 pub use known_paths::{KnownPaths, Moment, Shape, ShapeTally, Tally};
 pub use left_over::{left_over, private_kilobytes, unmanaged_kilobytes};
+#[cfg(feature = "recordings")]
+pub use marks::{Mark, NO_REQUEST, WorkOfThreads, marks};
 pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
 pub use pypi::from_pypi;
+#[cfg(feature = "recordings")]
+pub use recompiled::{SWITCHING_METHODS, recompiled};
 pub use runtime_stops::{RuntimeStops, STOPS_VARIABLE};
 pub use runtimes::{Runtime, each_runtime, each_web_runtime, fetched_runtime, runtimes};
 #[cfg(feature = "recordings")]

@@ -90,19 +90,30 @@ impl EventLog {
     }
 
     /// Writes a record whose fields `fill` adds; it may be called twice. Without a time, for records of which
-    /// nobody needs it, it gets that of the one before it on the thread. Whether the record is there.
+    /// nobody needs it, it gets that of the one before it on the thread; none is before that. Whether the record
+    /// is there.
     #[inline]
     pub(crate) fn write_with(&self, now: Option<u64>, kind: Kind, fill: impl Fn(&mut Encoder<'_>)) -> bool {
-        let written = self.on_track(|track| {
-            let last = track.last_ns.load(Ordering::Relaxed);
-            let now = now.unwrap_or(last.max(self.start_ns));
-            track.last_ns.store(now, Ordering::Relaxed);
-            // A chunk's first record says the time since the start.
-            let before = |chunk: Chunk| if chunk.used() == 0 { self.start_ns } else { last };
-            let put_in = |chunk| put(chunk, now, now.saturating_sub(before(chunk)), kind, &fill);
-            track.chunk.get().is_some_and(put_in) || self.write_in_next(track, now, kind, &fill)
-        });
-        written == Some(true)
+        self.on_track(|track| self.write_on(track, now, kind, &fill)) == Some(true)
+    }
+
+    /// As [`write_with`](Self::write_with), of a thread that is known already also while recording is stopped: for what
+    /// must be known of it when recording starts again.
+    pub(crate) fn write_while_stopped(&self, now: u64, kind: Kind, fill: impl Fn(&mut Encoder<'_>)) -> bool {
+        threads::known()
+            .is_some_and(|record| self.on_track_of(Some(record), |track| self.write_on(track, Some(now), kind, &fill)))
+    }
+
+    #[inline]
+    fn write_on(&self, track: &Track, now: Option<u64>, kind: Kind, fill: &impl Fn(&mut Encoder<'_>)) -> bool {
+        let last = track.last_ns.load(Ordering::Relaxed);
+        // Records say the time since the one before: two clocks may differ by a little.
+        let now = now.unwrap_or(self.start_ns).max(last);
+        track.last_ns.store(now, Ordering::Relaxed);
+        // A chunk's first record says the time since the start.
+        let before = |chunk: Chunk| if chunk.used() == 0 { self.start_ns } else { last };
+        let put_in = |chunk| put(chunk, now, now.saturating_sub(before(chunk)), kind, fill);
+        track.chunk.get().is_some_and(put_in) || self.write_in_next(track, now, kind, fill)
     }
 
     /// Writes a record of a few bytes that are ready, without a time of its own.
@@ -144,14 +155,20 @@ impl EventLog {
         if record.is_none() && hooks::is_stopped() {
             return None;
         }
-        Some(self.tracks.with(|track| {
+        Some(self.on_track_of(record, act))
+    }
+
+    /// Calls `act` with the chunk that this thread writes to, whose record this is.
+    #[inline]
+    fn on_track_of<R>(&self, record: Option<ThreadRecord>, act: impl FnOnce(&Track) -> R) -> R {
+        self.tracks.with(|track| {
             let is_same = track.log.load(Ordering::Relaxed) == self.number
                 && track.thread.load(Ordering::Relaxed) == record.map_or(ptr::null_mut(), ThreadRecord::address);
             if !is_same {
                 track.begin(self.number, record);
             }
             act(track)
-        }))
+        })
     }
 
     #[cold]
@@ -255,15 +272,13 @@ mod tests {
     use clrscope_recording::layout::instrument;
     use clrscope_recording::writer::ProcessRecord;
 
-    #[test]
-    fn a_first_record_larger_than_the_first_chunk_is_written() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let recording = folder.path().join("large.clrs.d");
+    /// A log of a process of its own, with the time of its start.
+    fn log_in(recording: &std::path::Path) -> (&'static EventLog, u64) {
         let start_ns = monotonic_ns();
         let process = ProcessRecord {
             pid: std::process::id(),
             parent_pid: 1,
-            command: vec!["large".to_owned()],
+            command: vec!["logs".to_owned()],
             runtime: ".NET".to_owned(),
             processors: 1,
             mono_ns: start_ns,
@@ -271,9 +286,32 @@ mod tests {
             ticks: 0,
         };
         let writer: &'static ProcessWriter =
-            Box::leak(Box::new(ProcessWriter::create(&recording, &process).expect("a folder for the process")));
+            Box::leak(Box::new(ProcessWriter::create(recording, &process).expect("a folder for the process")));
         let log =
             EventLog::create_in(writer, HelperHandle::new(), start_ns, instrument::EXCEPTIONS, 1 << 20).expect("a log");
+        (log, start_ns)
+    }
+
+    #[test]
+    fn a_record_with_an_earlier_time_than_the_one_before_shifts_none_behind_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let recording = folder.path().join("earlier.clrs.d");
+        let (log, start_ns) = log_in(&recording);
+        for after in [1_000, 900, 1_050] {
+            log.write_with(Some(start_ns + after), Kind::EXCEPTION_CATCHER_LEAVE, |_| ());
+        }
+        let read = clrscope_recording::open(&recording).expect("a recording");
+        let chunks = &read.processes[0].events.first().expect("the log").chunks;
+        let records: Vec<_> = chunks.iter().flat_map(|chunk| OwnedRecord::all(&chunk.bytes.load())).collect();
+        let times: Vec<u64> = records.iter().map(|record| record.record().time_ns).collect();
+        assert_eq!(times, [1_000, 1_000, 1_050]);
+    }
+
+    #[test]
+    fn a_first_record_larger_than_the_first_chunk_is_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let recording = folder.path().join("large.clrs.d");
+        let (log, _) = log_in(&recording);
         let message = "x".repeat(3 * FIRST_CHUNK as usize);
         log.write(Kind::EXCEPTION_THROWN, &[(Tag::MESSAGE, message.as_str().into())]);
         log.write(Kind::EXCEPTION_CATCHER_LEAVE, &[]);

@@ -36,6 +36,7 @@ pub(crate) mod kept_code;
 pub(crate) mod no_stack_remark;
 pub(crate) mod numbers;
 pub(crate) mod object_types;
+pub(crate) mod own_code;
 pub(crate) mod refused_methods;
 pub(crate) mod request_work;
 pub(crate) mod stack_rate;

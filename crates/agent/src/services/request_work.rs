@@ -47,11 +47,15 @@ pub(crate) fn let_go() {
     OF_THREADS.give_back_all();
 }
 
-/// The calling thread works for a request from now on, by its id; 0 for none. Returns whether it
-/// did not before.
+/// The calling thread works for a request from now on, by its id; 0 for none. Where it did not
+/// before, `write` records that and returns whether it could: else it is tried again the next time.
 #[inline]
-pub(crate) fn switch(request: u64) -> bool {
-    CURRENT.get().and_then(|threads| threads.with(|work| work.switch(request))) == Some(true)
+pub(crate) fn switch(request: u64, write: impl FnOnce() -> bool) {
+    let Some(threads) = CURRENT.get() else { return };
+    let is_other = threads.with(|work| work.request != request) == Some(true);
+    if is_other && write() {
+        threads.with(|work| work.switch(request));
+    }
 }
 
 /// Returns the number of the stretch of work that the calling thread is in.
@@ -74,17 +78,13 @@ pub(crate) fn put_request(encoder: &mut Encoder<'_>, request: u64) {
 }
 
 impl Work {
-    fn switch(&mut self, request: u64) -> bool {
-        if self.request == request {
-            return false;
-        }
+    fn switch(&mut self, request: u64) {
         self.request = request;
         self.stretch = NO_REQUEST;
         if request != 0 {
             self.stretches = self.stretches.wrapping_add(1).max(NO_REQUEST + 1);
             self.stretch = self.stretches;
         }
-        true
     }
 }
 
@@ -95,10 +95,10 @@ mod tests {
     #[test]
     fn each_stretch_for_a_request_has_a_number_of_its_own() {
         let mut work = Work::default();
-        let mut switched = |request| (work.switch(request), work.stretch);
-        assert_eq!(
-            [0, 7, 7, 8, 0, 7].map(&mut switched),
-            [(false, 0), (true, 1), (false, 1), (true, 2), (true, 0), (true, 3)]
-        );
+        let mut switched = |request| {
+            work.switch(request);
+            (work.request, work.stretch)
+        };
+        assert_eq!([0, 7, 8, 0, 7].map(&mut switched), [(0, 0), (7, 1), (8, 2), (0, 0), (7, 3)]);
     }
 }

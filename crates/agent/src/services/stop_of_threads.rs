@@ -1,6 +1,7 @@
 //! A stop of all threads of the runtime, once, at the end of a recording whose code stays in
 //! methods of the program. Nobody is in the middle of a call of ours then.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clr_profiler::ProfilerInfo;
@@ -16,13 +17,24 @@ pub(crate) struct StopOfThreads {
     info: ProfilerInfo,
     /// Name of the thread that asks for it.
     thread: &'static str,
+    /// Work of that thread before the stop.
+    work: Arc<dyn Fn(&ProfilerInfo) + Send + Sync>,
     /// The stop, once it was begun.
     begun: Option<RuntimeThread>,
 }
 
 impl StopOfThreads {
     pub(crate) fn new(info: &ProfilerInfo, thread: &'static str) -> Self {
-        Self { info: info.clone(), thread, begun: None }
+        Self::behind(info, thread, |_| ())
+    }
+
+    /// As [`new`](Self::new), behind work that asks the runtime, and may be done again.
+    pub(crate) fn behind(
+        info: &ProfilerInfo,
+        thread: &'static str,
+        work: impl Fn(&ProfilerInfo) + Send + Sync + 'static,
+    ) -> Self {
+        Self { info: info.clone(), thread, work: Arc::new(work), begun: None }
     }
 
     /// Begins the stop when it is asked for the first time, after `before`. Whether it is over; one
@@ -30,15 +42,18 @@ impl StopOfThreads {
     pub(crate) fn is_over(&mut self, before: impl FnOnce()) -> bool {
         let begun = self.begun.get_or_insert_with(|| {
             before();
-            let (info, thread) = (self.info.clone(), self.thread);
-            RuntimeThread::begin(&self.info, thread, move || match info.suspend_within(TIMEOUT) {
-                Ok(suspended) => {
-                    drop(suspended);
-                    Answer::Done
-                }
-                Err(error) => {
-                    log(Level::Warn, || format!("{thread}: the runtime does not stop its threads: {error}"));
-                    Answer::Failed
+            let (info, thread, work) = (self.info.clone(), self.thread, Arc::clone(&self.work));
+            RuntimeThread::begin(&self.info, thread, move || {
+                work(&info);
+                match info.suspend_within(TIMEOUT) {
+                    Ok(suspended) => {
+                        drop(suspended);
+                        Answer::Done
+                    }
+                    Err(error) => {
+                        log(Level::Warn, || format!("{thread}: the runtime does not stop its threads: {error}"));
+                        Answer::Failed
+                    }
                 }
             })
         });

@@ -20,6 +20,7 @@ mod hosts;
 mod inlined;
 mod known_answers;
 mod locks;
+mod on_threads;
 mod panics;
 mod paths;
 mod plans;

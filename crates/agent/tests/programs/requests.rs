@@ -194,6 +194,7 @@ fn the_program_sees_what_it_sees_without_us() {
         assert!(listened.iter().any(|line| line.contains("traceparent")), "{listened:#?}");
     });
     each_web_runtime(|runtime| {
+        check(runtime, "Whose", &["sees"]);
         for arguments in [&["2"][..], &["2", "listens"], &["2", "logs"], &["2", "listens", "logs"]] {
             let bare = check(runtime, "Serves", arguments);
             let counts = bare.iter().find(|line| line.starts_with("SEEN activities")).expect("counts");

@@ -29,11 +29,17 @@ impl Waiting {
 
     /// Lets it go on, and reads what it prints up to a line of it, or to its end.
     pub(crate) fn go_on(&mut self, last: &str) -> Vec<String> {
-        self.child.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it reads");
+        self.begin();
         self.read_to(last)
     }
 
-    fn read_to(&mut self, last: &str) -> Vec<String> {
+    /// Lets it go on.
+    pub(crate) fn begin(&mut self) {
+        self.child.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it reads");
+    }
+
+    /// Reads what it prints up to a line of it, or to its end.
+    pub(crate) fn read_to(&mut self, last: &str) -> Vec<String> {
         let lines = Read::by_ref(&mut self.output).lines().map(|line| line.expect("it writes"));
         let mut read = Vec::new();
         for line in lines {

@@ -12,10 +12,9 @@ use super::line_search::LinePlace;
 use super::lines::LineMatches;
 use super::methods::Method;
 use crate::services::fixed_modules::reason;
-use crate::services::kept_code;
+use crate::services::{kept_code, own_code};
 use crate::services::refused_methods::Refused;
 use super::prober::{Prober, RUNTIME_HELPER};
-use super::undo;
 
 impl Prober {
     /// Counts a line, in modules that come later too. In a thread that the runtime knows.
@@ -49,7 +48,7 @@ impl Prober {
             return Answer::NoMethod;
         }
         if let Some(all) = self.methods.all_unless_probed() {
-            undo::revert(&self.info, &all);
+            own_code::revert(&self.info, "probes", &all);
         } else if let Err(error) = self.write_lined(&changed).and_then(|()| self.compile_plain(&changed)) {
             log(Level::Warn, || format!("probes: {} methods keep theirs: {error}", changed.len()));
             self.methods.change_line(line, true);

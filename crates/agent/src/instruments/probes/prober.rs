@@ -17,12 +17,11 @@ use super::callers::{CallerSignatures, Callers};
 use super::code::{self, Signatures};
 use super::each::{EachCall, EachSignatures};
 use crate::services::fixed_modules::{FixedModules, reason};
-use crate::services::kept_code;
+use crate::services::{kept_code, own_code};
 use super::lines::Lines;
 use super::methods::{Method, Methods, MethodProbes, Standing};
 use super::options::ProbesOptions;
 use super::store::ProbeStore;
-use super::undo;
 use crate::services::context::Context;
 use crate::services::refused_methods::note_refused;
 
@@ -109,7 +108,7 @@ impl Prober {
         }
         // Each is as it was once the last has no probes; until then it may have taken in another that still has.
         if let Some(all) = self.methods.all_unless_probed() {
-            undo::revert(&self.info, &all);
+            own_code::revert(&self.info, "probes", &all);
         } else if let Err(error) = self.write_lined(&removed).and_then(|()| self.compile_plain(&removed)) {
             log(Level::Warn, || format!("probes: {} methods keep theirs: {error}", removed.len()));
             self.methods.put_back(pattern);
@@ -330,7 +329,7 @@ impl Prober {
         self.info.request_rejit_with_inliners(methods)?;
         if self.methods.are_over() {
             // The recording ended meanwhile, and whoever gave methods their own code back may have been too early for these.
-            undo::revert(&self.info, methods);
+            own_code::revert(&self.info, "probes", methods);
         }
         Ok(())
     }
@@ -339,7 +338,7 @@ impl Prober {
     pub(super) fn compile_plain(&self, methods: &[Method]) -> clr_profiler::Result<()> {
         self.info.request_rejit(methods)?;
         if self.methods.are_over() {
-            undo::revert(&self.info, methods);
+            own_code::revert(&self.info, "probes", methods);
         }
         Ok(())
     }

@@ -69,6 +69,11 @@ impl Author {
             Library::Makes(_) | Library::Runs(_) => None,
         }
     }
+
+    /// Whether a module's methods tell of threads that get another context.
+    pub(super) fn switches_threads(&self, module: ModuleId) -> bool {
+        matches!(self.libraries().get(&module), Some(Library::Runs(_)))
+    }
 }
 
 impl BodyWriter for Author {

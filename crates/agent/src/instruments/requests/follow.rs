@@ -10,11 +10,13 @@ use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::ProcessWriter;
 
 use super::author::Author;
+use super::members::NOT_AS_KNOWN;
 use super::traces::ACTIVITIES;
 use super::{locals, made, served};
 use crate::services::context::Context;
 use crate::services::fixed_modules::reason;
 use crate::services::kept_code::{self, Method};
+use crate::services::own_code;
 use crate::services::refused_methods::{Refused, note_refused};
 
 /// Changer of the libraries; callbacks call it.
@@ -26,6 +28,25 @@ pub(super) struct Follower {
     writers: BodyWriters,
     /// Modules that were looked at: one may be told of twice, on two threads.
     claimed: Mutex<HashSet<ModuleId>>,
+    switching: Arc<SwitchingMethods>,
+}
+
+/// Methods that give threads another context, in their changed code. Nothing goes on in them that
+/// has begun there, so they get their own code back.
+#[derive(Default)]
+pub(super) struct SwitchingMethods(Mutex<Vec<Method>>);
+
+impl SwitchingMethods {
+    fn add(&self, methods: &[Method]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(methods);
+    }
+
+    /// Gives them their own code back, once.
+    pub(super) fn revert(&self, info: &ProfilerInfo) {
+        let methods = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        methods.iter().for_each(|method| kept_code::forget_body(*method));
+        own_code::revert(info, "requests", &methods);
+    }
 }
 
 impl Follower {
@@ -38,7 +59,13 @@ impl Follower {
             writers: context.code_authors.anew(&context.info, Arc::clone(&author) as Arc<dyn BodyWriter>),
             author,
             claimed: Mutex::default(),
+            switching: Arc::default(),
         }
+    }
+
+    /// The methods that get their own code back.
+    pub(super) fn switching(&self) -> Arc<SwitchingMethods> {
+        Arc::clone(&self.switching)
     }
 
     fn claim(&self, module: ModuleId) -> bool {
@@ -64,7 +91,6 @@ impl Follower {
         let is_core = |module: &ModuleId| names.assembly(&self.info, *module).is_ok_and(|name| &*name == CORE_LIBRARY);
         let modules = self.info.modules().unwrap_or_default();
         if let Some(core) = modules.into_iter().find(is_core).filter(|core| self.claim(*core)) {
-            locals::look_into(&self.info, names, core);
             self.change_all(core, CORE_LIBRARY);
         }
     }
@@ -100,6 +126,9 @@ impl Follower {
         self.info.request_rejit_with_inliners(&changed).inspect_err(|_| {
             changed.iter().for_each(|method| kept_code::forget_body(*method));
         })?;
+        if self.author.switches_threads(module) {
+            self.switching.add(&changed);
+        }
         Ok(Vec::new())
     }
 
@@ -124,11 +153,17 @@ impl Follower {
     /// A function was compiled again, so that the types that it uses are there.
     pub(super) fn compiled(&self, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
-        if self.is_followed(about.module) {
-            ACTIVITIES.look_into(&self.info, self.functions.names());
+        let names = self.functions.names();
+        if self.author.switches_threads(about.module) && !locals::is_known() {
+            if locals::look_into(&self.info, names, about.module).is_none() {
+                let why = (self.name((about.module, about.token)), NOT_AS_KNOWN.into());
+                note_refused(self.writer, LossReason::RequestsNotFollowed, CORE_LIBRARY, &[why]);
+            }
+        } else if self.is_followed(about.module) {
+            ACTIVITIES.look_into(&self.info, names);
         }
         if let Some(server) = self.author.server(about.module) {
-            server.look_into(&self.info, self.functions.names());
+            server.look_into(&self.info, names);
         }
     }
 

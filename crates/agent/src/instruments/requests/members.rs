@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use clr_profiler::il::{Instruction, Operand};
 use clr_profiler::metadata::signature::{self, Type};
 use clr_profiler::metadata::{MemberRef, MetadataImport};
-use clr_profiler::{ModuleId, ProfilerInfo, Token};
+use clr_profiler::{ClassId, ModuleId, ProfilerInfo, Token};
 
 /// Numbers of tables of metadata (ECMA-335, II.22).
 const TYPE_REF: u32 = 0x0100_0000;
@@ -119,6 +119,17 @@ impl Members<'_> {
         fields: [&str; N],
     ) -> Option<(usize, [u32; N])> {
         let class = info.class_from_token(module, ty).ok()?;
+        Some((class.as_raw(), self.offsets_in(info, class, ty, fields)?))
+    }
+
+    /// Where fields of a class lie in its objects, whose declared type this is.
+    pub(super) fn offsets_in<const N: usize>(
+        &self,
+        info: &ProfilerInfo,
+        class: ClassId,
+        ty: Token,
+        fields: [&str; N],
+    ) -> Option<[u32; N]> {
         let layout = info.class_layout(class).ok()?.fields;
         let offset = |name| {
             let field = self.field(ty, name).ok()?;
@@ -128,6 +139,6 @@ impl Members<'_> {
         for (place, name) in offsets.iter_mut().zip(fields) {
             *place = offset(name)?;
         }
-        Some((class.as_raw(), offsets))
+        Some(offsets)
     }
 }

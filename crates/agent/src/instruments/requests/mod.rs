@@ -6,7 +6,8 @@
 //! under way is found again by a number that the framework's own objects keep.
 //!
 //! A request goes on in the code in which it has begun. So the methods keep their code when the
-//! recording is over, and note nothing then ([`kept_code`](crate::services::kept_code)).
+//! recording is over, and note nothing then ([`kept_code`](crate::services::kept_code)). Those of
+//! the runtime's own library get theirs back.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -79,7 +80,9 @@ impl Instrument for Requests {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        let end = End { recorder: self.recorder, stop: StopOfThreads::new(&self.info, "clrscope-requests") };
+        let switching = self.follower.switching();
+        let stop = StopOfThreads::behind(&self.info, "clrscope-requests", move |info| switching.revert(info));
+        let end = End { recorder: self.recorder, stop };
         vec![Box::new(end), self.recorder.log.task()]
     }
 

@@ -56,9 +56,15 @@ impl Recorder {
     /// clock that the events of all instruments have, so that none of the thread's own seems to lie
     /// on the other side.
     pub(super) fn works_for(&self, id: u64) {
-        if request_work::switch(id) {
-            self.log.write_with(Some(monotonic_ns()), Kind::REQUEST_ON_THREAD, |encoder| put_request(encoder, id));
-        }
+        request_work::switch(id, || {
+            self.log.write_with(Some(monotonic_ns()), Kind::REQUEST_ON_THREAD, |encoder| put_request(encoder, id))
+        });
+    }
+
+    /// The calling thread gets another context while recording is stopped. Nobody follows how it goes
+    /// on, so it works for none until it gets yet another one in the recording.
+    pub(super) fn works_unseen(&self) {
+        request_work::switch(0, || self.log.write_while_stopped(monotonic_ns(), Kind::REQUEST_ON_THREAD, |_| ()));
     }
 
     /// The recording under way, for code of methods: it is used until the next stop of all threads

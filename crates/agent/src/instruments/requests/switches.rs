@@ -78,13 +78,12 @@ impl Tokens {
 
 /// The calling thread has another context now.
 unsafe extern "C" fn switched(context: usize) {
-    if is_stopped() {
-        return;
-    }
     guard(|| {
-        if let Some(recorder) = Recorder::current() {
-            // SAFETY: what the code that `edits` makes hands over: the thread's context or null.
-            recorder.works_for(unsafe { locals::request_of(context) });
+        let Some(recorder) = Recorder::current() else { return };
+        if is_stopped() {
+            return recorder.works_unseen();
         }
+        // SAFETY: what the code that `edits` makes hands over: the thread's context or null.
+        recorder.works_for(unsafe { locals::request_in(context) });
     });
 }

@@ -1,0 +1,26 @@
+//! Methods get their own code back.
+
+use clr_profiler::ProfilerInfo;
+use clrscope_agent_base::developer_log::{Level, log};
+
+use super::kept_code::{self, Method};
+
+/// Gives methods their own code back: what calls them from now on runs that. Calls that are under
+/// way end in the code that they began in. A method that keeps other code, and had taken in one of
+/// these, stays compiled without that. `who` had changed them.
+pub(crate) fn revert(info: &ProfilerInfo, who: &str, methods: &[Method]) {
+    let methods: Vec<Method> = methods.iter().copied().filter(|method| !kept_code::is_kept(*method)).collect();
+    if methods.is_empty() {
+        return;
+    }
+    match info.request_revert(&methods) {
+        Ok(each) => {
+            let refused = each.iter().filter_map(|one| one.as_ref().err()).collect::<Vec<_>>();
+            log(Level::Info, || {
+                let first = refused.first().map(ToString::to_string).unwrap_or_default();
+                format!("{who}: {} methods have their own code again, {} not {first}", methods.len(), refused.len())
+            });
+        }
+        Err(error) => log(Level::Warn, || format!("{who}: {} methods keep their code: {error}", methods.len())),
+    }
+}

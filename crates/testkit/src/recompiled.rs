@@ -1,0 +1,33 @@
+//! Methods that were compiled again.
+
+use std::collections::BTreeSet;
+
+use clrscope_recording::events::{Kind, OwnedRecord, Tag};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::Process;
+
+/// Those of the runtime's own library that `requests` has compiled again: four that give threads
+/// another context, and the one that has one of these in it.
+pub const SWITCHING_METHODS: [&str; 5] = [
+    "System.Threading.ExecutionContext::ResetThreadPoolThread",
+    "System.Threading.ExecutionContext::RestoreChangedContextToThread",
+    "System.Threading.ExecutionContext::RunForThreadPoolUnsafe",
+    "System.Threading.ExecutionContext::SetLocalValue",
+    "System.Threading.ThreadPoolWorkQueue::Dispatch",
+];
+
+/// Names of an assembly's methods that were compiled again, as `events:jit` has recorded it.
+pub fn recompiled<'p>(process: &'p Process, assembly: &str) -> BTreeSet<&'p str> {
+    let mut found = BTreeSet::new();
+    for chunk in process.arenas(instrument::EVENTS).flat_map(|arena| &arena.chunks) {
+        for record in OwnedRecord::all(&chunk.bytes.load()) {
+            let record = record.record();
+            if record.kind == Kind::REJIT_COMPILATION_STARTED {
+                found.extend(record.entity(Tag::FUNCTION).map(|function| function.index as usize));
+            }
+        }
+    }
+    let is_of = |module: u32| process.modules.get(module as usize).is_some_and(|module| module.name == assembly);
+    let functions = found.into_iter().filter_map(|index: usize| process.functions.get(index));
+    functions.filter(|function| is_of(function.module)).map(|function| function.name.as_str()).collect()
+}
