@@ -3,7 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use clrscope_analysis::{
+    AwaitRow, Direction, ExceptionLog, ExceptionQuery, Query, RequestFilter, allocations, awaits, keep_requests,
+    requests,
+};
 use clrscope_contract::async_code::CORE_LIBRARY;
+use clrscope_contract::request::Glob;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{LossReason, Recording, Sample, StackFrame};
 use clrscope_testkit::{
@@ -43,6 +48,84 @@ fn threads_work_for_the_requests_that_the_programs_own_local_says() {
         assert_eq!([numbers.len(), ids.len()], [pairs.len(); 2], "on {}", runtime.version);
         // All that were served, and none.
         assert_eq!(numbers.len(), work.requests() + 1, "on {}", runtime.version);
+    });
+}
+
+/// Each mark is an object, which is of the request as its throw is: sums by path begin anew where a
+/// thread works for another request.
+#[test]
+fn allocations_and_exceptions_of_a_request_are_those_that_the_program_counts() {
+    each_web_runtime(|runtime| {
+        let run = record_with(runtime, "Whose", "requests;exceptions;alloc:exact", &["10", "0.2"]);
+        let marks = printed(&run.finished.expect_success().stdout_text(), "MARKS");
+        let counted = |recording: &Recording| {
+            let query = Query { types: vec![Glob::new("Whose.Mark")], ..Query::default() };
+            let objects: u64 =
+                allocations(recording, &query).expect("allocations").rows.iter().map(|row| row.objects).sum();
+            let query = ExceptionQuery { types: query.types, query: Query::default() };
+            let log = ExceptionLog::open(recording, &query).expect("exceptions");
+            let thrown: u64 = log.groups().0.iter().map(|group| group.count).sum();
+            [objects, thrown]
+        };
+        let all: u64 = marks.values().sum();
+        assert_eq!(counted(&run.recording), [all; 2], "on {}", runtime.version);
+        for (route, count) in marks.iter().filter(|(route, _)| *route != "(none)") {
+            let mut reduced = run.recording.clone();
+            let filter = RequestFilter { routes: vec![Glob::new(route)], ..RequestFilter::default() };
+            keep_requests(&mut reduced, &filter).expect("requests");
+            assert_eq!(counted(&reduced), [*count; 2], "{route} on {}", runtime.version);
+        }
+        // The view of requests says the same.
+        let (rows, _) = requests(&run.recording, &Query::default()).expect("requests");
+        for row in rows.iter().filter(|row| row.direction == Direction::Served && row.partial == 0) {
+            let work = row.work.as_ref().expect("it is known");
+            // The program counts marks, and a request that fails throws once more.
+            let thrown = work.exceptions.expect("they were recorded");
+            let own = marks.get(&*row.route).copied().unwrap_or(0);
+            assert!(thrown >= own && work.allocated_bytes.is_some_and(|bytes| bytes > 0), "{row:?}");
+        }
+    });
+}
+
+/// Awaits say themselves of which request they are: those of all routes and of none are all.
+#[test]
+fn each_await_is_of_the_request_of_its_method() {
+    each_web_runtime(|runtime| {
+        let run = record_with(runtime, "Whose", "requests;awaits", &["10", "0.2"]);
+        run.finished.expect_success();
+        let in_handlers = |recording: &Recording| -> BTreeMap<String, u64> {
+            let (rows, _) = awaits(recording, &Query::default()).expect("awaits");
+            // Handlers are lambdas of one method.
+            let place = |row: &AwaitRow<'_>| {
+                let function = row.frame.function;
+                format!("{} {:x}+{:?}", function.name(), function.function.token, row.frame.il_offset)
+            };
+            rows.iter().filter(|row| row.count > 0).map(|row| (place(row), row.count)).collect()
+        };
+        let (all, mut sum) = (in_handlers(&run.recording), BTreeMap::<String, u64>::new());
+        let (rows, _) = requests(&run.recording, &Query::default()).expect("requests");
+        let mut routes_of: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for row in rows.iter().filter(|row| row.direction == Direction::Served) {
+            let mut reduced = run.recording.clone();
+            let filter = RequestFilter { routes: vec![Glob::new(&row.route)], ..RequestFilter::default() };
+            keep_requests(&mut reduced, &filter).expect("requests");
+            for (place, count) in in_handlers(&reduced) {
+                *sum.entry(place.clone()).or_default() += count;
+                routes_of.entry(place).or_default().insert(row.route.to_string());
+            }
+        }
+        let is_of_handler = |place: &&String| place.contains("Program::Add");
+        let handlers: Vec<&String> = all.keys().filter(is_of_handler).collect();
+        assert!(handlers.len() > 10, "{all:#?}");
+        for place in handlers {
+            // A handler awaits for its own route alone.
+            assert_eq!(sum.get(place), all.get(place), "{place} on {}", runtime.version);
+            let routes = &routes_of[place];
+            assert!(
+                routes.len() == 1 || routes.iter().all(|route| route.starts_with("GET /locals")),
+                "{place}: {routes:?}"
+            );
+        }
     });
 }
 
