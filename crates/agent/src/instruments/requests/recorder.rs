@@ -70,8 +70,8 @@ impl Recorder {
         });
     }
 
-    /// The calling thread gets another context while recording is stopped. Nobody follows how it goes
-    /// on, so it works for none until it gets yet another one in the recording.
+    /// The calling thread gets another context while recording is stopped. Nobody follows how it
+    /// goes on, so it works for none until it gets yet another one in the recording.
     pub(super) fn works_unseen(&self) {
         self.switch(0, |log| log.write_while_stopped(monotonic_ns(), Kind::REQUEST_ON_THREAD, |_| ()));
     }
