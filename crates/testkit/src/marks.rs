@@ -1,5 +1,5 @@
-//! Marks of `Whose`: exceptions that say for which request their code runs, against what a recording
-//! says of their threads.
+//! Marks of `Whose`: exceptions that say for which request their code runs, against what a
+//! recording says of their threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,8 +94,8 @@ impl WorkOfThreads {
         wrong.collect()
     }
 
-    /// The numbers of the requests of marks, and the ids that these have, as pairs: as many as there
-    /// are numbers, and ids, where each request has one.
+    /// The numbers of the requests of marks, and the ids that these have, as pairs: as many as
+    /// there are numbers, and ids, where each request has one.
     pub fn ids(&self, marks: &[Mark]) -> BTreeSet<(u64, u64)> {
         marks.iter().map(|mark| (mark.number, self.request(mark.thread, mark.time_ns))).collect()
     }

@@ -90,15 +90,15 @@ impl EventLog {
     }
 
     /// Writes a record whose fields `fill` adds; it may be called twice. Without a time, for records of which
-    /// nobody needs it, it gets that of the one before it on the thread; none is before that. Whether the record
-    /// is there.
+    /// nobody needs it, it gets that of the one before it on the thread; none is before that. Whether
+    /// the record is there.
     #[inline]
     pub(crate) fn write_with(&self, now: Option<u64>, kind: Kind, fill: impl Fn(&mut Encoder<'_>)) -> bool {
         self.on_track(|track| self.write_on(track, now, kind, &fill)) == Some(true)
     }
 
-    /// As [`write_with`](Self::write_with), of a thread that is known already also while recording is stopped: for what
-    /// must be known of it when recording starts again.
+    /// As [`write_with`](Self::write_with), of a thread that is known already also while recording
+    /// is stopped: for what must be known of it when recording starts again.
     pub(crate) fn write_while_stopped(&self, now: u64, kind: Kind, fill: impl Fn(&mut Encoder<'_>)) -> bool {
         threads::known()
             .is_some_and(|record| self.on_track_of(Some(record), |track| self.write_on(track, Some(now), kind, &fill)))

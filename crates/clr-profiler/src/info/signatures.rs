@@ -51,7 +51,8 @@ impl ProfilerInfo {
         self.written(module, method, |metadata, token| add(metadata, signature.as_ptr(), size, token))
     }
 
-    /// The token that `write` gives what it adds to a module's metadata, by one of the interfaces that write them.
+    /// The token that `write` gives what it adds to a module's metadata, by one of the interfaces
+    /// that write them.
     pub(super) fn written<I: Interface>(
         &self,
         module: ModuleId,

@@ -7,19 +7,18 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use clr_profiler::il::{Code, Edits, NewLocal, Opcode};
+use clr_profiler::il::{Code, Edits, NewLocal, Opcode, Operand};
+use clr_profiler::metadata::signature::{Primitive, Type};
 use clr_profiler::{ModuleId, ProfilerInfo, Token};
 
-use super::served::function;
+use super::inserted::function;
 
 /// Types and members that are meant here.
 const LOCAL_TYPE: &str = "System.Threading.AsyncLocal`1";
 const HANDLE_TYPE: &str = "System.Runtime.InteropServices.GCHandle";
 const NUMBER_TYPE: &str = "System.Int64";
 
-const CLASS: u8 = 0x12;
-const VALUE_TYPE: u8 = 0x11;
-const GENERIC: u8 = 0x15;
+/// Types as signatures have them.
 const TYPE_PARAMETER: u8 = 0x13;
 const VOID: u8 = 0x01;
 const I8: u8 = 0x0A;
@@ -60,18 +59,17 @@ impl Tokens {
     pub(super) fn add(info: &ProfilerInfo, module: ModuleId) -> clr_profiler::Result<Self> {
         let core = info.core_library_reference(module)?;
         let generic = info.type_reference(module, core, LOCAL_TYPE)?;
-        let spec = signature(&[GENERIC, CLASS], generic, &[1, OBJECT]);
-        let local = info.type_token(module, &spec)?;
-        let member = |name, signature: &[u8]| info.member_reference(module, local, name, signature).map(Token::as_raw);
+        let arguments = vec![Type::Primitive(Primitive::Object)];
+        let local = info.type_token(module, &bytes(&Type::Generic { token: generic, is_value: false, arguments }))?;
         let handle = info.type_reference(module, core, HANDLE_TYPE)?;
-        let of_handle =
-            |name, signature: &[u8]| info.member_reference(module, handle, name, signature).map(Token::as_raw);
+        let handle_type = bytes(&Type::Named { token: handle, is_value: true });
+        let member = |ty, name, signature: &[u8]| info.member_reference(module, ty, name, signature).map(Token::as_raw);
         Ok(Self {
             number: info.type_reference(module, core, NUMBER_TYPE)?.as_raw(),
-            new_handle: of_handle("Alloc", &signature(&[0, 1, VALUE_TYPE], handle, &[OBJECT]))?,
-            handle_word: of_handle("ToIntPtr", &signature(&[0, 1, I, VALUE_TYPE], handle, &[]))?,
-            new_local: member(".ctor", &[HAS_THIS, 0, VOID])?,
-            set_value: member("set_Value", &[HAS_THIS, 1, VOID, TYPE_PARAMETER, 0])?,
+            new_handle: member(handle, "Alloc", &[&[0, 1], &handle_type[..], &[OBJECT]].concat())?,
+            handle_word: member(handle, "ToIntPtr", &[&[0, 1, I], &handle_type[..]].concat())?,
+            new_local: member(local, ".ctor", &[HAS_THIS, 0, VOID])?,
+            set_value: member(local, "set_Value", &[HAS_THIS, 1, VOID, TYPE_PARAMETER, 0])?,
             keeps: info.signature_token(module, KEEPS)?.as_raw(),
         })
     }
@@ -93,23 +91,15 @@ impl Tokens {
         let code = code.address(function(keep as *const ())).call(Opcode::Calli, self.keeps, 2, 0);
         let code = read(code).load(handle).branch(Opcode::Brfalse, behind).mark(known);
         let code = code.load(handle).plain(Opcode::LdindRef).load(id);
-        let code = code.with(Opcode::Box, clr_profiler::il::Operand::Token(self.number));
+        let code = code.with(Opcode::Box, Operand::Token(self.number));
         let code = code.call(Opcode::Callvirt, self.set_value, 2, 0).mark(behind);
         Code::new().catching(object, code)
     }
 }
 
-/// A signature that names a type, of a reference.
-fn signature(before: &[u8], ty: Token, behind: &[u8]) -> Vec<u8> {
-    let mut bytes = before.to_vec();
-    clr_profiler::il::append_number(&mut bytes, coded(ty));
-    bytes.extend(behind);
-    bytes
-}
-
-/// A token of a type as signatures have it (ECMA-335, II.23.2.8), of a reference.
-fn coded(type_ref: Token) -> u32 {
-    (type_ref.as_raw() & 0x00FF_FFFF) << 2 | 1
+/// The bytes of a type that can stand in each signature.
+fn bytes(ty: &Type) -> Vec<u8> {
+    ty.to_bytes().unwrap_or_default()
 }
 
 /// Keeps the handle of the `AsyncLocal` for good, unless another thread has made one at the same
@@ -120,13 +110,3 @@ unsafe extern "C" fn keep(handle: usize) {
 
 /// Type of the variable that has an id.
 pub(super) const ID: &[u8] = &[I8];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_of_references_are_coded_as_signatures_have_them() {
-        assert_eq!(coded(Token::new(0x0100_0012)), 0x49);
-    }
-}

@@ -14,11 +14,11 @@ use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::hooks::is_stopped;
 use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT};
 
+use super::inserted::{function, loads_variable, null};
 use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Reason, missing};
 use super::names::{Direction, Subject};
 use super::objects;
 use super::recorder::{Outcome, Recorder};
-use super::served::{function, loads_variable, null};
 use super::traces::{ACTIVITIES, ACTIVITY};
 use super::under_way::{self, RequestStart};
 use crate::services::await_places::AsyncCode;

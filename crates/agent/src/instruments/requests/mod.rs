@@ -13,6 +13,7 @@
 //! |---|---|
 //! | [`served`] | the code in ASP.NET Core, and what it calls |
 //! | [`made`] | the code in `HttpClient`'s library, and what it calls |
+//! | [`inserted`] | pieces of inserted code |
 //! | [`members`] | members that inserted code names |
 //! | [`objects`] | objects that inserted code hands over |
 //! | [`traces`] | trace and span of requests |
@@ -28,6 +29,7 @@
 mod author;
 mod carrier;
 mod follow;
+mod inserted;
 mod locals;
 mod made;
 mod members;

@@ -19,6 +19,7 @@ use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::hooks::is_stopped;
 
 use super::carrier;
+use super::inserted::{function, loads_variable, null};
 use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Reason};
 use super::names::{Direction, Subject};
 use super::objects::{self, KnownField};
@@ -297,11 +298,6 @@ impl RequestVariables {
     }
 }
 
-/// The variable has no object.
-pub(super) fn null(code: Code, local: NewLocal) -> Code {
-    code.plain(Opcode::Ldnull).store(local)
-}
-
 /// The instruction that loads a method's result, in front of its only return.
 fn loaded_result(code: &[Instruction]) -> Option<&Instruction> {
     let mut returns = code.iter().enumerate().filter(|(_, instruction)| instruction.opcode() == Opcode::Ret);
@@ -310,18 +306,8 @@ fn loaded_result(code: &[Instruction]) -> Option<&Instruction> {
     (returns.next().is_none() && loads_variable(result.opcode())).then_some(result)
 }
 
-/// Whether an instruction loads a variable.
-pub(super) fn loads_variable(opcode: Opcode) -> bool {
-    matches!(opcode, Opcode::Ldloc | Opcode::LdlocS | Opcode::Ldloc0 | Opcode::Ldloc1 | Opcode::Ldloc2 | Opcode::Ldloc3)
-}
-
 fn address_of(server: &'static Server) -> u64 {
     (&raw const *server).expose_provenance() as u64
-}
-
-/// Address of a function that inserted code calls.
-pub(super) fn function(function: *const ()) -> u64 {
-    function.expose_provenance() as u64
 }
 
 /// Place of the number in a context; `None` as long as it is not known.

@@ -7,10 +7,10 @@ use clr_profiler::{Error, ModuleId, ProfilerInfo, Token};
 use clrscope_agent_base::boundary::guard;
 use clrscope_agent_base::hooks::is_stopped;
 
+use super::inserted::function;
 use super::locals;
 use super::members::{Members, Reason};
 use super::recorder::Recorder;
-use super::served::function;
 
 /// Types and members that are meant here.
 const CONTEXT: &str = "System.Threading.ExecutionContext";

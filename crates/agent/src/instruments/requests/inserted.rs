@@ -1,0 +1,18 @@
+//! Pieces of inserted code.
+
+use clr_profiler::il::{Code, NewLocal, Opcode};
+
+/// The variable has no object.
+pub(super) fn null(code: Code, local: NewLocal) -> Code {
+    code.plain(Opcode::Ldnull).store(local)
+}
+
+/// Whether an instruction loads a variable.
+pub(super) fn loads_variable(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Ldloc | Opcode::LdlocS | Opcode::Ldloc0 | Opcode::Ldloc1 | Opcode::Ldloc2 | Opcode::Ldloc3)
+}
+
+/// Address of a function that inserted code calls.
+pub(super) fn function(function: *const ()) -> u64 {
+    function.expose_provenance() as u64
+}
