@@ -130,7 +130,8 @@ fn both_clocks() -> (u64, u64) {
         let after = ticks();
         (after.saturating_sub(before), (u64::midpoint(before, after), ns))
     };
-    let (_, closest) = (1..READINGS).map(reading).fold(reading(0), |best, next| if next.0 < best.0 { next } else { best });
+    let (_, closest) =
+        (1..READINGS).map(reading).fold(reading(0), |best, next| if next.0 < best.0 { next } else { best });
     closest
 }
 

@@ -133,6 +133,7 @@ impl<'a> FlowLog<'a> {
         if selected.iter().all(|s| s.process.arenas(instrument::FLOW).next().is_none()) {
             return Err(QueryProblem::NotRecorded { view: "flow", instrument: instrument::FLOW });
         }
+        query.all_requests("flow", "its calls do not know their request")?;
         Ok(Self { selected, query: query.clone(), max_depth, reads_on: false })
     }
 

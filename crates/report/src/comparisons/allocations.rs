@@ -12,13 +12,13 @@ use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
-use crate::views::SELECTION;
+use crate::views::{REQUESTS, SELECTION};
 
 /// The view `diff-allocations`.
 pub(super) static VIEW: View = View {
     name: "diff-allocations",
     about: "Types by how many more bytes of them were allocated, with intervals",
-    takes: &[SELECTION, &[Flag::Limit, Flag::Type]],
+    takes: &[SELECTION, REQUESTS, &[Flag::Limit, Flag::Type]],
     sorts: &[Sort::Own, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: false,

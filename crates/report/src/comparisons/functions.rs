@@ -15,13 +15,13 @@ use crate::render::text::units::count;
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
-use crate::views::{FOLDING, SELECTION};
+use crate::views::{FOLDING, REQUESTS, SELECTION};
 
 /// The view `diff-functions`.
 pub(super) static VIEW: View = View {
     name: "diff-functions",
     about: "Functions by how much more of the metric they have, with intervals",
-    takes: &[SELECTION, FOLDING, &[Flag::Limit, Flag::Raw, Flag::Metric, Flag::Type]],
+    takes: &[SELECTION, REQUESTS, FOLDING, &[Flag::Limit, Flag::Raw, Flag::Metric, Flag::Type]],
     sorts: &[Sort::Own, Sort::Total, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: false,

@@ -15,13 +15,13 @@ use crate::render::text::units::count;
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
-use crate::views::{FOLDING, SELECTION};
+use crate::views::{FOLDING, REQUESTS, SELECTION};
 
 /// The view `diff-tree`.
 pub(super) static VIEW: View = View {
     name: "diff-tree",
     about: "The calling-context trees of both sides as one, with new and gone paths",
-    takes: &[SELECTION, FOLDING, &[Flag::Limit, Flag::Raw, Flag::Metric, Flag::Type]],
+    takes: &[SELECTION, REQUESTS, FOLDING, &[Flag::Limit, Flag::Raw, Flag::Metric, Flag::Type]],
     sorts: &[Sort::Total, Sort::Own, Sort::Name, Sort::Module],
     text_rows: |_| None,
     has_head: false,
