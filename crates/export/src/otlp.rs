@@ -338,7 +338,7 @@ impl Dictionary {
             Some(known) => *known,
             None => {
                 let key = self.text("clrscope.request");
-                self.attributes.push((key, Attribute::Text(one_line(&*request.route).into())));
+                self.attributes.push((key, Attribute::Text(one_line(&*request.route))));
                 let number = self.attributes.len() as u64;
                 self.of_routes.insert(request.route.to_string(), number);
                 number

@@ -71,6 +71,7 @@ prop_compose! {
             snapshots,
             coverage_plans,
             shown: None,
+            shown_work: None,
             native_symbols: in_order(symbols),
             stacks: Arc::new(stacks),
             ticks: TickClock { start: ticks.0, ns_per_tick: ticks.1 },
