@@ -9,6 +9,10 @@ pub struct RequestFilter {
     pub routes: Vec<Glob>,
     /// Only those that took longer, in nanoseconds; of one that had not ended, so far.
     pub slower_than_ns: Option<u64>,
+    /// Only those that took no longer, in nanoseconds.
+    pub at_most_ns: Option<u64>,
+    /// Only those that began in this time, each in nanoseconds since the start of the run.
+    pub began_ns: Option<(u64, u64)>,
     /// Only those that failed.
     pub failed: bool,
     /// Only those of the trace with this number, which headers have as hexadecimal digits.
@@ -25,6 +29,8 @@ impl RequestFilter {
             (self.slower_than_ns.is_some(), "--slower-than"),
             (self.failed, "--failed"),
             (self.trace.is_some(), "--trace"),
+            // Only a page has these.
+            (self.at_most_ns.is_some() || self.began_ns.is_some(), "a choice of requests"),
         ];
         given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
     }

@@ -39,7 +39,8 @@ pub use clrscope_analysis::one_line;
 pub use comparisons::{COMPARISONS, ChangedFrame, Comparison, changed_stacks, gate_words};
 pub use export::exporters;
 pub use page::{
-    DocumentRequest, PictureAnswer, PictureRequest, ReportsPage, Room, ServedRecording, served_page, served_policy,
+    ChosenRequests, DocumentRequest, PictureAnswer, PictureRequest, ReportsPage, Room, ServedRecording, served_page,
+    served_policy,
 };
 pub use render::text::{FollowState, UNLIMITED, first_functions};
 pub use render::{

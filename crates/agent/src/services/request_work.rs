@@ -52,10 +52,11 @@ pub(crate) fn let_go() {
 #[inline]
 pub(crate) fn switch(request: u64, write: impl FnOnce() -> bool) {
     let Some(threads) = CURRENT.get() else { return };
-    let is_other = threads.with(|work| work.request != request) == Some(true);
-    if is_other && write() {
-        threads.with(|work| work.switch(request));
-    }
+    threads.with(|work| {
+        if work.request != request && write() {
+            work.switch(request);
+        }
+    });
 }
 
 /// Returns the number of the stretch of work that the calling thread is in.

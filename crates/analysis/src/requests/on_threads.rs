@@ -41,6 +41,9 @@ pub fn keep_requests(recording: &mut Recording, filter: &RequestFilter) -> Resul
     if meant.iter().all(|meant| meant.all == 0) {
         return Err(QueryProblem::NoRequest { known: known_names(recording) });
     }
+    if let Some(physical) = &mut recording.physical {
+        keep_requests(Arc::make_mut(physical), filter)?;
+    }
     for (process, meant) in recording.processes.iter_mut().zip(meant) {
         keep_work(process, shown_work(process, meant));
     }
@@ -61,7 +64,8 @@ impl MeantRequests {
         each_request(process, |request| {
             if filter.matches(request) {
                 meant.all += 1;
-                meant.ids.extend(request.id);
+                // Where the recording is reduced already, what is meant by both filters stays.
+                meant.ids.extend(request.id.filter(|id| process.shows_request(Some(*id))));
             }
         });
         meant

@@ -38,6 +38,7 @@ impl RequestFlags {
             slower_than_ns: self.slower_than.as_deref().map(|text| time("--slower-than", text)).transpose()?,
             failed: self.failed,
             trace: self.trace.as_deref().map(trace).transpose()?,
+            ..RequestFilter::default()
         })
     }
 }

@@ -7,7 +7,9 @@
 //! element that holds it. `ui/` has the sources of the program; what is built of them lies in `built/`.
 
 mod base64;
+mod chosen_requests;
 mod documents;
+mod encoded;
 mod least;
 mod moments;
 mod pictures;
@@ -27,6 +29,7 @@ use crate::render::page::{Plain, escaped};
 use crate::request::Request;
 use crate::view::{Report, View};
 use crate::views::view;
+pub use chosen_requests::ChosenRequests;
 use documents::{documents, documents_of};
 pub use pictures::{PictureAnswer, PictureRequest};
 use plan::Budget;

@@ -6,19 +6,21 @@ use std::io;
 use std::sync::Arc;
 
 use clrscope_analysis::{
-    Forest, Heaps, Query, QueryProblem, ThreadSelector, TimeState, TreeOptions, TreePlace, one_line,
+    Forest, Heaps, Query, QueryProblem, ThreadSelector, TimeState, TreeOptions, TreePlace, keep_requests, one_line,
 };
 use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
 
+use super::chosen_requests::ChosenRequests;
 use super::documents::{about, with_members};
+use super::encoded::percent_decoded;
 use super::pictures::{Open, PictureAnswer, PictureRequest};
 use super::plan::{Budget, PlannedView, planned};
 use super::shell;
 use super::states;
 use super::whole;
 use crate::render::page::{Pool, SectionPacker};
-use crate::request::Request;
+use crate::request::{Flag, Request};
 use crate::view::Report;
 use crate::views::answer_again;
 
@@ -60,6 +62,8 @@ pub struct DocumentRequest {
     pub threads: Option<(u32, Vec<u32>)>,
     /// States of the time that is shown, of metrics that know them; none means all.
     pub states: Vec<TimeState>,
+    /// Requests whose work is shown; `None` where all work is.
+    pub requests: Option<ChosenRequests>,
     /// Node of a tree that is looked at.
     pub below: Option<TreePlace>,
     /// Question about a tree after changes; `None` for the tree as it is.
@@ -68,8 +72,9 @@ pub struct DocumentRequest {
 
 impl DocumentRequest {
     /// Reads the query of an address:
-    /// `key=tree.cpu&since=5&until=9&threads=7.1.2&states=lock&below=7.0.3`, and of a tree after
-    /// changes `measure=cpu&changes=f12,o&invert=1&as=functions`. `None` where it makes no sense.
+    /// `key=tree.cpu&since=5&until=9&threads=7.1.2&states=lock&below=7.0.3`, of some requests
+    /// `request=GET%20/a&slower=5&faster=9&began=1.3`, and of a tree after changes
+    /// `measure=cpu&changes=f12,o&invert=1&as=functions`. `None` where it makes no sense.
     #[must_use]
     pub fn parse(query: &str) -> Option<Self> {
         let mut wanted = Self::default();
@@ -81,6 +86,9 @@ impl DocumentRequest {
                 "until" => wanted.until_ns = Some(value.parse().ok()?),
                 "threads" => wanted.threads = Some(numbers(value)?),
                 "states" => wanted.states = value.split(',').map(TimeState::parse).collect::<Option<_>>()?,
+                "request" | "slower" | "faster" | "began" => {
+                    wanted.requests.get_or_insert_default().set_parameter(name, value)?;
+                }
                 "below" => {
                     let (pid, places) = numbers(value)?;
                     wanted.below = Some(TreePlace { pid, places });
@@ -124,21 +132,6 @@ impl PictureRequest {
     }
 }
 
-/// A text of which some bytes are written as `%2C`.
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let mut digit = || char::from(rest.next()?).to_digit(16);
-        bytes.push((digit()? * 16 + digit()?) as u8);
-    }
-    String::from_utf8(bytes).ok()
-}
-
 /// Numbers with dots between them, the first apart.
 fn numbers(text: &str) -> Option<(u32, Vec<u32>)> {
     let mut all = text.split('.').map(str::parse);
@@ -156,6 +149,8 @@ pub struct ServedRecording<'a> {
     forests: RefCell<Vec<(Query, Arc<Forest<'a>>)>>,
     /// Trees after changes.
     pictures: Open<'a>,
+    /// The recording reduced to the work for the requests that were chosen last.
+    reduced: RefCell<Option<(ChosenRequests, Arc<Recording>)>>,
     /// Frames in stacks from which on the page opens at the flame graph.
     many_frames: usize,
 }
@@ -166,7 +161,8 @@ impl<'a> ServedRecording<'a> {
     pub fn new(recording: &'a Recording, asked: Request) -> Self {
         let heaps = Arc::new(Heaps::new(recording));
         let (forests, pictures) = (RefCell::default(), Open::default());
-        Self { recording, asked, heaps, forests, pictures, many_frames: MANY_FRAMES }
+        let reduced = RefCell::default();
+        Self { recording, asked, heaps, forests, pictures, reduced, many_frames: MANY_FRAMES }
     }
 
     /// Another who answers about the same recording, on another thread; snapshots of the heap are read once for both.
@@ -174,7 +170,8 @@ impl<'a> ServedRecording<'a> {
     pub fn beside(&self) -> Self {
         let (asked, heaps) = (self.asked.clone(), Arc::clone(&self.heaps));
         let (recording, many_frames) = (self.recording, self.many_frames);
-        Self { recording, asked, heaps, forests: RefCell::default(), pictures: Open::default(), many_frames }
+        let (forests, pictures, reduced) = (RefCell::default(), Open::default(), RefCell::default());
+        Self { recording, asked, heaps, forests, pictures, reduced, many_frames }
     }
 
     /// The list of documents and what belongs to all of them, as JSON: `revision` tells apart what was read of a recording that
@@ -226,12 +223,49 @@ impl<'a> ServedRecording<'a> {
     }
 
     /// A document, as JSON. Where its numbers are sums over the whole run, a part of the time is
-    /// left out of the filters, and the document says so; where it can't be answered, it has the
+    /// left out of the filters, and the document says so (`whole_run`), and likewise where they do not
+    /// know for which request they are (`all_requests`); where it can't be answered, it has the
     /// reason.
     ///
     /// # Errors
     /// Those of rendering.
     pub fn document(&self, wanted: &DocumentRequest) -> io::Result<String> {
+        match &wanted.requests {
+            Some(chosen) => self.document_of_requests(chosen, wanted),
+            None => self.document_of_all(wanted, false),
+        }
+    }
+
+    /// A document of the work for some requests. What does not know its request is shown as it is, and
+    /// the document says so.
+    fn document_of_requests(&self, chosen: &ChosenRequests, wanted: &DocumentRequest) -> io::Result<String> {
+        let wanted = DocumentRequest { requests: None, ..wanted.clone() };
+        let planned = self.planned(&self.asked).into_iter().find(|one| one.key() == wanted.key);
+        if planned.is_some_and(|one| one.view.why_not_with(one.request.each, Flag::Request).is_some()) {
+            return self.document_of_all(&wanted, true);
+        }
+        let reduced = match self.reduced(chosen) {
+            Ok(reduced) => reduced,
+            Err(problem) => return Ok(json!({ "problem": one_line(problem.to_string()) }).to_string()),
+        };
+        let mut asked = self.asked.clone();
+        asked.query.requests = chosen.filter();
+        ServedRecording::new(&reduced, asked).document_of_all(&wanted, false)
+    }
+
+    /// The recording reduced to the work for some requests, which is kept for the next document.
+    fn reduced(&self, chosen: &ChosenRequests) -> Result<Arc<Recording>, QueryProblem> {
+        let mut kept = self.reduced.borrow_mut();
+        if let Some((_, reduced)) = kept.as_ref().filter(|(known, _)| known == chosen) {
+            return Ok(Arc::clone(reduced));
+        }
+        let mut reduced = self.recording.clone();
+        keep_requests(&mut reduced, &chosen.filter())?;
+        Ok(Arc::clone(&kept.insert((chosen.clone(), Arc::new(reduced))).1))
+    }
+
+    /// A document, of all requests although some were chosen, or of all because none were.
+    fn document_of_all(&self, wanted: &DocumentRequest, although_chosen: bool) -> io::Result<String> {
         let request = wanted.with(&self.asked);
         let Some(planned) = self.planned(&request).into_iter().find(|one| one.key() == wanted.key) else {
             return Ok(json!({ "problem": "the recording has nothing for this" }).to_string());
@@ -239,6 +273,9 @@ impl<'a> ServedRecording<'a> {
         let mut query = planned.request.query.clone();
         let mut answer = self.rendered(&planned, &query, wanted)?;
         let mut head = planned.head();
+        if although_chosen {
+            head["all_requests"] = json!(true);
+        }
         if [wanted.since_ns, wanted.until_ns] != [None; 2] && [query.since_ns, query.until_ns] == [None; 2] {
             head["whole_run"] = json!(true);
         }
@@ -378,7 +415,9 @@ fn is_small(forest: &Forest<'_>, wanted: &DocumentRequest) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clrscope_recording::model::{ThreadRole, ThreadState};
+    use clrscope_recording::events::{Kind, Tag, Value as EventValue};
+    use clrscope_recording::model::{EventArena, ThreadRole, ThreadState};
+    use clrscope_recording::testing::chunk::HandmadeChunk;
     use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 
     use super::*;
@@ -459,10 +498,57 @@ mod tests {
             "key=tree&since=-1",
             "key=tree&more=1",
             "key=tree&below=7.x",
+            "key=tree&slower=x",
+            "key=tree&began=5",
+            "key=tree&request=%f",
             "tree",
         ] {
             assert_eq!(DocumentRequest::parse(senseless), None, "{senseless}");
         }
+    }
+
+    /// Samples of two requests, one after the other, and of none.
+    #[test]
+    fn documents_of_chosen_requests_have_their_work_alone() {
+        let mut sampled = HandSampled::default();
+        let main = sampled.thread("main", ThreadRole::Main);
+        for (time, path) in [(1, "App::Main > App::Slow"), (2, "App::Main > App::Fast"), (3, "App::Idle")] {
+            sampled.cpu(main, time, path);
+        }
+        let mut recording = sampled.recording();
+        let names = HandmadeChunk::new(0, 1, 0).put(
+            Kind::REQUEST_NAME,
+            &[(Tag::ROUTE, 1_u64.into()), (Tag::DIRECTION, 0_u64.into()), (Tag::NAME, "GET /a b".into())],
+        );
+        let ended = |chunk: HandmadeChunk, at_ns: u64, id: u64, ns: u64| {
+            let fields = [(Tag::ROUTE, 1_u64.into()), (Tag::REQUEST, id.into()), (Tag::DURATION, ns.into())];
+            chunk.after(at_ns).put(Kind::REQUEST_ENDED, &fields)
+        };
+        let of_both = ended(ended(names, 2 * STEP_NS, 1, STEP_NS), STEP_NS, 2, STEP_NS / 2).finish();
+        let half = STEP_NS / 2;
+        let switch = |chunk: HandmadeChunk, after: u64, id: u64| {
+            let fields: &[(Tag, EventValue<'_>)] = if id == 0 { &[] } else { &[(Tag::REQUEST, id.into())] };
+            chunk.after(after).put(Kind::REQUEST_ON_THREAD, fields)
+        };
+        let works = switch(HandmadeChunk::new(0, 2, 0), half, 1);
+        let works = switch(switch(works, STEP_NS, 2), STEP_NS, 0).finish();
+        let arena = EventArena { instrument: "requests".into(), chunks: vec![of_both, works] };
+        recording.processes[0].events.push(arena);
+        let served = ServedRecording::new(&recording, Request::default());
+        let shown = |more: &str| {
+            let wanted = DocumentRequest::parse(&format!("key=tree.cpu{more}")).expect("sense");
+            let document = served.document(&wanted).expect("a document");
+            ["App::Slow", "App::Fast", "App::Idle"].map(|name| document.contains(name))
+        };
+        assert_eq!(shown(""), [true; 3]);
+        assert_eq!(shown("&request=GET%20/a%20b"), [true, true, false]);
+        assert_eq!(shown(&format!("&slower={half}")), [true, false, false]);
+        assert_eq!(shown(&format!("&faster={half}")), [false, true, false]);
+        assert_eq!(shown(&format!("&began=0.{}", STEP_NS + half)), [true, false, false]);
+        assert_eq!(shown(""), [true; 3], "and of all again");
+        assert_eq!(shown("&request=GET%20/c"), [false; 3]);
+        let threads = DocumentRequest::parse("key=losses&slower=1").expect("sense");
+        assert!(served.document(&threads).expect("a document").contains("\"all_requests\":true"));
     }
 
     #[test]
