@@ -162,8 +162,9 @@ pub use programs::{Program, own_programs};
 pub use query::{NativeCode, PathKind, Query, QueryProblem, Sort, ThreadSelector};
 pub use request_filter::RequestFilter;
 pub use requests::{
-    Direction, KnownRequest, Load, LoadCurve, LoadLevel, NoKnee, Request, RequestEnd, RequestRow, RequestWork,
-    ThreadStates, TraceIds, each_request, keep_requests, loads, requests,
+    Direction, KnownRequest, Load, LoadCurve, LoadLevel, NoKnee, Request, RequestEnd, RequestRow, RequestStep,
+    RequestSteps, RequestWork, StepKind, ThreadStates, TraceIds, each_request, keep_requests, loads, request_steps,
+    requests,
 };
 pub use samples::{
     InliningKnowledge, SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code,

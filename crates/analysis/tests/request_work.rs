@@ -1,8 +1,8 @@
 //! What was done for some requests, put together from records that were written by hand.
 
 use clrscope_analysis::{
-    ExceptionLog, ExceptionQuery, LockQuery, Metric, Query, QueryProblem, RequestFilter, awaits, each_request,
-    functions, keep_requests, locks, requests,
+    ExceptionLog, ExceptionQuery, LockQuery, Metric, Query, QueryProblem, RequestFilter, StepKind, awaits,
+    each_request, functions, keep_requests, locks, request_steps, requests,
 };
 use clrscope_contract::request::Glob;
 use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
@@ -216,4 +216,35 @@ fn behind_lost_records_the_work_of_requests_is_not_known() {
     all.processes[0].losses = vec![Loss::new(LossReason::EventDropped, 1, 0, 0)];
     let (rows, _) = requests(&all, &Query::default()).expect("requests");
     assert!(rows.iter().all(|row| row.work.is_none()), "{rows:?}");
+}
+
+#[test]
+fn a_request_has_its_steps_in_order() {
+    let all = recording();
+    let orders = Query { requests: filter("* /orders"), ..Query::default() };
+    let found = request_steps(&all, &orders).expect("requests").expect("one is meant");
+    assert_eq!((&*found.request.route, found.others, found.has_awaits), ("GET /orders", 0, true));
+    let of = |kind: StepKind| {
+        let steps = found.steps.iter().filter(move |step| step.kind == kind);
+        steps
+            .map(|step| (step.time_ns.saturating_sub(STARTED_NS) / 1_000, step.duration_ns / 1_000))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(StepKind::Runs), [(10, 10), (40, 60)]);
+    assert_eq!(of(StepKind::Throws), [(15, 0), (45, 0)]);
+    assert_eq!(of(StepKind::Awaits).len(), 2);
+    assert!(found.steps.windows(2).all(|pair| pair[0].time_ns <= pair[1].time_ns), "{:#?}", found.steps);
+    let runs: Vec<_> = found.steps.iter().filter(|step| step.kind == StepKind::Runs).collect();
+    let named = |at: usize| (runs[at].samples, runs[at].method.map(|(function, _)| function.name().to_owned()));
+    assert_eq!([named(0), named(1)], [(1, Some("Pay".to_owned())), (1, Some("Pay".to_owned()))]);
+    // Its last stretch had not ended, for all that is known.
+    assert_eq!(runs.iter().map(|step| step.is_pending).collect::<Vec<_>>(), [false, true]);
+
+    // The longest of all, and no more steps than asked for.
+    let few = Query { limit: Some(2), ..Query::default() };
+    let found = request_steps(&all, &few).expect("requests").expect("one is meant");
+    assert_eq!((&*found.request.route, found.others, found.steps.len()), ("GET /carts", 1, 2));
+    assert!(found.left_out > 0);
+    let made = Query { requests: filter("* bank.example"), ..Query::default() };
+    assert!(request_steps(&all, &made).expect("requests").is_none(), "no thread works for those");
 }

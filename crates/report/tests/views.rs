@@ -122,10 +122,13 @@ fn requests() -> EventArena {
     };
     let ended = |chunk: HandmadeChunk, number: u64, ns: u64, status: u64| {
         let fields = [(Tag::ROUTE, number.into()), (Tag::DURATION, ns.into()), (Tag::STATUS, status.into())];
-        chunk.put(Kind::REQUEST_ENDED, &fields)
+        // Times are ids as well.
+        chunk.put(Kind::REQUEST_ENDED, &[&fields[..], &[(Tag::REQUEST, ns.into())]].concat())
     };
     let named = name(name(HandmadeChunk::new(0, 1, 0), 1, 0, "GET /orders/{id}"), 2, 1, "POST bank.example");
-    let served = ended(ended(named, 1, 4_000, 200), 1, 9_000, 503);
+    let served = ended(ended(named, 1, 4_000, 503), 1, 9_000, 200);
+    // A thread works for the second one from its beginning on.
+    let served = served.put(Kind::REQUEST_ON_THREAD, &[(Tag::REQUEST, 9_000_u64.into())]);
     let made = ended(HandmadeChunk::new(1, 2, 9_000_000), 2, 20_000, 200);
     let made = made.put(Kind::REQUEST_PENDING, &[(Tag::ROUTE, 2_u64.into()), (Tag::DURATION, 700_u64.into())]);
     EventArena { instrument: "requests".into(), chunks: vec![served.finish(), made.finish()] }

@@ -6,6 +6,7 @@
 //! the pool behind it.
 
 mod activity;
+mod for_request;
 mod metric;
 mod outer;
 mod rows;
@@ -19,6 +20,7 @@ use crate::query::{Query, QueryProblem, Sort};
 use crate::select::{self, SelectedProcess};
 
 pub(crate) use activity::AwaitActivity;
+pub(crate) use for_request::{RequestAwait, awaits_of_request};
 pub(crate) use metric::AWAITED;
 use outer::Place;
 use rows::Grouping;

@@ -41,6 +41,11 @@ impl<'a> CallStack<'a> {
         })
     }
 
+    /// The number of the stack in its table.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
     /// The functions of the frames, innermost first.
     pub fn functions(&self) -> impl Iterator<Item = FunctionRef<'a>> {
         PlacedFrame::all(self.process, &self.table, self.number).map(|frame| frame.function)

@@ -11,6 +11,7 @@ mod load;
 mod on_threads;
 mod read;
 mod slices;
+mod steps;
 mod switches;
 mod work;
 
@@ -28,6 +29,7 @@ pub use load::{LoadCurve, LoadLevel, NoKnee, loads};
 pub use on_threads::keep_requests;
 use read::Reading;
 pub use slices::Load;
+pub use steps::{RequestStep, RequestSteps, StepKind, request_steps};
 use work::AskedRequest;
 pub use work::{RequestWork, ThreadStates};
 

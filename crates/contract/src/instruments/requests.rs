@@ -24,6 +24,6 @@ pub const SPEC: &Spec = &Spec {
     }],
     attach: Attach::Without(&[]),
     changes_methods: true,
-    views: &["requests", "load"],
+    views: &["requests", "request", "load"],
     has_code: false,
 };

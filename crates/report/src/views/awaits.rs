@@ -109,7 +109,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Awaits> {
 }
 
 /// A name of what is awaited, without namespaces.
-fn without_namespace(name: &str) -> &str {
+pub(super) fn without_namespace(name: &str) -> &str {
     let end = name.find("::").unwrap_or(name.len());
     &name[name[..end].rfind('.').map_or(0, |dot| dot + 1)..]
 }

@@ -24,6 +24,7 @@ mod pending_frame;
 mod probe_callers;
 mod probe_calls;
 mod probes;
+mod request;
 mod request_work;
 mod requests;
 mod sampled;
@@ -77,6 +78,7 @@ pub static VIEWS: &[&View] = &[
     &locks::VIEW,
     &awaits::VIEW,
     &requests::VIEW,
+    &request::VIEW,
     &load::VIEW,
     &survivors::VIEW,
     &heap::HEAP,

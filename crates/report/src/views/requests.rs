@@ -43,7 +43,7 @@ pub(super) static VIEW: View = View {
 };
 
 /// A row with the lines below it.
-struct RowWithWork<T> {
+pub(super) struct RowWithWork<T> {
     row: T,
     below: Vec<String>,
 }
@@ -52,7 +52,7 @@ impl<T> RowWithWork<T>
 where
     Self: HasWork,
 {
-    fn new(row: T) -> Self {
+    pub(super) fn new(row: T) -> Self {
         let without = Self { row, below: Vec::new() };
         let below = without.work().map(request_work::words).unwrap_or_default();
         Self { below, ..without }
@@ -68,7 +68,7 @@ impl<T> Row for RowWithWork<T> {
 /// Requests of one name.
 type Route<'a> = RowWithWork<RequestRow<'a>>;
 /// One request.
-type Single<'a> = RowWithWork<ServedOrMade<'a>>;
+pub(super) type Single<'a> = RowWithWork<ServedOrMade<'a>>;
 
 impl HasWork for Route<'_> {
     fn work(&self) -> Option<&RequestWork> {
@@ -135,7 +135,7 @@ fn routes_text(rows: &[Route<'_>]) -> Vec<(&'static str, u8)> {
 }
 
 /// Each request.
-struct Each;
+pub(super) struct Each;
 
 impl RowKind for Each {
     type Row<'a> = Single<'a>;
@@ -151,7 +151,7 @@ fn end(request: &ServedOrMade<'_>) -> &'static str {
     }
 }
 
-fn each<'c>(processes: bool) -> Sheet<'c, Each> {
+pub(super) fn each<'c>(processes: bool) -> Sheet<'c, Each> {
     let flag = |key, title, of: fn(&ServedOrMade<'_>) -> bool| {
         Column::new(key, title, Kind::Flag, move |row: &Single<'_>| Cell::Flag(of(&row.row)))
     };
@@ -181,7 +181,7 @@ fn id<'c>(request: &ServedOrMade<'_>, text: fn(TraceIds) -> String) -> Cell<'c> 
 }
 
 /// Columns of single requests in text.
-fn each_text(requests: &[Single<'_>]) -> Vec<(&'static str, u8)> {
+pub(super) fn each_text(requests: &[Single<'_>]) -> Vec<(&'static str, u8)> {
     shown(&[
         ("time_ns", 1, true),
         ("duration_ns", 0, true),

@@ -1,0 +1,210 @@
+//! One request, step by step: when which thread worked for it, what it awaited, what was thrown.
+
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{Process, Recording, Sample, Thread};
+use rustc_hash::FxHashMap;
+
+use super::switches::Switches;
+use super::work::AskedRequest;
+use super::{Direction, Request, walk, works};
+use crate::awaits::{RequestAwait, awaits_of_request};
+use crate::code_place::CodePlace;
+use crate::exceptions::{CallStack, ExceptionLog, ExceptionQuery};
+use crate::function::FunctionRef;
+use crate::query::{Query, QueryProblem};
+
+/// What a request does in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StepKind {
+    /// A thread works for it.
+    Runs,
+    /// One of its methods awaits something.
+    Awaits,
+    /// An exception is thrown.
+    Throws,
+}
+
+impl StepKind {
+    /// The name in JSON and in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Awaits => "awaits",
+            Self::Throws => "throws",
+        }
+    }
+}
+
+/// A step of a request.
+#[derive(Debug, Clone)]
+pub struct RequestStep<'a> {
+    /// What it does.
+    pub kind: StepKind,
+    /// Begin, nanoseconds since the start of the run.
+    pub time_ns: u64,
+    /// Duration, nanoseconds; 0 of a moment.
+    pub duration_ns: u64,
+    /// It had not ended when the recording did.
+    pub is_pending: bool,
+    /// The thread; `None` of what no thread does.
+    pub thread: Option<&'a Thread>,
+    /// The method: of a thread that works, the own one in which most of its samples were taken; of an
+    /// await the one that awaits; of an exception the innermost own one.
+    pub method: Option<(FunctionRef<'a>, CodePlace<'a>)>,
+    /// Samples of the thread in that time.
+    pub samples: u64,
+    /// What is awaited, or the type of the exception; empty of a thread that works.
+    pub what: String,
+}
+
+/// A request with its steps.
+#[derive(Debug, Clone)]
+pub struct RequestSteps<'a> {
+    /// The request.
+    pub request: Request<'a>,
+    /// Requests that the query means as well, which took no longer.
+    pub others: u64,
+    /// In the order of time.
+    pub steps: Vec<RequestStep<'a>>,
+    /// Steps that the limit left out.
+    pub left_out: usize,
+    /// Whether awaits were recorded.
+    pub has_awaits: bool,
+}
+
+/// Returns the served request that took longest of those that a query means, step by step; `None`
+/// where none is meant of which threads said that they worked for it.
+///
+/// # Errors
+/// When no process is meant, or `requests` was not recorded.
+pub fn request_steps<'a>(recording: &'a Recording, query: &Query) -> Result<Option<RequestSteps<'a>>, QueryProblem> {
+    let (mut longest, mut count): (Option<Request<'a>>, u64) = (None, 0);
+    walk(recording, query, |request, _| {
+        if request.direction == Direction::Made || request.id.is_none() {
+            return;
+        }
+        count += 1;
+        if longest.as_ref().is_none_or(|known| known.duration_ns < request.duration_ns) {
+            longest = Some(request);
+        }
+    })?;
+    let Some((mut request, id)) = longest.and_then(|request| request.id.map(|id| (request, id))) else {
+        return Ok(None);
+    };
+    let process = request.process;
+    let asked = AskedRequest::new(&request, 0).map(|asked| (process, asked));
+    let work = works(query, asked.as_slice()).into_iter().next();
+    request.work = work.map(|(_, work)| Box::new(work));
+    let mut steps = stretches(process, id);
+    steps.extend(awaits(process, id));
+    steps.extend(exceptions(recording, process, id));
+    steps.sort_by_key(|step| (step.time_ns, step.kind));
+    let left_out = query.cut(&mut steps);
+    let has_awaits = process.arenas(instrument::AWAITS).next().is_some();
+    Ok(Some(RequestSteps { request, others: count - 1, steps, left_out, has_awaits }))
+}
+
+/// The times in which threads worked for a request.
+fn stretches(process: &Process, id: u64) -> Vec<RequestStep<'_>> {
+    let end_ns = process.started_ns.saturating_add(process.duration_ns);
+    let mut found: Vec<(u32, RequestStep<'_>)> = Vec::new();
+    Switches::read(process).each_stretch(|thread, stretch| {
+        if stretch.request == id {
+            let until_ns = stretch.until_ns.min(end_ns.max(stretch.since_ns));
+            found.push((
+                thread,
+                RequestStep {
+                    kind: StepKind::Runs,
+                    time_ns: stretch.since_ns,
+                    duration_ns: until_ns - stretch.since_ns,
+                    is_pending: stretch.until_ns == u64::MAX,
+                    thread: process.threads.iter().find(|known| known.id == thread),
+                    method: None,
+                    samples: 0,
+                    what: String::new(),
+                },
+            ));
+        }
+    });
+    found.sort_by_key(|(thread, step)| (*thread, step.time_ns));
+    add_methods(process, &mut found);
+    found.into_iter().map(|(_, step)| step).collect()
+}
+
+/// Finds the method in which each stretch was spent, by the samples of the thread: of the clock, or
+/// of CPU time where those are all.
+fn add_methods<'a>(process: &'a Process, stretches: &mut [(u32, RequestStep<'a>)]) {
+    let sampled = [instrument::WALL, instrument::CPU].into_iter().find(|one| process.arenas(one).next().is_some());
+    let mut seen: FxHashMap<usize, FxHashMap<u32, u64>> = FxHashMap::default();
+    for chunk in sampled.into_iter().flat_map(|one| process.arenas(one)).flat_map(|arena| &arena.chunks) {
+        for sample in Sample::all(&chunk.bytes.load()) {
+            let at_ns = process.started_ns.saturating_add(sample.time_ns);
+            let behind = stretches.partition_point(|(thread, step)| (*thread, step.time_ns) <= (sample.thread, at_ns));
+            let Some(at) = behind.checked_sub(1) else { continue };
+            let (thread, step) = &stretches[at];
+            if *thread == sample.thread && at_ns < step.time_ns.saturating_add(step.duration_ns) {
+                let count = u64::from(sample.count);
+                *seen.entry(at).or_default().entry(sample.stack).or_default() += count;
+            }
+        }
+    }
+    for (at, stacks) in seen {
+        let step = &mut stretches[at].1;
+        step.samples = stacks.values().sum();
+        let mut methods: Vec<(u64, (FunctionRef<'a>, CodePlace<'a>))> = Vec::new();
+        for (stack, count) in stacks {
+            let Some(own) = CallStack::new(process, &process.stacks, stack).innermost_own() else { continue };
+            match methods
+                .iter_mut()
+                .find(|(_, known)| known.0.function.token == own.0.function.token && known.1 == own.1)
+            {
+                Some((sum, _)) => *sum += count,
+                None => methods.push((count, own)),
+            }
+        }
+        step.method = methods.into_iter().max_by_key(|(count, own)| (*count, own.1)).map(|(_, own)| own);
+    }
+}
+
+fn awaits<'a>(process: &'a Process, id: u64) -> Vec<RequestStep<'a>> {
+    let step = |one: RequestAwait<'a>| RequestStep {
+        kind: StepKind::Awaits,
+        time_ns: one.began_ns,
+        duration_ns: one.lasted_ns,
+        is_pending: one.is_pending,
+        thread: None,
+        method: one.frame.map(|frame| (frame.function, frame.place)),
+        samples: 0,
+        what: one.awaits,
+    };
+    awaits_of_request(process, id).into_iter().map(step).collect()
+}
+
+fn exceptions<'a>(recording: &'a Recording, process: &'a Process, id: u64) -> Vec<RequestStep<'a>> {
+    let switches = Switches::read(process);
+    let query = Query { pid: Some(process.pid), ..Query::default() };
+    let Ok(log) = ExceptionLog::open(recording, &ExceptionQuery { query, types: Vec::new() }) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    let Ok(_all) = log.walk(|exception| -> Result<(), std::convert::Infallible> {
+        let thread = exception.thread.and_then(|thread| process.threads.iter().find(|known| known.id == thread.id));
+        let is_own = thread.is_some_and(|thread| switches.request_at(thread.id, exception.time_ns) == Some(id));
+        if is_own {
+            found.push((exception.time_ns, thread, exception.stack.number(), exception.type_name.to_owned()));
+        }
+        Ok(())
+    });
+    let step = |(time_ns, thread, stack, what): (u64, Option<&'a Thread>, u32, String)| RequestStep {
+        kind: StepKind::Throws,
+        time_ns,
+        duration_ns: 0,
+        is_pending: false,
+        thread,
+        method: CallStack::new(process, &process.stacks, stack).innermost_own(),
+        samples: 0,
+        what,
+    };
+    found.into_iter().map(step).collect()
+}
