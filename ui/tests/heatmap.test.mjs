@@ -14,6 +14,7 @@ const requests = (all) => ({
   route: (row) => all[row].route ?? "GET /a",
   failed: (row) => all[row].failed ?? false,
   aborted: (row) => all[row].aborted ?? false,
+  isUnderWay: (row) => all[row].isUnderWay ?? false,
 });
 const served = { direction: "served", route: null };
 
@@ -23,11 +24,11 @@ test("each request is in one cell, and a cell's requests are those that are chos
   const all = [];
   for (let at = 0; at < 400; at++) all.push({ began: at * 7_919_777, took: Math.round(1.05 ** at), route: `GET /${at % 3}`, failed: at % 5 === 0 });
   for (const took of [0, 1, 2, 5, 10, 999_999, MS, 2 * MS - 1, 2 * MS, 1000 * MS]) all.push({ began: 200 * MS, took });
-  all.push({ began: 10, took: null }, { began: 10, took: 5, direction: "made" });
+  all.push({ began: 10, took: 700, isUnderWay: true }, { began: 10, took: null }, { began: 10, took: 5, direction: "made" });
   const rows = requests(all);
   const map = heatMapOf(rows, served, [0, 4e9], 60);
-  assert.equal(map.count, 410);
-  assert.equal(map.pending, 1);
+  assert.equal(map.count, 411);
+  assert.deepEqual([map.partial, map.underWay], [1, 1]);
   assert.equal(map.failed, 80);
   assert.ok(map.columns <= 61 && map.step === 100 * MS, `${map.columns} columns of ${map.step}`);
   const counted = all.map(() => 0);

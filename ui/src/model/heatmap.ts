@@ -10,6 +10,8 @@ export interface Cell {
   count: number;
   failed: number;
   aborted: number;
+  /** Had not ended. */
+  underWay: number;
   routes: Map<string, number>;
 }
 
@@ -27,35 +29,36 @@ export interface HeatMap {
   most: number;
   count: number;
   failed: number;
-  /** Requests that had not ended, and so have no duration. */
-  pending: number;
+  underWay: number;
+  /** Requests that began before the recording, and so have no duration. */
+  partial: number;
 }
 
-/** The map of a group's requests that began within a part of the run; null where none of these has ended. */
+/** The map of a group's requests that began within a part of the run; null where none of these has a duration. */
 export function heatMapOf(requests: Requests, group: Group, [from, to]: [number, number], mostColumns: number): HeatMap | null {
   const rows = Array.from({ length: requests.rows }, (_, row) => row).filter((row) => isOf(requests, row, group) && requests.began(row) >= from && requests.began(row) <= to);
-  const ended = rows.filter((row) => requests.took(row) !== null);
-  if (ended.length === 0) return null;
-  const durations = ended.map((row) => requests.took(row)!);
+  const timed = rows.filter((row) => requests.took(row) !== null);
+  if (timed.length === 0) return null;
+  const durations = timed.map((row) => requests.took(row)!);
   const bounds = boundsOf(least(durations), most(durations));
   const step = Math.max(1, roundStep(Math.max(1, to - from), mostColumns));
   const start = Math.floor(from / step) * step;
   const cells = new Map<number, Cell>();
-  let failed = 0;
-  ended.forEach((request, at) => {
+  timed.forEach((request, at) => {
     const column = Math.floor((requests.began(request) - start) / step);
     const row = bounds.findIndex((bound, place) => place > 0 && durations[at] < bound) - 1;
     const key = column * bounds.length + row;
     let cell = cells.get(key);
-    if (!cell) cells.set(key, (cell = { column, row, count: 0, failed: 0, aborted: 0, routes: new Map() }));
+    if (!cell) cells.set(key, (cell = { column, row, count: 0, failed: 0, aborted: 0, underWay: 0, routes: new Map() }));
     cell.count++;
     if (requests.failed(request)) cell.failed++;
-    if (requests.failed(request)) failed++;
     if (requests.aborted(request)) cell.aborted++;
+    if (requests.isUnderWay(request)) cell.underWay++;
     const route = requests.route(request);
     cell.routes.set(route, (cell.routes.get(route) ?? 0) + 1);
   });
   const all = [...cells].sort(([a], [b]) => a - b).map(([, cell]) => cell);
+  const sum = (of: "failed" | "underWay") => all.reduce((sum, cell) => sum + cell[of], 0);
   return {
     group,
     start,
@@ -64,9 +67,10 @@ export function heatMapOf(requests: Requests, group: Group, [from, to]: [number,
     bounds,
     cells: all,
     most: most(all.map((cell) => cell.count)),
-    count: ended.length,
-    failed,
-    pending: rows.length - ended.length,
+    count: timed.length,
+    failed: sum("failed"),
+    underWay: sum("underWay"),
+    partial: rows.length - timed.length,
   };
 }
 

@@ -61,16 +61,17 @@ export const sentenceOf = (chosen: Chosen): string =>
 export interface Requests {
   rows: number;
   began(row: number): number;
-  /** Null for one that had not ended. */
+  /** Of one that had not ended, so far; null for one that began before the recording. */
   took(row: number): number | null;
   direction(row: number): string;
   route(row: number): string;
   failed(row: number): boolean;
   aborted(row: number): boolean;
+  isUnderWay(row: number): boolean;
 }
 
 export function requestsOf(section: Section | undefined): Requests | null {
-  const [time, duration, direction, route, failed, aborted] = ["time_ns", "duration_ns", "direction", "route", "failed", "aborted"].map((key) => section?.column(key));
+  const [time, duration, direction, route, failed, aborted, end] = ["time_ns", "duration_ns", "direction", "route", "failed", "aborted", "end"].map((key) => section?.column(key));
   if (!section || !time || !duration || !direction || !route) return null;
   return {
     rows: section.rows,
@@ -83,6 +84,7 @@ export function requestsOf(section: Section | undefined): Requests | null {
     route: (row) => String(route.value(row)),
     failed: (row) => failed?.value(row) === true,
     aborted: (row) => aborted?.value(row) === true,
+    isUnderWay: (row) => end?.value(row) === "under way",
   };
 }
 

@@ -100,9 +100,9 @@ export function Heat({ map, chosen, leadsTo, choose }: Props) {
       <div class="legend">
         <span class="faint">requests:</span>
         {levels.map(({ least, most, shade }) => (
-          <span key={shade}><span class="mark heat" style={{ "--shade": `var(--heat-${shade})` }} />{least === most ? count(least) : `${count(least)} to ${count(most)}`}</span>
+          <span key={shade}><span class="mark shade" style={{ "--shade": `var(--heat-${shade})` }} />{least === most ? count(least) : `${count(least)} to ${count(most)}`}</span>
         ))}
-        {map.failed > 0 && <span><span class="mark heat failed" style={{ "--shade": "var(--heat-1)" }} />some failed</span>}
+        {map.failed > 0 && <span><span class="mark shade failed" style={{ "--shade": "var(--heat-1)" }} />some failed</span>}
       </div>
     </>
   );
@@ -120,9 +120,14 @@ function Durations({ bounds }: { bounds: number[] }) {
 
 const requests = (number: number): string => `${count(number)} ${number === 1 ? "request" : "requests"}`;
 
-function summary({ count: all, failed, pending }: HeatMap): string {
-  const of = [requests(all), ...(failed > 0 ? [`${count(failed)} failed`] : []), ...(pending > 0 ? [`${count(pending)} more had not ended, and are not in the map`] : [])];
-  return `${of.join(", ")}.`;
+function summary({ count: all, failed, underWay, partial }: HeatMap): string {
+  const parts = [
+    requests(all),
+    ...(failed > 0 ? [`${count(failed)} failed`] : []),
+    ...(underWay > 0 ? [`${count(underWay)} under way at the end, with what they took until then`] : []),
+    ...(partial > 0 ? [`${count(partial)} left out, which began before the recording`] : []),
+  ];
+  return `${parts.join(", ")}.`;
 }
 
 /** What is known of a cell. */
@@ -137,6 +142,7 @@ function inWords(map: HeatMap, cell: Cell): string {
     requests(cell.count),
     `${count(cell.failed)} failed`,
     ...(cell.aborted > 0 ? [`${count(cell.aborted)} aborted by clients`] : []),
+    ...(cell.underWay > 0 ? [`${count(cell.underWay)} under way at the end`] : []),
     ...named,
     ...(others > 0 ? [`${count(others)} more ${others === 1 ? "route" : "routes"}`] : []),
   ].join(" · ");

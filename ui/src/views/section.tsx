@@ -6,6 +6,7 @@ import { count, isNumeric, oneLine, shown, value } from "../data/format";
 import { argument, isArgument } from "../data/values";
 import { matcher } from "../model/search";
 import { Table, type TableColumn } from "./table";
+import { Work } from "./work";
 
 interface Props {
   documents: Document[];
@@ -231,6 +232,7 @@ function Details({ section, row, onLead, onClose }: { section: Section; row: num
     <aside class="details" aria-label="Details of the row">
       <button type="button" class="close" onClick={onClose} aria-label="Close the details">×</button>
       {onLead && <button type="button" onClick={onLead}>Callers and callees</button>}
+      <Work section={section} row={row} />
       <dl>
         {section.columns.map((column) => {
           const found = column.value(row);
