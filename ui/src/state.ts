@@ -1,5 +1,6 @@
 // What the page shows, as its address says it: undoing is the browser's way back.
 
+import { type Chosen, readChosen, readGroup, writtenChosen } from "./model/requests";
 import { STATE_NAMES } from "./model/states";
 
 export interface State {
@@ -26,6 +27,10 @@ export interface State {
   func: number | null;
   /** The part of the time that is looked at, nanoseconds since the start. */
   range: [number, number] | null;
+  /** The requests whose work is looked at; null for all, and what no request is for. */
+  requests: Chosen | null;
+  /** The requests that the heat map has, as addresses have groups; empty for all that were served. */
+  map: string;
   /** Path of the source file that is looked at, and the line; 0 for none. */
   file: string;
   line: number;
@@ -49,6 +54,8 @@ export function written(state: State): string {
   if (state.zoom) all.set("zoom", state.zoom.map((one) => Number(one.toFixed(9))).join(","));
   if (state.func !== null) all.set("function", String(state.func));
   if (state.range) all.set("range", state.range.map(Math.round).join(","));
+  if (state.requests) all.set("requests", writtenChosen(state.requests));
+  if (state.map) all.set("map", state.map);
   if (state.file) all.set("file", state.file);
   if (state.line > 0) all.set("line", String(state.line));
   if (state.sort) all.set("sort", state.sort);
@@ -77,6 +84,8 @@ export function read(hash: string): State {
     zoom: isZoom ? [from, to] : null,
     func,
     range: since >= 0 && until > since ? [since, until] : null,
+    requests: readChosen(text("requests")),
+    map: readGroup(text("map")) ? text("map") : "",
     file: text("file"),
     line: /^\d{1,9}$/.test(text("line")) ? Number(text("line")) : 0,
     sort: text("sort"),

@@ -6,7 +6,7 @@ export interface Tab {
   id: string;
   title: string;
   /** What the tab shows: sections of documents, or paths in one of several forms. */
-  form: "sections" | "flame" | "tree" | "functions" | "neighbours" | "timeline" | "gc" | "dominators" | "changes" | "coverage";
+  form: "sections" | "flame" | "tree" | "functions" | "neighbours" | "timeline" | "gc" | "dominators" | "changes" | "coverage" | "requests";
   documents: Document[];
 }
 
@@ -20,6 +20,7 @@ const DECLARED: { id: string; title: string; form: Tab["form"]; views: string[] 
   { id: "changes", title: "Flame graph", form: "changes", views: ["diff-tree"] },
   { id: "diff-tree", title: "Call tree", form: "sections", views: ["diff-tree"] },
   { id: "timeline", title: "Timeline", form: "timeline", views: ["timeline"] },
+  { id: "requests", title: "Requests", form: "requests", views: ["requests"] },
   { id: "lines", title: "Lines", form: "sections", views: ["lines"] },
   { id: "allocations", title: "Allocations", form: "sections", views: ["allocations", "survivors"] },
   { id: "heap", title: "Heap", form: "sections", views: ["heap", "roots", "heap-diff", "waste"] },

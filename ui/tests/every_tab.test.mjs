@@ -69,7 +69,7 @@ test("a tree is never empty for a moment, whatever is opened in it", async () =>
 });
 
 test("an accessibility checker finds nothing serious, light and dark", async () => {
-  const pages = ["recorded", "memory", "compared", "nameless", "states"];
+  const pages = ["recorded", "memory", "compared", "nameless", "states", "requested"];
   for (const [name, colorScheme] of pages.flatMap((name) => [[name, "light"], [name, "dark"]])) {
     const { page, close } = await opened(name, { colorScheme, bypassCSP: true });
     for (const tab of await tabs(page)) {
@@ -87,7 +87,7 @@ test("an accessibility checker finds nothing serious, light and dark", async () 
 });
 
 test("a narrow screen scrolls within tables only", async () => {
-  for (const name of ["sampled", "recorded", "memory", "compared", "nameless", "states", "awaited"]) {
+  for (const name of ["sampled", "recorded", "memory", "compared", "nameless", "states", "awaited", "requested"]) {
     const { page, close } = await opened(name, { viewport: { width: 390, height: 800 } });
     for (const tab of await tabs(page)) {
       await open(page, tab);

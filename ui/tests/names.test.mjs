@@ -1,15 +1,7 @@
 // Names and colours of functions, as the page's own modules make them. Needs no browser.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { build } from "vite";
-
-/** A module of the page, built alone. */
-async function moduleOf(entry) {
-  const lib = { entry, formats: ["es"], fileName: "module" };
-  const built = await build({ configFile: false, logLevel: "silent", build: { lib, write: false, minify: false } });
-  const { code } = [built].flat()[0].output[0];
-  return import(`data:text/javascript;base64,${Buffer.from(code).toString("base64")}`);
-}
+import { moduleOf } from "./module.mjs";
 
 test("short names are not cut inside tuples and type arguments", async () => {
   const { shorterNames, withoutNamespaces } = await moduleOf("src/data/names.ts");

@@ -160,6 +160,51 @@ fn held() -> Recording {
     recording
 }
 
+/// A service that works on its main thread for a slow request from 100 to 300 ms, a quarter of that
+/// blocked by a lock, for one that fails from 400 to 430 ms, and for none from 500 ms on; it also has
+/// twelve quick requests, one that it made, and one that had not ended.
+fn requested() -> Recording {
+    let mut sampled = HandSampled::default();
+    let main = sampled.thread("main", ThreadRole::Main);
+    for (steps, method) in [(100..300, "Slow"), (400..430, "Failing"), (500..600, "Other")] {
+        for step in steps {
+            let path = format!("App::Main > App.Orders::{method}");
+            sampled.cpu(main, step, &path);
+            sampled.wall(main, step, &path).state =
+                if step % 4 == 0 { ThreadState::Lock } else { ThreadState::Running };
+        }
+    }
+    let mut recording = sampled.recording();
+    let names = [(1, 0, "GET /orders/{id}"), (2, 0, "POST /carts"), (3, 1, "GET bank.example")];
+    let mut chunk = names.into_iter().fold(HandmadeChunk::new(0, 1, 0), |chunk, (number, direction, name)| {
+        let numbers = [(Tag::ROUTE, number), (Tag::DIRECTION, direction)].map(|(tag, of): (Tag, u64)| (tag, of.into()));
+        chunk.after(0).put(Kind::REQUEST_NAME, &[numbers[0], numbers[1], (Tag::NAME, name.into())])
+    });
+    // When they ended, how long they took, route, id and status.
+    let quick = (0..12).map(|number| (602_500 + number * 1_000, 1_500, 2, 0, 200));
+    let ended = [(300_000, 200_000, 1, 1, 200), (430_000, 30_000, 1, 2, 500)].into_iter().chain(quick);
+    let mut before_us = 0;
+    for (end_us, took_us, route, id, status) in ended.chain([(705_000, 5_000, 3, 0, 200), (990_000, 90_000, 1, 0, 0)]) {
+        let kind = if status == 0 { Kind::REQUEST_PENDING } else { Kind::REQUEST_ENDED };
+        let all: [(Tag, u64); 4] =
+            [(Tag::ROUTE, route), (Tag::DURATION, took_us * 1_000), (Tag::REQUEST, id), (Tag::STATUS, status)];
+        let fields: Vec<(Tag, Value<'_>)> =
+            all.into_iter().filter(|(_, number)| *number > 0).map(|(tag, number)| (tag, number.into())).collect();
+        chunk = chunk.after((end_us - before_us) * 1_000).put(kind, &fields);
+        before_us = end_us;
+    }
+    let works = [(100_000_u64, 1_u64), (200_000, 0), (100_000, 2), (30_000, 0)];
+    let works = works.into_iter().fold(HandmadeChunk::new(0, 2, 0), |chunk, (after_us, id)| {
+        let id: &[(Tag, Value<'_>)] = if id == 0 { &[] } else { &[(Tag::REQUEST, Value::from(id))] };
+        chunk.after(after_us * 1_000).put(Kind::REQUEST_ON_THREAD, id)
+    });
+    let chunks = vec![chunk.finish(), works.finish()];
+    recording.processes[0].events.push(EventArena { instrument: "requests".into(), chunks });
+    recording.run.given = "cpu;wall;requests".into();
+    recording.run.filled = "cpu;wall;requests".into();
+    recording
+}
+
 /// Coverage of two files, of which one is there: of its lines one was not run, and one on one of its two branches.
 fn covered(place: &TestFolder) -> Recording {
     let file = place.file("Cart.cs");
@@ -403,6 +448,9 @@ fn browsers_show_pages_as_they_should() {
     write_page(&place, "nameless", &nameless());
     write_page(&place, "cut", &cut());
     write_page(&place, "resumed", &resumed());
+    write_page(&place, "requested", &requested());
+    let each = place.run("report requested.clrs --view requests --each --format json");
+    std::fs::write(place.file("requests-each.json"), each.stdout).expect("a file");
     write_page(&place, "million", &many_calls::recording(FRAMES, 4));
     write_page(&place, "covered", &covered(&place));
     write_packed(&wide(), &place.file("wide.clrs"));
@@ -415,6 +463,7 @@ fn browsers_show_pages_as_they_should() {
     let served_cut = Serving::start(&place, "cut.clrs");
     let served_hostile = Serving::start(&place, "hostile.clrs");
     let served_resumed = Serving::start(&place, "resumed.clrs");
+    let served_requested = Serving::start(&place, "requested.clrs");
     let speedscope = Serving::start(&place, "sampled.clrs --with speedscope");
     let runtime = testkit::runtimes().last().expect("a runtime");
     let sources = testkit::workspace_root().join("dotnet");
@@ -436,6 +485,7 @@ fn browsers_show_pages_as_they_should() {
         ("served-cut", &served_cut),
         ("served-hostile", &served_hostile),
         ("served-resumed", &served_resumed),
+        ("served-requested", &served_requested),
         ("speedscope", &speedscope),
         ("live", &live),
         ("served-counted", &served_counted),

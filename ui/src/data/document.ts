@@ -87,6 +87,8 @@ export interface PackedDocument {
   whole?: PackedSection;
   /** A part of the time was asked for, and the numbers are sums over the whole run all the same. */
   whole_run?: boolean;
+  /** Some requests were chosen, and the document is of all and everything all the same. */
+  all_requests?: boolean;
   /** Of what a search matches: its sum, and that of everything. */
   matched?: number;
   all?: number;

@@ -18,6 +18,28 @@ export function time(ns: number): string {
   return seconds < 999.5 ? `${threeDigits(seconds)} s` : `${count(Math.round(seconds))} s`;
 }
 
+/** Units of time that people read, with their nanoseconds. */
+const UNITS: [string, number][] = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
+
+const unitOf = (ns: number): [string, number] => UNITS.find(([, size]) => ns >= size) ?? UNITS[UNITS.length - 1];
+/** Without digits that say nothing. */
+const inUnit = (ns: number, size: number): string => {
+  const [whole, digits] = String(Number((ns / size).toPrecision(9))).split(".");
+  return digits ? `${count(Number(whole))}.${digits}` : count(Number(whole));
+};
+
+/** A round time: `200 ms`. */
+export function roundTime(ns: number): string {
+  const [unit, size] = unitOf(ns);
+  return `${inUnit(ns, size)} ${unit}`;
+}
+
+/** A stretch of time between round ones: `10.2 to 10.4 s`, `500 µs to 1 ms`. */
+export function between(from: number, to: number): string {
+  const [unit, size] = unitOf(to);
+  return from > 0 && unitOf(from)[0] !== unit ? `${roundTime(from)} to ${roundTime(to)}` : `${inUnit(from, size)} to ${inUnit(to, size)} ${unit}`;
+}
+
 /** A size: `12.3 MB`, in powers of 1,000. */
 export function bytes(size: number): string {
   if (size < 1000) return `${size} B`;

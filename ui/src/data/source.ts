@@ -1,5 +1,6 @@
 // Where documents come from: the page's own data, or the server that the page came from.
 
+import { type Chosen, parametersOf } from "../model/requests";
 import { Document, type Json, type Packed, type PackedDocument, Page, unpack } from "./document";
 
 /** What is shown of a recording, as far as the server can choose it. */
@@ -10,6 +11,8 @@ export interface Filters {
   threads: string[];
   /** States of the time of paths; none means all. */
   states?: string[];
+  /** Requests whose work is shown; null for everything. */
+  requests?: Chosen | null;
   /** Changes of trees that are asked for, as a part of an address; empty for trees as they are. */
   picture?: string;
 }
@@ -104,7 +107,7 @@ export class Served implements Source {
   }
 
   /** Numbers and the names of documents need no escaping. */
-  private address(document: Document, { range, threads, states, picture }: Filters, below?: Place): string {
+  private address(document: Document, { range, threads, states, requests, picture }: Filters, below?: Place): string {
     const parts = [`key=${document.key}`];
     if (picture && document.view === "tree") parts.push(picture);
     if (range) parts.push(`since=${Math.round(range[0])}`, `until=${Math.round(range[1])}`);
@@ -114,6 +117,7 @@ export class Served implements Source {
       parts.push(`threads=${[pid, ...threads.filter((one) => one.startsWith(`${pid}.`)).map((one) => one.split(".")[1])].join(".")}`);
     }
     if (states && states.length > 0 && ["tree", "functions"].includes(document.view)) parts.push(`states=${states.join(",")}`);
+    if (requests) parts.push(...parametersOf(requests));
     if (below) parts.push(`below=${below.join(".")}`);
     // Which reading it is of is for this page alone.
     return `document?${parts.join("&")}#${this.page.revision}`;

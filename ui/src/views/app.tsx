@@ -13,6 +13,7 @@ import { Functions } from "../model/functions";
 import { folded, foldedPath, hasNameless, pathsWithin } from "../model/nameless";
 import { type Detail, Profile, threadLabel } from "../model/profile";
 import type { Source, Standing } from "../data/source";
+import { sentenceOf, wordsOf } from "../model/requests";
 import { KINDS, changed, isExact, parsed, type Transform, written as writtenChanges } from "../model/transforms";
 import { arranged, type CallTree, type Func, hidesPaths, type Neighbours, pathTo, type Sums, sumsOf } from "../model/tree";
 import { read, type State, written } from "../state";
@@ -29,6 +30,7 @@ import { Head } from "./head";
 import { Help } from "./help";
 import { useAnswer, useDetails, useLoaded } from "./loaded";
 import { Menu, type MenuAt } from "./menu";
+import { RequestsTab } from "./requests";
 import { Sections } from "./section";
 import { FunctionSource } from "./source";
 import type { Shown } from "./shown";
@@ -150,7 +152,7 @@ export function App({ model }: { model: Model }) {
   }, [tab, isPaths, ofPaths, table, page]);
   const isTimeline = tab?.form === "timeline";
   const states = isPaths && source.served ? state.states : [];
-  const allStates = useMemo(() => ({ range: isTimeline ? null : state.range, threads: isTimeline ? [] : state.threads }), [isTimeline, state.range?.join(), state.threads.join()]);
+  const allStates = useMemo(() => ({ range: isTimeline ? null : state.range, threads: isTimeline ? [] : state.threads, requests: state.requests }), [isTimeline, state.range?.join(), state.threads.join(), JSON.stringify(state.requests)]);
   const filters = useMemo(() => ({ ...allStates, states }), [allStates, states.join()]);
   // The server makes changes of the whole tree, and answers as much as can be seen.
   const picture = (invert: boolean) => [`measure=${name}`, `changes=${state.changes}`, `invert=${invert ? 1 : 0}`, `nameless=${state.nameless ? 1 : 0}`].join("&");
@@ -168,8 +170,12 @@ export function App({ model }: { model: Model }) {
   const wholeFilters = useMemo(() => ({ ...allStates, picture: changedPicture }), [allStates, changedPicture]);
   const wholeWanted = useMemo(() => (states.length > 0 && ofPaths ? [ofPaths] : []), [states.length > 0, ofPaths]);
   const wholeLoaded = useLoaded(source, wholeWanted, wholeFilters);
-  const isWaiting = loaded.isWaiting || down.isWaiting;
-  const problem = loaded.problem ?? down.problem;
+  // The heat map has all requests, whichever are chosen there.
+  const mapFilters = useMemo(() => ({ ...filters, requests: null }), [filters]);
+  const mapWanted = useMemo(() => (tab?.form === "requests" ? tab.documents.filter((one) => one.packed.options.includes("--each")) : []), [tab]);
+  const ofMap = useLoaded(source, mapWanted, mapFilters);
+  const isWaiting = loaded.isWaiting || down.isWaiting || ofMap.isWaiting;
+  const problem = loaded.problem ?? down.problem ?? ofMap.problem;
   const profile = useMemo(() => (isPaths ? model.profile(shownPaths) : null), [isPaths, shownPaths]);
   const downProfile = useMemo(() => (down.documents[0]?.packed.sections ? model.profile(down.documents[0]) : null), [down.documents[0]]);
   const measure = ofPaths?.packed.measures.find((one) => one.name === name);
@@ -313,7 +319,7 @@ export function App({ model }: { model: Model }) {
 
   const shown: Shown | null = profile && measure && tree && upright && sums ? {
     times,
-    question: JSON.stringify([metric, state.threads, state.states, state.range, state.changes, state.invert, state.nameless, state.physical]),
+    question: JSON.stringify([metric, state.threads, state.states, state.range, state.requests, state.changes, state.invert, state.nameless, state.physical]),
     measure, functions, tree, upright, sums, matching, state: isInverted === state.invert ? state : { ...state, invert: isInverted }, func, dark, update,
     neighboursOf: (answer) => neighboursOfRows(answer, model.functions),
     choose: (func) => update({ func: idOf(func) }),
@@ -357,6 +363,11 @@ export function App({ model }: { model: Model }) {
   const cut = isPaths ? profile?.document.main?.packed.note : null;
   const follows = (document: Document) => source.served ? !document.packed.whole_run : document.view === "tree" ? Boolean(document.packed.times) : documentHasTimes(document);
   const isWhole = state.range !== null && !isTimeline && (isPaths ? !(shownPaths && follows(shownPaths)) : !documents.some(follows));
+  // Only a program can be asked for the work of requests: in a file they are rows of their tab alone.
+  const showsWork = source.served && state.requests?.direction === "served";
+  const isChosen = state.requests !== null && (showsWork || tab?.form === "requests");
+  const ofAll = showsWork ? documents.filter((one) => one.packed.all_requests).length : 0;
+  const flameTab = tabs.find((one) => one.form === "flame");
   return (
     <>
       <Head page={page} standing={standing} isWaiting={isWaiting} onHelp={() => setHelp(true)} onTheme={() => setDark(remembered(!dark))} />
@@ -397,6 +408,11 @@ export function App({ model }: { model: Model }) {
             <span>{time(state.range[0])} to {time(state.range[1])}</span> ×
           </button>
         )}
+        {isChosen && (
+          <button type="button" class="chip wide" title={oneLine(sentenceOf(state.requests!))} aria-label={`Undo: ${oneLine(wordsOf(state.requests!))}`} onClick={() => update({ requests: null, zoom: null }, true)}>
+            <span>{oneLine(wordsOf(state.requests!))}</span> ×
+          </button>
+        )}
         <Search
           field={search}
           search={state.search}
@@ -414,12 +430,16 @@ export function App({ model }: { model: Model }) {
       <main>
       <div id="panel" role="tabpanel" aria-labelledby={tab ? `tab-${tab.id}` : undefined} class={`panel ${tab?.form ?? ""}`}>
         {isWhole && documents.length > 0 && <p class="note warning">What is shown here are sums over the whole run: the chosen part of the time does not change them.</p>}
+        {ofAll > 0 && <p class="note warning">{ofAll === documents.length ? "What is shown here is" : "A part of what is shown here is"} of all requests, and of what was done for none: the chosen requests do not change it.</p>}
         {problem && <p class="note warning">{oneLine(problem)}</p>}
         {tab !== undefined && tab === linesTab && func !== null && (
           <FunctionSource documents={documents} func={func} label={functions[func].label} of={ofSections} onClose={() => update({ func: null })} />
         )}
         {tab?.form === "sections" && <Sections key={tab.id} documents={documents} search={state.search} range={state.range} sort={state.sort} onSort={(sort) => update({ sort })} functions={sectionFunctions} />}
         {tab?.form === "gc" && <Collections documents={documents} whole={page.recording.duration_ns} state={state} update={update} dark={dark} />}
+        {tab?.form === "requests" && (
+          <RequestsTab documents={documents} all={ofMap.documents} whole={page.recording.duration_ns} state={state} workTab={source.served ? (flameTab?.id ?? null) : null} update={update} />
+        )}
         {tab?.form === "dominators" && documents[0]?.main && <Dominators document={documents[0]} search={state.search} dark={dark} />}
         {tab?.form === "coverage" && documents[0]?.main && <Coverage document={documents[0]} state={state} update={update} />}
         {tab?.form === "changes" && documents[0]?.main && <Changes document={documents[0]} functions={model.functions} state={state} dark={dark} update={update} />}

@@ -7,6 +7,7 @@ import { matchedIn } from "../model/search";
 import { partsOf, STATE_NAMES } from "../model/states";
 import { type CallTree, type Func, sameIn } from "../model/tree";
 import { draw, FRAME, levelsOf, type Look, nodeAt, type Picture } from "./drawing";
+import { Mark } from "./mark";
 import type { Shown } from "./shown";
 
 /** The narrowest part that can be shown. */
@@ -244,8 +245,6 @@ function Legend({ shown }: { shown: Shown }) {
     </div>
   );
 }
-
-const Mark = ({ shade }: { shade: Shade }) => <span class={`mark ${shade.striped ? "striped" : ""}`} style={{ backgroundColor: shade.colour }} />;
 
 /** Whether frames are coloured by what threads did or waited for. */
 const isByState = (shown: Shown): boolean => shown.times !== null && !shown.state.byCode;

@@ -19,6 +19,7 @@ const KEYS: [string, string][] = [
   ["+ and -, Ctrl+wheel", "flame graph and timeline: zoom; in the flame graph drag or Shift+wheel moves"],
   ["0", "flame graph and timeline: show all"],
   ["drag", "timeline, charts of collections: choose a part of the time, which filters the other tabs; its chip takes it back"],
+  ["arrow keys, Enter, click", "heat map of requests: walk from cell to cell, choose the requests of one; Esc or their chip takes it back"],
   ["right click, Shift+F10", "menu of a frame or row"],
 ];
 

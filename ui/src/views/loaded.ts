@@ -53,7 +53,7 @@ export function useLoaded(source: Source, wanted: Document[], filters: Filters):
 /** An answer of the server about a tree, if there is one to be asked and as soon as it is there. */
 export function useAnswer(source: Source, document: Document | undefined, filters: Filters, picture: string | null): Document | null {
   const [found, setFound] = useState<{ question: string; answer: Document } | null>(null);
-  const question = source.served && document && picture !== null ? JSON.stringify([document.key, filters.range, filters.threads, picture, source.page.revision]) : null;
+  const question = source.served && document && picture !== null ? JSON.stringify([document.key, filters.range, filters.threads, filters.requests, picture, source.page.revision]) : null;
   useEffect(() => {
     if (question === null) return;
     let isGone = false;

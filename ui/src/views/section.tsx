@@ -6,12 +6,15 @@ import { count, isNumeric, oneLine, shown, value } from "../data/format";
 import { argument, isArgument } from "../data/values";
 import { matcher } from "../model/search";
 import { Table, type TableColumn } from "./table";
+import { Work } from "./work";
 
 interface Props {
   documents: Document[];
   search: string;
   /** The part of the time that is looked at: of rows that are moments, those in it. */
   range: [number, number] | null;
+  /** Which rows of a section are looked at; null for all. */
+  only?(section: Section): ((row: number) => boolean) | null;
   sort: string;
   onSort(sort: string): void;
   /** The functions that the rows of a section are about, -1 for others, and what leads on to one of them. */
@@ -19,7 +22,7 @@ interface Props {
 }
 
 /** All sections of some documents. */
-export function Sections({ documents, search, range, sort, onSort, functions }: Props) {
+export function Sections({ documents, search, range, only, sort, onSort, functions }: Props) {
   const sections = documents.flatMap((document) => document.sections.map((section) => ({ document, section })));
   const visible = sections.filter(({ section }) => isShown(section));
   return (
@@ -31,6 +34,7 @@ export function Sections({ documents, search, range, sort, onSort, functions }: 
           title={section.packed.title ?? (documents.length > 1 && document !== visible[index - 1]?.document ? titleOf(document) : null)}
           search={search}
           range={range}
+          only={only}
           sort={sort}
           onSort={onSort}
           functions={functions}
@@ -58,13 +62,13 @@ interface OneProps extends Omit<Props, "documents"> {
   title: string | null;
 }
 
-function OneSection({ section, title, search, range, sort, onSort, functions }: OneProps) {
+function OneSection({ section, title, search, range, only, sort, onSort, functions }: OneProps) {
   const { style, left_out: leftOut, note, nothing, what } = section.packed;
   const [open, setOpen] = useState<number | null>(null);
   const inTree = useMemo(() => tableColumns(section), [section]);
   // Rows in another order stand below nothing.
   const columns = useMemo(() => (inTree.some(({ key }) => key === sort.replace("-", "")) ? inTree.map((column) => ({ ...column, indent: undefined })) : inTree), [inTree, sort]);
-  const rows = useMemo(() => matchingRows(section, columns, search, range), [section, columns, search, range]);
+  const rows = useMemo(() => matchingRows(section, columns, search, range, only?.(section) ?? null), [section, columns, search, range, only]);
   const about = useMemo(() => functions?.of(section), [functions, section]);
   const functionAt = (row: number) => about?.[row] ?? -1;
   const lead = (row: number) => (functionAt(row) < 0 ? undefined : () => functions?.open(functionAt(row)));
@@ -89,7 +93,7 @@ function OneSection({ section, title, search, range, sort, onSort, functions }: 
         onOpen={(row) => (lead(row) ?? (() => setOpen(row)))()}
         below={(row) => section.below(row)}
       />
-      {rows.length < section.rows && <p class="note">{count(rows.length)} of {count(section.rows)} rows: those that match the search{range ? " and lie in the chosen part of the time" : ""}.</p>}
+      {rows.length < section.rows && <p class="note">{count(rows.length)} of {count(section.rows)} rows: those that match the search{range ? " and lie in the chosen part of the time" : ""}{only?.(section) ? " and are chosen in the heat map" : ""}.</p>}
       {leftOut > 0 && <p class="note warning">This page has {count(section.rows)} of {count(all)} {what}: the others had no room in it. The command line shows all.</p>}
       {note && <p class="note">{oneLine(note)}</p>}
       {open !== null && <Details section={section} row={open} onLead={lead(open)} onClose={() => setOpen(null)} />}
@@ -209,12 +213,13 @@ function widthOf(column: Column, numeric: boolean): number {
   return column.key === "message" || column.key === "text" ? 50 : 26;
 }
 
-function matchingRows(section: Section, columns: TableColumn[], search: string, range: [number, number] | null): number[] {
+function matchingRows(section: Section, columns: TableColumn[], search: string, range: [number, number] | null, isWanted: ((row: number) => boolean) | null): number[] {
   const is = matcher(search);
   const begin = section.column("time_ns") ?? section.column("start_ns");
   const isMoment = range && begin?.packed.json && section.packed.main;
   const rows: number[] = [];
   for (let row = 0; row < section.rows; row++) {
+    if (isWanted && !isWanted(row)) continue;
     if (isMoment && (begin.number(row) < range[0] || begin.number(row) > range[1])) continue;
     if (!is || columns.some((column) => !column.numeric && is(column.text(row)))) rows.push(row);
   }
@@ -227,6 +232,7 @@ function Details({ section, row, onLead, onClose }: { section: Section; row: num
     <aside class="details" aria-label="Details of the row">
       <button type="button" class="close" onClick={onClose} aria-label="Close the details">×</button>
       {onLead && <button type="button" onClick={onLead}>Callers and callees</button>}
+      <Work section={section} row={row} />
       <dl>
         {section.columns.map((column) => {
           const found = column.value(row);

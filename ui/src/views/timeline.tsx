@@ -6,6 +6,7 @@ import { count, time } from "../data/format";
 import { STATES, stateColour } from "../colours";
 import { type Lane, type Lanes, lanesOf, type Marker, markersOf } from "../model/lanes";
 import type { State } from "../state";
+import { Ticks } from "./ticks";
 import { useVirtual, ROW } from "./virtual";
 
 /** Marks of a kind, as shapes that are told apart without colour. */
@@ -147,20 +148,11 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
 }
 
 /** Times of what is in sight. */
-function Axis({ seen: [from, to] }: { seen: [number, number] }) {
-  const wide = Math.max(1, to - from);
-  const power = 10 ** Math.floor(Math.log10(wide / 8));
-  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => wide / one <= 8) ?? wide;
-  const first = Math.ceil(from / step);
-  const ticks = Array.from({ length: Math.floor(to / step) - first + 1 }, (_, at) => (first + at) * step);
-  const [unit, name] = to >= 1e9 ? [1e9, "s"] : to >= 1e6 ? [1e6, "ms"] : [1e3, "µs"];
-  const digits = Math.max(0, -Math.floor(Math.log10(step / unit) + 1e-9));
+function Axis({ seen }: { seen: [number, number] }) {
   return (
     <div class="lane axis" aria-hidden="true">
       <span />
-      <div class="ticks">
-        {ticks.map((tick) => <span key={tick} style={{ left: `${((tick - from) / wide) * 100}%` }}>{(tick / unit).toFixed(digits)} {name}</span>)}
-      </div>
+      <Ticks seen={seen} most={8} />
     </div>
   );
 }
