@@ -61,7 +61,7 @@ impl<'a> StepEntry<'a> {
     fn method(&self) -> Cell<'a> {
         let Some((function, _)) = self.step.method else { return Cell::Null };
         let line = self.line.as_ref().map_or_else(String::new, |found| format!(" ({})", file_and_line(&found.line)));
-        Cell::text(function.name()).said(format!("{}{line}", function.label()))
+        Cell::text(function.name()).said(format!("{}{line}", without_namespace(&function.label())))
     }
 
     /// What the step is, in words.
