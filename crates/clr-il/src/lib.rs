@@ -49,6 +49,7 @@ mod body;
 mod clause;
 mod code;
 mod edits;
+pub mod element;
 mod error;
 mod format;
 mod instruction;

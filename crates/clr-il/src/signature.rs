@@ -1,6 +1,6 @@
 //! Signatures, as far as a writer of bodies needs them: a method's result as the type of a local variable. Source: ECMA-335, II.23.2.
 
-use crate::{Error, Result};
+use crate::{Error, Result, element};
 
 /// First byte of the signature of local variables.
 const LOCALS: u8 = 7;
@@ -15,31 +15,6 @@ const UNMANAGED: u8 = 9;
 /// Types within types.
 const DEEPEST: u8 = 64;
 const MOST_LOCALS: u32 = 0xfffe;
-
-/// Element types. Source: ECMA-335, II.23.1.16.
-mod element {
-    pub(super) const VOID: u8 = 0x01;
-    pub(super) const STRING: u8 = 0x0e;
-    pub(super) const POINTER: u8 = 0x0f;
-    pub(super) const BY_REF: u8 = 0x10;
-    pub(super) const VALUE_TYPE: u8 = 0x11;
-    pub(super) const CLASS: u8 = 0x12;
-    pub(super) const VAR: u8 = 0x13;
-    pub(super) const ARRAY: u8 = 0x14;
-    pub(super) const INSTANCE: u8 = 0x15;
-    pub(super) const TYPED_REF: u8 = 0x16;
-    pub(super) const INT: u8 = 0x18;
-    pub(super) const UINT: u8 = 0x19;
-    pub(super) const FUNCTION: u8 = 0x1b;
-    pub(super) const OBJECT: u8 = 0x1c;
-    pub(super) const VECTOR: u8 = 0x1d;
-    pub(super) const METHOD_VAR: u8 = 0x1e;
-    pub(super) const REQUIRED: u8 = 0x1f;
-    pub(super) const OPTIONAL: u8 = 0x20;
-    /// The end of the parameters that a method declares, where a call gives more.
-    pub(super) const SENTINEL: u8 = 0x41;
-    pub(super) const PINNED: u8 = 0x45;
-}
 
 /// Reader of a signature's bytes.
 struct Blob<'s>(&'s [u8]);

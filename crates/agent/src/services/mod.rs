@@ -18,10 +18,12 @@
 //! - [`stop_of_threads`]: a stop of all threads at the end of a recording
 //! - [`await_places`]: awaits in the code of async methods
 //! - [`numbers`]: numbers for what is under way in code of the program
+//! - [`code_address`]: addresses of functions that inserted code calls
 //! - [`clauses`]: which catch blocks belong to clauses with a filter
 
 pub(crate) mod await_places;
 pub(crate) mod clauses;
+pub(crate) mod code_address;
 pub(crate) mod code_authors;
 pub(crate) mod context;
 pub(crate) mod detach;

@@ -11,6 +11,7 @@
 use std::sync::atomic::Ordering;
 
 use clr_profiler::Token;
+use clr_profiler::il::element::{I4, UINT, VOID};
 use clr_profiler::il::{Code, Edits, Opcode, Operand};
 use clrscope_agent_base::boundary::guard;
 use clrscope_agent_base::clock::ticks;
@@ -19,14 +20,11 @@ use clrscope_agent_base::threads;
 use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT, await_number};
 
 use super::place::{MethodPlaces, Place};
+use crate::services::code_address::function_address;
 use crate::services::await_places::AsyncCode;
 use super::recorder::{Outcome, Recorder};
 use super::waits::{self, Waits};
 
-/// Types of the numbers that are handed over, as signatures have them.
-const VOID: u8 = 0x01;
-const I4: u8 = 0x08;
-const UINT: u8 = 0x19;
 
 /// Signature of [`begin`]: of managed code, the number of the await and the address of its place
 /// in, what the method stores out.
@@ -135,7 +133,6 @@ pub(super) fn end_current(outcome: impl FnOnce() -> Outcome) {
 pub(super) fn edits(code: &AsyncCode, places: &MethodPlaces, signatures: Signatures) -> Edits {
     let mut edits = Edits::new();
     let stored = edits.new_local(&[I4]);
-    let address = |function: *const ()| function.expose_provenance() as u64;
     let this = || Code::new().plain(Opcode::Ldarg0);
     let number = |number: u32| (Opcode::LdcI4, Operand::Int(number.cast_signed()));
     let state = |opcode| (opcode, Operand::Token(code.state));
@@ -150,17 +147,17 @@ pub(super) fn edits(code: &AsyncCode, places: &MethodPlaces, signatures: Signatu
     let entry = with(this(), state(Opcode::Ldfld)).store(stored);
     edits.at_entry(unless_numbered(entry, &|code| {
         let handed = code.plain(Opcode::Ldarg0).load(stored).plain(Opcode::Ldarg0).plain(Opcode::ConvU);
-        let called = handed.address(address(resume as *const ()));
+        let called = handed.address(function_address(resume as *const ()));
         with(called.call(Opcode::Calli, signatures.resume.as_raw(), 3, 1), state(Opcode::Stfld))
     }));
     for (found, place) in code.awaits.iter().zip(places.places()) {
         let handed = with(this(), number(found.number)).address(place.address());
-        let called = handed.address(address(begin as *const ()));
+        let called = handed.address(function_address(begin as *const ()));
         let called = called.call(Opcode::Calli, signatures.begin.as_raw(), 3, 1);
         edits.after(found.store, with(called, state(Opcode::Stfld)));
         if let Some(result) = found.result {
             let succeeded = |code: Code| {
-                let called = code.address(address(succeed as *const ()));
+                let called = code.address(function_address(succeed as *const ()));
                 let called = called.call(Opcode::Calli, signatures.succeed.as_raw(), 1, 0);
                 // Once: a loop may come by again without a wait.
                 with(called, number(0)).store(stored)

@@ -13,18 +13,15 @@
 //! [`request_rejit_with_inliners`]: clr_profiler::ProfilerInfo::request_rejit_with_inliners
 
 use clr_profiler::Token;
+use clr_profiler::il::element::{I4, I8, UINT, VOID};
 use clr_profiler::il::{Body, Code, Edits, Flow, Opcode, Operand};
 use clrscope_recording::writer::MethodLanes;
 use clrscope_agent_base::hooks::is_stopped;
 use clrscope_agent_base::clock::ticks;
 
 use super::nesting::{self, OUTERMOST};
+use crate::services::code_address::function_address;
 
-/// Types of the numbers that are handed over, as signatures have them.
-const VOID: u8 = 0x01;
-const I4: u8 = 0x08;
-const I8: u8 = 0x0A;
-const UINT: u8 = 0x19;
 
 /// Signature of [`enter`]: of managed code, address and number of the lanes in, the time out.
 pub(super) const ENTER: &[u8] = &[0, 2, I8, UINT, I4];
@@ -105,12 +102,11 @@ pub(super) fn edits(lanes: MethodLanes, signatures: Signatures) -> Edits {
     let lanes = Code::new()
         .address(lanes.address())
         .with(Opcode::LdcI4, Operand::Int(lanes.count().cast_signed()));
-    let address = |function: *const ()| function.expose_provenance() as u64;
     let end = |function: *const ()| {
         let time = lanes.clone().load(began);
-        time.address(address(function)).call(Opcode::Calli, signatures.leave.as_raw(), 4, 0)
+        time.address(function_address(function)).call(Opcode::Calli, signatures.leave.as_raw(), 4, 0)
     };
-    let entered = lanes.clone().address(address(enter as *const ()));
+    let entered = lanes.clone().address(function_address(enter as *const ()));
     edits.at_entry(entered.call(Opcode::Calli, signatures.enter.as_raw(), 3, 1).store(began));
     edits.at_returns(end(leave as *const ()));
     edits.at_failures(end(fail as *const ()));

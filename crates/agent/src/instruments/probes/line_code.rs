@@ -7,14 +7,14 @@
 use std::sync::atomic::AtomicU64;
 
 use clr_profiler::Token;
+use clr_profiler::il::element::UINT;
 use clr_profiler::il::{Code, Edits, Label, NewLocal, Opcode};
 use clrscope_recording::writer::LineLanes;
 use clrscope_agent_base::hooks::is_stopped;
 
 use super::line_search::Start;
+use crate::services::code_address::function_address;
 
-/// `native unsigned int`, as signatures have it.
-const UINT: u8 = 0x19;
 /// Signature of [`counter`]: of managed code, address of the lanes in, that of a counter out.
 pub(super) const COUNTER: &[u8] = &[0, 1, UINT, UINT];
 
@@ -63,7 +63,7 @@ fn add_one_without_a_note(own: NewLocal) -> Code {
 /// The edits that count places of a method.
 pub(super) fn edits<'p>(places: impl Iterator<Item = &'p PlacedLine>) -> Edits {
     let mut edits = Edits::new();
-    let address = (counter as *const ()).expose_provenance() as u64;
+    let address = function_address(counter as *const ());
     for place in places {
         let own = edits.new_local(&[UINT]);
         let asked = Code::new().address(place.lanes.address()).address(address);

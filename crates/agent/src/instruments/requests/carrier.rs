@@ -7,26 +7,21 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::services::code_address::function_address;
+use clr_profiler::il::element::{I8, INT, OBJECT, VAR, VOID};
 use clr_profiler::il::{Code, Edits, NewLocal, Opcode, Operand};
 use clr_profiler::metadata::signature::{Primitive, Type};
 use clr_profiler::{ModuleId, ProfilerInfo, Token};
-
-use super::inserted::function;
 
 /// Types and members that are meant here.
 const LOCAL_TYPE: &str = "System.Threading.AsyncLocal`1";
 const HANDLE_TYPE: &str = "System.Runtime.InteropServices.GCHandle";
 const NUMBER_TYPE: &str = "System.Int64";
 
-/// Types as signatures have them.
-const TYPE_PARAMETER: u8 = 0x13;
-const VOID: u8 = 0x01;
-const I8: u8 = 0x0A;
-const I: u8 = 0x18;
-const OBJECT: u8 = 0x1C;
+/// First byte of the signature of an object's method.
 const HAS_THIS: u8 = 0x20;
 /// Signature of [`keep`].
-const KEEPS: &[u8] = &[0, 1, VOID, I];
+const KEEPS: &[u8] = &[0, 1, VOID, INT];
 
 /// The handle of the `AsyncLocal`: the address of a word that has its address; 0 as long as there
 /// is none.
@@ -67,9 +62,9 @@ impl Tokens {
         Ok(Self {
             number: info.type_reference(module, core, NUMBER_TYPE)?.as_raw(),
             new_handle: member(handle, "Alloc", &[&[0, 1], &handle_type[..], &[OBJECT]].concat())?,
-            handle_word: member(handle, "ToIntPtr", &[&[0, 1, I], &handle_type[..]].concat())?,
+            handle_word: member(handle, "ToIntPtr", &[&[0, 1, INT], &handle_type[..]].concat())?,
             new_local: member(local, ".ctor", &[HAS_THIS, 0, VOID])?,
-            set_value: member(local, "set_Value", &[HAS_THIS, 1, VOID, TYPE_PARAMETER, 0])?,
+            set_value: member(local, "set_Value", &[HAS_THIS, 1, VOID, VAR, 0])?,
             keeps: info.signature_token(module, KEEPS)?.as_raw(),
         })
     }
@@ -77,7 +72,7 @@ impl Tokens {
     /// Code that sets the id which a variable has, unless it is 0. `object` is the token of the
     /// type of all objects.
     pub(super) fn set(self, edits: &mut Edits, id: NewLocal, object: u32) -> Code {
-        let handle = edits.new_local(&[I]);
+        let handle = edits.new_local(&[INT]);
         let read = |code: Code| {
             let place = (&raw const LOCAL).expose_provenance() as u64;
             code.address(place).plain(Opcode::LdindI).store(handle)
@@ -88,7 +83,7 @@ impl Tokens {
         let code = code.load(handle).branch(Opcode::Brtrue, known);
         let code = code.call(Opcode::Newobj, self.new_local, 0, 1);
         let code = code.call(Opcode::Call, self.new_handle, 1, 1).call(Opcode::Call, self.handle_word, 1, 1);
-        let code = code.address(function(keep as *const ())).call(Opcode::Calli, self.keeps, 2, 0);
+        let code = code.address(function_address(keep as *const ())).call(Opcode::Calli, self.keeps, 2, 0);
         let code = read(code).load(handle).branch(Opcode::Brfalse, behind).mark(known);
         let code = code.load(handle).plain(Opcode::LdindRef).load(id);
         let code = code.with(Opcode::Box, Operand::Token(self.number));

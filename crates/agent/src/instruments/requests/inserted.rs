@@ -11,8 +11,3 @@ pub(super) fn null(code: Code, local: NewLocal) -> Code {
 pub(super) fn loads_variable(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Ldloc | Opcode::LdlocS | Opcode::Ldloc0 | Opcode::Ldloc1 | Opcode::Ldloc2 | Opcode::Ldloc3)
 }
-
-/// Address of a function that inserted code calls.
-pub(super) fn function(function: *const ()) -> u64 {
-    function.expose_provenance() as u64
-}

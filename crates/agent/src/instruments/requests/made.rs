@@ -6,6 +6,7 @@
 //! request's number where the method keeps that of its await while it waits, and takes it out again
 //! before the method reads it.
 
+use clr_profiler::il::element::{I4, OBJECT, VOID};
 use clr_profiler::il::{Body, Code, Edits, Instruction, Opcode, Operand};
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::{Error, ModuleId, ProfilerInfo, Token};
@@ -14,7 +15,7 @@ use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::hooks::is_stopped;
 use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT};
 
-use super::inserted::{function, loads_variable, null};
+use super::inserted::{loads_variable, null};
 use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Reason, missing};
 use super::names::{Direction, Subject};
 use super::objects;
@@ -22,6 +23,7 @@ use super::recorder::{Outcome, Recorder};
 use super::traces::{ACTIVITIES, ACTIVITY};
 use super::under_way::{self, RequestStart};
 use crate::services::await_places::AsyncCode;
+use crate::services::code_address::function_address;
 use crate::services::numbers::MOST;
 
 /// The library.
@@ -34,9 +36,6 @@ const RESPONSE: &str = "System.Net.Http.HttpResponseMessage";
 const METHOD: &str = "System.Net.Http.HttpMethod";
 const URI: &str = "System.Uri";
 
-const VOID: u8 = 0x01;
-const I4: u8 = 0x08;
-const OBJECT: u8 = 0x1C;
 /// Signature of [`begin`]: what the method keeps, the request's method, host, port and activity in,
 /// a number out.
 const BEGINS: &[u8] = &[0, 5, I4, I4, OBJECT, OBJECT, I4, OBJECT];
@@ -143,7 +142,8 @@ impl Tokens {
         let entry = [uri, method, host, activity].into_iter().fold(entry, null).catching(self.object, read);
         let entry = entry.load(host).branch(Opcode::Brfalse, behind);
         let entry = entry.load(stored).load(method).load(host).load(port).load(activity);
-        let entry = entry.address(function(begin as *const ())).call(Opcode::Calli, self.begins, 6, 1).store(number);
+        let entry =
+            entry.address(function_address(begin as *const ())).call(Opcode::Calli, self.begins, 6, 1).store(number);
         let entry = entry.branch(Opcode::Br, behind).mark(numbered);
         let entry = constant(entry.load(stored), !NUMBERED_WAIT).plain(Opcode::And);
         let entry = constant(entry, AWAIT_BITS).plain(Opcode::Shr).store(number);
@@ -158,7 +158,8 @@ impl Tokens {
             let kept = constant(kept, NUMBERED_WAIT | place.number).plain(Opcode::Or);
             edits.after(place.store, field(kept, Opcode::Stfld).mark(behind));
         }
-        let end = |inserted: Code| inserted.address(function(end as *const ())).call(Opcode::Calli, self.ends, 3, 0);
+        let end =
+            |inserted: Code| inserted.address(function_address(end as *const ())).call(Opcode::Calli, self.ends, 3, 0);
         let (result, at) = (ends.result, ends.returns);
         let mut answered = Code::new();
         let [none, known] = [(); 2].map(|()| answered.new_mark());

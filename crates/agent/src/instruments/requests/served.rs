@@ -11,6 +11,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use clr_profiler::il::element::{I4, I8, OBJECT, STRING, UINT, VOID};
 use clr_profiler::il::{Body, Code, Edits, Instruction, NewLocal, Opcode, Operand};
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::{ModuleId, NameCache, ProfilerInfo, Token};
@@ -19,13 +20,14 @@ use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::hooks::is_stopped;
 
 use super::carrier;
-use super::inserted::{function, loads_variable, null};
+use super::inserted::{loads_variable, null};
 use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Reason};
 use super::names::{Direction, Subject};
 use super::objects::{self, KnownField};
 use super::recorder::{Outcome, Recorder};
 use super::traces::ACTIVITIES;
 use super::under_way::{self, RequestStart};
+use crate::services::code_address::function_address;
 
 /// The library, and the one of the server that comes with it.
 pub(super) const LIBRARY: &str = "Microsoft.AspNetCore.Hosting";
@@ -49,13 +51,6 @@ const EXTENSIONS: &str = "HttpExtensions";
 const PROTOCOL: &str = "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.HttpProtocol";
 const GONE: &str = "_connectionAborted";
 
-/// Types of what is handed over, as signatures have them.
-const VOID: u8 = 0x01;
-const I4: u8 = 0x08;
-const I8: u8 = 0x0A;
-const STRING: u8 = 0x0E;
-const UINT: u8 = 0x19;
-const OBJECT: u8 = 0x1C;
 /// Signature of [`begin`]: the context, our server, method, path and activity in, an id out.
 const BEGINS: &[u8] = &[0, 5, I8, OBJECT, UINT, OBJECT, OBJECT, OBJECT];
 /// Signature of [`end`]: the context, our server, method, path, endpoint, template, features,
@@ -236,7 +231,7 @@ impl Tokens {
         let code = null(about.cleared(Code::new()), activity).catching(self.object, read.store(activity));
         let code = context(code).address(address_of(server)).load(about.method).load(about.path).load(activity);
         let id = edits.new_local(carrier::ID);
-        let code = code.address(function(begin as *const ())).call(Opcode::Calli, self.begins, 6, 1).store(id);
+        let code = code.address(function_address(begin as *const ())).call(Opcode::Calli, self.begins, 6, 1).store(id);
         let carried = self.carrier.set(&mut edits, id, self.object);
         edits.before(result.label(), code);
         edits.before(result.label(), carried);
@@ -268,7 +263,7 @@ impl Tokens {
         let code = context(cleared.catching(self.object, read)).address(address_of(server));
         let code = code.load(about.method).load(about.path).load(endpoint).load(route).load(features);
         let code = code.plain(Opcode::Ldarg2).load(status);
-        edits.at_entry(code.address(function(end as *const ())).call(Opcode::Calli, self.ends, 10, 0));
+        edits.at_entry(code.address(function_address(end as *const ())).call(Opcode::Calli, self.ends, 10, 0));
         edits
     }
 

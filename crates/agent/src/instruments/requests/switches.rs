@@ -1,16 +1,17 @@
 //! Changes of the request that a thread works for: code in the methods of the runtime's own library
 //! that give a thread another `ExecutionContext`. All ways lead through these.
 
+use clr_profiler::il::element::{OBJECT, VOID};
 use clr_profiler::il::{Body, Code, Edits, Instruction, Opcode, Operand};
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::{Error, ModuleId, ProfilerInfo, Token};
 use clrscope_agent_base::boundary::guard;
 use clrscope_agent_base::hooks::is_stopped;
 
-use super::inserted::function;
 use super::locals;
 use super::members::{Members, Reason};
 use super::recorder::Recorder;
+use crate::services::code_address::function_address;
 
 /// Types and members that are meant here.
 const CONTEXT: &str = "System.Threading.ExecutionContext";
@@ -20,8 +21,6 @@ const THREAD: &str = "System.Threading.Thread";
 const CURRENT: &str = "get_CurrentThread";
 const FIELD: &str = "_executionContext";
 
-const VOID: u8 = 0x01;
-const OBJECT: u8 = 0x1C;
 /// Signature of [`switched`].
 const SWITCHES: &[u8] = &[0, 1, VOID, OBJECT];
 
@@ -69,7 +68,7 @@ impl Tokens {
         for store in body.instructions().iter().filter(is_store) {
             let code = Code::new().call(Opcode::Call, self.current, 0, 1);
             let code = code.with(Opcode::Ldfld, Operand::Token(self.field));
-            let code = code.address(function(switched as *const ())).call(Opcode::Calli, self.switches, 2, 0);
+            let code = code.address(function_address(switched as *const ())).call(Opcode::Calli, self.switches, 2, 0);
             edits.after(store.label(), code);
         }
         edits

@@ -4,6 +4,7 @@
 //! the probed method and finds the record of its callers; the method keeps the record's address in a local variable, so that the end of
 //! a call is counted where its begin was.
 
+use clr_profiler::il::element::{I8, UINT, VOID};
 use clr_profiler::il::{Code, Edits, NewLocal, Opcode};
 use clr_profiler::{ModuleId, ProfilerInfo, Token};
 use clrscope_recording::writer::CallerCell;
@@ -13,11 +14,8 @@ use clrscope_agent_base::clock::ticks;
 use super::super::code::{NOT_COUNTED, add, ends_counted};
 use super::super::nesting;
 use super::{CalledMethod, arch};
+use crate::services::code_address::function_address;
 
-/// Types of what is handed over, as signatures have them.
-const VOID: u8 = 0x01;
-const I8: u8 = 0x0A;
-const UINT: u8 = 0x19;
 
 /// Signature of [`find`](arch::find): of managed code, the method in, the record out.
 const FIND: &[u8] = &[0, 1, UINT, UINT];
@@ -95,7 +93,7 @@ pub(in crate::instruments::probes) fn keep_record(
     (method, signatures): (&'static CalledMethod, CallerSignatures),
 ) -> (Code, NewLocal) {
     let record = edits.new_local(&[UINT]);
-    let code = Code::new().address(method_address(method)).address(address(arch::find as *const ()));
+    let code = Code::new().address(method_address(method)).address(function_address(arch::find as *const ()));
     (code.call(Opcode::Calli, signatures.find.as_raw(), 2, 1).store(record), record)
 }
 
@@ -105,10 +103,10 @@ pub(in crate::instruments::probes) fn edits(called: (&'static CalledMethod, Call
     let mut edits = Edits::new();
     let (found, record) = keep_record(&mut edits, called);
     let began = edits.new_local(&[I8]);
-    let entered = found.address(method_address(method)).load(record).address(address(enter as *const ()));
+    let entered = found.address(method_address(method)).load(record).address(function_address(enter as *const ()));
     edits.at_entry(entered.call(Opcode::Calli, signatures.enter.as_raw(), 3, 1).store(began));
     let end = |function: *const ()| {
-        let code = Code::new().address(method_address(method)).load(began).load(record).address(address(function));
+        let code = Code::new().address(method_address(method)).load(began).load(record).address(function_address(function));
         code.call(Opcode::Calli, signatures.leave.as_raw(), 4, 0)
     };
     edits.at_returns(end(leave as *const ()));
@@ -120,9 +118,6 @@ fn method_address(method: &'static CalledMethod) -> u64 {
     std::ptr::from_ref(method).expose_provenance() as u64
 }
 
-fn address(function: *const ()) -> u64 {
-    function.expose_provenance() as u64
-}
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@
 //! address: of the parameter, of a copy of `this`, or the address that is passed by reference itself. As parameters of the call
 //! these are managed pointers, so that a collection between two instructions before it moves them with what they point to.
 
+use clr_profiler::il::element::{BY_REF, I8, OBJECT, TYPED_REF, U1, UINT, VOID};
 use clr_profiler::il::{Code, Edits, NewLocal, Opcode, Operand};
 use clr_profiler::{MethodToWrite, ModuleId, ProfilerInfo, Token};
 use clrscope_recording::layout::probe_calls;
@@ -18,16 +19,10 @@ use super::super::callers::{CalledMethod, CallerSignatures, keep_record};
 use super::super::code::{NOT_COUNTED, add, ends_counted};
 use super::super::nesting::{self, OUTERMOST};
 use super::{Calls, WatchedMethod};
+use crate::services::code_address::function_address;
 
-/// Types of what is handed over, as signatures have them.
-const VOID: u8 = 0x01;
-const I8: u8 = 0x0A;
-const UINT: u8 = 0x19;
-const OBJECT: u8 = 0x1C;
-/// A typed reference.
-const TYPED_REFERENCE: u8 = 0x16;
 /// A managed pointer to bytes.
-const POINTER: [u8; 2] = [0x10, 0x05];
+const POINTER: [u8; 2] = [BY_REF, U1];
 
 /// Addresses that the first of the two functions for arguments takes, and the first of those for results beside that of the result: what
 /// fits in registers.
@@ -237,12 +232,12 @@ pub(in crate::instruments::probes) fn edits(
     let found = found.unwrap_or_default();
     let this = Code::new().address(watched_address(watched));
     let end = |function: *const ()| {
-        let call = record_of(this.clone().load(time)).address(address(function));
+        let call = record_of(this.clone().load(time)).address(function_address(function));
         call.call(Opcode::Calli, signatures.leave.as_raw(), 4, 0)
     };
     edits.at_failures(end(fail as *const ()));
     let Some(handing) = handing else {
-        let call = record_of(found.address(watched_address(watched))).address(address(enter as *const ()));
+        let call = record_of(found.address(watched_address(watched))).address(function_address(enter as *const ()));
         edits.at_entry(call.call(Opcode::Calli, signatures.enter.as_raw(), 3, 1).store(time));
         edits.at_results(end(leave as *const ()));
         return edits;
@@ -253,14 +248,14 @@ pub(in crate::instruments::probes) fn edits(
         false => (MOST_PARAMETERS, enter_many as *const (), signatures.enter_many),
     };
     let begin = record_of(places.keep_this(found).address(watched_address(watched)));
-    let begin = (0..most).fold(begin, |code, number| places.parameter(code, number)).address(address(function));
+    let begin = (0..most).fold(begin, |code, number| places.parameter(code, number)).address(function_address(function));
     edits.at_entry(begin.call(Opcode::Calli, signature.as_raw(), most as u16 + 3, 1).store(time));
     let (most, function, signature) = match handing.again.len() <= FEW_AGAIN {
         true => (FEW_AGAIN, leave_few as *const (), signatures.leave_few),
         false => (MOST_AGAIN, leave_many as *const (), signatures.leave_many),
     };
     let end = places.result(record_of(this.load(time)));
-    let end = (0..most).fold(end, |code, at| places.parameter_again(code, at)).address(address(function));
+    let end = (0..most).fold(end, |code, at| places.parameter_again(code, at)).address(function_address(function));
     edits.at_results(end.call(Opcode::Calli, signature.as_raw(), most as u16 + 5, 0));
     edits
 }
@@ -279,7 +274,7 @@ struct Places<'h> {
 impl<'h> Places<'h> {
     fn new(edits: &mut Edits, handing: &'h Handing) -> Self {
         let copy = handing.parameters.contains(&Way::Copy).then(|| edits.new_local(&[OBJECT]));
-        let mut reference = |is_typed: bool| is_typed.then(|| edits.new_local(&[TYPED_REFERENCE]));
+        let mut reference = |is_typed: bool| is_typed.then(|| edits.new_local(&[TYPED_REF]));
         let is_typed = |way: &Way| matches!(way, Way::Typed(_) | Way::TypedTarget(_));
         let typed = handing.parameters.iter().map(|way| reference(is_typed(way))).collect();
         let result = reference(matches!(handing.result, ResultWay::Typed(_)));
@@ -344,9 +339,6 @@ fn watched_address(watched: &'static WatchedMethod) -> u64 {
     std::ptr::from_ref(watched).expose_provenance() as u64
 }
 
-fn address(function: *const ()) -> u64 {
-    function.expose_provenance() as u64
-}
 
 /// No address.
 fn nothing(code: Code) -> Code {
