@@ -9,11 +9,12 @@ use crate::clock::ticks;
 
 /// Nanoseconds of the first measurement, which is made at once.
 const FIRST_NS: u64 = 1_000_000;
-/// Nanoseconds between two measurements at least: at first, when the scale is that of a millisecond,
-/// and at most. Each pause is twice as long as the one before.
+/// Nanoseconds between two measurements at least: at first, when the scale is that of a
+/// millisecond, and at most. Each pause is twice as long as the one before.
 const FIRST_PAUSE_NS: u64 = 16_000_000;
 const PAUSE_NS: u64 = 250_000_000;
-/// Pairs of readings that are tried for one of both clocks: a thread may be stopped between the two.
+/// Pairs of readings that are tried for one of both clocks: a thread may be stopped between the
+/// two.
 const READINGS: u32 = 8;
 /// Bits of the scale behind the point.
 const FRACTION: u32 = 32;

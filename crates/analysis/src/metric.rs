@@ -49,8 +49,8 @@ pub enum Source {
     Calls(Column),
     /// Events with a stack each.
     Stacks {
-        /// Reads them from what the metric's instrument recorded in a process, as far as they are of work
-        /// that is shown.
+        /// Reads them from what the metric's instrument recorded in a process, as far as they are
+        /// of work that is shown.
         read: fn(&Process, &EventArena) -> StackEvents,
         /// JSON keys of a row's own amount and of its total: `self_NAME` and `total_NAME`.
         keys: [&'static str; 2],

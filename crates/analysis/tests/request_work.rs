@@ -36,9 +36,9 @@ fn switches(thread: u32, all: &[(u64, u64)]) -> EventChunk {
     chunk.finish()
 }
 
-/// Request 1 lasts from 10 to 50 µs, request 2 from 5 to 60.
-/// One thread works for request 1 from 10 to 20 µs, for request 2 from 20 to 30 and for 1 again from
-/// 40 on; the other one for 2 from 5 on. On both happens something at 15, 25, 35 and 45 µs.
+/// Request 1 lasts from 10 to 50 µs, request 2 from 5 to 60. One thread works for request 1 from 10
+/// to 20 µs, for request 2 from 20 to 30 and for 1 again from 40 on; the other one for 2 from 5 on.
+/// On both happens something at 15, 25, 35 and 45 µs.
 fn recording() -> Recording {
     let names = named(named(HandmadeChunk::new(0, 1, 0), 1, 0, "GET /orders"), 2, 0, "GET /carts");
     let names = named(names, 3, 1, "GET bank.example");

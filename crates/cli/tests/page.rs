@@ -161,8 +161,8 @@ fn held() -> Recording {
 }
 
 /// A service that works on its main thread for a slow request from 100 to 300 ms, a quarter of that
-/// blocked by a lock, for one that fails from 400 to 430 ms, and for none from 500 ms on; it also has
-/// twelve quick requests, one that it made, and one that had not ended.
+/// blocked by a lock, for one that fails from 400 to 430 ms, and for none from 500 ms on; it also
+/// has twelve quick requests, one that it made, and one that had not ended.
 fn requested() -> Recording {
     let mut sampled = HandSampled::default();
     let main = sampled.thread("main", ThreadRole::Main);

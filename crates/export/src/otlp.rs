@@ -1,9 +1,11 @@
 //! `otlp`: profiles as OpenTelemetry has them, the message `ProfilesData` of `profiles/v1development` (version 1.10 of the
 //! protocol, which calls this signal alpha): what collectors and their exporters of files read.
 //!
-//! A profile for each process and metric, each in a resource that names the process. Samples that have times are a sample for each thread and stack, with
-//! all times; the trees of `calls` are a sample for each thread and path. Attributes of a sample say its thread, and the route of the
-//! request that it was taken for; its link is that request's span, where the program has activities.
+//! A profile for each process and metric, each in a resource that names the process. Samples that
+//! have times are a sample for each thread and stack, with all times; the trees of `calls` are a
+//! sample for each thread and path. Attributes of a sample say its thread, and the route of the
+//! request that it was taken for; its link is that request's span, where the program has
+//! activities.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

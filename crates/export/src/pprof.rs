@@ -1,9 +1,10 @@
 //! `pprof`: a profile for pprof and the many programs that read its format, of any metric.
 //!
-//! The message `Profile` of `profile.proto`, not compressed. Functions are frames by their names. Methods that the compiler put into
-//! others are lines of the location of the method that has the code, wherever events are written one by one: not with `--limit`, which
-//! counts the parts of a tree. Where requests were recorded, samples that were taken for one have the label `request`, its method and
-//! route.
+//! The message `Profile` of `profile.proto`, not compressed. Functions are frames by their names.
+//! Methods that the compiler put into others are lines of the location of the method that has the
+//! code, wherever events are written one by one: not with `--limit`, which counts the parts of a
+//! tree. Where requests were recorded, samples that were taken for one have the label `request`,
+//! its method and route.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -273,7 +274,7 @@ impl Frames {
         number
     }
 
-    /// A label. Its texts stand among the names of frames, of which each is there once.
+    /// A label. Its texts are in the same table as the names of frames, each once.
     fn label(&mut self, key: &str, text: &str) -> Label {
         Label { key: self.number(key), text: self.number(&one_line(text)) }
     }

@@ -247,8 +247,8 @@ fn with_inlined() -> Recording {
     taken.recording()
 }
 
-/// The samples of [`recording`], of which the first three of the main thread were taken for a request with a trace, and the
-/// first two of the other one for one without.
+/// The samples of [`recording`], of which the first three of the main thread were taken for a
+/// request with a trace, and the first two of the other one for one without.
 fn with_requests() -> Recording {
     let mut recording = recording(0);
     let process = &mut recording.processes[0];

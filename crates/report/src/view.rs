@@ -116,8 +116,8 @@ impl View {
         instruments::ALL.iter().filter(|spec| spec.views.contains(&self.name)).map(|spec| spec.name).collect()
     }
 
-    /// Whether the rows are made of requests alone. Such a view chooses them itself: a recording that was
-    /// reduced to their work says nothing more of them.
+    /// Whether the rows are made of requests alone. Such a view chooses them itself: a recording
+    /// that was reduced to their work says nothing more of them.
     #[must_use]
     pub fn is_of_requests(&self) -> bool {
         self.instruments() == [instruments::requests::SPEC.name]

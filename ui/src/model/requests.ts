@@ -1,4 +1,5 @@
-// Requests that were chosen: those of a direction, perhaps of one route, by when they began and how long they took.
+// Requests that were chosen: those of a direction, perhaps of one route, by when they began and how
+// long they took.
 
 import type { Section } from "../data/document";
 import { between } from "../data/format";

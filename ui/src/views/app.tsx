@@ -363,7 +363,8 @@ export function App({ model }: { model: Model }) {
   const cut = isPaths ? profile?.document.main?.packed.note : null;
   const follows = (document: Document) => source.served ? !document.packed.whole_run : document.view === "tree" ? Boolean(document.packed.times) : documentHasTimes(document);
   const isWhole = state.range !== null && !isTimeline && (isPaths ? !(shownPaths && follows(shownPaths)) : !documents.some(follows));
-  // Only a program can be asked for the work of requests: in a file they are rows of their tab alone.
+  // Only a program can be asked for the work of requests: in a file they are rows of their tab
+  // alone.
   const showsWork = source.served && state.requests?.direction === "served";
   const isChosen = state.requests !== null && (showsWork || tab?.form === "requests");
   const ofAll = showsWork ? documents.filter((one) => one.packed.all_requests).length : 0;

@@ -1,4 +1,5 @@
-// A heat map of latency over time: requests by when they began and how long they took, on a logarithmic axis.
+// A heat map of latency over time: requests by when they began and how long they took, on a
+// logarithmic axis.
 
 import { useMemo, useState } from "preact/hooks";
 import { between, count, oneLine, roundTime } from "../data/format";

@@ -1,4 +1,5 @@
-// Where the time of a request, or of all of a route, went: a bar with a part for each state, as far as the tool knows them.
+// Where the time of a request, or of all of a route, went: a bar with a part for each state, as far
+// as the tool knows them.
 
 import { AWAITED, type Shade, STATES_OF_TIME } from "../colours";
 import type { Section } from "../data/document";

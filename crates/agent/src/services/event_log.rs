@@ -89,9 +89,9 @@ impl EventLog {
         self.write_with(Some(monotonic_ns()), kind, |encoder| put_all(encoder, fields));
     }
 
-    /// Writes a record whose fields `fill` adds; it may be called twice. Without a time, for records of which
-    /// nobody needs it, it gets that of the one before it on the thread; none is before that. Whether
-    /// the record is there.
+    /// Writes a record whose fields `fill` adds; it may be called twice. Without a time, for
+    /// records of which nobody needs it, it gets that of the one before it on the thread, as does
+    /// one with an earlier time. Whether the record is there.
     #[inline]
     pub(crate) fn write_with(&self, now: Option<u64>, kind: Kind, fill: impl Fn(&mut Encoder<'_>)) -> bool {
         self.on_track(|track| self.write_on(track, now, kind, &fill)) == Some(true)

@@ -51,8 +51,8 @@ fn threads_work_for_the_requests_that_the_programs_own_local_says() {
     });
 }
 
-/// Each mark is an object, which is of the request as its throw is: sums by path begin anew where a
-/// thread works for another request.
+/// Each mark is an object, and belongs to the request that throws it: sums by path begin anew where
+/// a thread works for another request.
 #[test]
 fn allocations_and_exceptions_of_a_request_are_those_that_the_program_counts() {
     each_web_runtime(|runtime| {
@@ -87,7 +87,7 @@ fn allocations_and_exceptions_of_a_request_are_those_that_the_program_counts() {
     });
 }
 
-/// Awaits say themselves of which request they are: those of all routes and of none are all.
+/// The record of an await has its request: the awaits of a handler all belong to its route.
 #[test]
 fn each_await_is_of_the_request_of_its_method() {
     each_web_runtime(|runtime| {
@@ -195,7 +195,8 @@ fn methods_of_the_runtimes_library_change_only_where_requests_are_served() {
     });
 }
 
-/// The log is full after some requests: what comes later is counted as lost, and the program goes on.
+/// The log is full after some requests: what comes later is counted as lost, and the program goes
+/// on.
 #[test]
 fn what_finds_no_room_is_counted() {
     each_web_runtime(|runtime| {

@@ -23,8 +23,8 @@ pub(crate) struct RequestAwait<'a> {
     pub(crate) awaits: String,
 }
 
-/// Returns the awaits of a request of a process, by its id, in the order of the recording. Awaits of
-/// methods that wait themselves are left out: they wait for what those wait for.
+/// Returns the awaits of a request of a process, by its id, in the order of the recording. Awaits
+/// of methods that wait themselves are left out: they wait for what those wait for.
 pub(crate) fn awaits_of_request(process: &Process, request: u64) -> Vec<RequestAwait<'_>> {
     let mut awaited: FxHashMap<Place, String> = FxHashMap::default();
     let mut found: Vec<(u32, RequestAwait<'_>)> = Vec::new();

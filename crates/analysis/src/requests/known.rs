@@ -1,6 +1,7 @@
 //! The requests of events: which one each event was for.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Thread};
@@ -23,14 +24,14 @@ pub struct KnownRequest {
 
 /// The requests of a process for which its threads worked.
 pub(crate) struct KnownRequests {
-    switches: Switches,
+    switches: Arc<Switches>,
     by_id: FxHashMap<u64, KnownRequest>,
 }
 
 impl KnownRequests {
     /// Reads them; `None` where nothing is known of any.
     pub(crate) fn read(process: &Process) -> Option<Self> {
-        let switches = Switches::read(process);
+        let switches = Switches::for_process(process);
         if !switches.is_known() {
             return None;
         }

@@ -174,8 +174,8 @@ pub struct RequestRow<'a> {
     pub total_ns: u64,
     /// Time of the longest, in nanoseconds.
     pub max_ns: u64,
-    /// What was done for all together; `None` where threads have not said all that they worked for, and
-    /// of requests that were made.
+    /// What was done for all together; `None` where threads have not said all that they worked for,
+    /// and of requests that were made.
     pub work: Option<RequestWork>,
     durations: Durations,
 }

@@ -90,7 +90,7 @@ fn known_names(recording: &Recording) -> Vec<String> {
 }
 
 fn shown_work(process: &Process, meant: MeantRequests) -> ShownWork {
-    let switches = Switches::read(process);
+    let switches = Switches::for_process(process);
     let mut work = ShownWork::default();
     work.is_known = switches.is_known();
     switches.each_stretch(|thread, stretch| {

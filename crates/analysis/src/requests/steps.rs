@@ -1,7 +1,9 @@
 //! One request, step by step: when which thread worked for it, what it awaited, what was thrown.
 
+use std::collections::BTreeMap;
+
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{Process, Recording, Sample, Thread};
+use clrscope_recording::model::{Process, Recording, Thread};
 use rustc_hash::FxHashMap;
 
 use super::switches::Switches;
@@ -12,6 +14,7 @@ use crate::code_place::CodePlace;
 use crate::exceptions::{CallStack, ExceptionLog, ExceptionQuery};
 use crate::function::FunctionRef;
 use crate::query::{Query, QueryProblem};
+use crate::samples::{each_sample, thread_numbered};
 
 /// What a request does in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,8 +52,8 @@ pub struct RequestStep<'a> {
     pub is_pending: bool,
     /// The thread; `None` of what no thread does.
     pub thread: Option<&'a Thread>,
-    /// The method: of a thread that works, the own one in which most of its samples were taken; of an
-    /// await the one that awaits; of an exception the innermost own one.
+    /// The method: of a thread that works, the own one in which most of its samples were taken; of
+    /// an await the one that awaits; of an exception the innermost own one.
     pub method: Option<(FunctionRef<'a>, CodePlace<'a>)>,
     /// Samples of the thread in that time.
     pub samples: u64,
@@ -74,7 +77,7 @@ pub struct RequestSteps<'a> {
 }
 
 /// Returns the served request that took longest of those that a query means, step by step; `None`
-/// where none is meant of which threads said that they worked for it.
+/// where it means none for which a thread said that it worked.
 ///
 /// # Errors
 /// When no process is meant, or `requests` was not recorded.
@@ -109,7 +112,7 @@ pub fn request_steps<'a>(recording: &'a Recording, query: &Query) -> Result<Opti
 fn stretches(process: &Process, id: u64) -> Vec<RequestStep<'_>> {
     let end_ns = process.started_ns.saturating_add(process.duration_ns);
     let mut found: Vec<(u32, RequestStep<'_>)> = Vec::new();
-    Switches::read(process).each_stretch(|thread, stretch| {
+    Switches::for_process(process).each_stretch(|thread, stretch| {
         if stretch.request == id {
             let until_ns = stretch.until_ns.min(end_ns.max(stretch.since_ns));
             found.push((
@@ -119,7 +122,7 @@ fn stretches(process: &Process, id: u64) -> Vec<RequestStep<'_>> {
                     time_ns: stretch.since_ns,
                     duration_ns: until_ns - stretch.since_ns,
                     is_pending: stretch.until_ns == u64::MAX,
-                    thread: process.threads.iter().find(|known| known.id == thread),
+                    thread: thread_numbered(process, thread),
                     method: None,
                     samples: 0,
                     what: String::new(),
@@ -137,33 +140,28 @@ fn stretches(process: &Process, id: u64) -> Vec<RequestStep<'_>> {
 fn add_methods<'a>(process: &'a Process, stretches: &mut [(u32, RequestStep<'a>)]) {
     let sampled = [instrument::WALL, instrument::CPU].into_iter().find(|one| process.arenas(one).next().is_some());
     let mut seen: FxHashMap<usize, FxHashMap<u32, u64>> = FxHashMap::default();
-    for chunk in sampled.into_iter().flat_map(|one| process.arenas(one)).flat_map(|arena| &arena.chunks) {
-        for sample in Sample::all(&chunk.bytes.load()) {
-            let at_ns = process.started_ns.saturating_add(sample.time_ns);
-            let behind = stretches.partition_point(|(thread, step)| (*thread, step.time_ns) <= (sample.thread, at_ns));
-            let Some(at) = behind.checked_sub(1) else { continue };
-            let (thread, step) = &stretches[at];
-            if *thread == sample.thread && at_ns < step.time_ns.saturating_add(step.duration_ns) {
-                let count = u64::from(sample.count);
-                *seen.entry(at).or_default().entry(sample.stack).or_default() += count;
-            }
+    let Some(sampled) = sampled else { return };
+    each_sample(process, sampled, |sample| {
+        let at_ns = process.started_ns.saturating_add(sample.time_ns);
+        let behind = stretches.partition_point(|(thread, step)| (*thread, step.time_ns) <= (sample.thread, at_ns));
+        let Some(at) = behind.checked_sub(1) else { return };
+        let (thread, step) = &stretches[at];
+        if *thread == sample.thread && at_ns < step.time_ns.saturating_add(step.duration_ns) {
+            *seen.entry(at).or_default().entry(sample.stack).or_default() += u64::from(sample.count);
         }
-    }
+    });
     for (at, stacks) in seen {
         let step = &mut stretches[at].1;
         step.samples = stacks.values().sum();
-        let mut methods: Vec<(u64, (FunctionRef<'a>, CodePlace<'a>))> = Vec::new();
+        let mut methods: BTreeMap<(&str, &str, CodePlace<'_>), (u64, FunctionRef<'a>)> = BTreeMap::new();
         for (stack, count) in stacks {
-            let Some(own) = CallStack::new(process, &process.stacks, stack).innermost_own() else { continue };
-            match methods
-                .iter_mut()
-                .find(|(_, known)| known.0.function.token == own.0.function.token && known.1 == own.1)
-            {
-                Some((sum, _)) => *sum += count,
-                None => methods.push((count, own)),
+            if let Some((function, place)) = CallStack::new(process, &process.stacks, stack).innermost_own() {
+                let key = (function.module(), function.signature(), place);
+                methods.entry(key).or_insert((0, function)).0 += count;
             }
         }
-        step.method = methods.into_iter().max_by_key(|(count, own)| (*count, own.1)).map(|(_, own)| own);
+        let most = methods.into_iter().max_by_key(|(key, (count, _))| (*count, *key));
+        step.method = most.map(|((.., place), (_, function))| (function, place));
     }
 }
 
@@ -182,14 +180,14 @@ fn awaits<'a>(process: &'a Process, id: u64) -> Vec<RequestStep<'a>> {
 }
 
 fn exceptions<'a>(recording: &'a Recording, process: &'a Process, id: u64) -> Vec<RequestStep<'a>> {
-    let switches = Switches::read(process);
+    let switches = Switches::for_process(process);
     let query = Query { pid: Some(process.pid), ..Query::default() };
     let Ok(log) = ExceptionLog::open(recording, &ExceptionQuery { query, types: Vec::new() }) else {
         return Vec::new();
     };
     let mut found = Vec::new();
     let Ok(_all) = log.walk(|exception| -> Result<(), std::convert::Infallible> {
-        let thread = exception.thread.and_then(|thread| process.threads.iter().find(|known| known.id == thread.id));
+        let thread = exception.thread.and_then(|thread| thread_numbered(process, thread.id));
         let is_own = thread.is_some_and(|thread| switches.request_at(thread.id, exception.time_ns) == Some(id));
         if is_own {
             found.push((exception.time_ns, thread, exception.stack.number(), exception.type_name.to_owned()));

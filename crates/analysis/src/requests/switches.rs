@@ -1,5 +1,7 @@
 //! When each thread worked for which request, as threads have said it.
 
+use std::sync::Arc;
+
 use clrscope_recording::events::{Kind, Record, Records, Tag};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{LossReason, Process};
@@ -33,7 +35,12 @@ pub(super) struct Switches {
 }
 
 impl Switches {
-    pub(super) fn read(process: &Process) -> Self {
+    /// Returns what the threads of a process have said, read when it is asked for first.
+    pub(super) fn for_process(process: &Process) -> Arc<Self> {
+        process.derived.get("switches between requests", || Self::read(process))
+    }
+
+    fn read(process: &Process) -> Self {
         let mut of_threads: FxHashMap<u32, Vec<Switch>> = FxHashMap::default();
         for chunk in process.arenas(instrument::REQUESTS).flat_map(|arena| &arena.chunks) {
             let Some(thread) = process.threads.get(chunk.thread as usize) else { continue };
@@ -69,8 +76,8 @@ impl Switches {
         (time_ns < self.end_ns(switches, last)).then_some(switches[last].request).flatten()
     }
 
-    /// Hands over every time in which a thread works for a request, with the number of the thread; of
-    /// one thread in order.
+    /// Hands over every time in which a thread works for a request, with the number of the thread;
+    /// of one thread in order.
     pub(super) fn each_stretch(&self, mut visit: impl FnMut(u32, Stretch)) {
         for (thread, switches) in &self.of_threads {
             for (at, switch) in switches.iter().enumerate() {

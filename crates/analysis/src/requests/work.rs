@@ -1,15 +1,17 @@
 //! What was done for each request, by whichever threads: CPU time, allocations, exceptions, and
 //! where the time of its duration went.
 
-use clrscope_recording::model::{AllocationKind, EventArena, Process, Thread};
+use std::sync::Arc;
+
+use clrscope_recording::model::{Process, Thread};
 use rustc_hash::FxHashMap;
 
 use super::Request;
 use super::switches::{Stretch, Switches};
-use crate::allocations::{BYTES, each_record, time_ns};
+use crate::allocations::BYTES;
 use crate::exceptions::EXCEPTIONS;
-use crate::metric::{Metric, Source};
-use crate::metric_events::MetricEvents;
+use crate::metric::Metric;
+use crate::metric_events::{Block, Event, MetricEvents};
 use crate::query::Query;
 use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
 use crate::time_states::TimeStates;
@@ -134,7 +136,7 @@ pub(super) fn sums(
     query: &Query,
     mut asked: Vec<AskedRequest>,
 ) -> Option<Vec<(usize, RequestWork)>> {
-    let switches = Switches::read(process);
+    let switches = Switches::for_process(process);
     if !switches.is_whole() {
         return None;
     }
@@ -159,9 +161,9 @@ pub(super) fn sums(
         sums: vec![empty; numbers.len()],
     };
     work.add_times(&asked);
-    work.add_events(&SAMPLED_CPU, |sum, ns| *sum.cpu_ns.get_or_insert_default() += ns);
-    work.add_events(&EXCEPTIONS, |sum, thrown| *sum.exceptions.get_or_insert_default() += thrown);
-    work.add_allocations();
+    work.add_amounts(&SAMPLED_CPU, |sum| &mut sum.cpu_ns);
+    work.add_amounts(&BYTES, |sum| &mut sum.allocated_bytes);
+    work.add_amounts(&EXCEPTIONS, |sum| &mut sum.exceptions);
     work.add_states();
     Some(numbers.into_iter().zip(work.sums).collect())
 }
@@ -169,7 +171,7 @@ pub(super) fn sums(
 struct Work<'q> {
     process: &'q Process,
     query: &'q Query,
-    switches: Switches,
+    switches: Arc<Switches>,
     /// Index of the sum by the id of the request.
     sum_of: FxHashMap<u64, usize>,
     sums: Vec<RequestWork>,
@@ -215,51 +217,35 @@ impl Work<'_> {
         covered_ns
     }
 
-    /// Adds the amounts of a metric's events to the sums of the requests that they are of.
-    fn add_events(&mut self, metric: &'static Metric, add: fn(&mut RequestWork, u64)) {
-        let Source::Stacks { read, .. } = metric.source else { return };
-        let process = self.process;
-        for arena in process.arenas(metric.instrument) {
-            for chunk in &arena.chunks {
-                let one = EventArena { instrument: arena.instrument.clone(), chunks: vec![chunk.clone()] };
-                for event in read(process, &one).events {
-                    let thread = process.threads.get(event.thread as usize);
-                    if self.query.wants_time(process, event.time_ns)
-                        && let Some(sum) = self.sum_at(thread, event.time_ns)
-                    {
-                        add(sum, event.amount);
-                    }
-                }
-            }
+    /// Adds the amounts of a metric's events to the sums of the requests that they were for.
+    fn add_amounts(&mut self, metric: &'static Metric, amount: fn(&mut RequestWork) -> &mut Option<u64>) {
+        if let Some(measured) = MetricEvents::for_metric(self.process, metric) {
+            self.each_event(&measured, |sum, event| {
+                let all = amount(sum).get_or_insert_default();
+                *all = all.saturating_add(event.amount);
+            });
         }
     }
 
-    fn add_allocations(&mut self) {
-        let process = self.process;
-        each_record(process, AllocationKind::Allocated, |thread, record| {
-            let (thread, at) = (process.threads.get(thread as usize), time_ns(process, record));
-            if self.query.wants_time(process, at)
-                && let Some(sum) = self.sum_at(thread, at)
-            {
-                let bytes = sum.allocated_bytes.get_or_insert_default();
-                *bytes = bytes.saturating_add(record.weight);
-            }
-        });
+    fn add_states(&mut self) {
+        if let Some(measured) = MetricEvents::for_metric(self.process, &SAMPLED_WALL) {
+            let states = TimeStates::for_process(self.process, &measured);
+            self.each_event(&measured, |sum, event| {
+                sum.states.get_or_insert_default().add(states.state_of(event), event.amount);
+            });
+        }
     }
 
-    fn add_states(&mut self) {
+    /// Hands over each event that is wanted, with the sum of the request that it was for.
+    fn each_event(&mut self, measured: &MetricEvents, mut add: impl FnMut(&mut RequestWork, &Event)) {
         let process = self.process;
-        let measured = MetricEvents::for_metric(process, &SAMPLED_WALL);
-        let Some(measured) = measured.filter(|_| process.arenas(SAMPLED_WALL.instrument).next().is_some()) else {
-            return;
-        };
-        let states = TimeStates::for_process(process, &measured);
-        for event in measured.blocks.iter().flat_map(|block| block.events()) {
+        for event in measured.blocks.iter().flat_map(Block::events) {
             let last_ns = event.time_ns.saturating_add(event.lasted_ns);
-            let is_wanted = self.query.wanted_ns(process, event.time_ns, last_ns).is_some();
             let thread = process.threads.get(event.thread as usize);
-            if is_wanted && let Some(sum) = self.sum_at(thread, event.time_ns) {
-                sum.states.get_or_insert_default().add(states.state_of(&event), event.amount);
+            if self.query.wanted_ns(process, event.time_ns, last_ns).is_some()
+                && let Some(sum) = self.sum_at(thread, event.time_ns)
+            {
+                add(sum, &event);
             }
         }
     }

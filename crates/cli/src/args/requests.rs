@@ -14,7 +14,8 @@ const DIGITS: usize = 32;
 #[derive(Debug, Args, Default)]
 #[command(next_help_heading = "Requests (needs -i requests)")]
 pub(super) struct RequestFlags {
-    /// Only what is done for requests that match, such as 'GET /orders/*' or '* bank.example'; can be repeated
+    /// Only what is done for requests that match, such as 'GET /orders/*' or '* bank.example'; can
+    /// be repeated
     #[arg(long, value_name = "PATTERN")]
     request: Vec<String>,
 

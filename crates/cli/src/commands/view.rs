@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clrscope_analysis::RequestFilter;
 use clrscope_export::{ExportError, ExportOptions, exporter};
 use clrscope_report::Request;
 
@@ -55,8 +56,10 @@ pub(crate) fn perform(options: ViewOptions) -> Result<(), Failure> {
         .map_err(|error| Failure::new("cannot handle signals", reason(&error), "run 'clrscope doctor'"))?;
     let _viewer = match options.with {
         With::Page => {
-            // Parts are known once they have ended.
-            let is_still = path.is_file() || !options.request.query.parts.is_empty();
+            // Parts are known once they have ended, and requests as well.
+            let query = &options.request.query;
+            let is_reduced = !query.parts.is_empty() || query.requests != RequestFilter::default();
+            let is_still = path.is_file() || is_reduced;
             let source = if is_still { Source::Still(path) } else { Source::Growing(Arc::new(Growing::new(&path))) };
             let (port, browser) = (options.port, options.browser);
             Viewer::open(ViewerOptions { source, asked: options.request, port, browser })?

@@ -115,7 +115,7 @@ fn threads_of_a_running_program_work_for_the_requests_that_it_says_in_each_recor
     });
 }
 
-/// What a thread went on with while recording was stopped, nobody knows: then it is none's until it
+/// What a thread works for while recording is stopped is not known: it works for none until it
 /// gets another context.
 #[test]
 fn a_recording_that_stops_and_starts_says_of_no_thread_a_request_that_it_does_not_work_for() {

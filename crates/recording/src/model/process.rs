@@ -55,7 +55,8 @@ record! {
         /// Times that are shown, each from and to a nanosecond since the start of the run, where the recording was reduced to
         /// some of its parts.
         pub shown: Option<Vec<(u64, u64)>>,
-        /// The work that is shown, where the recording was reduced to what was done for some requests.
+        /// The work that is shown, where the recording was reduced to what was done for some
+        /// requests.
         pub shown_work: Option<Arc<ShownWork>>,
         /// The parts of the recording, in order; none where it was never switched and nothing was marked.
         pub parts: Vec<Part>,
@@ -121,8 +122,8 @@ impl Process {
         self.shown.as_ref().is_none_or(|times| times.iter().any(|(since, until)| (since..=until).contains(&&time_ns)))
     }
 
-    /// Whether what a thread did at a moment, in nanoseconds since the start of the run, is shown. Where
-    /// only some work is shown, nothing is of a thread that is not known.
+    /// Whether what a thread did at a moment, in nanoseconds since the start of the run, is shown.
+    /// Where only some work is shown, nothing is of a thread that is not known.
     #[must_use]
     pub fn shows_work(&self, thread: Option<&Thread>, time_ns: u64) -> bool {
         let Some(work) = &self.shown_work else { return true };

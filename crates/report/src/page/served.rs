@@ -223,8 +223,8 @@ impl<'a> ServedRecording<'a> {
     }
 
     /// A document, as JSON. Where its numbers are sums over the whole run, a part of the time is
-    /// left out of the filters, and the document says so (`whole_run`), and likewise where they do not
-    /// know for which request they are (`all_requests`); where it can't be answered, it has the
+    /// left out of the filters, and the document says so (`whole_run`), and likewise where they do
+    /// not know for which request they are (`all_requests`); where it can't be answered, it has the
     /// reason.
     ///
     /// # Errors
@@ -236,8 +236,8 @@ impl<'a> ServedRecording<'a> {
         }
     }
 
-    /// A document of the work for some requests. What does not know its request is shown as it is, and
-    /// the document says so.
+    /// A document of the work for some requests. What does not know its request is shown as it is,
+    /// and the document says so.
     fn document_of_requests(&self, chosen: &ChosenRequests, wanted: &DocumentRequest) -> io::Result<String> {
         let wanted = DocumentRequest { requests: None, ..wanted.clone() };
         let planned = self.planned(&self.asked).into_iter().find(|one| one.key() == wanted.key);

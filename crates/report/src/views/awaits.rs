@@ -7,7 +7,7 @@ use clrscope_recording::model::Recording;
 use clrscope_symbols::Lines;
 
 use super::located_path::{LocatedPath, paths};
-use super::sources::file_and_line;
+use super::sources::line_behind;
 use super::{REQUESTS, SELECTION};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -58,7 +58,7 @@ impl<'a> AwaitEntry<'a> {
     /// The method, with the line of the await where that is known.
     fn method(&self) -> Cell<'a> {
         let function = self.row.frame.function;
-        let line = self.line.as_ref().map_or_else(String::new, |found| format!(" ({})", file_and_line(&found.line)));
+        let line = line_behind(self.line.as_ref().map(|found| &found.line));
         Cell::text(function.name()).said(format!("{}{line}", function.label()))
     }
 }

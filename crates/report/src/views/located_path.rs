@@ -4,7 +4,7 @@ use clrscope_analysis::Frame;
 use clrscope_symbols::Lines;
 use serde_json::{Value, json};
 
-use super::sources::file_and_line;
+use super::sources::line_behind;
 use super::stack_frame::json_frame;
 use crate::cell::Cell;
 use crate::spot::LocatedLine;
@@ -42,7 +42,7 @@ impl<'a> LocatedPath<'a> {
     /// The innermost own function behind so many frames, with its line.
     pub(super) fn own_place_behind(&self, frames: usize) -> Option<Cell<'a>> {
         let (frame, found) = self.frames.iter().skip(frames).find(|(frame, _)| frame.is_own())?;
-        let line = found.as_ref().map_or_else(String::new, |found| format!(" ({})", file_and_line(&found.line)));
+        let line = line_behind(found.as_ref().map(|found| &found.line));
         Some(Cell::text(frame.function.name()).said(format!("{}{line}", frame.function.label())))
     }
 }

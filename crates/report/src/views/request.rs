@@ -10,7 +10,7 @@ use clrscope_symbols::Lines;
 use super::REQUESTS;
 use super::awaits::without_namespace;
 use super::requests::{Single, each, each_text};
-use super::sources::file_and_line;
+use super::sources::line_behind;
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::count;
@@ -60,7 +60,7 @@ impl<'a> StepEntry<'a> {
     /// The method, with its line where that is known.
     fn method(&self) -> Cell<'a> {
         let Some((function, _)) = self.step.method else { return Cell::Null };
-        let line = self.line.as_ref().map_or_else(String::new, |found| format!(" ({})", file_and_line(&found.line)));
+        let line = line_behind(self.line.as_ref().map(|found| &found.line));
         Cell::text(function.name()).said(format!("{}{line}", without_namespace(&function.label())))
     }
 

@@ -14,6 +14,11 @@ pub(super) fn file_and_line(line: &SourceLine) -> String {
     format!("{}:{}", file_name(&line.file), line.line)
 }
 
+/// A line behind a name, ` (Cart.cs:12)`; nothing where it is not known.
+pub(super) fn line_behind(line: Option<&SourceLine>) -> String {
+    line.map_or_else(String::new, |line| format!(" ({})", file_and_line(line)))
+}
+
 /// Files that were not found, as a sentence with the cure.
 pub(super) fn not_found(missing: &[String], root: Option<&Path>) -> Option<String> {
     let (first, rest) = missing.split_first()?;

@@ -1,8 +1,9 @@
 //! Sums of allocations by type and path: a table per thread, whose sums lie in the recording itself.
 //!
-//! A thread finds the record of a type and a path in a table of its own, without a lock, and adds to the record. Now and then the helper
-//! thread begins another period: from then on each thread begins new records, so that reports know what was allocated when. Periods
-//! grow longer as the recording grows. A thread that works for another request from then on begins new records, too.
+//! A thread finds the record of a type and a path in a table of its own, without a lock, and adds
+//! to the record. Now and then the helper thread begins another period: from then on each thread
+//! begins new records, so that reports know what was allocated when. Periods grow longer as the
+//! recording grows. A thread that works for another request from then on begins new records, too.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -306,7 +307,8 @@ impl Table {
         self.places[at] = new;
     }
 
-    /// Makes room: what is of an earlier stretch goes, and the table is doubled where that is not enough.
+    /// Makes room: what is of an earlier stretch goes, and the table is doubled where that is not
+    /// enough.
     fn grow(&mut self, new: Place, limits: Limits) {
         let old = std::mem::take(&mut self.places);
         let current: Vec<Place> = old.iter().copied().filter(|place| place.stretch == new.stretch).collect();

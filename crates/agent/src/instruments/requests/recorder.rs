@@ -52,9 +52,9 @@ impl Recorder {
         Ok(CURRENT.publish(Self { log, writer, scale: TickScale::new(), names: Names::new(), number }))
     }
 
-    /// The calling thread works for a request from now on, by its id; 0 for none. The time is by the
-    /// clock that the events of all instruments have, so that none of the thread's own seems to lie
-    /// on the other side.
+    /// The calling thread works for a request from now on, by its id; 0 for none. The time is by
+    /// the clock that the events of all instruments have, so that none of the thread's own seems to
+    /// lie on the other side.
     pub(super) fn works_for(&self, id: u64) {
         request_work::switch(id, || {
             self.log.write_with(Some(monotonic_ns()), Kind::REQUEST_ON_THREAD, |encoder| put_request(encoder, id))

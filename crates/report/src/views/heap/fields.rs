@@ -6,7 +6,7 @@ use clrscope_analysis::{GrownPath, HeapPath};
 use clrscope_recording::model::{Module, ModuleKind, Process};
 use clrscope_symbols::{Lines, SourceLine};
 
-use crate::views::sources::file_and_line;
+use crate::views::sources::line_behind;
 
 /// Finds the lines of static fields, where the modules and PDBs are on this machine. Each module is read once.
 pub(super) struct FieldLines<'a> {
@@ -37,7 +37,7 @@ impl<'a> FieldLines<'a> {
     /// ` (Cart.cs:12)` to stand behind the name of a field; nothing where no line is known.
     fn behind(&mut self, field: Option<&str>) -> String {
         let found = field.and_then(|field| self.find(field));
-        found.map_or_else(String::new, |at| format!(" ({})", file_and_line(at)))
+        line_behind(found)
     }
 
     /// A way in a line, with that of its static field.
