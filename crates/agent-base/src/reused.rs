@@ -7,7 +7,10 @@ use clr_profiler::PerThread;
 
 /// All data per thread of one kind, in the order in which the instruments of a recording asked for
 /// some. What threads keep is from an earlier recording at first, which users of it must detect.
-pub struct PerThreadPool<T: Send + Sync + 'static>(Mutex<Lent<T>>);
+pub struct PerThreadPool<T: Send + Sync + 'static> {
+    lent: Mutex<Lent<T>>,
+    retire: fn(&T),
+}
 
 struct Lent<T: Send + Sync + 'static> {
     made: Vec<&'static PerThread<T>>,
@@ -15,9 +18,10 @@ struct Lent<T: Send + Sync + 'static> {
 }
 
 impl<T: Default + Send + Sync + 'static> PerThreadPool<T> {
-    /// Creates a list without data.
-    pub const fn nothing() -> Self {
-        Self(Mutex::new(Lent { made: Vec::new(), in_use: 0 }))
+    /// Creates a list without data. `retire` is given what a thread keeps when that ends, and must
+    /// not call the runtime.
+    pub const fn new(retire: fn(&T)) -> Self {
+        Self { lent: Mutex::new(Lent { made: Vec::new(), in_use: 0 }), retire }
     }
 
     /// Returns the next that is not in use, made where there is none.
@@ -25,10 +29,10 @@ impl<T: Default + Send + Sync + 'static> PerThreadPool<T> {
     /// # Errors
     /// When the process has no thread key left.
     pub fn borrow_next(&self) -> io::Result<&'static PerThread<T>> {
-        let mut lent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
         if lent.in_use == lent.made.len() {
             // Callbacks come even after the end, so it is never freed.
-            lent.made.push(Box::leak(Box::new(PerThread::new(T::default, |_| ())?)));
+            lent.made.push(Box::leak(Box::new(PerThread::new(T::default, self.retire)?)));
         }
         lent.in_use += 1;
         Ok(lent.made[lent.in_use - 1])
@@ -36,7 +40,7 @@ impl<T: Default + Send + Sync + 'static> PerThreadPool<T> {
 
     /// The recording is over, and nobody uses any of it any more.
     pub fn give_back_all(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).in_use = 0;
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).in_use = 0;
     }
 }
 
@@ -48,7 +52,7 @@ mod tests {
 
     #[test]
     fn another_recording_takes_what_the_one_before_gave_back() {
-        static NUMBERS: PerThreadPool<AtomicU32> = PerThreadPool::nothing();
+        static NUMBERS: PerThreadPool<AtomicU32> = PerThreadPool::new(|_| ());
         let first = [NUMBERS.borrow_next().expect("a key"), NUMBERS.borrow_next().expect("a key")];
         first[1].with(|number| number.store(7, Ordering::Relaxed));
         NUMBERS.give_back_all();

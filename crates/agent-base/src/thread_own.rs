@@ -25,7 +25,7 @@ unsafe impl<T> Send for Own<T> {}
 impl<T: Default + 'static> ThreadOwnPool<T> {
     /// Creates a list without values.
     pub const fn nothing() -> Self {
-        Self(PerThreadPool::nothing())
+        Self(PerThreadPool::new(|_| ()))
     }
 
     /// Returns values for a recording.

@@ -37,7 +37,9 @@ use crate::services::context::{Context, SharedTypes};
 use crate::services::detach::{Detachment, GoDormant};
 use crate::services::detach_cleanup;
 use crate::services::held_exceptions::HeldExceptions;
+use crate::services::kept_events::KeptEvents;
 use crate::services::object_types::ObjectTypes;
+use crate::services::triggers::Triggers;
 
 /// Time that the end of the program may wait for the helper thread's last sample.
 const LAST_ROUND: Duration = Duration::from_millis(100);
@@ -310,7 +312,14 @@ fn start_instruments(
     let interval = Duration::from_nanos(1_000_000_000 / u64::from(request.rate_hz));
     let functions = Arc::new(Functions::new(info, writer, choice(request, &requested, writer)));
     let object_types = Arc::new(ObjectTypes::new(info, writer, &functions));
+    let max_size = request.max_size.unwrap_or(MAX_SIZE);
+    let last = request.last_ms.map(Duration::from_millis);
+    let kept_events = KeptEvents::new(last, max_size, checked.len());
+    let triggers: &'static Triggers = keep(Triggers::new(&request.triggers, last));
+    kept_events.last_ns().into_iter().for_each(|ns| writer.state().keeps(ns));
     let context = Context {
+        kept_events,
+        triggers,
         interval_ns: interval.as_nanos() as u64,
         start_ns,
         beginning,
@@ -353,6 +362,7 @@ fn start_instruments(
     let debug_events = context.code.in_use().filter(|_| request.inlined_exact);
     let debug_events =
         debug_events.map(|feed| DebugEvents::new(info, &functions, context.event_pipe(), feed.inlined()));
+    tasks.extend(triggers.task(writer));
     tasks.extend(context.event_pipe.in_use().map(EventPipe::task));
     #[cfg(feature = "panic-on-demand")]
     tasks.push(Box::new(crate::panic_on_demand::PanickingTask));

@@ -26,6 +26,7 @@ mod runtime;
 mod session;
 mod summary;
 mod terminal;
+mod triggered;
 mod viewer;
 
 use std::env;

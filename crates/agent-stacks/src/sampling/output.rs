@@ -1,5 +1,6 @@
 //! Chunks of samples, one row of them for each instrument.
 
+use clrscope_recording::layout::sample;
 use clrscope_recording::model::{LossReason, Sample};
 use clrscope_recording::writer::{Chunk, EventStore, ProcessWriter, monotonic_ns};
 
@@ -30,13 +31,22 @@ impl Output {
         if self.chunk.is_some_and(|chunk| chunk.append(&bytes, now)) {
             return;
         }
-        self.chunk = self.store.allocate_chunk(0, CHUNK, now).or_else(|| {
+        self.chunk.into_iter().for_each(|full| self.store.finish(full));
+        let taken = self.store.allocate_chunk(0, CHUNK, now).or_else(|| {
             // The helper thread may be behind; here is time to do its work.
             let _ = self.store.keep_ahead();
             self.store.allocate_chunk(0, CHUNK, now)
         });
+        self.chunk = taken.or_else(|| self.take_oldest(now));
         if !self.chunk.is_some_and(|chunk| chunk.append(&bytes, now)) {
             self.writer.state().lose(LossReason::EventDropped, 1, now);
         }
+    }
+
+    /// In a ring without room, the oldest chunk although its time has not come: its samples are lost.
+    fn take_oldest(&self, now: u64) -> Option<Chunk> {
+        self.store.take_oldest(0, now, |chunk| {
+            self.writer.state().lose(LossReason::EventDropped, (chunk.used() / sample::BYTES) as u64, now);
+        })
     }
 }

@@ -17,7 +17,9 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{EventStore, Keep, ProcessWriter};
 
 use super::code_authors::CodeAuthors;
+use super::kept_events::KeptEvents;
 use super::object_types::ObjectTypes;
+use super::triggers::Triggers;
 use crate::hook_sets::HookParts;
 
 /// Address space for the dictionary of types: a mapping can't grow.
@@ -44,6 +46,10 @@ pub(crate) struct Context {
     /// Monotonic nanoseconds when the recording of the process began.
     pub(crate) start_ns: u64,
     pub(crate) beginning: Beginning,
+    /// Events that instruments keep.
+    pub(crate) kept_events: KeptEvents,
+    /// What has the kept events written out.
+    pub(crate) triggers: &'static Triggers,
     /// Parameters and fields whose values are never to be read.
     pub(crate) redact: Arc<Redaction>,
     /// Methods whose calls are to be looked at.
@@ -118,7 +124,8 @@ impl Context {
     /// # Errors
     /// A sentence for the user, when its file could not be made.
     pub(crate) fn sample_store(&self, instrument: &str, max_bytes: u64) -> Result<EventStore, String> {
-        let made = self.writer.create_slow_events(instrument, max_bytes);
+        let kept = self.kept_events;
+        let made = self.writer.create_slow_events(instrument, kept.limit(max_bytes), kept.keep());
         made.map_err(|error| format!("no memory for samples: {error}"))
     }
 

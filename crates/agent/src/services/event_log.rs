@@ -5,8 +5,8 @@
 //! for them, and then for a bounded time. Names for a record are queried before it is written.
 
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clr_profiler::PerThread;
 use clrscope_agent_base::helper::{HelperHandle, Task};
@@ -15,9 +15,9 @@ use clrscope_agent_base::memory::Patience;
 use clrscope_agent_base::recording_lifetime::keep;
 use clrscope_agent_base::reused::PerThreadPool;
 use clrscope_agent_base::threads;
-use clrscope_recording::events::{Encoder, Field, Kind, ShortFields, ShortRecord, Tag, Value};
+use clrscope_recording::events::{Encoder, Field, Kind, Records, ShortFields, ShortRecord, Tag, Value};
 use clrscope_recording::model::LossReason;
-use clrscope_recording::writer::{Chunk, ChunkCell, EventStore, Keep, ProcessWriter, ThreadRecord, monotonic_ns};
+use clrscope_recording::writer::{Chunk, ChunkCell, EventStore, ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::services::context::Context;
 use crate::services::field_cache::FieldCache;
@@ -35,15 +35,24 @@ pub(crate) struct EventLog {
     tracks: &'static PerThread<Track>,
     /// Tells this log from those of recordings before, whose tracks it has.
     number: u32,
+    /// In a ring, the chunk of what later records refer to.
+    dictionary: Mutex<Option<Chunk>>,
 }
 
-static TRACKS: PerThreadPool<Track> = PerThreadPool::nothing();
+static TRACKS: PerThreadPool<Track> = PerThreadPool::new(Track::retire);
 /// Logs of this process so far.
 static LOGS: AtomicU32 = AtomicU32::new(0);
+/// Logs of the recording under way that are rings: threads that end hand their chunks back.
+static RINGS: Mutex<Vec<&'static EventLog>> = Mutex::new(Vec::new());
 
 /// The recording is over, and its logs are used no more.
 pub(crate) fn let_go() {
+    rings().clear();
     TRACKS.give_back_all();
+}
+
+fn rings() -> MutexGuard<'static, Vec<&'static EventLog>> {
+    RINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Chunk that a thread writes to. Only that thread uses it; the atomics make it shareable, not shared.
@@ -66,7 +75,10 @@ impl EventLog {
     /// # Errors
     /// A sentence for the user, when the file or the thread key could not be made.
     pub(crate) fn create(context: &Context, instrument: &str, limit: u64) -> Result<&'static Self, String> {
-        Self::create_in(context.writer, context.helper.clone(), context.start_ns, instrument, limit)
+        let kept = context.kept_events;
+        let made = context.writer.create_events(instrument, kept.limit(limit), kept.keep());
+        let store = made.map_err(|error| format!("no memory for {instrument}: {error}"))?;
+        Self::create_in(context.writer, context.helper.clone(), context.start_ns, instrument, store)
     }
 
     fn create_in(
@@ -74,19 +86,41 @@ impl EventLog {
         helper: HelperHandle,
         start_ns: u64,
         instrument: &str,
-        limit: u64,
+        store: EventStore,
     ) -> Result<&'static Self, String> {
-        let store = writer
-            .create_events(instrument, limit, Keep::First)
-            .map_err(|error| format!("no memory for {instrument}: {error}"))?;
         let tracks = TRACKS.borrow_next().map_err(|error| format!("no thread key for {instrument}: {error}"))?;
         let number = LOGS.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(keep(Self { writer, store, start_ns, patience: Patience::new(helper), tracks, number }))
+        let (patience, dictionary) = (Patience::new(helper), Mutex::new(None));
+        let log = keep(Self { writer, store, start_ns, patience, tracks, number, dictionary });
+        if log.store.is_ring() {
+            rings().push(log);
+        }
+        Ok(log)
     }
 
     /// Writes a record; what finds no room is counted. Empty texts and null things are left out.
     pub(crate) fn write(&self, kind: Kind, fields: &[(Tag, Value<'_>)]) {
-        self.write_with(Some(monotonic_ns()), kind, |encoder| put_all(encoder, fields));
+        if kind.is_dictionary() && self.store.is_ring() {
+            self.write_dictionary(kind, fields);
+        } else {
+            self.write_with(Some(monotonic_ns()), kind, |encoder| put_all(encoder, fields));
+        }
+    }
+
+    /// Writes a record where a ring does not write over it. The lock is held for the writing alone.
+    fn write_dictionary(&self, kind: Kind, fields: &[(Tag, Value<'_>)]) {
+        let mut dictionary = self.dictionary.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = monotonic_ns();
+        // Nobody asks for the time of such a record.
+        let fill = |encoder: &mut Encoder<'_>| put_all(encoder, fields);
+        if dictionary.is_some_and(|chunk| put(chunk, now, 0, kind, &fill)) {
+            return;
+        }
+        let take = || self.store.allocate_dictionary_chunk(LARGEST_CHUNK as usize, monotonic_ns());
+        *dictionary = take().or_else(|| self.patience.wait(&self.store, LARGEST_CHUNK as usize, take));
+        if !dictionary.is_some_and(|chunk| put(chunk, now, 0, kind, &fill)) {
+            self.writer.state().lose(LossReason::EventDropped, 1, now);
+        }
     }
 
     /// Writes a record whose fields `fill` adds; it may be called twice. Without a time, for
@@ -189,11 +223,24 @@ impl EventLog {
     }
 
     fn next_chunk(&self, track: &Track, now: u64) -> Option<Chunk> {
+        track.chunk.get().into_iter().for_each(|full| self.store.finish(full));
+        track.chunk.set(None);
         let bytes = track.next_bytes.load(Ordering::Relaxed).clamp(FIRST_CHUNK, LARGEST_CHUNK);
         let serial = track.serial.load(Ordering::Relaxed);
         let take = || self.store.allocate_chunk(serial, bytes as usize, now);
         track.next_bytes.store(bytes * 2, Ordering::Relaxed);
-        take().or_else(|| self.patience.wait(&self.store, bytes as usize, take))
+        let taken = take().or_else(|| self.patience.wait(&self.store, bytes as usize, take));
+        taken.or_else(|| self.take_oldest(serial, now))
+    }
+
+    /// In a ring without room, the oldest chunk although its time has not come: its records are lost.
+    fn take_oldest(&self, serial: u32, now: u64) -> Option<Chunk> {
+        self.store.take_oldest(serial, now, |chunk| {
+            // SAFETY: nobody writes to a finished chunk, and so many of its bytes were written.
+            let bytes = unsafe { std::slice::from_raw_parts(chunk.payload(), chunk.used()) };
+            let records = Records::new(bytes).count() as u64;
+            self.writer.state().lose(LossReason::EventDropped, records, now);
+        })
     }
 
     /// Task of the helper thread for the log.
@@ -213,9 +260,19 @@ impl Track {
         self.cache.get_or_init(Box::default)
     }
 
+    /// The thread ends.
+    fn retire(&self) {
+        let log = self.log.load(Ordering::Relaxed);
+        if let (Some(chunk), Some(ring)) = (self.chunk.get(), rings().iter().find(|ring| ring.number == log)) {
+            ring.store.finish(chunk);
+        }
+        self.chunk.set(None);
+    }
+
     /// Starts with an empty cache, for a thread that has another record now.
     #[cold]
     fn begin(&self, log: u32, record: Option<ThreadRecord>) {
+        self.retire();
         if self.log.swap(log, Ordering::Relaxed) != log
             && let Some(cache) = self.cache.get()
         {
@@ -270,10 +327,10 @@ mod tests {
     use super::*;
     use clrscope_recording::events::OwnedRecord;
     use clrscope_recording::layout::instrument;
-    use clrscope_recording::writer::ProcessRecord;
+    use clrscope_recording::writer::{Keep, ProcessRecord};
 
     /// A log of a process of its own, with the time of its start.
-    fn log_in(recording: &std::path::Path) -> (&'static EventLog, u64) {
+    fn log_in(recording: &std::path::Path, keep: Keep) -> (&'static EventLog, u64) {
         let start_ns = monotonic_ns();
         let process = ProcessRecord {
             pid: std::process::id(),
@@ -287,16 +344,16 @@ mod tests {
         };
         let writer: &'static ProcessWriter =
             Box::leak(Box::new(ProcessWriter::create(recording, &process).expect("a folder for the process")));
-        let log =
-            EventLog::create_in(writer, HelperHandle::new(), start_ns, instrument::EXCEPTIONS, 1 << 20).expect("a log");
-        (log, start_ns)
+        let store = writer.create_events(instrument::EXCEPTIONS, 1 << 20, keep).expect("a store");
+        let log = EventLog::create_in(writer, HelperHandle::new(), start_ns, instrument::EXCEPTIONS, store);
+        (log.expect("a log"), start_ns)
     }
 
     #[test]
     fn a_record_with_an_earlier_time_than_the_one_before_shifts_none_behind_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let recording = folder.path().join("earlier.clrs.d");
-        let (log, start_ns) = log_in(&recording);
+        let (log, start_ns) = log_in(&recording, Keep::First);
         for after in [1_000, 900, 1_050] {
             log.write_with(Some(start_ns + after), Kind::EXCEPTION_CATCHER_LEAVE, |_| ());
         }
@@ -311,7 +368,7 @@ mod tests {
     fn a_first_record_larger_than_the_first_chunk_is_written() {
         let folder = tempfile::tempdir().expect("a folder");
         let recording = folder.path().join("large.clrs.d");
-        let (log, _) = log_in(&recording);
+        let (log, _) = log_in(&recording, Keep::First);
         let message = "x".repeat(3 * FIRST_CHUNK as usize);
         log.write(Kind::EXCEPTION_THROWN, &[(Tag::MESSAGE, message.as_str().into())]);
         log.write(Kind::EXCEPTION_CATCHER_LEAVE, &[]);

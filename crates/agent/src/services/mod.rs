@@ -13,6 +13,7 @@
 //! - [`fixed_modules`]: modules whose methods can't be changed
 //! - [`refused_methods`]: methods that could not be changed, and why
 //! - [`kept_code`]: methods whose code stays changed to the end of the process
+//! - [`kept_events`]: which events a recording keeps; [`triggers`]: what has them written out
 //! - [`request_work`]: the request for which each thread works
 //! - [`stack_rate`]: how many stacks are taken in a second
 //! - [`stop_of_threads`]: a stop of all threads at the end of a recording
@@ -35,6 +36,7 @@ pub(crate) mod field_cache;
 pub(crate) mod fixed_modules;
 pub(crate) mod held_exceptions;
 pub(crate) mod kept_code;
+pub(crate) mod kept_events;
 pub(crate) mod no_stack_remark;
 pub(crate) mod numbers;
 pub(crate) mod object_types;
@@ -43,3 +45,4 @@ pub(crate) mod refused_methods;
 pub(crate) mod request_work;
 pub(crate) mod stack_rate;
 pub(crate) mod stop_of_threads;
+pub(crate) mod triggers;

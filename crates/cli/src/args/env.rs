@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::recording::RecordingArgs;
 use crate::commands::env::{EnvOptions, Form};
-use crate::errors::Failure;
+use crate::errors::{Failure, quoted};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,7 +25,7 @@ then on follow. No program is profiled while the file is missing or others can w
 
 /// Print the variables that load the agent without the launcher
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("triggers", |arg| arg.hide(true)))]
 pub(super) struct Env {
     /// As export commands for a shell (the default)
     #[arg(long, group = "form")]
@@ -72,6 +72,12 @@ impl Env {
             _ => Form::Shell,
         };
         let request = self.recording.into_request()?;
+        if let Some(trigger) = request.triggers.first() {
+            let what = format!("env takes no --on {}", quoted(&trigger.to_string()));
+            let why = "no clrscope runs beside the program that would write a copy";
+            let hint = "attach to the program: clrscope attach PID --last 60s --on 'request>2s'";
+            return Err(Failure::usage(what, why, hint));
+        }
         let Self { output, agent, install, user, .. } = self;
         Ok(EnvOptions { form, request, output, agent, install, user })
     }

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use clrscope_recording::writer::Command;
 
 use super::filters::whole;
-use crate::commands::record::RecordOptions;
+use crate::commands::record::{RecordOptions, RecordTask};
 use crate::errors::Failure;
 use crate::recorded_process::part_name;
 
@@ -13,9 +13,10 @@ Examples:
   clrscope record 4711 mark warm           from here on the recording's part is 'warm'
   clrscope record 4711 stop                and nothing is recorded
   clrscope record 4711 start load          until here
+  clrscope record 4711 write               a copy of what is recorded so far, in NAME-1.clrs
   clrscope report app.clrs --part load     what was recorded in that part alone";
 
-/// Stop and start the recording of a running program, and mark its parts
+/// Stop and start the recording of a running program, mark its parts, and write a copy of it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Record {
@@ -41,11 +42,13 @@ enum CommandName {
     Stop,
     /// Go on recording, in a new part
     Mark,
+    /// Go on recording, and write a copy of what is recorded: with --last of that time
+    Write,
 }
 
 impl Record {
     pub(super) fn into_options(self) -> Result<RecordOptions, Failure> {
-        if let Some(name) = &self.name {
+        if let Some(name) = self.name.as_ref().filter(|_| !matches!(self.command, CommandName::Write)) {
             part_name(name, Command::LONGEST_NAME)?;
         }
         let command = match (self.command, self.name) {
@@ -56,11 +59,16 @@ impl Record {
                 let what = "'record PID mark' is missing an argument";
                 return Err(Failure::usage(what, "NAME is required", "write clrscope record PID mark warm"));
             }
+            (CommandName::Write, None) => return Ok(RecordOptions { pid: self.pid, task: RecordTask::Write }),
+            (CommandName::Write, Some(_)) => {
+                let why = "the copy lies in the current folder, with the recording's name and a number";
+                return Err(Failure::usage("'record PID write' takes no name", why, "leave the name out"));
+            }
             (CommandName::Stop, Some(_)) => {
                 let why = "a stop ends a part, and the part has its name from its beginning";
                 return Err(Failure::usage("'record PID stop' takes no name", why, "leave the name out"));
             }
         };
-        Ok(RecordOptions { pid: self.pid, command })
+        Ok(RecordOptions { pid: self.pid, task: RecordTask::Command(command) })
     }
 }

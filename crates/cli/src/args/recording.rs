@@ -7,8 +7,8 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
 use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, Spec, check, check_all, find, probes, samples};
 use clrscope_contract::request::{
-    Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, SourceLine, parse_duration,
-    parse_max_size,
+    Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, SourceLine, Trigger, parse_duration,
+    parse_last, parse_max_size,
 };
 
 use super::filters::patterns;
@@ -90,6 +90,14 @@ pub(super) struct RecordingArgs {
     /// End the recording, not the program, this long after the recording began
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
+
+    /// Keep what happened in the last so much time alone, such as 60s or 5m, however long the program runs: it is written at the end, by 'clrscope record PID write', and with --on; for cpu, wall, exceptions, gc, locks, awaits, requests and events
+    #[arg(long, value_name = "TIME")]
+    last: Option<String>,
+
+    /// With --last: write that time to NAME-1.clrs, NAME-2.clrs and so on when this happens: 'request>2s' or 'exception:TYPE'; at most 10 times, and once in the time of --last; can be repeated
+    #[arg(long = "on", value_name = "TRIGGER")]
+    triggers: Vec<String>,
 
     /// Stop the recording, not the program, when it has this size, all processes together
     #[arg(long, value_name = "SIZE", default_value = "10GiB", value_parser = max_size)]
@@ -192,6 +200,8 @@ impl RecordingArgs {
             rate_hz: self.rate,
             delay_ms: self.delay.as_deref().map(|text| time("--delay", text)).transpose()?,
             duration_ms: self.duration.as_deref().map(|text| time("--duration", text)).transpose()?,
+            last_ms: self.last.as_deref().map(last).transpose()?,
+            triggers: self.triggers.iter().map(|text| trigger(text)).collect::<Result<_, _>>()?,
             max_size: Some(self.max_size).filter(|&bytes| bytes != MAX_SIZE),
             children: !self.no_children,
             programs: programs(&self.only, &self.only_from)?,
@@ -223,6 +233,8 @@ pub(super) fn of_coverage(
         inlined: None,
         delay: None,
         duration: None,
+        last: None,
+        triggers: Vec::new(),
         max_size: MAX_SIZE,
         rate: USUAL_RATE,
         no_children: false,
@@ -240,6 +252,18 @@ pub(super) fn of_coverage(
 pub(super) fn source_line(option: &str, text: &str) -> Result<SourceLine, Failure> {
     text.parse().map_err(|RequestError(why)| {
         Failure::usage(format!("'{option}' does not take {}", quoted(text)), why, format!("write {option} Cart.cs:42"))
+    })
+}
+
+fn last(text: &str) -> Result<u64, Failure> {
+    parse_last(text).map_err(|RequestError(why)| {
+        Failure::usage(format!("'--last' does not take {}", quoted(text)), why, "write --last 60s")
+    })
+}
+
+fn trigger(text: &str) -> Result<Trigger, Failure> {
+    text.parse().map_err(|RequestError(why)| {
+        Failure::usage(format!("'--on' does not take {}", quoted(text)), why, "write --on 'request>2s'")
     })
 }
 

@@ -67,7 +67,7 @@ pub(super) struct Run {
 }
 
 /// Options without meaning where nothing is recorded.
-const OF_RECORDINGS: [&str; 21] = [
+const OF_RECORDINGS: [&str; 23] = [
     "instruments",
     "include",
     "exclude",
@@ -78,6 +78,8 @@ const OF_RECORDINGS: [&str; 21] = [
     "inlined",
     "delay",
     "duration",
+    "last",
+    "triggers",
     "max_size",
     "rate",
     "no_children",

@@ -28,6 +28,7 @@ use crate::recorded_process::StopWatch;
 use crate::session::{finish, keep_agent_logs};
 use crate::summary;
 use crate::terminal::say;
+use crate::triggered::TriggerWatch;
 use crate::viewer::{self, Viewer};
 
 /// Time that attaching may take: the runtime loads the agent on a thread of its own, which a busy machine must let run.
@@ -142,6 +143,7 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
             say(failure.to_string().trim_end());
         }
     }
+    let triggers = TriggerWatch::start(&plan.request, &session.place);
     let no_snapshot = match plan.until {
         Until::End => {
             session.wait(process, &is_interrupted, plan.progress);
@@ -153,6 +155,7 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
             reads_heap.then(|| session.snapshot(process, &is_interrupted).err()).flatten()
         }
     };
+    drop(triggers);
     let kept = session.place.clone();
     signals.on_interruption(move || crate::pack::abandon(&kept.folder, &kept.file, crate::errors::EXIT_FAILED));
     session.leave(process);

@@ -9,7 +9,7 @@ use clrscope_contract::instruments::spec::BY_COMMAND;
 use clrscope_contract::request::{InstrumentRequest, Request};
 use clrscope_recording::writer::Command;
 
-use super::record::{self, RecordOptions};
+use super::record;
 use crate::attach::{AttachPlan, Target, Until, record};
 use crate::errors::{Failure, shown};
 use crate::recorded_process::is_recorded;
@@ -65,7 +65,7 @@ fn into_recording(options: &HeapOptions) -> Result<bool, Failure> {
     let pid = options.pid;
     match &options.output {
         None if !options.collects => Err(collects_elsewhere(pid)),
-        None => record::is_carried_out(&RecordOptions { pid, command: Command::Snapshot(String::new()) }),
+        None => record::is_carried_out(pid, &Command::Snapshot(String::new())),
         Some(path) => Err(recorded_elsewhere(pid, path)),
     }
 }

@@ -6,7 +6,7 @@ use clrscope_analysis::Query;
 use clrscope_recording::writer::Command;
 use clrscope_report::{Format, Request, view};
 
-use super::record::{self, RecordOptions};
+use super::record;
 use super::report::{self, ReportOptions};
 use crate::errors::{Failure, reason};
 use crate::growing::are_over;
@@ -49,9 +49,7 @@ pub(crate) fn perform(options: &ProbeOptions) -> Result<(), Failure> {
     match &options.wish {
         Wish::List { json } => list(pid, *json),
         Wish::Watch => watch(pid),
-        Wish::Change(commands) => {
-            commands.iter().try_for_each(|command| record::perform(&RecordOptions { pid, command: command.clone() }))
-        }
+        Wish::Change(commands) => commands.iter().try_for_each(|command| record::give_command(pid, command)),
     }
 }
 

@@ -8,8 +8,10 @@ use clrscope_contract::request::MissedLine;
 use clrscope_recording::writer::{Answer, Command, ControlError, command};
 
 use crate::errors::{Failure, quoted, reason, shown};
+use crate::output::file_of;
 use crate::recorded_process::{StopWatch, process_folder, stopped};
 use crate::terminal::say;
+use crate::triggered;
 
 /// Time that a busy machine, and a tree of a gigabyte, may keep the agent from answering.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,8 +23,17 @@ const FOR_SNAPSHOTS: Duration = Duration::from_secs(600);
 pub(crate) struct RecordOptions {
     /// The process.
     pub(crate) pid: u32,
-    /// Command to the agent.
-    pub(crate) command: Command,
+    /// What is to be done.
+    pub(crate) task: RecordTask,
+}
+
+/// What is to be done with a recording.
+#[derive(Debug)]
+pub(crate) enum RecordTask {
+    /// A command to the agent.
+    Command(Command),
+    /// A copy of what is recorded so far.
+    Write,
 }
 
 /// Gives the command and says what came of it.
@@ -30,11 +41,32 @@ pub(crate) struct RecordOptions {
 /// # Errors
 /// When the process is not recorded, or the command makes no sense now.
 pub(crate) fn perform(options: &RecordOptions) -> Result<(), Failure> {
-    if is_carried_out(options)? {
+    match &options.task {
+        RecordTask::Write => write(options.pid),
+        RecordTask::Command(command) => give_command(options.pid, command),
+    }
+}
+
+/// Gives the command and says what came of it.
+///
+/// # Errors
+/// As for [`perform`].
+pub(super) fn give_command(pid: u32, command: &Command) -> Result<(), Failure> {
+    if is_carried_out(pid, command)? {
         return Ok(());
     }
-    let what = format!("{} of process {}", cannot(&options.command), options.pid);
+    let what = format!("{} of process {pid}", cannot(command));
     Err(Failure::new(what, "its recording is over", "record the program anew with 'clrscope run'"))
+}
+
+/// Writes a copy into the current folder: that of the recording may be one of another file system.
+fn write(pid: u32) -> Result<(), Failure> {
+    let folder = process_folder(pid, "cannot write the recording")?;
+    let recording = folder.parent().unwrap_or(&folder);
+    let file = file_of(recording).unwrap_or_else(|| recording.to_owned());
+    let copy = triggered::copy(recording, Path::new(file.file_name().unwrap_or_default()))?;
+    say(&format!("clrscope: process {pid}: written to {}", shown(&copy)));
+    Ok(())
 }
 
 fn cannot(wanted: &Command) -> &'static str {
@@ -53,14 +85,13 @@ fn cannot(wanted: &Command) -> &'static str {
 ///
 /// # Errors
 /// As for [`perform`].
-pub(super) fn is_carried_out(options: &RecordOptions) -> Result<bool, Failure> {
-    let RecordOptions { pid, command: wanted } = options;
+pub(super) fn is_carried_out(pid: u32, wanted: &Command) -> Result<bool, Failure> {
     let what = cannot(wanted);
-    let folder = process_folder(*pid, what)?;
+    let folder = process_folder(pid, what)?;
     let failed = |why: &str, hint: &str| Failure::new(format!("{what} of process {pid}"), why, hint);
     let patience = if matches!(wanted, Command::Snapshot(_)) { FOR_SNAPSHOTS } else { PATIENCE };
     let watch = StopWatch::default();
-    match give((*pid, &watch), &folder, wanted, patience) {
+    match give((pid, &watch), &folder, wanted, patience) {
         Ok(answer @ (Answer::Done | Answer::Changed(_))) => {
             say(&format!("clrscope: process {pid}: {}", done(wanted, answer, &folder)));
             Ok(true)
@@ -85,7 +116,7 @@ pub(super) fn is_carried_out(options: &RecordOptions) -> Result<bool, Failure> {
         Ok(Answer::Unknown) => {
             Err(failed("the agent in it does not know that command", "use the clrscope that made its recording"))
         }
-        Err(ControlError::Over) if watch.is_stopped(*pid) => Err(stopped(format!("{what} of process {pid}"), *pid)),
+        Err(ControlError::Over) if watch.is_stopped(pid) => Err(stopped(format!("{what} of process {pid}"), pid)),
         Err(ControlError::Over) => Ok(false),
         Err(ControlError::Deaf) => Err(failed(
             "the agent in it takes no commands: it has not begun to record, or is older",

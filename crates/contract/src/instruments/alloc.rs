@@ -47,5 +47,6 @@ pub const SPEC: &Spec = &Spec {
     }]),
     changes_methods: false,
     views: &["allocations", "functions", "tree", "flame", "callers", "callees"],
+    keeps_last: false,
     has_code: true,
 };

@@ -34,5 +34,6 @@ pub const SPEC: &Spec = &Spec {
     attach: Attach::Without(&[]),
     changes_methods: true,
     views: &["awaits"],
+    keeps_last: true,
     has_code: true,
 };

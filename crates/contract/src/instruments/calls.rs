@@ -53,5 +53,6 @@ pub const SPEC: &Spec = &Spec {
     attach: Attach::Never("calls needs enter and leave hooks, and the runtime takes those only when it starts"),
     changes_methods: false,
     views: &["summary", "functions", "tree", "flame", "callers", "callees", "threads", "modules"],
+    keeps_last: false,
     has_code: false,
 };

@@ -5,7 +5,7 @@ use std::fmt;
 use super::checked::{CheckedInstrument, Setting};
 use super::spec::{ALL_MEMBERS, AT_END, BY_COMMAND, Moment, OptionSpec, Rule, Spec, Value, With};
 use super::{ALL, find, probes};
-use crate::request::{InstrumentRequest, Request, parse_duration, parse_size};
+use crate::request::{InstrumentRequest, Request, Trigger, parse_duration, parse_size};
 use crate::words::nearest;
 
 /// Reason why a request can't be recorded.
@@ -53,6 +53,7 @@ pub fn check_all(request: &Request) -> Result<Vec<CheckedInstrument>, Refusal> {
             hint: format!("leave it out, or name one of these: {}", list(names)),
         });
     }
+    check_last(request, &checked)?;
     let has = |with| match with {
         With::NoInclude => request.filter.include.is_empty(),
         With::NoProbe => !request.has_probes(),
@@ -68,6 +69,34 @@ pub fn check_all(request: &Request) -> Result<Vec<CheckedInstrument>, Refusal> {
         Some((_, conflict)) => Err(Refusal { why: conflict.why.to_owned(), hint: conflict.hint.to_owned() }),
         None => Ok(checked),
     }
+}
+
+/// Checks that events of the last time can be kept, and that what is waited for is seen.
+fn check_last(request: &Request, checked: &[CheckedInstrument]) -> Result<(), Refusal> {
+    let refuse = |why: String, hint: String| Err(Refusal { why, hint });
+    if let (None, Some(trigger)) = (request.last_ms, request.triggers.first()) {
+        return refuse(
+            format!("'{trigger}' has the last events written out, and all are kept"),
+            "say of how long events are to be kept: --last 60s".to_owned(),
+        );
+    }
+    let missing = |trigger: &&Trigger| checked.iter().all(|one| one.spec().name != trigger.instrument());
+    if let Some(trigger) = request.triggers.iter().find(missing) {
+        let instrument = trigger.instrument();
+        return refuse(
+            format!("'{trigger}' is seen by the instrument '{instrument}', which is not asked for"),
+            format!("name it too: -i {instrument}"),
+        );
+    }
+    let sums = request.last_ms.and_then(|_| checked.iter().find(|one| !one.spec().keeps_last));
+    if let Some(one) = sums {
+        let names = ALL.iter().filter(|spec| spec.keeps_last).map(|spec| spec.name);
+        return refuse(
+            format!("'{}' adds up from its beginning, so its last time can't be kept alone", one.spec().name),
+            format!("instruments whose last time can be kept: {}", list(names)),
+        );
+    }
+    Ok(())
 }
 
 /// Checks the options of one instrument and fills in what was not given.

@@ -39,5 +39,6 @@ pub const SPEC: &Spec = &Spec {
     ),
     changes_methods: false,
     views: &["coverage"],
+    keeps_last: false,
     has_code: false,
 };

@@ -99,5 +99,6 @@ pub const SPEC: &Spec = &Spec {
     ]),
     changes_methods: false,
     views: &["events"],
+    keeps_last: true,
     has_code: false,
 };

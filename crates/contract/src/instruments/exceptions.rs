@@ -60,5 +60,6 @@ pub const SPEC: &Spec = &Spec {
     }]),
     changes_methods: false,
     views: &["exceptions"],
+    keeps_last: true,
     has_code: true,
 };

@@ -51,5 +51,6 @@ pub const SPEC: &Spec = &Spec {
     attach: Attach::Never("flow needs enter and leave hooks, and the runtime takes those only when it starts"),
     changes_methods: false,
     views: &["flow"],
+    keeps_last: false,
     has_code: false,
 };

@@ -34,5 +34,6 @@ pub const SPEC: &Spec = &Spec {
     attach: Attach::Without(&[]),
     changes_methods: false,
     views: &["gc", "survivors"],
+    keeps_last: true,
     has_code: true,
 };

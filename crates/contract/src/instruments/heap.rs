@@ -42,5 +42,6 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: false,
     views: &["summary", "heap", "roots", "dominators", "waste", "pending", "heap-diff"],
     attach: Attach::Without(&[]),
+    keeps_last: false,
     has_code: false,
 };

@@ -29,5 +29,6 @@ pub const SPEC: &Spec = &Spec {
     attach: Attach::Without(&[]),
     changes_methods: false,
     views: &["locks"],
+    keeps_last: true,
     has_code: true,
 };

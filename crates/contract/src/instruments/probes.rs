@@ -77,5 +77,6 @@ pub const SPEC: &Spec = &Spec {
     attach: Attach::Without(&[]),
     changes_methods: true,
     views: &["probes"],
+    keeps_last: false,
     has_code: true,
 };

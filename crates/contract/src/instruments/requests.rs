@@ -25,5 +25,6 @@ pub const SPEC: &Spec = &Spec {
     attach: Attach::Without(&[]),
     changes_methods: true,
     views: &["requests", "request", "load"],
+    keeps_last: true,
     has_code: false,
 };

@@ -22,6 +22,8 @@ pub struct Spec {
     pub changes_methods: bool,
     /// The views of reports that show what the instrument recorded; the first is the one to begin with.
     pub views: &'static [&'static str],
+    /// Whether its events have times of their own, so that those of the last time can be kept alone.
+    pub keeps_last: bool,
     /// Whether it looks at compiled code on stacks, in which other methods may be inlined.
     pub has_code: bool,
 }

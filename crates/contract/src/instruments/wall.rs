@@ -20,5 +20,6 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: false,
     views: samples::VIEWS,
     attach: Attach::Without(&[]),
+    keeps_last: true,
     has_code: true,
 };

@@ -8,7 +8,7 @@
 //! option     = KEY [ "=" VALUE ]
 //! ```
 //!
-//! Keys of the request itself are `out`, `include`, `exclude`, `probe`, `probe-at`, `redact`, `rate`, `delay`, `duration`, `max-size`, `children`,
+//! Keys of the request itself are `out`, `include`, `exclude`, `probe`, `probe-at`, `redact`, `rate`, `delay`, `duration`, `last`, `on`, `max-size`, `children`,
 //! `only`, `only-from`, `log`, flags are `just-my-code`, `join`, `trust-writable` and `no-command-line`; anything else is an instrument. In values `;`,
 //! `,`, `%` and control characters are written `%XX`, so any path can be given.
 
@@ -22,6 +22,8 @@ mod programs;
 mod recorded;
 mod source_line;
 mod syntax;
+mod time;
+mod trigger;
 
 pub use command_line::without_arguments;
 pub use error::RequestError;
@@ -32,7 +34,9 @@ pub use pattern::{Filter, PATTERN_HELP, Pattern, PatternError};
 pub use programs::Programs;
 pub use recorded::RecordedRequest;
 pub use source_line::{SourceLine, file_name};
-pub use syntax::{InstrumentRequest, MAX_SIZE, Request, parse_duration, parse_max_size, parse_size};
+pub use syntax::{InstrumentRequest, MAX_SIZE, Request, parse_max_size, parse_size};
+pub use time::{parse_duration, parse_last};
+pub use trigger::Trigger;
 
 /// The environment variable that carries a request to the agent.
 pub const AGENT_VARIABLE: &str = "CLRSCOPE_AGENT";

@@ -7,6 +7,8 @@ use super::glob::Glob;
 use super::pattern::{Filter, Pattern};
 use super::programs::Programs;
 use super::source_line::SourceLine;
+use super::time::{parse_duration, parse_last};
+use super::trigger::Trigger;
 
 /// A request: everything the agent gets from the launcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +35,10 @@ pub struct Request {
     pub delay_ms: Option<u64>,
     /// End the recording, not the program, after so many milliseconds.
     pub duration_ms: Option<u64>,
+    /// Keep the events of so many last milliseconds, and no older ones.
+    pub last_ms: Option<u64>,
+    /// What in the program is to have the kept events written out.
+    pub triggers: Vec<Trigger>,
     /// Greatest size of the recording with all its processes in bytes; [`MAX_SIZE`] when `None`.
     pub max_size: Option<u64>,
     /// Record .NET programs that the program starts.
@@ -63,6 +69,8 @@ impl Default for Request {
             rate_hz: 1000,
             delay_ms: None,
             duration_ms: None,
+            last_ms: None,
+            triggers: Vec::new(),
             max_size: None,
             children: true,
             programs: Programs::default(),
@@ -195,6 +203,8 @@ impl Request {
             "rate" => self.rate_hz = parse_rate(value)?,
             "delay" => self.delay_ms = Some(parse_duration(value)?),
             "duration" => self.duration_ms = Some(parse_duration(value)?),
+            "last" => self.last_ms = Some(parse_last(value)?),
+            "on" => self.triggers.push(value.parse()?),
             "max-size" => self.max_size = Some(parse_max_size(value)?),
             "children" => self.children = parse_switch(key, value)?,
             "only" => self.programs.only.push(parse_program(value)?),
@@ -227,6 +237,8 @@ impl fmt::Display for Request {
         }
         parts.extend(self.delay_ms.map(|ms| format!("delay={ms}ms")));
         parts.extend(self.duration_ms.map(|ms| format!("duration={ms}ms")));
+        parts.extend(self.last_ms.map(|ms| format!("last={ms}ms")));
+        parts.extend(self.triggers.iter().map(|trigger| format!("on={}", encode(&trigger.to_string()))));
         parts.extend(self.max_size.map(|bytes| format!("max-size={bytes}")));
         if !self.children {
             parts.push("children=off".to_owned());
@@ -272,25 +284,6 @@ fn parse_rate(value: &str) -> Result<u32, RequestError> {
         Ok(rate @ 1..=10_000) => Ok(rate),
         _ => Err(RequestError(format!("rate={value}: it takes a whole number from 1 to 10000"))),
     }
-}
-
-/// Reads a time such as `500ms`, `10s`, `2m` or `1h`; a bare number means seconds. In milliseconds.
-///
-/// # Errors
-/// A sentence, when the text is not such a time.
-pub fn parse_duration(value: &str) -> Result<u64, RequestError> {
-    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let scale = match &value[digits.len()..] {
-        "ms" => Some(1),
-        "" | "s" => Some(1_000),
-        "m" => Some(60_000),
-        "h" => Some(3_600_000),
-        _ => None,
-    };
-    scale
-        .and_then(|scale| digits.parse::<u64>().ok()?.checked_mul(scale))
-        .filter(|&ms| ms > 0)
-        .ok_or_else(|| RequestError(format!("'{value}' is not a time such as 500ms, 10s, 2m or 1h")))
 }
 
 /// Reads a size such as `64KiB`, `512MiB` or `1GiB`; a bare number means bytes.
@@ -368,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_whole_request_comes_back_as_written() {
-        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;probe=Shop.*;probe-at=src/a%3Bb.cs:42;just-my-code;inlined=exact;rate=200;delay=2500ms;duration=1500ms;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;log=debug;join";
+        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;probe=Shop.*;probe-at=src/a%3Bb.cs:42;just-my-code;inlined=exact;rate=200;delay=2500ms;duration=1500ms;last=60000ms;on=request>2000ms;on=exception:Shop.*;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;log=debug;join";
         let request = Request::parse(text).expect("a request");
         assert_eq!(request.out.as_deref(), Some("/tmp/a;b.clrs.d"));
         assert_eq!(request.instruments[0].options[1], ("noinline".to_owned(), None));
@@ -387,6 +380,8 @@ mod tests {
             ("inlined=guessed", "inlined=guessed"),
             ("duration=soon", "soon"),
             ("delay=later", "later"),
+            ("last=10ms", "10ms"),
+            ("on=never", "never"),
             ("max-size=1MiB", "1MiB"),
             ("max-size=much", "much"),
             ("children=maybe", "maybe"),

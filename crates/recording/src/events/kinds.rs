@@ -216,6 +216,12 @@ impl Kind {
     /// The thread works for another request from now on: its id, none where for no request.
     pub const REQUEST_ON_THREAD: Self = Self(230);
 
+    /// Whether later records refer to it, however long ago it was written.
+    #[must_use]
+    pub const fn is_dictionary(self) -> bool {
+        matches!(self, Self::NAME | Self::AWAIT_PLACE | Self::REQUEST_NAME)
+    }
+
     /// The kind of the callback with this name of the runtime's.
     #[must_use]
     pub const fn named(name: &str) -> Option<Self> {

@@ -20,6 +20,7 @@
 //!
 //! Readers pass over kinds and tags they don't know.
 
+mod cut;
 mod encode;
 mod field;
 mod kinds;
@@ -27,6 +28,7 @@ mod record;
 mod short;
 
 pub use clrscope_contract::instruments::events::Group;
+pub use cut::records_since;
 pub use encode::Encoder;
 pub use field::{EntityRef, Field, Tag, Value};
 pub use kinds::{Kind, Phase};

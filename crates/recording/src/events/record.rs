@@ -21,6 +21,16 @@ impl<'a> Record<'a> {
         std::iter::from_fn(move || take_field(&mut bytes))
     }
 
+    /// The record at another time.
+    pub(super) fn moved_to(self, time_ns: u64) -> Self {
+        Self { time_ns, ..self }
+    }
+
+    /// The bytes of all fields.
+    pub(super) fn field_bytes(&self) -> &'a [u8] {
+        self.fields.bytes()
+    }
+
     /// The first field with this tag.
     #[must_use]
     pub fn field(&self, tag: Tag) -> Option<Value<'a>> {
@@ -137,6 +147,11 @@ impl<'a> Records<'a> {
     #[must_use]
     pub fn read_position(&self, bytes: &[u8]) -> RecordPlace {
         RecordPlace { offset: bytes.len() - self.rest.bytes().len().min(bytes.len()), time_ns: self.time_ns }
+    }
+
+    /// The bytes that have not been read yet.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest.bytes()
     }
 
     /// Whether bytes are left that are no record.

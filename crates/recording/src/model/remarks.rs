@@ -285,6 +285,8 @@ pub enum RemarkKind {
     Advice(Advice),
     /// The reason why nobody knows which methods await which.
     NoAwaiters,
+    /// What happened in the program for which the recording was written out.
+    Trigger,
 }
 
 /// Advice for the next run.
@@ -300,7 +302,7 @@ impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)?;
         match &self.kind {
-            RemarkKind::Note | RemarkKind::Refusal | RemarkKind::NoAwaiters => Ok(()),
+            RemarkKind::Note | RemarkKind::Refusal | RemarkKind::NoAwaiters | RemarkKind::Trigger => Ok(()),
             RemarkKind::Advice(advice) => write!(f, "; {advice}"),
         }
     }
@@ -326,7 +328,7 @@ impl Field for LossReason {
     }
 }
 
-/// A `u32` (0 note, 1 refusal, 2 advice to exclude, 3 no awaiters) and a list of texts: of advice
+/// A `u32` (0 note, 1 refusal, 2 advice to exclude, 3 no awaiters, 4 trigger) and a list of texts: of advice
 /// the patterns. A remark written before remarks had kinds, and one of a kind from the future, is a
 /// note.
 impl Field for RemarkKind {
@@ -336,6 +338,7 @@ impl Field for RemarkKind {
             Self::Refusal => (1, &[][..]),
             Self::Advice(Advice::Exclude(patterns)) => (2, &patterns[..]),
             Self::NoAwaiters => (3, &[][..]),
+            Self::Trigger => (4, &[][..]),
         };
         payload.u32(kind).texts(texts);
     }
@@ -345,6 +348,7 @@ impl Field for RemarkKind {
             (1, _) => Self::Refusal,
             (2, patterns) => Self::Advice(Advice::Exclude(patterns)),
             (3, _) => Self::NoAwaiters,
+            (4, _) => Self::Trigger,
             _ => Self::Note,
         })
     }

@@ -3,25 +3,36 @@
 use std::io;
 use std::path::Path;
 
+use super::recent::{self, Encoding, FoundChunk, KeptTime};
 use super::segment_file::SegmentFile;
 use crate::layout::{chunk, kind, u32_at, u64_at};
 use crate::model::{ByteSource, EventArena, EventBytes, EventChunk, Problem};
 
-/// Reads all segments of events of a process's folder. `threads` is how many threads it has, `ended`
-/// whether it ended and said so. The events themselves stay where they are.
-pub(super) fn read(
-    folder: &Path,
-    place: &str,
-    threads: usize,
-    ended: bool,
-    problems: &mut Vec<Problem>,
-) -> Vec<EventArena> {
+/// The process whose events are read.
+#[derive(Clone, Copy)]
+pub(super) struct Source {
+    /// Threads that it has.
+    pub(super) threads: usize,
+    /// Whether it ended and said so: nobody writes any more.
+    pub(super) ended: bool,
+    /// The time of which events are kept, where older ones are not.
+    pub(super) kept: Option<KeptTime>,
+}
+
+/// Reads all segments of events of a process's folder. The events themselves stay where they are.
+pub(super) fn read(folder: &Path, place: &str, source: Source, problems: &mut Vec<Problem>) -> Vec<EventArena> {
     let mut found = Vec::new();
     for (file, instrument) in segments(folder) {
         let inside = format!("{place}/");
         let Some(segment) = SegmentFile::open(folder, &file, kind::EVENTS, &inside, problems) else { continue };
-        let (chunks, problem) = chunks(&segment, threads, ended);
+        let encoding = Encoding::of_instrument(&instrument);
+        let source = Source { kept: source.kept.filter(|_| encoding != Encoding::Other), ..source };
+        let (mut chunks, problem) = chunks(&segment, source);
         problems.extend(problem.map(|what| Problem { place: format!("{inside}{file}"), what }));
+        if let Some(kept) = source.kept {
+            recent::keep(&mut chunks, encoding, kept);
+        }
+        let chunks = chunks.into_iter().map(|found| found.chunk).collect();
         found.push(EventArena { instrument, chunks });
     }
     found
@@ -43,7 +54,7 @@ fn segments(folder: &Path) -> Vec<(String, String)> {
 }
 
 /// Walks the row of chunks; what else there is to say.
-fn chunks(segment: &SegmentFile, threads: usize, ended: bool) -> (Vec<EventChunk>, Option<String>) {
+fn chunks(segment: &SegmentFile, source: Source) -> (Vec<FoundChunk>, Option<String>) {
     let (mut found, mut strange) = (Vec::new(), 0_u64);
     let (mut at, mut head) = (0, [0; chunk::HEAD]);
     while at < segment.len() {
@@ -63,7 +74,7 @@ fn chunks(segment: &SegmentFile, threads: usize, ended: bool) -> (Vec<EventChunk
             return (finish(found), Some(what));
         }
         match u32_at(&head, chunk::FORMAT) {
-            chunk::VERSION => found.extend(event(segment, &head, at, whole, threads, ended)),
+            chunk::VERSION => found.extend(event(segment, &head, at, whole, source)),
             0 => {}
             _ => strange += 1,
         }
@@ -72,20 +83,13 @@ fn chunks(segment: &SegmentFile, threads: usize, ended: bool) -> (Vec<EventChunk
     (finish(found), (strange > 0).then(|| format!("has {strange} chunks of a version this clrscope can't read")))
 }
 
-fn finish(mut chunks: Vec<EventChunk>) -> Vec<EventChunk> {
-    chunks.sort_by_key(|chunk| chunk.sequence);
+fn finish(mut chunks: Vec<FoundChunk>) -> Vec<FoundChunk> {
+    chunks.sort_by_key(|found| found.chunk.sequence);
     chunks
 }
 
 /// The chunk at `at`, which begins with `head`; `None` when it is empty or is being used again.
-fn event(
-    segment: &SegmentFile,
-    head: &[u8],
-    at: usize,
-    whole: usize,
-    threads: usize,
-    ended: bool,
-) -> Option<EventChunk> {
+fn event(segment: &SegmentFile, head: &[u8], at: usize, whole: usize, source: Source) -> Option<FoundChunk> {
     let sequence = u64_at(head, chunk::SEQUENCE);
     let used = (u32_at(head, chunk::USED) as usize).min(whole - chunk::HEAD);
     let from = at + chunk::HEAD;
@@ -93,10 +97,15 @@ fn event(
     if sequence == 0 || from >= end {
         return None;
     }
-    let stored = StoredChunk { segment: segment.clone(), chunk: at, sequence, length: end - from, ended };
-    let thread = (u32_at(head, chunk::THREAD) as usize).checked_sub(1).filter(|&index| index < threads);
+    let stored = StoredChunk { segment: segment.clone(), chunk: at, sequence, length: end - from, ended: source.ended };
+    let thread = (u32_at(head, chunk::THREAD) as usize).checked_sub(1).filter(|&index| index < source.threads);
     let thread = thread.map_or(u32::MAX, |index| index as u32);
-    Some(EventChunk { thread, sequence, bytes: EventBytes::new(stored) })
+    Some(FoundChunk {
+        chunk: EventChunk { thread, sequence, bytes: EventBytes::new(stored) },
+        first_ns: u64_at(head, chunk::FIRST),
+        last_ns: u64_at(head, chunk::LAST),
+        is_dictionary: u32_at(head, chunk::DICTIONARY) != 0,
+    })
 }
 
 /// The bytes of a chunk in its segment.

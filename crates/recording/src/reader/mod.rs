@@ -10,6 +10,7 @@ mod ending;
 mod events;
 mod parts;
 mod process;
+mod recent;
 mod segment;
 mod segment_file;
 mod stacks;

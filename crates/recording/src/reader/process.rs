@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::blocks::{EdgeTimes, TreeSources};
 use super::dictionary::Dictionary;
+use super::recent::{self, KeptTime};
 use super::segment::{NOT_BEGUN, SegmentBytes, has_content};
 use super::state::{self, Clocks};
 use super::{events, parts, stacks, threads};
@@ -77,7 +78,12 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
     if let Some(calls) = &mut process.calls {
         calls.cpu_measured = process.threads.iter().any(|thread| thread.cpu_ns.is_some());
     }
-    process.events = events::read(folder, &place, process.threads.len(), clocks.ended, problems);
+    let kept = clocks.kept_ns.map(|kept_ns| KeptTime::new(kept_ns, clocks.mono_start, clocks.mono_last));
+    let source = events::Source { threads: process.threads.len(), ended: clocks.ended, kept };
+    process.events = events::read(folder, &place, source, problems);
+    if let Some(kept) = kept {
+        recent::keep_of_process(process, kept);
+    }
     // Behind the events, so that a program that goes on has stored what they refer to.
     process.stacks = Arc::new(read_stacks(folder, &place, problems));
     Some(read)

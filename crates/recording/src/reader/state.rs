@@ -14,6 +14,8 @@ pub(super) struct Clocks {
     pub(super) pid: u32,
     pub(super) ended: bool,
     pub(super) stopped: bool,
+    /// The time before `mono_last` of which events are kept; `None` where all are.
+    pub(super) kept_ns: Option<u64>,
 }
 
 impl Clocks {
@@ -32,6 +34,7 @@ impl Clocks {
             pid: u32_at(state, state::PID),
             ended: u32_at(state, state::FLAGS) & state::FLAG_ENDED != 0,
             stopped: u32_at(state, state::STOPPED) != 0,
+            kept_ns: Some(u64_at(state, state::KEPT)).filter(|&ns| ns > 0),
         }
     }
 }

@@ -96,12 +96,13 @@ impl Chunk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::writer::EventStore;
+    use crate::writer::{EventStore, Keep};
 
     #[test]
     fn counters_are_in_the_file_and_say_whether_they_fired() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = EventStore::create_slow(&folder.path().join("counters.seg"), 1 << 20).expect("a store");
+        let store =
+            EventStore::create_slow(&folder.path().join("counters.seg"), 1 << 20, Keep::First).expect("a store");
         let chunk = store.allocate_chunk(0, 8192, 1).expect("a chunk");
         let method = |counted| MethodHits { token: 7, points: 2, branches: 1, counted, ..MethodHits::default() };
         let sums = CounterSums::new(3, [[0], [1], [2]]);

@@ -20,7 +20,18 @@ pub enum Keep {
     First,
     /// The last ones stay: finished chunks are used again by [`EventStore::take_oldest`].
     Last,
+    /// Those of the last so many nanoseconds stay: chunks that were finished before are used again.
+    Recent(u64),
 }
+
+impl Keep {
+    fn is_ring(self) -> bool {
+        self != Self::First
+    }
+}
+
+/// Greatest size of a ring by time, for one instrument: the list of its chunks has a fixed size.
+const MOST_RECENT: u64 = 4 << 30;
 
 /// The store. [`allocate_chunk`](Self::allocate_chunk) and the methods of [`Chunk`] neither wait for
 /// the disk nor call an allocator: they are safe in hooks and in callbacks during a collection.
@@ -44,16 +55,15 @@ impl EventStore {
         Self::create_with(path, limit, keep, AHEAD_LEAST, Area::Any)
     }
 
-    /// As [`create`](Self::create) with [`Keep::First`], for events that come slowly and whose writer can wait: less is backed ahead
-    /// of need.
+    /// As [`create`](Self::create), for events that come slowly and whose writer can wait: less is backed ahead of need.
     ///
     /// # Errors
     /// As [`create`](Self::create).
-    pub fn create_slow(path: &Path, limit: u64) -> io::Result<Self> {
-        Self::create_with(path, limit, Keep::First, AHEAD_LITTLE, Area::Any)
+    pub fn create_slow(path: &Path, limit: u64, keep: Keep) -> io::Result<Self> {
+        Self::create_with(path, limit, keep, AHEAD_LITTLE, Area::Any)
     }
 
-    /// As [`create_slow`](Self::create_slow), at addresses below 2 GiB where there is room: code that names addresses is shorter.
+    /// As [`create_slow`](Self::create_slow) with [`Keep::First`], at addresses below 2 GiB where there is room: code that names addresses is shorter.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -62,11 +72,12 @@ impl EventStore {
     }
 
     fn create_with(path: &Path, limit: u64, keep: Keep, ahead: usize, area: Area) -> io::Result<Self> {
+        let limit = if matches!(keep, Keep::Recent(_)) { limit.min(MOST_RECENT) } else { limit };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX).clamp(64 << 10, 1 << 40) & !(chunk::GRAIN - 1);
         let segment = Segment::create_in(area, path, kind::EVENTS, limit, ahead.min(limit))?;
         let space = Growing::new(segment, limit, 0);
         // A ring never has more chunks than this, so finishing one never allocates.
-        let most = if keep == Keep::Last { space.limit() / chunk::GRAIN } else { 0 };
+        let most = if keep.is_ring() { space.limit() / chunk::GRAIN } else { 0 };
         let finished = Mutex::new(VecDeque::with_capacity(most));
         Ok(Self { space, keep, ahead, sequence: AtomicU64::new(1), finished })
     }
@@ -95,6 +106,12 @@ impl EventStore {
         self.space.limit()
     }
 
+    /// Whether only the last events are kept, so that [`finish`](Self::finish) has a meaning.
+    #[must_use]
+    pub fn is_ring(&self) -> bool {
+        self.keep.is_ring()
+    }
+
     /// Whether the limit is reached.
     #[must_use]
     pub fn is_full(&self) -> bool {
@@ -109,11 +126,39 @@ impl EventStore {
 
     /// Allocates an empty chunk for the thread with this serial number (0 for none), of about
     /// `bytes` bytes, head included. `mono_ns` is now. `None` when nothing is backed yet beyond the
-    /// reserve or the limit is reached: the caller counts what it drops.
+    /// reserve or the limit is reached: the caller counts what it drops. A ring by time gives a
+    /// chunk of any size whose events are older than it keeps, where there is one.
     #[must_use]
     pub fn allocate_chunk(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
+        self.take_outdated(thread, mono_ns).or_else(|| self.fresh_chunk(thread, bytes, mono_ns))
+    }
+
+    /// As [`allocate_chunk`](Self::allocate_chunk), a chunk that is never used again, for what other events refer to.
+    #[must_use]
+    pub fn allocate_dictionary_chunk(&self, bytes: usize, mono_ns: u64) -> Option<Chunk> {
+        let chunk = self.fresh_chunk(0, bytes, mono_ns)?;
+        chunk.u32(chunk::DICTIONARY).store(1, Ordering::Relaxed);
+        Some(chunk)
+    }
+
+    fn fresh_chunk(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
         let bytes = self.rounded(bytes);
         Some(self.chunk_at(self.space.allocate(bytes)?, bytes, thread, mono_ns))
+    }
+
+    /// In a ring by time, the chunk that was finished first, where its events are older than it keeps.
+    fn take_outdated(&self, thread: u32, mono_ns: u64) -> Option<Chunk> {
+        let Keep::Recent(kept_ns) = self.keep else { return None };
+        let is_outdated =
+            |chunk: &Chunk| chunk.u64(chunk::LAST).load(Ordering::Relaxed).saturating_add(kept_ns) < mono_ns;
+        let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        if !finished.front().is_some_and(is_outdated) {
+            return None;
+        }
+        let chunk = finished.pop_front()?;
+        drop(finished);
+        chunk.begin(thread, self.sequence.fetch_add(1, Ordering::Relaxed), mono_ns);
+        Some(chunk)
     }
 
     /// Counterpart of [`allocate_chunk`](Self::allocate_chunk) that uses up the reserve, for callers
@@ -151,7 +196,7 @@ impl EventStore {
     /// Takes note that the thread is done with the chunk: full, or the thread ended. In a ring it may be
     /// used again from now on.
     pub fn finish(&self, chunk: Chunk) {
-        if self.keep == Keep::Last {
+        if self.keep.is_ring() {
             self.finished.lock().unwrap_or_else(PoisonError::into_inner).push_back(chunk);
         }
     }

@@ -90,12 +90,12 @@ impl Chunk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::writer::EventStore;
+    use crate::writer::{EventStore, Keep};
 
     #[test]
     fn calls_are_added_to_the_record_that_an_address_leads_to() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = EventStore::create_slow(&folder.path().join("callers.seg"), 1 << 20).expect("a store");
+        let store = EventStore::create_slow(&folder.path().join("callers.seg"), 1 << 20, Keep::First).expect("a store");
         let chunk = store.allocate_chunk(0, 4 << 10, 1).expect("a chunk");
         let record = |method| ProbeCaller { method, thread: 3, path: 7 << 40, ..ProbeCaller::default() };
         let [first, second] = [1, 2].map(|method| chunk.append_caller(&record(method), 2).expect("room"));

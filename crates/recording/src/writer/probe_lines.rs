@@ -99,7 +99,7 @@ impl Chunk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::writer::EventStore;
+    use crate::writer::{EventStore, Keep};
 
     fn add(counter: *mut u8) {
         // SAFETY: the address of a counter. As compiled code does it: two steps, between which others may add.
@@ -111,7 +111,7 @@ mod tests {
     fn threads_that_add_in_two_steps_lose_nothing_while_each_has_a_lane() {
         const HITS: u64 = 20_000;
         let folder = tempfile::tempdir().expect("a folder");
-        let store = EventStore::create_slow(&folder.path().join("lines.seg"), 1 << 20).expect("a store");
+        let store = EventStore::create_slow(&folder.path().join("lines.seg"), 1 << 20, Keep::First).expect("a store");
         let chunk = store.allocate_chunk(0, 64 << 10, 1).expect("a chunk");
         let line = |file: &str| ProbedLine { token: 7, line: 3, file: file.into(), ..ProbedLine::default() };
         let lanes = chunk.append_line(&line("Cart.cs"), 2).expect("room");

@@ -127,13 +127,13 @@ impl Chunk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::writer::EventStore;
+    use crate::writer::{EventStore, Keep};
 
     #[test]
     fn calls_of_several_threads_are_all_counted_and_are_in_the_file() {
         const CALLS: u64 = 10_000;
         let folder = tempfile::tempdir().expect("a folder");
-        let store = EventStore::create_slow(&folder.path().join("probes.seg"), 1 << 20).expect("a store");
+        let store = EventStore::create_slow(&folder.path().join("probes.seg"), 1 << 20, Keep::First).expect("a store");
         let chunk = store.allocate_chunk(0, 64 << 10, 1).expect("a chunk");
         let method = |name: &str| ProbedMethod { token: 7, name: name.into(), ..ProbedMethod::default() };
         let lanes = chunk.append_probed(&method("first"), 3, 2).expect("room");

@@ -130,13 +130,12 @@ impl ProcessWriter {
         super::EventStore::create(&self.folder.join(format!("events-{instrument}.seg")), limit, keep)
     }
 
-    /// As [`create_events`](Self::create_events), for what comes slowly or where its writer can wait, such as samples: the first
-    /// are kept.
+    /// As [`create_events`](Self::create_events), for what comes slowly or where its writer can wait, such as samples.
     ///
     /// # Errors
     /// Errors of making the file.
-    pub fn create_slow_events(&self, instrument: &str, limit: u64) -> io::Result<super::EventStore> {
-        super::EventStore::create_slow(&self.folder.join(format!("events-{instrument}.seg")), limit)
+    pub fn create_slow_events(&self, instrument: &str, limit: u64, keep: super::Keep) -> io::Result<super::EventStore> {
+        super::EventStore::create_slow(&self.folder.join(format!("events-{instrument}.seg")), limit, keep)
     }
 
     /// As [`create_slow_events`](Self::create_slow_events), at [low](super::EventStore::create_low) addresses where there is room.

@@ -129,6 +129,18 @@ fn standing_of(path: &Path) -> io::Result<Standing> {
     })
 }
 
+/// Number of times that something happened in a process for which the recording in `folder` is to be written out.
+#[must_use]
+pub fn triggered(folder: &Path) -> u64 {
+    let count = |path: PathBuf| {
+        let mut word = [0; 4];
+        let read =
+            File::open(path).and_then(|file| file.read_exact_at(&mut word, (HEADER_BYTES + state::TRIGGERED) as u64));
+        read.map_or(0, |()| u64::from(u32::from_le_bytes(word)))
+    };
+    states(folder).map(count).sum()
+}
+
 fn states(folder: &Path) -> impl Iterator<Item = PathBuf> {
     std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path().join("state.seg"))
 }

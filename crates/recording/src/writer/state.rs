@@ -52,6 +52,16 @@ impl StateWriter {
         self.alive(mono_ns, ticks, 0);
     }
 
+    /// Notes that events of the last so many nanoseconds are kept, and no older ones.
+    pub fn keeps(&self, ns: u64) {
+        self.u64(state::KEPT).store(ns, Ordering::Relaxed);
+    }
+
+    /// Notes that something happened for which the recording is to be written out; the log says what.
+    pub fn triggered(&self) {
+        self.u32(state::TRIGGERED).fetch_add(1, Ordering::Release);
+    }
+
     /// Notes a sign of life.
     pub fn alive(&self, mono_ns: u64, ticks: u64, cpu_ns: u64) {
         self.u64(state::TICKS_LAST).store(ticks, Ordering::Relaxed);

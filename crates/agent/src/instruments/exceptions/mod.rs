@@ -15,8 +15,9 @@ pub(crate) mod hooks;
 mod options;
 mod thrown;
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::callback_args::{GcReason, Generations};
 use clr_profiler::internals::NativeFrame;
@@ -44,6 +45,7 @@ use crate::services::context::Context;
 use crate::services::dictionary::{Dictionary, Resolve};
 use crate::services::event_log::EventLog;
 use crate::services::no_stack_remark::NoStackRemark;
+use crate::services::triggers::Triggers;
 
 pub(crate) use options::ExceptionsOptions;
 use thrown::ThrownObjects;
@@ -72,6 +74,9 @@ pub(crate) struct Exceptions {
     /// Counts unloads: what threads remember from before one is forgotten.
     epoch: AtomicU64,
     clauses: Clauses,
+    triggers: &'static Triggers,
+    /// Whether a type is a trigger, by class, as of an epoch; kept where some are.
+    trigger_types: Mutex<HashMap<(ClassId, u64), bool>>,
     /// Whether any filter has run: before, nobody asks which clause a catch block is of.
     filters_ran: AtomicBool,
 }
@@ -133,6 +138,9 @@ impl Exceptions {
     /// stack of the throw.
     fn write_thrown(&self, exception: ObjectId<'_>, content: &ExceptionContent<'_>, stack: u32) {
         let Some(class) = self.known(content.class.as_raw(), || self.class(content.class)) else { return };
+        if self.triggers.has_exceptions() {
+            self.look_for_trigger(content.class);
+        }
         let is_again = self.thrown.is_thrown_again(exception, content.is_traced);
         let inner = content.inner.map(|inner| (inner.address() as u64, self.names.class_of(inner)));
         self.log.write_with(Some(monotonic_ns()), Kind::EXCEPTION_THROWN, |encoder| {
@@ -147,6 +155,22 @@ impl Exceptions {
             encoder.number(Tag::EXCEPTION_CODE, u64::from(content.code as u32));
             encoder.number(Tag::ANSWER, is_again.into());
         });
+    }
+
+    /// No lock is held while the runtime is asked for the type's name.
+    fn look_for_trigger(&self, class: ClassId) {
+        let key = (class, self.epoch.load(Ordering::Acquire));
+        let types = || self.trigger_types.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = types().get(&key).copied();
+        if known == Some(false) {
+            return;
+        }
+        let name = self.functions.names().class(&self.info, class);
+        let trigger = self.triggers.on_exception(&name);
+        types().insert(key, trigger.is_some());
+        if let Some(trigger) = trigger {
+            self.triggers.happened(trigger, || format!("{name} was thrown"));
+        }
     }
 
     /// Whether nothing can be thrown in an activation of it, unless somebody called it of no object: no stack shows its
@@ -188,6 +212,8 @@ impl Instrument for Exceptions {
             no_stack: NoStackRemark::new(context.writer, "exceptions: the runtime could not walk a stack"),
             epoch: AtomicU64::new(0),
             clauses: Clauses::default(),
+            triggers: context.triggers,
+            trigger_types: Mutex::default(),
             filters_ran: AtomicBool::new(false),
         })
     }

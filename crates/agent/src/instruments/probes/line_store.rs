@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::ProbedLine;
-use clrscope_recording::writer::{Chunk, LineLanes, ProcessWriter, monotonic_ns};
+use clrscope_recording::writer::{Chunk, Keep, LineLanes, ProcessWriter, monotonic_ns};
 use clrscope_agent_base::helper::Task;
 use clrscope_agent_base::record_room::RecordRoom;
 
@@ -30,7 +30,10 @@ impl LineStore {
     }
 
     fn chunk(&self, bytes: usize) -> Option<Chunk> {
-        let create = || self.writer.create_slow_events(instrument::PROBE_LINES, ADDRESS_SPACE).ok().map(RecordRoom::new);
+        let create = || {
+            let made = self.writer.create_slow_events(instrument::PROBE_LINES, ADDRESS_SPACE, Keep::First);
+            made.ok().map(RecordRoom::new)
+        };
         self.room.get_or_init(create).as_ref()?.chunk(bytes)
     }
 

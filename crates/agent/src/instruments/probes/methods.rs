@@ -246,7 +246,7 @@ impl BodyWriter for Methods {
 mod tests {
     use clr_profiler_fake::FakeRuntime;
     use clrscope_recording::model::ProbedMethod;
-    use clrscope_recording::writer::EventStore;
+    use clrscope_recording::writer::{EventStore, Keep};
 
     use super::*;
 
@@ -270,7 +270,7 @@ mod tests {
         let runtime = FakeRuntime::new().module("Shop");
         let module = runtime.module_id("Shop");
         let folder = tempfile::tempdir().expect("a folder");
-        let store = EventStore::create_slow(&folder.path().join("probes.seg"), 1 << 20).expect("a store");
+        let store = EventStore::create_slow(&folder.path().join("probes.seg"), 1 << 20, Keep::First).expect("a store");
         let chunk = store.allocate_chunk(0, 64 << 10, 1).expect("a chunk");
         let methods = Methods::default();
         for (at, name) in ["Shop.Cart::Add", "Shop.Cart::Clear", "Shop.Till::Pay"].into_iter().enumerate() {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use clrscope_recording::layout::{instrument, probes};
 use clrscope_recording::model::ProbedMethod;
-use clrscope_recording::writer::{Chunk, MethodLanes, monotonic_ns};
+use clrscope_recording::writer::{Chunk, Keep, MethodLanes, monotonic_ns};
 use clrscope_agent_base::hooks;
 use clrscope_agent_base::os::process;
 use clrscope_agent_base::helper::Task;
@@ -32,7 +32,7 @@ impl ProbeStore {
     /// # Errors
     /// A sentence for the user, when the file could not be made.
     pub(super) fn create(context: &Context) -> Result<Self, String> {
-        let made = context.writer.create_slow_events(instrument::PROBES, ADDRESS_SPACE);
+        let made = context.writer.create_slow_events(instrument::PROBES, ADDRESS_SPACE, Keep::First);
         Ok(Self { room: RecordRoom::new(made.map_err(|error| format!("no memory for probes: {error}"))?) })
     }
 

@@ -72,7 +72,7 @@ impl Instrument for Requests {
         Ok(Self {
             info: context.info.clone(),
             follower: Follower::new(context),
-            recorder: Recorder::publish(log, context.writer).map_err(|error| error.to_string())?,
+            recorder: Recorder::publish(log, context.writer, context.triggers).map_err(|error| error.to_string())?,
         })
     }
 

@@ -1,6 +1,8 @@
 //! What becomes of requests in the recording under way.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::memory::PublishedState;
@@ -14,6 +16,10 @@ use super::traces::TraceNumbers;
 use super::under_way::{PendingRequest, RequestStart, Requests};
 use crate::services::event_log::EventLog;
 use crate::services::request_work::{self, put_request};
+use crate::services::triggers::Triggers;
+
+/// Status of a request that goes on as something else.
+const SWITCHING_PROTOCOLS: u32 = 101;
 
 static CURRENT: PublishedState<Recorder> = PublishedState::nothing();
 /// Recordings of requests so far.
@@ -37,6 +43,9 @@ pub(super) struct Recorder {
     /// Nanoseconds by ticks.
     pub(super) scale: TickScale,
     names: Names,
+    triggers: &'static Triggers,
+    /// Names by number, for triggers.
+    texts: Mutex<HashMap<u32, String>>,
     /// Tells the recording from others of the process.
     number: u32,
 }
@@ -46,10 +55,15 @@ impl Recorder {
     ///
     /// # Errors
     /// When the process has no thread key left.
-    pub(super) fn publish(log: &'static EventLog, writer: &'static ProcessWriter) -> std::io::Result<&'static Self> {
+    pub(super) fn publish(
+        log: &'static EventLog,
+        writer: &'static ProcessWriter,
+        triggers: &'static Triggers,
+    ) -> std::io::Result<&'static Self> {
         let number = RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1;
         request_work::open()?;
-        Ok(CURRENT.publish(Self { log, writer, scale: TickScale::new(), names: Names::new(), number }))
+        let (scale, names, texts) = (TickScale::new(), Names::new(), Mutex::default());
+        Ok(CURRENT.publish(Self { log, writer, scale, names, triggers, texts, number }))
     }
 
     /// The calling thread works for a request from now on, by its id; 0 for none. The time is by
@@ -86,7 +100,14 @@ impl Recorder {
             let fields =
                 [(Tag::ROUTE, number.into()), (Tag::DIRECTION, (direction as u32).into()), (Tag::NAME, name.into())];
             self.log.write(Kind::REQUEST_NAME, &fields);
+            if self.triggers.request_ns() != u64::MAX {
+                self.texts().insert(number, name.to_owned());
+            }
         })
+    }
+
+    fn texts(&self) -> MutexGuard<'_, HashMap<u32, String>> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes a request that is under way. Returns its number; `None` where none is left.
@@ -121,6 +142,19 @@ impl Recorder {
             }
             put_request(encoder, start.id);
             put_trace(encoder, start.trace);
+        });
+        // One that changes the protocol lasts as long as its connection does.
+        if lasted_ns > self.triggers.request_ns() && status != SWITCHING_PROTOCOLS {
+            self.trigger(start.name, lasted_ns);
+        }
+    }
+
+    #[cold]
+    fn trigger(&self, name: u32, lasted_ns: u64) {
+        self.triggers.request_happened(|| {
+            let texts = self.texts();
+            let name = texts.get(&name).map_or("a request", String::as_str);
+            format!("{name} took {:.3} s", lasted_ns as f64 / 1e9)
         });
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clrscope_recording::layout::{chunk, instrument, probe_callers as layout};
 use clrscope_recording::model::ProbeCaller;
-use clrscope_recording::writer::{CallerCell, Chunk, EventStore};
+use clrscope_recording::writer::{CallerCell, Chunk, EventStore, Keep};
 use clrscope_agent_base::helper::Task;
 
 use super::path::MOST_FRAMES;
@@ -83,7 +83,7 @@ impl Records {
     /// # Errors
     /// A sentence for the user, when the file could not be made.
     pub(super) fn create(context: &Context) -> Result<Self, String> {
-        let made = context.writer.create_slow_events(instrument::PROBE_CALLERS, LIMIT);
+        let made = context.writer.create_slow_events(instrument::PROBE_CALLERS, LIMIT, Keep::First);
         let store = made.map_err(|error| format!("no memory for callers: {error}"))?;
         // At once, since the first call may come at once. A refusal is counted where a record finds no place.
         let _ = store.keep_ahead_at_least(AHEAD);

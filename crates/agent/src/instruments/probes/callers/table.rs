@@ -90,14 +90,14 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use clrscope_recording::model::ProbeCaller;
-    use clrscope_recording::writer::EventStore;
+    use clrscope_recording::writer::{EventStore, Keep};
 
     use super::*;
 
     #[test]
     fn records_are_found_by_thread_and_path_until_no_place_is_free() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = EventStore::create_slow(&folder.path().join("callers.seg"), 1 << 20).expect("a store");
+        let store = EventStore::create_slow(&folder.path().join("callers.seg"), 1 << 20, Keep::First).expect("a store");
         let chunk = store.allocate_chunk(0, 64 << 10, 1).expect("a chunk");
         let table = Table(Box::leak(zeroed_words(128)));
         let mut made = Vec::new();

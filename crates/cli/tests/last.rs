@@ -1,0 +1,186 @@
+//! Recordings that keep their last time only (`--last`), against what the program says of its own.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use clrscope_recording::layout::{self, chunk};
+use clrscope_testkit::{self as testkit, Runtime, each_runtime, fixture};
+use common::TestFolder;
+use serde_json::Value;
+
+/// Time that is kept.
+const LAST: Duration = Duration::from_secs(2);
+/// Time of the program. What it does after about eight seconds takes no more room.
+const RUNS: Duration = Duration::from_secs(16);
+const STEADY: Duration = Duration::from_secs(9);
+
+/// The program does as much as there are processors for, so tests with it run one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn run_recent(place: &TestFolder, runtime: &Runtime, options: &str, seconds: u64) -> Child {
+    let words = format!("run -o r.clrs {options} --last {}s --", LAST.as_secs());
+    let words = words.split_whitespace().map(Into::into);
+    let program = runtime.words(&fixture("Recent")).into_iter();
+    let mut command = place.clrscope(words.chain(program).chain([seconds.to_string().into()]));
+    runtime.prepare(&mut command);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+}
+
+fn json(place: &TestFolder, words: &str) -> Value {
+    let output = place.run(&format!("{words} --format json"));
+    assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Bytes of the chunks of events that a growing recording has, by file: more is made ready ahead of need.
+fn bytes_of_events(recording: &Path) -> BTreeMap<String, usize> {
+    let folders = fs::read_dir(recording).into_iter().flatten().flatten();
+    let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten().flatten());
+    let named = files.filter_map(|file| Some((file.file_name().into_string().ok()?, fs::read(file.path()).ok()?)));
+    let events = named.filter(|(name, _)| name.starts_with("events-"));
+    events.map(|(name, bytes)| (name, bytes_of_chunks(&bytes[layout::HEADER_BYTES..]))).collect()
+}
+
+fn bytes_of_chunks(content: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        match layout::u32_at(content, at + chunk::BYTES) as usize {
+            0 => return at,
+            bytes => at += bytes,
+        }
+    }
+}
+
+/// Number and clock of a throw, as its message and its line have them.
+fn throw(text: &str) -> (u64, u64) {
+    let (number, at) = text.split_once(' ').expect("two numbers");
+    (number.parse().expect("a number"), at.parse().expect("a time"))
+}
+
+#[test]
+fn what_the_program_did_in_the_last_time_is_kept_and_nothing_older() {
+    let _alone = alone();
+    each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let options = "-i cpu -i wall -i exceptions -i locks -i awaits";
+        let child = run_recent(&place, runtime, options, RUNS.as_secs());
+        let began = Instant::now();
+        let folder = place.path().join("r.clrs.d");
+        testkit::wait_until("the steady time", || began.elapsed() >= STEADY);
+        let steady = bytes_of_events(&folder);
+        testkit::wait_until("its end", || began.elapsed() >= RUNS - Duration::from_secs(1));
+        let last = bytes_of_events(&folder);
+        assert_eq!(steady.len(), 5, "{steady:?}");
+        for (file, bytes) in &last {
+            // The program does not do the same at all times.
+            assert!(*bytes <= steady[file] / 4 * 5 + chunk::GRAIN, "{file} grew from {} to {bytes}", steady[file]);
+        }
+        let output = child.wait_with_output().expect("it ends");
+        let text = String::from_utf8(output.stdout).expect("text");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+        let recording = clrscope_recording::open(&place.path().join("r.clrs")).expect("a recording");
+        let process = &recording.processes[0];
+        let [part] = process.parts.as_slice() else { panic!("{:?}", process.parts) };
+        assert_eq!((part.name.as_str(), part.until_ns - part.since_ns), ("last 2 s", LAST.as_nanos() as u64));
+        assert_eq!(process.losses.iter().map(|loss| loss.reason).collect::<Vec<_>>(), []);
+
+        // Each throw of the last time is there, and each one that is there was in the last time.
+        let report = json(&place, "report r.clrs --view exceptions --each --limit 1000000");
+        let rows = report["rows"].as_array().expect("rows");
+        let seen: BTreeMap<u64, (u64, u64)> = rows
+            .iter()
+            .map(|row| {
+                let (number, at) = throw(row["message"].as_str().expect("a message"));
+                (number, (at, row["time_ns"].as_u64().expect("a time")))
+            })
+            .collect();
+        let thrown: BTreeMap<u64, u64> =
+            text.lines().filter_map(|line| Some(throw(line.strip_prefix("THROWN ")?))).collect();
+        assert!(seen.len() > 500 && seen.len() < thrown.len() / 3, "{} of {}", seen.len(), thrown.len());
+        // By the same clock, whatever the time at which each began; the stack is walked in between.
+        let begin = seen.values().map(|(at, time_ns)| at - time_ns).max().expect("throws");
+        let since = begin + part.since_ns;
+        let missing: Vec<_> =
+            thrown.iter().filter(|(number, at)| **at >= since && !seen.contains_key(number)).collect();
+        assert_eq!(missing, [], "on {}", runtime.version);
+        let too_old = seen.values().filter(|(_, time_ns)| *time_ns < part.since_ns).count();
+        assert_eq!(too_old, 0, "on {}", runtime.version);
+
+        // What took the time before is gone, and what takes it now has all of it.
+        let functions = json(&place, "report r.clrs --view functions --metric cpu --just-my-code");
+        let share = |name: &str| {
+            let rows = functions["rows"].as_array().expect("rows");
+            let row = rows.iter().find(|row| row["name"] == name);
+            row.and_then(|row| row["self_samples"].as_u64())
+        };
+        assert!(share("Recent.Program::Late") > Some(100), "{functions:#}");
+        assert_eq!(share("Recent.Program::Early"), None);
+        for view in ["locks", "awaits", "summary", "tree --metric wall"] {
+            json(&place, &format!("report r.clrs --view {view}"));
+        }
+    });
+}
+
+#[test]
+fn the_last_time_is_written_out_when_something_happens_and_by_command() {
+    let _alone = alone();
+    each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let child = run_recent(&place, runtime, "-i exceptions --on exception:Numbered", 7);
+        let first = place.path().join("r-1.clrs");
+        testkit::wait_until("the first copy", || first.is_file());
+        let pid = json(&place, "report r.clrs.d")["recording"]["processes"][0]["pid"].as_u64().expect("a process");
+        let output = place.run(&format!("record {pid} write"));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && said.contains("written to 'r-2.clrs'"), "{said}");
+        let output = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let written: Vec<&str> = said.lines().filter(|line| line.contains("Recent.Numbered was thrown")).collect();
+        // At once, and then not before the time that is kept has passed.
+        assert!((3..=4).contains(&written.len()), "{said}");
+        assert!(written[0].ends_with("written to 'r-1.clrs'"), "{said}");
+        assert!(
+            written[1].contains("more since the last time that it was written out): written to 'r-3.clrs'"),
+            "{said}"
+        );
+        for name in ["r-1.clrs", "r-2.clrs", "r-3.clrs", "r.clrs"] {
+            let report = json(&place, &format!("report {name} --view exceptions"));
+            assert!(report["rows"][0]["count"].as_u64() > Some(0), "{name}: {report:#}");
+        }
+        let report = place.run("report r-3.clrs");
+        let text = String::from_utf8_lossy(&report.stdout);
+        assert!(text.contains("Recent.Numbered was thrown"), "{text}");
+    });
+}
+
+#[test]
+fn what_can_t_be_kept_or_seen_is_refused_by_name() {
+    let place = TestFolder::new();
+    let refused = |words: &str| {
+        let output = place.run(&format!("run {words} -- true"));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(125), "{words}: {said}");
+        said
+    };
+    assert!(refused("--last 10ms").contains("'10ms' is not between 1s and 24h"));
+    assert!(refused("--last soon").contains("hint: write --last 60s"));
+    assert!(refused("-i calls --last 60s").contains("'calls' adds up from its beginning"));
+    assert!(refused("-i requests --on request>2s").contains("hint: say of how long events are to be kept: --last 60s"));
+    assert!(refused("--last 60s --on request>2s").contains("hint: name it too: -i requests"));
+    assert!(refused("--last 60s --on gc").contains("hint: write --on 'request>2s'"));
+    let output = place.run("env -i exceptions --last 60s --on exception:IOException");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("hint: attach to the program"), "{said}");
+}

@@ -1,0 +1,92 @@
+//! Records from some time on: what is left of a chunk of a recording that keeps its last time only.
+
+use super::kinds::Kind;
+use super::record::{Record, Records};
+use crate::varint::each_byte;
+
+/// The records of a chunk that are not older than `since_ns`, as the bytes of a chunk. Of those that
+/// say what a thread does from then on, the last before that time stays, at that time.
+#[must_use]
+pub fn records_since(bytes: &[u8], since_ns: u64) -> Vec<u8> {
+    let mut records = Records::new(bytes);
+    let mut state = None;
+    let mut kept = Vec::new();
+    let first = loop {
+        match records.next() {
+            Some(record) if record.time_ns >= since_ns => break Some(record),
+            Some(record) if record.kind == Kind::REQUEST_ON_THREAD => state = Some(record),
+            Some(_) => {}
+            None => break None,
+        }
+    };
+    let mut last_ns = 0;
+    for record in state.map(|state| state.moved_to(since_ns)).into_iter().chain(first) {
+        put(&mut kept, &record, record.time_ns - last_ns);
+        last_ns = record.time_ns;
+    }
+    if first.is_some() {
+        kept.extend_from_slice(records.rest());
+    }
+    kept
+}
+
+/// Appends a record whose fields stand ready.
+fn put(chunk: &mut Vec<u8>, record: &Record<'_>, delta_ns: u64) {
+    let mut content = vec![record.kind.0];
+    each_byte(delta_ns, |byte| content.push(byte));
+    content.extend_from_slice(record.field_bytes());
+    each_byte(content.len() as u64, |byte| chunk.push(byte));
+    chunk.append(&mut content);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Encoder, OwnedRecord, Tag};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn chunk(deltas: &[(Kind, u64)]) -> Vec<u8> {
+        let mut chunk = Vec::new();
+        for (number, &(kind, delta)) in (0_u64..).zip(deltas) {
+            let mut buffer = [0; 64];
+            let mut encoder = Encoder::new(&mut buffer, kind, delta);
+            encoder.number(Tag::OBJECT, number);
+            chunk.extend_from_slice(encoder.finish().0);
+        }
+        chunk
+    }
+
+    #[test]
+    fn the_last_word_about_a_thread_before_that_time_stays() {
+        let (other, on_thread) = (Kind::EXCEPTION_THROWN, Kind::REQUEST_ON_THREAD);
+        let bytes = chunk(&[(on_thread, 5), (on_thread, 1), (other, 1), (other, 10), (on_thread, 1)]);
+        let read = |since| {
+            let kept = records_since(&bytes, since);
+            let records = OwnedRecord::all(&kept);
+            records.iter().map(|one| (one.record().time_ns, one.record().number(Tag::OBJECT))).collect::<Vec<_>>()
+        };
+        assert_eq!(read(0).len(), 5);
+        assert_eq!(read(10), [(10, Some(1)), (17, Some(3)), (18, Some(4))]);
+        assert_eq!(read(19), [(19, Some(4))]);
+        assert!(records_since(&chunk(&[(other, 5)]), 6).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_are_the_records_from_that_time_on(
+            deltas in proptest::collection::vec(0_u64..5_000_000_000, 0..40),
+            since in 0_u64..100_000_000_000,
+        ) {
+            let bytes = chunk(&deltas.iter().map(|&delta| (Kind::EXCEPTION_THROWN, delta)).collect::<Vec<_>>());
+            let kept = records_since(&bytes, since);
+            let wanted: Vec<OwnedRecord> =
+                OwnedRecord::all(&bytes).into_iter().filter(|record| record.record().time_ns >= since).collect();
+            prop_assert_eq!(OwnedRecord::all(&kept), wanted);
+        }
+
+        #[test]
+        fn any_bytes_can_be_cut(bytes in proptest::collection::vec(any::<u8>(), 0..300), since in any::<u64>()) {
+            prop_assert!(records_since(&bytes, since).len() <= bytes.len() * 2 + 32);
+        }
+    }
+}
