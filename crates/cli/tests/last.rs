@@ -42,6 +42,9 @@ fn json(place: &TestFolder, words: &str) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
+/// Bytes of the largest chunks.
+const LARGEST_CHUNK: usize = 64 << 10;
+
 /// Bytes of the chunks of events that a growing recording has, by file: more is made ready ahead of need.
 fn bytes_of_events(recording: &Path) -> BTreeMap<String, usize> {
     let folders = fs::read_dir(recording).into_iter().flatten().flatten();
@@ -82,8 +85,8 @@ fn what_the_program_did_in_the_last_time_is_kept_and_nothing_older() {
         let last = bytes_of_events(&folder);
         assert_eq!(steady.len(), 5, "{steady:?}");
         for (file, bytes) in &last {
-            // The program does not do the same at all times.
-            assert!(*bytes <= steady[file] / 4 * 5 + chunk::GRAIN, "{file} grew from {} to {bytes}", steady[file]);
+            // The program does not do the same at all times, and a chunk more may have been begun.
+            assert!(*bytes <= steady[file] / 4 * 5 + LARGEST_CHUNK, "{file} grew from {} to {bytes}", steady[file]);
         }
         let output = child.wait_with_output().expect("it ends");
         let text = String::from_utf8(output.stdout).expect("text");
