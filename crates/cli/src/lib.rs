@@ -6,6 +6,7 @@ mod agent_file;
 mod aligned;
 mod args;
 mod attach;
+mod background;
 mod c_library;
 mod commands;
 mod doctor;

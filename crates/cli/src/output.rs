@@ -13,7 +13,7 @@ use clrscope_recording::writer::RunWriter;
 use crate::errors::{Failure, one_line, reason, shown};
 
 /// Names tried before giving up; so many recordings of one program in one second is no accident.
-const MOST_NAMES: u32 = 10_000;
+pub(crate) const MOST_NAMES: u32 = 10_000;
 
 /// The two names of one recording.
 #[derive(Debug, Clone, PartialEq, Eq)]

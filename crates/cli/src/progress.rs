@@ -1,14 +1,13 @@
 //! Lines for people at a terminal: about a recording that goes on, and its probes, rewritten each second, and about work that takes long.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use clrscope_analysis::Query;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::Process;
 
+use crate::background::{Background, End};
 use crate::live_probes::LiveProbes;
 use crate::terminal::{Status, messages_on_terminal};
 
@@ -63,7 +62,7 @@ impl Progress {
 
 /// A thread that shows something until this goes.
 #[derive(Debug)]
-pub(crate) struct Shown(Option<(Sender<()>, JoinHandle<()>)>);
+pub(crate) struct Shown(#[expect(dead_code, reason = "it is there to go")] Option<Background>);
 
 impl Shown {
     /// The line about the recording in a folder, while somebody else waits for the program's end; nothing unless `is_wanted`
@@ -71,7 +70,7 @@ impl Shown {
     pub(crate) fn recording(is_wanted: bool, folder: PathBuf) -> Self {
         Self::start(is_wanted, move |end| {
             let mut line = Progress::new(true, "the program's end ends the recording");
-            while goes_on(end, BETWEEN) {
+            while end.is_not_within(BETWEEN) {
                 line.update(&folder);
             }
             line.end();
@@ -82,7 +81,7 @@ impl Shown {
     pub(crate) fn work(what: &'static str) -> Self {
         Self::start(true, move |end| {
             let (began, mut status) = (Instant::now(), Status::default());
-            while goes_on(end, BETWEEN) {
+            while end.is_not_within(BETWEEN) {
                 status.show(&[format!("clrscope: {what}, {} s", began.elapsed().as_secs())]);
             }
             if began.elapsed() >= BETWEEN {
@@ -91,30 +90,11 @@ impl Shown {
         })
     }
 
-    fn start(is_wanted: bool, show: impl FnOnce(&Receiver<()>) + Send + 'static) -> Self {
-        let begin = || {
-            let (sender, receiver) = channel();
-            // Without a thread there is no line.
-            let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(move || show(&receiver)).ok()?;
-            Some((sender, thread))
-        };
+    fn start(is_wanted: bool, show: impl FnOnce(&End) + Send + 'static) -> Self {
+        // Without a thread there is no line.
+        let begin = || Background::start("progress", show).ok();
         Self((is_wanted && messages_on_terminal()).then(begin).flatten())
     }
-}
-
-impl Drop for Shown {
-    fn drop(&mut self) {
-        if let Some((sender, thread)) = self.0.take() {
-            drop(sender);
-            // A thread that panicked has nothing to take away.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Waits; whether nobody wants the end.
-fn goes_on(end: &Receiver<()>, time: Duration) -> bool {
-    end.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
 }
 
 fn line(elapsed: Duration, processes: &[Process], ending: &str) -> String {

@@ -18,7 +18,7 @@ use crate::output::{self, RecordingPath, Start};
 use crate::pack;
 use crate::progress::Shown;
 use crate::terminal::say;
-use crate::triggered::TriggerWatch;
+use crate::triggered::watch_triggers;
 use crate::viewer::{self, Viewer};
 
 /// Bytes of an agent's log that are kept at most.
@@ -94,7 +94,7 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<FinishedRecording, Failure> {
         Viewer::follow(&place).inspect_err(|_| discard(&place))?;
     }
     let mut request = plan.request;
-    let triggers = TriggerWatch::start(&request, &place);
+    let triggers = watch_triggers(&request, &place);
     let limited = request.programs.are_limited();
     request.out = Some(place.folder_text());
     // A program that outlives the recording may start others: these must not make its directory again.

@@ -2,16 +2,15 @@
 //! program (`--on`), and by command.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use clrscope_contract::request::Request;
 use clrscope_recording::model::RemarkKind;
 use clrscope_recording::writer::triggered;
 
+use crate::background::{Background, End};
 use crate::errors::{Failure, shown};
-use crate::output::RecordingPath;
+use crate::output::{MOST_NAMES, RecordingPath};
 use crate::pack;
 use crate::terminal::say;
 
@@ -19,46 +18,24 @@ use crate::terminal::say;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Copies that one recording leaves: what happens again and again must not fill the disk.
 const MOST_COPIES: u32 = 10;
-/// Names tried for a copy.
-const MOST_NAMES: u32 = 10_000;
 
-/// The thread that writes copies until this goes.
-#[derive(Debug)]
-pub(crate) struct TriggerWatch(Option<(Sender<()>, JoinHandle<()>)>);
-
-impl TriggerWatch {
-    /// Watches the recording at `place`, where the request has triggers.
-    pub(crate) fn start(request: &Request, place: &RecordingPath) -> Self {
-        if request.triggers.is_empty() {
-            return Self(None);
-        }
-        let (sender, end) = channel();
-        let place = place.clone();
-        let started = std::thread::Builder::new().name("triggers".to_owned()).spawn(move || watch(&place, &end));
-        match started {
-            Ok(thread) => Self(Some((sender, thread))),
-            Err(error) => {
-                say(&format!("clrscope: nothing is written out before the end: no thread for it: {error}"));
-                Self(None)
-            }
-        }
+/// Starts the thread that writes copies of the recording at `place` until it is dropped, where the
+/// request has triggers.
+pub(crate) fn watch_triggers(request: &Request, place: &RecordingPath) -> Option<Background> {
+    if request.triggers.is_empty() {
+        return None;
     }
+    let place = place.clone();
+    Background::start("triggers", move |end| watch(&place, end))
+        .inspect_err(|error| {
+            say(&format!("clrscope: nothing is written out before the end: no thread for it: {error}"))
+        })
+        .ok()
 }
 
-impl Drop for TriggerWatch {
-    /// Waits for a copy that is being written.
-    fn drop(&mut self) {
-        if let Some((sender, thread)) = self.0.take() {
-            drop(sender);
-            // A thread that panicked writes no more copies.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn watch(place: &RecordingPath, end: &Receiver<()>) {
+fn watch(place: &RecordingPath, end: &End) {
     let (mut seen, mut copies) = (0, 0);
-    while end.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+    while end.is_not_within(LOOK_EVERY) {
         let now = triggered(&place.folder);
         if now == seen {
             continue;

@@ -45,7 +45,8 @@ fn json(place: &TestFolder, words: &str) -> Value {
 /// Bytes of the largest chunks.
 const LARGEST_CHUNK: usize = 64 << 10;
 
-/// Bytes of the chunks of events that a growing recording has, by file: more is made ready ahead of need.
+/// Bytes of the chunks of events that a growing recording has, by file. More is made ready ahead of
+/// need.
 fn bytes_of_events(recording: &Path) -> BTreeMap<String, usize> {
     let folders = fs::read_dir(recording).into_iter().flatten().flatten();
     let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten().flatten());

@@ -44,8 +44,9 @@
 //! one thread. A chunk says how long it is, so the row can be walked; where a chunk was handed out but
 //! its head not written yet there are zeros, and the reader tries again a grain further on. A ring
 //! reuses chunks as they are, with a new sequence number: the order of a segment's chunks is that of
-//! their numbers, and gaps in the numbers are chunks that were overwritten. A recording that keeps its last
-//! time only (the log record `WINDOW`) is such a ring: chunks may hold older events, which readers leave out.
+//! their numbers, and gaps in the numbers are chunks that were overwritten. A recording that
+//! keeps its last time only ([`state::KEPT`]) is such a ring: chunks may hold older events, which
+//! readers leave out.
 
 /// Bytes before the content of every segment.
 pub const HEADER_BYTES: usize = 4096;
@@ -784,9 +785,10 @@ pub mod state {
     pub const TICKS_LAST: usize = 48;
     /// `u64`: CPU time of the process in nanoseconds.
     pub const CPU: usize = 56;
-    /// `u64`: nanoseconds before the last sign of life from which on events are kept, 0 where all are.
+    /// `u64`: nanoseconds before the last sign of life from which on events are kept, 0 where all
+    /// are.
     pub const KEPT: usize = 64;
-    /// `u32`: number of times that the recording was asked for by something that happened in the program.
+    /// `u32`: number of times that something happened for which the recording is to be written out.
     pub const TRIGGERED: usize = 72;
     /// Array of losses by number of reason.
     pub const LOSSES: usize = 256;

@@ -43,7 +43,7 @@ impl Output {
         }
     }
 
-    /// In a ring without room, the oldest chunk although its time has not come: its samples are lost.
+    /// In a ring without room, the oldest chunk before its time: its samples are lost.
     fn take_oldest(&self, now: u64) -> Option<Chunk> {
         self.store.take_oldest(0, now, |chunk| {
             self.writer.state().lose(LossReason::EventDropped, (chunk.used() / sample::BYTES) as u64, now);

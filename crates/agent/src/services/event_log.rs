@@ -233,7 +233,7 @@ impl EventLog {
         taken.or_else(|| self.take_oldest(serial, now))
     }
 
-    /// In a ring without room, the oldest chunk although its time has not come: its records are lost.
+    /// In a ring without room, the oldest chunk before its time: its records are lost.
     fn take_oldest(&self, serial: u32, now: u64) -> Option<Chunk> {
         self.store.take_oldest(serial, now, |chunk| {
             // SAFETY: nobody writes to a finished chunk, and so many of its bytes were written.

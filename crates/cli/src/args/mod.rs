@@ -174,6 +174,17 @@ mod tests {
     }
 
     #[test]
+    fn the_instruments_that_keep_their_last_time_are_told() {
+        let help = argument("run", "last").get_help().expect("help").to_string();
+        let (_, told) = help.split_once("; for ").expect("names of instruments");
+        let mut told: Vec<&str> = told.split([',', ' ']).filter(|word| !["", "and"].contains(word)).collect();
+        let mut wanted: Vec<&str> = ALL.iter().filter(|spec| spec.keeps_last).map(|spec| spec.name).collect();
+        told.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(told, wanted);
+    }
+
+    #[test]
     fn instruments_are_completed_and_their_default_is_told() {
         for command in ["run", "attach", "env", "demo"] {
             let instruments = argument(command, "instruments");

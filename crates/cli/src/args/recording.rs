@@ -7,8 +7,8 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
 use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, Spec, check, check_all, find, probes, samples};
 use clrscope_contract::request::{
-    Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, SourceLine, Trigger, parse_duration,
-    parse_last, parse_max_size,
+    Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, SourceLine, parse_duration, parse_last,
+    parse_max_size,
 };
 
 use super::filters::patterns;
@@ -180,6 +180,8 @@ impl RecordingArgs {
     /// The request without an output place.
     pub(super) fn into_request(self) -> Result<Request, Failure> {
         let given = self.instruments_given();
+        let last = |text: &str| parse_last(text).map_err(not_taken("--last", text, "60s"));
+        let trigger = |text: &String| text.parse().map_err(not_taken("--on", text, "'request>2s'"));
         let request = Request {
             out: None,
             instruments: with_rate(requests(&given)?, self.rate),
@@ -201,7 +203,7 @@ impl RecordingArgs {
             delay_ms: self.delay.as_deref().map(|text| time("--delay", text)).transpose()?,
             duration_ms: self.duration.as_deref().map(|text| time("--duration", text)).transpose()?,
             last_ms: self.last.as_deref().map(last).transpose()?,
-            triggers: self.triggers.iter().map(|text| trigger(text)).collect::<Result<_, _>>()?,
+            triggers: self.triggers.iter().map(trigger).collect::<Result<_, _>>()?,
             max_size: Some(self.max_size).filter(|&bytes| bytes != MAX_SIZE),
             children: !self.no_children,
             programs: programs(&self.only, &self.only_from)?,
@@ -250,21 +252,13 @@ pub(super) fn of_coverage(
 /// # Errors
 /// Where it is none.
 pub(super) fn source_line(option: &str, text: &str) -> Result<SourceLine, Failure> {
-    text.parse().map_err(|RequestError(why)| {
-        Failure::usage(format!("'{option}' does not take {}", quoted(text)), why, format!("write {option} Cart.cs:42"))
-    })
+    text.parse().map_err(not_taken(option, text, "Cart.cs:42"))
 }
 
-fn last(text: &str) -> Result<u64, Failure> {
-    parse_last(text).map_err(|RequestError(why)| {
-        Failure::usage(format!("'--last' does not take {}", quoted(text)), why, "write --last 60s")
-    })
-}
-
-fn trigger(text: &str) -> Result<Trigger, Failure> {
-    text.parse().map_err(|RequestError(why)| {
-        Failure::usage(format!("'--on' does not take {}", quoted(text)), why, "write --on 'request>2s'")
-    })
+/// The failure of an option that does not take a text; `example` is one that it takes.
+fn not_taken(option: &str, text: &str, example: &str) -> impl FnOnce(RequestError) -> Failure {
+    let (what, hint) = (format!("'{option}' does not take {}", quoted(text)), format!("write {option} {example}"));
+    |RequestError(why)| Failure::usage(what, why, hint)
 }
 
 /// The instruments, and `probes` among them.
@@ -354,7 +348,5 @@ fn max_size(text: &str) -> Result<u64, String> {
 }
 
 fn time(option: &str, text: &str) -> Result<u64, Failure> {
-    parse_duration(text).map_err(|RequestError(why)| {
-        Failure::usage(format!("'{option}' does not take {}", quoted(text)), why, format!("write {option} 10s"))
-    })
+    parse_duration(text).map_err(not_taken(option, text, "10s"))
 }

@@ -28,7 +28,7 @@ use crate::recorded_process::StopWatch;
 use crate::session::{finish, keep_agent_logs};
 use crate::summary;
 use crate::terminal::say;
-use crate::triggered::TriggerWatch;
+use crate::triggered::watch_triggers;
 use crate::viewer::{self, Viewer};
 
 /// Time that attaching may take: the runtime loads the agent on a thread of its own, which a busy machine must let run.
@@ -143,7 +143,7 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
             say(failure.to_string().trim_end());
         }
     }
-    let triggers = TriggerWatch::start(&plan.request, &session.place);
+    let triggers = watch_triggers(&plan.request, &session.place);
     let no_snapshot = match plan.until {
         Until::End => {
             session.wait(process, &is_interrupted, plan.progress);

@@ -8,8 +8,8 @@
 //! option     = KEY [ "=" VALUE ]
 //! ```
 //!
-//! Keys of the request itself are `out`, `include`, `exclude`, `probe`, `probe-at`, `redact`, `rate`, `delay`, `duration`, `last`, `on`, `max-size`, `children`,
-//! `only`, `only-from`, `log`, flags are `just-my-code`, `join`, `trust-writable` and `no-command-line`; anything else is an instrument. In values `;`,
+//! Keys of the request itself are `out`, `include`, `exclude`, `probe`, `probe-at`, `redact`, `rate`,
+//! `delay`, `duration`, `last`, `on`, `max-size`, `children`, `only`, `only-from`, `log`, flags are `just-my-code`, `join`, `trust-writable` and `no-command-line`; anything else is an instrument. In values `;`,
 //! `,`, `%` and control characters are written `%XX`, so any path can be given.
 
 mod command_line;

@@ -1,4 +1,5 @@
-//! What in a program is to have the kept events written out, as `--on` says it: `request>2s`, `exception:TYPE`.
+//! What in a program is to have the kept events written out, as `--on` says it: `request>2s`,
+//! `exception:TYPE`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -328,8 +328,8 @@ impl Field for LossReason {
     }
 }
 
-/// A `u32` (0 note, 1 refusal, 2 advice to exclude, 3 no awaiters, 4 trigger) and a list of texts: of advice
-/// the patterns. A remark written before remarks had kinds, and one of a kind from the future, is a
+/// A `u32` (0 note, 1 refusal, 2 advice to exclude, 3 no awaiters, 4 trigger) and a list of texts:
+/// of advice the patterns. A remark written before remarks had kinds, and one of a kind from the future, is a
 /// note.
 impl Field for RemarkKind {
     fn put(&self, payload: &mut PayloadWriter) {

@@ -165,6 +165,8 @@ pub(super) fn keep_of_process(process: &mut Process, kept: KeptTime) {
 
 #[cfg(test)]
 mod tests {
+    use clrscope_contract::instruments::ALL;
+
     use super::*;
 
     #[test]
@@ -179,6 +181,13 @@ mod tests {
         assert_eq!(Encoding::Moments.cut(&bytes, 101).len(), 0);
         assert_eq!(Encoding::Times.cut(&bytes, 150).len(), sample::BYTES);
         assert_eq!(Encoding::Other.cut(&bytes, 150), bytes);
+    }
+
+    #[test]
+    fn older_events_are_left_out_of_the_instruments_that_keep_their_last_time() {
+        for spec in ALL {
+            assert_eq!(Encoding::of_instrument(spec.name) != Encoding::Other, spec.keeps_last, "{}", spec.name);
+        }
     }
 
     #[test]

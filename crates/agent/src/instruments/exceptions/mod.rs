@@ -17,13 +17,14 @@ mod thrown;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::callback_args::{GcReason, Generations};
 use clr_profiler::internals::NativeFrame;
 use clr_profiler::{
     Callbacks, ClassId, Events, ExceptionContent, ExceptionReader, FunctionId, ModuleId, ObjectId, ProfilerInfo, Result,
 };
+use clrscope_contract::request::Trigger;
 use clrscope_recording::events::{Kind, ShortFields, Tag, EntityRef};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::LossReason;
@@ -75,8 +76,9 @@ pub(crate) struct Exceptions {
     epoch: AtomicU64,
     clauses: Clauses,
     triggers: &'static Triggers,
-    /// Whether a type is a trigger, by class, as of an epoch; kept where some are.
-    trigger_types: Mutex<HashMap<(ClassId, u64), bool>>,
+    /// The trigger that a throw of a class is, of those that were thrown; kept where some types are
+    /// triggers, until a module goes.
+    trigger_types: Mutex<HashMap<ClassId, Option<&'static Trigger>>>,
     /// Whether any filter has run: before, nobody asks which clause a catch block is of.
     filters_ran: AtomicBool,
 }
@@ -138,8 +140,11 @@ impl Exceptions {
     /// stack of the throw.
     fn write_thrown(&self, exception: ObjectId<'_>, content: &ExceptionContent<'_>, stack: u32) {
         let Some(class) = self.known(content.class.as_raw(), || self.class(content.class)) else { return };
-        if self.triggers.has_exceptions() {
-            self.look_for_trigger(content.class);
+        if self.triggers.has_exceptions()
+            && let Some(trigger) = self.trigger(content.class)
+        {
+            let name = || self.functions.names().class(&self.info, content.class);
+            self.triggers.happened(trigger, || format!("{} was thrown", name()));
         }
         let is_again = self.thrown.is_thrown_again(exception, content.is_traced);
         let inner = content.inner.map(|inner| (inner.address() as u64, self.names.class_of(inner)));
@@ -157,20 +162,19 @@ impl Exceptions {
         });
     }
 
-    /// No lock is held while the runtime is asked for the type's name.
-    fn look_for_trigger(&self, class: ClassId) {
-        let key = (class, self.epoch.load(Ordering::Acquire));
-        let types = || self.trigger_types.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = types().get(&key).copied();
-        if known == Some(false) {
-            return;
-        }
-        let name = self.functions.names().class(&self.info, class);
-        let trigger = self.triggers.on_exception(&name);
-        types().insert(key, trigger.is_some());
-        if let Some(trigger) = trigger {
-            self.triggers.happened(trigger, || format!("{name} was thrown"));
-        }
+    fn trigger_types(&self) -> MutexGuard<'_, HashMap<ClassId, Option<&'static Trigger>>> {
+        self.trigger_types.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The trigger that a throw of the class is. No lock is held while the runtime is asked for the
+    /// class's name.
+    fn trigger(&self, class: ClassId) -> Option<&'static Trigger> {
+        let known = self.trigger_types().get(&class).copied();
+        known.unwrap_or_else(|| {
+            let trigger = self.triggers.on_exception(&self.functions.names().class(&self.info, class));
+            self.trigger_types().insert(class, trigger);
+            trigger
+        })
     }
 
     /// Whether nothing can be thrown in an activation of it, unless somebody called it of no object: no stack shows its
@@ -287,6 +291,7 @@ impl Callbacks for Exceptions {
     fn module_unload_finished(&self, module: ModuleId, _status: Result<()>) {
         self.names.module_unloads(module);
         self.reader.module_unloaded();
+        self.trigger_types().clear();
         self.code_unloaded();
     }
 
