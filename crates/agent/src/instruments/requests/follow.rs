@@ -150,20 +150,30 @@ impl Follower {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner).contains(&module)
     }
 
-    /// A function was compiled again, so that the types that it uses are there.
-    pub(super) fn compiled(&self, function: FunctionId) {
+    /// A function is about to be compiled again, or was: looks where the objects that its code reads
+    /// have their fields, unless that is known. Other threads run the code as soon as it is there,
+    /// before the runtime tells that it is: so this is done before that. On managed threads, as
+    /// the types are loaded.
+    pub(super) fn look_into_types(&self, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
         let names = self.functions.names();
-        if self.author.switches_threads(about.module) && !locals::is_known() {
-            if locals::look_into(&self.info, names, about.module).is_none() {
-                let why = (self.name((about.module, about.token)), NOT_AS_KNOWN.into());
-                note_refused(self.writer, LossReason::RequestsNotFollowed, CORE_LIBRARY, &[why]);
-            }
+        if self.author.switches_threads(about.module) {
+            locals::look_into(&self.info, names, about.module);
         } else if self.is_followed(about.module) {
             ACTIVITIES.look_into(&self.info, names);
         }
         if let Some(server) = self.author.server(about.module) {
             server.look_into(&self.info, names);
+        }
+    }
+
+    /// A function was compiled again: says where what its code reads is not as known.
+    pub(super) fn compiled(&self, function: FunctionId) {
+        self.look_into_types(function);
+        let Ok(about) = self.info.function_info(function) else { return };
+        if self.author.switches_threads(about.module) && !locals::is_known() {
+            let why = (self.name((about.module, about.token)), NOT_AS_KNOWN.into());
+            note_refused(self.writer, LossReason::RequestsNotFollowed, CORE_LIBRARY, &[why]);
         }
     }
 

@@ -81,13 +81,16 @@ pub(super) fn is_known() -> bool {
     LAYOUT.get().is_some()
 }
 
-/// Finds out where values lie, in the library of the runtime's own types. Classes are loaded that
-/// are not, so on managed threads only.
-pub(super) fn look_into(info: &ProfilerInfo, names: &NameCache, module: ModuleId) -> Option<()> {
-    let metadata = names.metadata(info, module).ok()?;
-    let layout = Library { info, module, members: Members(&metadata) }.layout()?;
-    LAYOUT.publish_for_good(layout);
-    Some(())
+/// Finds out where values lie, in the library of the runtime's own types, unless it is known. Classes
+/// are loaded that are not, so on managed threads only.
+pub(super) fn look_into(info: &ProfilerInfo, names: &NameCache, module: ModuleId) {
+    let found = || {
+        let metadata = names.metadata(info, module).ok()?;
+        Library { info, module, members: Members(&metadata) }.layout()
+    };
+    if let Some(layout) = (!is_known()).then(found).flatten() {
+        LAYOUT.publish_for_good(layout);
+    }
 }
 
 /// The library of the runtime's own types.

@@ -115,6 +115,11 @@ impl Callbacks for Requests {
         self.follower.follow(module);
     }
 
+    fn rejit_compilation_started(&self, function: FunctionId, _rejit: ReJitId, _is_safe_to_block: bool) {
+        self.follower.look_into_types(function);
+    }
+
+    /// Once more: types that could not be loaded before are there now that the code is.
     fn rejit_compilation_finished(
         &self,
         function: FunctionId,

@@ -89,7 +89,7 @@ impl Server {
     }
 
     /// Looks where contexts have free bytes, and where the server says that a client is gone. For
-    /// the callback that one of the methods is compiled, so the types are there.
+    /// the callbacks about the compilation of one of the methods: the types are loaded.
     pub(super) fn look_into(&self, info: &ProfilerInfo, names: &NameCache) {
         if self.free.load(Ordering::Relaxed) == 0
             && let Some(free) = self.free_bytes(info, names)

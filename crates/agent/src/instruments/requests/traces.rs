@@ -47,8 +47,8 @@ pub(super) static ACTIVITIES: Activities = Activities {
 };
 
 impl Activities {
-    /// Looks where activities have their numbers. For the callback that a method is compiled which
-    /// uses them, so the types are there.
+    /// Looks where activities have their numbers. For the callbacks about the compilation of a
+    /// method that uses them: the types are loaded.
     pub(super) fn look_into(&self, info: &ProfilerInfo, names: &NameCache) {
         let is_library = |module: &ModuleId| names.assembly(info, *module).is_ok_and(|name| &*name == LIBRARY);
         for module in info.modules().unwrap_or_default().into_iter().filter(is_library) {
