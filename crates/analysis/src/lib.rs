@@ -58,6 +58,7 @@ mod collections;
 mod columns;
 mod comparison;
 mod cost;
+mod counters;
 mod coverage;
 mod cpu_within_wall;
 mod durations;
@@ -153,6 +154,7 @@ pub use pictures::{
     ChangedTree, FunctionAmounts, Neighbours as PictureNeighbours, PictureChange, PictureFunction, PictureFunctions,
     PictureMeasure, PictureRow, Pictures,
 };
+pub use counters::{CounterKind, CounterPoint, CounterRow, counters};
 pub use printable::{is_printable, one_line};
 pub use probe_callers::{CallerNode, CallerSums, ProbeCallers};
 pub use probe_calls::{ProbeCall, ProbeLog};

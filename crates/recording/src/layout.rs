@@ -103,6 +103,8 @@ pub mod instrument {
     pub const AWAITS: &str = "awaits";
     /// Requests that were served and made, as [records](crate::events).
     pub const REQUESTS: &str = "requests";
+    /// Counters of event sources and meters, as [records](crate::events).
+    pub const COUNTERS: &str = "counters";
     /// [Samples](super::sample) of threads by their CPU time.
     pub const CPU: &str = "cpu";
     /// [Samples](super::sample) of threads by the clock.

@@ -113,6 +113,16 @@ fn requests() -> EventArena {
     EventArena { instrument: "requests".into(), chunks: vec![chunk.finish()] }
 }
 
+/// A counter of somebody's.
+fn counters() -> EventArena {
+    let texts = [Tag::SOURCE, Tag::NAME, Tag::UNIT, Tag::LABELS].map(|tag| (tag, PLANTED.into()));
+    let value = [(Tag::COUNTER, 1_u64.into()), (Tag::VALUE, 1.5_f64.to_bits().into())];
+    let chunk = HandmadeChunk::new(0, 1, 4_000)
+        .put(Kind::COUNTER_NAME, &[&[(Tag::COUNTER, 1_u64.into())][..], &texts[..]].concat())
+        .put(Kind::COUNTER_VALUE, &value);
+    EventArena { instrument: "counters".into(), chunks: vec![chunk.finish()] }
+}
+
 /// A call with a string as its argument, and the dictionary that says so.
 fn calls() -> [EventArena; 2] {
     let mut values = vec![value::STRING];
@@ -242,6 +252,7 @@ fn everything() -> Recording {
         waits(&mut stacks),
         awaits(&mut stacks),
         requests(),
+        counters(),
         calls,
         types,
         samples,

@@ -114,6 +114,25 @@ fn awaited(nodes: [u32; 2]) -> EventArena {
     EventArena { instrument: "awaits".into(), chunks: vec![long.finish(), short.finish()] }
 }
 
+/// A counter that is added to, and one that measures.
+fn counters() -> EventArena {
+    let named = |chunk: HandmadeChunk, number: u64, kind: u64, name: &'static str| {
+        let numbers = [(Tag::COUNTER, number.into()), (Tag::COUNTER_KIND, kind.into())];
+        let texts = [(Tag::SOURCE, "Shop".into()), (Tag::NAME, name.into()), (Tag::UNIT, "EUR".into())];
+        chunk.put(Kind::COUNTER_NAME, &[&numbers[..], &texts[..]].concat())
+    };
+    let value = |chunk: HandmadeChunk, number: u64, value: f64, quantiles: &'static str| {
+        let fields = [(Tag::COUNTER, number.into()), (Tag::VALUE, value.to_bits().into()), (Tag::COUNT, 2_u64.into())];
+        let more = [(Tag::DURATION, 500_000_000_u64.into()), (Tag::QUANTILES, quantiles.into())];
+        chunk.put(Kind::COUNTER_VALUE, &[&fields[..], &more[..]].concat())
+    };
+    let named = named(named(HandmadeChunk::new(0, 1, 0), 1, 1, "orders"), 2, 3, "prices");
+    let valued = value(value(named, 1, 40.0, ""), 2, 9.0, "0.5=4;0.95=5;0.99=5");
+    // The last one lies behind what `--until` leaves.
+    let late = value(HandmadeChunk::new(1, 2, 9_000_000), 1, 60.0, "");
+    EventArena { instrument: "counters".into(), chunks: vec![valued.finish(), late.finish()] }
+}
+
 /// Two requests that were served, one of them in vain, one that was made, and one that never ended.
 fn requests() -> EventArena {
     let name = |chunk: HandmadeChunk, number: u64, direction: u64, name: &'static str| {
@@ -462,6 +481,7 @@ fn everything() -> Recording {
         waits(nodes),
         awaited(nodes),
         requests(),
+        counters(),
         calls(),
         samples(&mut stacks, nameless),
         collections(nodes),

@@ -26,6 +26,21 @@ impl<'a> Fields<'a> {
     // A pointer of the runtime is a `u64`: the agent is built for machines of that width only.
     numbers! { u16: u16, u32: u32, u64: u64 }
 
+    /// The next `f32`.
+    pub fn f32(&mut self) -> Option<f32> {
+        self.u32().map(f32::from_bits)
+    }
+
+    /// The next `f64`.
+    pub fn f64(&mut self) -> Option<f64> {
+        self.u64().map(f64::from_bits)
+    }
+
+    /// Whether nothing follows.
+    pub const fn is_at_end(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Reads the next `bytes` bytes.
     pub fn read_bytes(&mut self, bytes: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(bytes)?;
@@ -34,7 +49,6 @@ impl<'a> Fields<'a> {
     }
 
     /// Units of the next text, which is UTF-16 with a zero at its end. `None` where the zero is missing.
-    #[allow(dead_code, reason = "for instruments whose events have texts")]
     pub fn text(&mut self) -> Option<impl Iterator<Item = u16> + Clone + use<'a>> {
         let (units, _) = self.0.as_chunks::<2>();
         let length = units.iter().position(|unit| *unit == [0, 0])?;

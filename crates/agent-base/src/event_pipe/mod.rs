@@ -81,7 +81,9 @@ pub struct EventPipe {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
     wanted: Mutex<Vec<ProviderConfig>>,
-    session: Mutex<Option<EventPipeSessionId>>,
+    /// What was asked for since the session began, each list for a session of its own.
+    more: Mutex<Vec<Vec<ProviderConfig>>>,
+    sessions: Mutex<Sessions>,
     /// Whether there is to be a session.
     is_wanted: AtomicBool,
     /// Whether there is one.
@@ -98,7 +100,8 @@ impl EventPipe {
             info: info.clone(),
             writer,
             wanted: Mutex::default(),
-            session: Mutex::default(),
+            more: Mutex::default(),
+            sessions: Mutex::default(),
             is_wanted: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
             is_changing: AtomicBool::new(false),
@@ -109,14 +112,45 @@ impl EventPipe {
     /// Events of a provider are wanted: those with any of these keywords, up to this level. Before [`begin`](Self::begin). What
     /// several instruments want of one provider is delivered together, up to the highest level of any.
     pub fn want(&self, provider: &str, keywords: u64, level: u32) {
-        let mut wanted = lock(&self.wanted);
-        match wanted.iter_mut().find(|config| config.name == provider) {
+        self.want_with(ProviderConfig { name: provider.to_owned(), keywords, level, filter: None });
+    }
+
+    /// As [`want`](Self::want), of a provider that takes arguments. Those of the first who asks count.
+    pub fn want_with(&self, wanted: ProviderConfig) {
+        let mut all = lock(&self.wanted);
+        match all.iter_mut().find(|config| config.name == wanted.name) {
             Some(config) => {
-                config.keywords |= keywords;
-                config.level = config.level.max(level);
+                config.keywords |= wanted.keywords;
+                config.level = config.level.max(wanted.level);
             }
-            None => wanted.push(ProviderConfig { name: provider.to_owned(), keywords, level, filter: None }),
+            None => all.push(wanted),
         }
+    }
+
+    /// Has the session deliver events of a provider that is not there yet, and gets what is asked of it when it is made.
+    /// `false` where it may come too late for that: while the session begins.
+    pub fn want_next(&self, provider: &ProviderConfig) -> bool {
+        let Ok(sessions) = self.sessions.try_lock() else { return false };
+        match sessions.first {
+            Some(session) => {
+                let added = self.info.event_pipe_add_provider(session, provider);
+                log(Level::Info, || format!("the session of events has one more provider: {provider:?}, {added:?}"));
+                added.is_ok()
+            }
+            None => {
+                self.want_with(provider.clone());
+                true
+            }
+        }
+    }
+
+    /// Has a further session deliver events of these providers, each named once, as soon as there is the first one.
+    /// A process has room for 64 sessions: callers ask seldom, and for many at once.
+    ///
+    /// A provider is told of the arguments of each session. Sessions end together, and begin again together.
+    pub fn want_more(&'static self, wanted: Vec<ProviderConfig>) {
+        lock(&self.more).push(wanted);
+        self.settle();
     }
 
     /// The events that the session needs from the runtime's interface for profilers.
@@ -205,38 +239,63 @@ impl EventPipe {
     }
 
     fn is_settled(&self) -> bool {
-        self.is_open.load(Ordering::Acquire) == self.is_wanted.load(Ordering::Acquire)
+        let is_open = self.is_open.load(Ordering::Acquire);
+        is_open == self.is_wanted.load(Ordering::Acquire) && !(is_open && !lock(&self.more).is_empty())
     }
 
-    /// Starts or stops the session. On a thread of the agent's own, where both may wait.
+    /// Starts or stops sessions. On a thread of the agent's own, where both may wait.
     fn change(&self) {
-        let mut session = lock(&self.session);
-        match (self.is_wanted.load(Ordering::Acquire), session.take()) {
-            (true, None) => {
-                let wanted = lock(&self.wanted).clone();
-                match self.info.event_pipe_start_session(&wanted, false) {
-                    Ok(started) => {
-                        log(Level::Info, || format!("a session of events begins: {wanted:?}"));
-                        *session = Some(started);
-                        self.bring_ticks_back();
-                        self.is_open.store(true, Ordering::Release);
-                    }
-                    Err(error) => {
-                        self.is_wanted.store(false, Ordering::Release);
-                        let text = format!("the runtime delivers no events of its own: {error}");
-                        self.writer.note(monotonic_ns(), &text);
-                    }
+        let mut sessions = lock(&self.sessions);
+        match (self.is_wanted.load(Ordering::Acquire), sessions.first.take()) {
+            (true, None) => sessions.first = self.start_first(),
+            (true, open) => {
+                sessions.first = open;
+                let more = std::mem::take(&mut *lock(&self.more));
+                for wanted in more {
+                    sessions.further.extend(self.start(&wanted).map(|started| (started, wanted)));
                 }
             }
             (false, Some(open)) => {
-                // A session that can't be stopped has ended with the program.
-                let stopped = self.info.event_pipe_stop_session(open);
-                log(Level::Info, || format!("the session of events is over: {stopped:?}"));
+                for (further, wanted) in std::mem::take(&mut sessions.further) {
+                    self.end(further);
+                    // They begin again when the first one does.
+                    lock(&self.more).push(wanted);
+                }
+                self.end(open);
                 self.bring_ticks_back();
                 self.is_open.store(false, Ordering::Release);
             }
-            (_, unchanged) => *session = unchanged,
+            (false, None) => {}
         }
+    }
+
+    fn start_first(&self) -> Option<EventPipeSessionId> {
+        let wanted = lock(&self.wanted).clone();
+        let started = self.start(&wanted);
+        match started {
+            Some(_) => {
+                self.bring_ticks_back();
+                self.is_open.store(true, Ordering::Release);
+            }
+            None => self.is_wanted.store(false, Ordering::Release),
+        }
+        started
+    }
+
+    fn start(&self, wanted: &[ProviderConfig]) -> Option<EventPipeSessionId> {
+        let started = self.info.event_pipe_start_session(wanted, false);
+        log(Level::Info, || format!("a session of events begins: {wanted:?}"));
+        if let Err(error) = &started {
+            let text = format!("the runtime delivers no events of its own: {error}");
+            self.writer.note(monotonic_ns(), &text);
+        }
+        started.ok()
+    }
+
+    fn end(&self, session: EventPipeSessionId) {
+        // A session that can't be stopped has ended with the program.
+        let stopped = self.info.event_pipe_stop_session(session);
+        log(Level::Info, || format!("a session of events is over: {stopped:?}"));
     }
 
     /// A session with sampled allocations silences the allocation ticks of all others, the program's own listeners among them, also when
@@ -255,6 +314,15 @@ impl EventPipe {
         let ended = self.info.event_pipe_start_session(&[short], false).map(|id| self.info.event_pipe_stop_session(id));
         log(Level::Info, || format!("a short session of events brings ticks back: {ended:?}"));
     }
+}
+
+/// The sessions that are open.
+#[derive(Default)]
+struct Sessions {
+    /// The one of all that instruments asked for when they started.
+    first: Option<EventPipeSessionId>,
+    /// Those for what was asked for since then.
+    further: Vec<(EventPipeSessionId, Vec<ProviderConfig>)>,
 }
 
 /// Says that a change is over, also after a panic.

@@ -103,6 +103,7 @@ instruments! {
     locks: Locks,
     awaits: Awaits,
     requests: Requests,
+    counters: Counters,
     heap: Heap,
     alloc: Alloc,
     coverage: Coverage,

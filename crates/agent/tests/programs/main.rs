@@ -7,6 +7,7 @@ mod allocations;
 mod arguments;
 mod awaiters;
 mod awaits;
+mod counters;
 mod coverage;
 mod covered_probes;
 mod disk;

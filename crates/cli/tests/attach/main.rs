@@ -4,6 +4,7 @@ mod awaiters;
 mod awaits;
 #[path = "../common/mod.rs"]
 mod common;
+mod counters;
 mod covered;
 mod ends;
 mod heap;

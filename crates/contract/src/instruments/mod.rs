@@ -8,6 +8,7 @@ pub mod awaits;
 pub mod calls;
 mod check;
 mod checked;
+pub mod counters;
 pub mod coverage;
 pub mod cpu;
 pub mod events;
@@ -42,6 +43,7 @@ pub const ALL: &[&Spec] = &[
     locks::SPEC,
     awaits::SPEC,
     requests::SPEC,
+    counters::SPEC,
     heap::SPEC,
     alloc::SPEC,
     coverage::SPEC,

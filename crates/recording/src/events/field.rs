@@ -89,6 +89,16 @@ impl Tag {
     pub const DIRECTION: Self = Self(55);
     /// Id of a request in its process.
     pub const REQUEST: Self = Self(56);
+    /// Number of a counter in its process.
+    pub const COUNTER: Self = Self(57);
+    /// Relation of a counter's values: 0 each is a state, 1 what was added, 2 what was added or
+    /// taken away, 3 what was measured.
+    pub const COUNTER_KIND: Self = Self(58);
+    /// Value of a counter, as the bits of a 64-bit floating-point number: the state, or what the
+    /// interval has added, or the sum of what was measured.
+    pub const VALUE: Self = Self(59);
+    /// Sum of a counter since the program began, as [`VALUE`](Self::VALUE) is stored.
+    pub const TOTAL: Self = Self(60);
     /// Reason as a text.
     pub const REASON: Self = Self(64);
     /// A name.
@@ -97,6 +107,14 @@ impl Tag {
     pub const RESULT_NAME: Self = Self(66);
     /// An exception's message.
     pub const MESSAGE: Self = Self(67);
+    /// Provider of a counter: an event source or a meter.
+    pub const SOURCE: Self = Self(68);
+    /// Unit of a counter, as the program writes it.
+    pub const UNIT: Self = Self(69);
+    /// Labels of a counter: `name=value,name=value`.
+    pub const LABELS: Self = Self(70);
+    /// Quantiles of what was measured: `0.5=12;0.95=40;0.99=55`.
+    pub const QUANTILES: Self = Self(71);
     /// Arguments of a call, as in `flow`.
     pub const ARGUMENTS: Self = Self(112);
     /// Trace (16 bytes) and span (8 bytes) of a request, as headers have them.

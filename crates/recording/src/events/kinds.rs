@@ -215,11 +215,16 @@ impl Kind {
     pub const REQUEST_PENDING: Self = Self(229);
     /// The thread works for another request from now on: its id, none where for no request.
     pub const REQUEST_ON_THREAD: Self = Self(230);
+    /// A counter: its number, provider, name, unit, labels, and how its values belong together.
+    /// This and the next kind are what `counters` records.
+    pub const COUNTER_NAME: Self = Self(231);
+    /// What a counter says at the end of an interval.
+    pub const COUNTER_VALUE: Self = Self(232);
 
     /// Whether later records refer to it, however long ago it was written.
     #[must_use]
     pub const fn is_dictionary(self) -> bool {
-        matches!(self, Self::NAME | Self::AWAIT_PLACE | Self::REQUEST_NAME)
+        matches!(self, Self::NAME | Self::AWAIT_PLACE | Self::REQUEST_NAME | Self::COUNTER_NAME)
     }
 
     /// The kind of the callback with this name of the runtime's.

@@ -56,7 +56,8 @@ impl Encoding {
             | instrument::GC
             | instrument::LOCKS
             | instrument::AWAITS
-            | instrument::REQUESTS => Self::Records,
+            | instrument::REQUESTS
+            | instrument::COUNTERS => Self::Records,
             _ => Self::Other,
         }
     }

@@ -24,6 +24,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
         [Kind::NAME, Kind::CONTENTION_STARTED, Kind::CONTENTION_ENDED].into_iter().chain((225..=226).map(Kind)),
     );
     let asked = event_records((227..=229).map(Kind));
+    let counted = event_records((231..=232).map(Kind));
     let all = [
         (instrument::FLOW, calls),
         (instrument::FLOW_TYPES, vec![types()]),
@@ -33,6 +34,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
         (instrument::LOCKS, vec![contended]),
         (instrument::AWAITS, vec![awaited]),
         (instrument::REQUESTS, vec![asked]),
+        (instrument::COUNTERS, vec![counted]),
         (instrument::ALLOC, vec![(0..20).flat_map(allocation).collect()]),
         (instrument::CPU, vec![samples.clone()]),
         (instrument::COVERAGE, vec![(0..20).flat_map(method_hits).collect()]),

@@ -5,6 +5,7 @@ mod allocations;
 mod awaits;
 mod conditions;
 mod counted;
+mod counters;
 mod coverage;
 mod events;
 mod exceptions;
@@ -80,6 +81,7 @@ pub static VIEWS: &[&View] = &[
     &requests::VIEW,
     &request::VIEW,
     &load::VIEW,
+    &counters::VIEW,
     &survivors::VIEW,
     &heap::HEAP,
     &heap::ROOTS,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use clr_profiler::{BodyWriter, BodyWriters, FunctionId, ModuleId, ProfilerInfo, Token};
+use clr_profiler::{BodyWriter, BodyWriters, FunctionId, ModuleId, ProfilerInfo};
 use clrscope_agent_base::functions::Functions;
 use clrscope_contract::async_code::CORE_LIBRARY;
 use clrscope_recording::model::LossReason;
@@ -13,6 +13,7 @@ use super::author::Author;
 use super::members::NOT_AS_KNOWN;
 use super::traces::ACTIVITIES;
 use super::{locals, made, served};
+use crate::services::changed_methods::{ChangedMethods, change_methods};
 use crate::services::context::Context;
 use crate::services::fixed_modules::reason;
 use crate::services::kept_code::{self, Method};
@@ -107,25 +108,11 @@ impl Follower {
     fn change(&self, module: ModuleId, assembly: &str) -> clr_profiler::Result<Refused> {
         let metadata = self.functions.names().metadata(&self.info, module)?;
         let methods = self.author.prepare((&self.info, module), assembly, &metadata)?;
-        let methods: Vec<Token> = methods.into_iter().filter(|method| !kept_code::is_kept((module, *method))).collect();
-        let mut bodies = Vec::new();
-        for (method, body) in methods.iter().zip(self.writers.written_bodies(module, &methods)?) {
-            match body {
-                Ok(Some(body)) => bodies.push(((module, *method), body)),
-                Ok(None) => {}
-                // Either all of a library's methods have the code, or none: one would begin what no
-                // other ends.
-                Err(error) => return Ok(vec![(self.name((module, *method)), reason(&error))]),
-            }
-        }
-        let changed: Vec<Method> = bodies.iter().map(|(method, _)| *method).collect();
-        bodies.into_iter().for_each(|(method, body)| kept_code::keep_body(method, body));
-        if changed.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.info.request_rejit_with_inliners(&changed).inspect_err(|_| {
-            changed.iter().for_each(|method| kept_code::forget_body(*method));
-        })?;
+        // Either all of a library's methods have the code, or none.
+        let changed = match change_methods(&self.info, &self.writers, module, methods)? {
+            ChangedMethods::All(changed) => changed,
+            ChangedMethods::None(method, error) => return Ok(vec![(self.name(method), reason(&error))]),
+        };
         if self.author.switches_threads(module) {
             self.switching.add(&changed);
         }

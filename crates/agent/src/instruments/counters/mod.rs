@@ -1,0 +1,281 @@
+//! `counters`: what event sources (`EventCounter` and its relatives) and meters
+//! (`System.Diagnostics.Metrics`) publish, each second.
+//!
+//! Both publish events for whoever asks, so the [session](clrscope_agent_base::event_pipe) that
+//! instruments share asks: event sources by their names, meters through the one event source that
+//! publishes all of them. It tells which meters there are, and the runtime tells of each new event
+//! source; what was not known when the session began is asked for in a further one.
+
+mod intervals;
+mod options;
+mod providers;
+mod recorder;
+mod sources;
+mod values;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use clr_profiler::callback_args::EventPipeEvent;
+use clr_profiler::{AssemblyId, Callbacks, EventPipeProviderId, Events, ModuleId, ProfilerInfo, ProviderConfig};
+use clrscope_agent_base::event_pipe::EventPipe;
+use clrscope_agent_base::functions::Functions;
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::hooks::is_stopped;
+use clrscope_contract::async_code::CORE_LIBRARY;
+use clrscope_recording::layout::instrument;
+
+use crate::instrument::Instrument;
+use crate::services::context::{Beginning, Context};
+use crate::services::event_log::EventLog;
+
+use intervals::Intervals;
+use providers::{METERS, SOURCES};
+use recorder::Recorder;
+use values::{CounterValue, MeterEvent};
+
+pub(crate) use options::CountersOptions;
+
+/// Further sessions that begin as soon as something new is there: what is counted before them is
+/// lost. Those behind them wait for more.
+const AT_ONCE: u32 = 4;
+/// Rounds of the helper thread, of which there are fifty a second, that these wait.
+const ROUNDS: u32 = 25;
+/// Further sessions. A process has room for 64, others' among them.
+const MOST_SESSIONS: u32 = 16;
+/// Nanoseconds of an interval of meters, until one says its own.
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The running instrument.
+pub(crate) struct Counters {
+    info: ProfilerInfo,
+    functions: Arc<Functions>,
+    pipe: &'static EventPipe,
+    recorder: Recorder,
+    /// Providers that events came from.
+    providers: RwLock<HashMap<EventPipeProviderId, Provider>>,
+    found: Arc<Found>,
+    /// What gives way to others' intervals; in a program that was running nothing does, since an
+    /// agent that has changed code can't leave.
+    intervals: Option<Intervals>,
+    /// Nanoseconds of the interval whose values meters publish.
+    meter_interval_ns: AtomicU64,
+}
+
+/// What is known of a provider.
+#[derive(Debug, Clone)]
+enum Provider {
+    /// An event source that may publish counters.
+    Source(Arc<str>),
+    /// The one that publishes values of meters.
+    Meters,
+    /// Any other.
+    Other,
+}
+
+/// Event sources and meters that nobody has asked for yet.
+#[derive(Default)]
+struct Found(Mutex<NewNames>);
+
+#[derive(Default)]
+struct NewNames {
+    sources: Vec<String>,
+    meters: Vec<String>,
+    /// Event sources that were asked, or will be.
+    known_sources: HashSet<String>,
+    /// Meters that were asked for, or will be.
+    known_meters: HashSet<String>,
+}
+
+impl Found {
+    fn names(&self) -> MutexGuard<'_, NewNames> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an event source that is there, unless it was asked before.
+    fn made(&self, name: String) {
+        let mut names = self.names();
+        if names.known_sources.insert(name.clone()) {
+            names.sources.push(name);
+        }
+    }
+
+    /// An event source was asked before it is there.
+    fn asked(&self, name: String) {
+        self.names().known_sources.insert(name);
+    }
+
+    /// Notes a meter; `false` where its name can't be asked for.
+    fn meter(&self, name: &str) -> bool {
+        let mut names = self.names();
+        if providers::can_be_asked(name) && names.known_meters.insert(name.to_owned()) {
+            names.meters.push(name.to_owned());
+        }
+        providers::can_be_asked(name)
+    }
+
+    /// What is new, as the providers of a session.
+    fn drain(&self) -> Vec<ProviderConfig> {
+        let mut names = self.names();
+        let (sources, meters) = (std::mem::take(&mut names.sources), std::mem::take(&mut names.meters));
+        let meters = (!meters.is_empty()).then(|| providers::meters(&meters));
+        sources.iter().map(|name| providers::source(name)).chain(meters).collect()
+    }
+}
+
+impl Counters {
+    /// Own event sources that a module declares.
+    fn declared(&self, module: ModuleId) -> Vec<String> {
+        let names = self.functions.names();
+        let is_own = names.assembly(&self.info, module).is_ok_and(|assembly| providers::is_own(&assembly));
+        let metadata = is_own.then(|| names.metadata(&self.info, module).ok()).flatten();
+        let declared = metadata.map(|metadata| sources::declared(&metadata)).unwrap_or_default();
+        declared.into_iter().filter(|name| providers::is_own(name)).collect()
+    }
+
+    fn provider(&self, id: EventPipeProviderId) -> Option<Provider> {
+        if let Some(known) = self.providers.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
+            return Some(known.clone());
+        }
+        // The name is a copy of the runtime's own, which waits for no lock.
+        let name = self.info.event_pipe_provider_name(id).ok()?;
+        let provider = match &*name {
+            METERS => Provider::Meters,
+            name if SOURCES.contains(&name) || providers::is_own(name) => Provider::Source(name.into()),
+            _ => Provider::Other,
+        };
+        self.providers.write().unwrap_or_else(PoisonError::into_inner).insert(id, provider.clone());
+        Some(provider)
+    }
+
+    fn meter_event(&self, event: MeterEvent) {
+        match event {
+            MeterEvent::Interval { length } => {
+                self.meter_interval_ns.store(length.saturating_mul(100), Ordering::Relaxed);
+            }
+            MeterEvent::Value { meter, value } => {
+                self.recorder.record(&meter, &value, self.meter_interval_ns.load(Ordering::Relaxed));
+            }
+            MeterEvent::Published { meter } => {
+                if !self.found.meter(&meter) {
+                    self.recorder.missing("a meter has a name with characters that can't be asked for");
+                }
+            }
+            MeterEvent::Failed(why) => self.recorder.missing(&why),
+        }
+    }
+}
+
+impl Instrument for Counters {
+    type Options = CountersOptions;
+
+    fn start(options: &CountersOptions, context: &Context) -> std::result::Result<Self, String> {
+        let log = EventLog::create(context, instrument::COUNTERS, options.max_bytes)?;
+        let pipe = context.event_pipe();
+        SOURCES.iter().for_each(|name| pipe.want_with(providers::source(name)));
+        pipe.want_with(providers::meters(&[]));
+        Ok(Self {
+            info: context.info.clone(),
+            functions: Arc::clone(&context.functions),
+            pipe,
+            recorder: Recorder::new(log, context.writer),
+            providers: RwLock::default(),
+            found: Arc::default(),
+            intervals: (context.beginning == Beginning::Launch).then(|| Intervals::new(context)),
+            meter_interval_ns: AtomicU64::new(SECOND_NS),
+        })
+    }
+
+    fn events(&self) -> Events {
+        let changes = if self.intervals.is_some() { Events::ENABLE_REJIT } else { Events::NONE };
+        changes | Events::MODULE_LOADS | self.pipe.events()
+    }
+
+    fn begins(&self, _beginning: Beginning) {
+        self.pipe.begin();
+    }
+
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
+        let ask = AskForMore { pipe: self.pipe, found: Arc::clone(&self.found), rounds: 0, sessions: 0 };
+        let tasks: [Box<dyn Task>; 2] = [self.recorder.log.task(), Box::new(ask)];
+        tasks.into_iter().chain(self.intervals.as_ref().map(Intervals::task)).collect()
+    }
+
+    fn detach_in_child(&self) {
+        self.recorder.log.detach_in_child();
+    }
+}
+
+impl Callbacks for Counters {
+    /// Event sources that are there already are asked in a session of their own.
+    fn profiler_attach_complete(&self) {
+        for module in self.info.modules().unwrap_or_default() {
+            self.declared(module).into_iter().for_each(|name| self.found.made(name));
+        }
+    }
+
+    /// Before this the assembly has no name, and after this its event sources are made.
+    fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
+        let names = self.functions.names();
+        if let Some(intervals) = &self.intervals
+            && names.assembly(&self.info, module).is_ok_and(|name| &*name != CORE_LIBRARY)
+        {
+            intervals.give_way(names);
+        }
+        for name in self.declared(module) {
+            if self.pipe.want_next(&providers::source(&name)) {
+                self.found.asked(name);
+            }
+        }
+    }
+
+    fn event_pipe_event_delivered(&self, event: &EventPipeEvent<'_>) {
+        if is_stopped() {
+            return;
+        }
+        match self.provider(event.provider) {
+            Some(Provider::Source(name)) if values::is_counter(event.metadata) => {
+                if let Some(value) = CounterValue::of_event_source(event.data) {
+                    self.recorder.record(&name, &value, SECOND_NS);
+                }
+            }
+            Some(Provider::Meters) => {
+                if let Some(event) = MeterEvent::read(event.event_id, event.data) {
+                    self.meter_event(event);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn event_pipe_provider_created(&self, provider: EventPipeProviderId) {
+        let name = self.info.event_pipe_provider_name(provider);
+        if let Some(name) = name.ok().filter(|name| providers::is_own(name)) {
+            self.found.made(name);
+        }
+    }
+}
+
+/// Asks for what was found since the session began, now and then.
+struct AskForMore {
+    pipe: &'static EventPipe,
+    found: Arc<Found>,
+    rounds: u32,
+    sessions: u32,
+}
+
+impl Task for AskForMore {
+    fn slow_tick(&mut self, _now_ns: u64) {
+        self.rounds += 1;
+        let is_time = self.sessions < AT_ONCE || self.rounds.is_multiple_of(ROUNDS);
+        if !is_time || !self.pipe.is_open() || self.sessions >= MOST_SESSIONS {
+            return;
+        }
+        let wanted = self.found.drain();
+        if !wanted.is_empty() {
+            self.sessions += 1;
+            self.pipe.want_more(wanted);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The view `counters`: what event counters and meters said, each a row.
+
+use std::collections::BTreeMap;
+
+use clrscope_contract::request::Glob;
+use clrscope_recording::events::{Kind, Record, Records, Tag};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{EventArena, Process, Recording};
+
+use crate::query::{Query, QueryProblem, Sort};
+use crate::select;
+
+/// Relation of a counter's values to one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CounterKind {
+    /// Each value is a state.
+    Gauge,
+    /// Each value is what was added in an interval.
+    Counter,
+    /// Each value is what was added, or taken away.
+    UpDownCounter,
+    /// Each value is what was measured in an interval.
+    Histogram,
+}
+
+impl CounterKind {
+    fn from_number(number: Option<u64>) -> Self {
+        match number {
+            Some(1) => Self::Counter,
+            Some(2) => Self::UpDownCounter,
+            Some(3) => Self::Histogram,
+            _ => Self::Gauge,
+        }
+    }
+
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gauge => "gauge",
+            Self::Counter => "counter",
+            Self::UpDownCounter => "updown",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// A value of a counter at the end of an interval: of a gauge the state, of a counter what was added
+/// in a second, of an up-down counter the sum since the program began, of a histogram the mean of
+/// what was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CounterPoint {
+    /// Nanoseconds of the recording at the end of the interval.
+    pub time_ns: u64,
+    /// The value.
+    pub value: f64,
+    /// Measurements that it stands for; 1 where the counter does not say.
+    pub count: u64,
+}
+
+/// A counter with what it said.
+#[derive(Debug, Clone)]
+pub struct CounterRow<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// The event source or meter.
+    pub provider: String,
+    /// Its name there.
+    pub name: String,
+    /// Unit, as the program writes it; may be empty.
+    pub unit: String,
+    /// Labels: `name=value,name=value`; may be empty.
+    pub labels: String,
+    /// Relation of its values to one another.
+    pub kind: CounterKind,
+    /// Its values, in the order of time; at least one.
+    pub points: Vec<CounterPoint>,
+    /// Sum of what was added in the recording, or of what was measured; `None` of gauges.
+    pub total: Option<f64>,
+    /// Measurements of gauges and histograms; intervals of counters that add up.
+    pub count: u64,
+    /// Percentiles 50, 95 and 99 of what was measured in the last interval that had any, of
+    /// histograms.
+    pub percentiles: Option<[f64; 3]>,
+}
+
+impl CounterRow<'_> {
+    /// The last value.
+    #[must_use]
+    pub fn value(&self) -> f64 {
+        self.points.last().map_or(0.0, |point| point.value)
+    }
+
+    /// Mean of the values; where they stand for measurements, of these.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        let sum: f64 = self.points.iter().map(|point| point.value * point.count as f64).sum();
+        sum / self.points.iter().map(|point| point.count).sum::<u64>().max(1) as f64
+    }
+
+    /// The smallest value.
+    #[must_use]
+    pub fn min(&self) -> f64 {
+        self.points.iter().map(|point| point.value).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The greatest value.
+    #[must_use]
+    pub fn max(&self) -> f64 {
+        self.points.iter().map(|point| point.value).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// Provider, name and labels in one: `Shop/orders{kind=new}`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        let labels = if self.labels.is_empty() { String::new() } else { format!("{{{}}}", self.labels) };
+        format!("{}/{}{labels}", self.provider, self.name)
+    }
+
+    fn is_named(&self, names: &[Glob]) -> bool {
+        let matches = |name: &Glob| name.matches(&self.name) || name.matches(&self.full_name());
+        names.is_empty() || names.iter().any(matches)
+    }
+
+    fn add(&mut self, record: &Record<'_>, time_ns: u64) {
+        let number = |tag| record.number(tag).map(f64::from_bits).filter(|number| number.is_finite());
+        let (value, total) = (number(Tag::VALUE), number(Tag::TOTAL));
+        let count = record.number(Tag::COUNT);
+        // Who measured nothing says nothing, though the runtime has a number for it.
+        let (value, total) = if count == Some(0) { (None, total) } else { (value, total) };
+        let seconds = record.number(Tag::DURATION).filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e9);
+        let point = match self.kind {
+            CounterKind::Gauge => value,
+            CounterKind::Counter => value.zip(seconds).map(|(added, seconds)| added / seconds),
+            CounterKind::UpDownCounter => total.or(value),
+            CounterKind::Histogram => value.zip(count).map(|(sum, n)| sum / n as f64),
+        };
+        if let Some(value) = point {
+            self.points.push(CounterPoint { time_ns, value, count: count.unwrap_or(1) });
+        }
+        if self.kind != CounterKind::Gauge {
+            *self.total.get_or_insert(0.0) += value.unwrap_or(0.0);
+        }
+        self.count = self.count.saturating_add(count.unwrap_or(1));
+        if let Some(percentiles) = record.text(Tag::QUANTILES).and_then(percentiles) {
+            self.percentiles = Some(percentiles);
+        }
+    }
+}
+
+/// Percentiles 50, 95 and 99 in `0.5=12;0.95=40;0.99=55`.
+fn percentiles(text: &str) -> Option<[f64; 3]> {
+    let find = |wanted: f64| {
+        let mut pairs = text.split(';').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(quantile, _)| quantile.parse() == Ok(wanted)).and_then(|(_, value)| value.parse::<f64>().ok())
+    };
+    Some([find(0.5)?, find(0.95)?, find(0.99)?]).filter(|all| all.iter().all(|value| value.is_finite()))
+}
+
+/// Counters that a query selects, `names` of them where there are any, by provider and name, and how
+/// many rows the limit left out.
+///
+/// # Errors
+/// When no process is meant, or `counters` was not recorded.
+pub fn counters<'a>(
+    recording: &'a Recording,
+    query: &Query,
+    names: &[Glob],
+) -> Result<(Vec<CounterRow<'a>>, usize), QueryProblem> {
+    query.without_metric("counters")?;
+    let processes = select::threads(recording, query)?;
+    let arenas = |process: &'a Process| process.arenas(instrument::COUNTERS).collect::<Vec<_>>();
+    if processes.iter().all(|selected| arenas(selected.process).is_empty()) {
+        return Err(QueryProblem::NotRecorded { view: "counters", instrument: instrument::COUNTERS });
+    }
+    let mut rows = Vec::new();
+    for selected in processes {
+        for arena in arenas(selected.process) {
+            rows.extend(of_process(selected.process, arena, query).into_values());
+        }
+    }
+    rows.retain(|row| !row.points.is_empty() && row.is_named(names));
+    let key = |row: &CounterRow<'_>| (row.process.pid, row.provider.clone(), row.name.clone(), row.labels.clone());
+    rows.sort_by_cached_key(key);
+    if query.sort == Some(Sort::Name) {
+        rows.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    let left_out = query.cut(&mut rows);
+    Ok((rows, left_out))
+}
+
+/// Counters of a process by their numbers.
+fn of_process<'a>(process: &'a Process, arena: &'a EventArena, query: &Query) -> BTreeMap<u64, CounterRow<'a>> {
+    let mut rows: BTreeMap<u64, CounterRow<'a>> = BTreeMap::new();
+    let mut values: Vec<(u64, usize, usize)> = Vec::new();
+    let chunks: Vec<_> = arena.chunks.iter().map(|chunk| chunk.bytes.load()).collect();
+    for (at, bytes) in chunks.iter().enumerate() {
+        for (place, record) in Records::new(bytes).enumerate() {
+            match record.kind {
+                Kind::COUNTER_NAME => {
+                    let number = record.number(Tag::COUNTER).unwrap_or(0);
+                    rows.entry(number).or_insert_with(|| named(process, &record));
+                }
+                Kind::COUNTER_VALUE => values.push((record.time_ns, at, place)),
+                _ => {}
+            }
+        }
+    }
+    // Values may be told on any thread, each with chunks of its own.
+    values.sort_unstable();
+    let records: Vec<Vec<Record<'_>>> = chunks.iter().map(|bytes| Records::new(bytes).collect()).collect();
+    for (time_ns, at, place) in values {
+        let (record, time_ns) = (&records[at][place], process.started_ns.saturating_add(time_ns));
+        let row = record.number(Tag::COUNTER).and_then(|number| rows.get_mut(&number));
+        if let Some(row) = row.filter(|_| query.wants_time(process, time_ns)) {
+            row.add(record, time_ns);
+        }
+    }
+    rows
+}
+
+fn named<'a>(process: &'a Process, record: &Record<'_>) -> CounterRow<'a> {
+    let text = |tag| record.text(tag).unwrap_or_default().to_owned();
+    CounterRow {
+        process,
+        provider: text(Tag::SOURCE),
+        name: text(Tag::NAME),
+        unit: text(Tag::UNIT),
+        labels: text(Tag::LABELS),
+        kind: CounterKind::from_number(record.number(Tag::COUNTER_KIND)),
+        points: Vec::new(),
+        total: None,
+        count: 0,
+        percentiles: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_read_where_all_are_there() {
+        assert_eq!(percentiles("0.5=1;0.95=2.5;0.99=3"), Some([1.0, 2.5, 3.0]));
+        assert_eq!(percentiles("0.50=1;0.95=2.5;0.99=3E2"), Some([1.0, 2.5, 300.0]));
+        for odd in ["", "0.5=1", "0.5=1;0.95=x;0.99=3", "0.5=NaN;0.95=1;0.99=1"] {
+            assert_eq!(percentiles(odd), None, "{odd}");
+        }
+    }
+}
