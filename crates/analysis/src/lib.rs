@@ -126,6 +126,7 @@ pub use comparison::{
     Side, SideTotal, Sides, SmallerPaths, Thrower, TreeChanges, TypeChange, Verdict, Verdicts, allocation_changes,
     exception_changes, function_changes, judge, probe_changes, tree_changes,
 };
+pub use counters::{CounterKind, CounterPoint, CounterRow, counters};
 pub use coverage::{BranchCoverage, Coverage, CoverageSums, FileCoverage, LineCoverage, MethodCoverage, coverage};
 pub use events::{EventLog, EventNames, EventQuery, EventRow, Subject};
 pub use exceptions::{
@@ -154,7 +155,6 @@ pub use pictures::{
     ChangedTree, FunctionAmounts, Neighbours as PictureNeighbours, PictureChange, PictureFunction, PictureFunctions,
     PictureMeasure, PictureRow, Pictures,
 };
-pub use counters::{CounterKind, CounterPoint, CounterRow, counters};
 pub use printable::{is_printable, one_line};
 pub use probe_callers::{CallerNode, CallerSums, ProbeCallers};
 pub use probe_calls::{ProbeCall, ProbeLog};

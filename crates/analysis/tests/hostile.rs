@@ -76,7 +76,8 @@ fn all_views(recording: &Recording) -> String {
     }
     if let Ok((rows, _)) = counters(recording, &Query::default(), &[]) {
         for row in &rows {
-            text += &format!("{} {:?} {} {} {:?}\n", row.full_name(), row.kind, row.value(), row.mean(), row.percentiles);
+            text +=
+                &format!("{} {:?} {} {} {:?}\n", row.full_name(), row.kind, row.value(), row.mean(), row.percentiles);
         }
     }
     if let Ok((rows, _)) = awaits(recording, &Query::default()) {

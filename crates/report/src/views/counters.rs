@@ -51,6 +51,9 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Counters> {
         Column::new("tags", "tags", Kind::Text, |row: &CounterRow<'_>| Cell::text(&row.labels)),
         Column::new("kind", "kind", Kind::Text, |row: &CounterRow<'_>| Cell::text(row.kind.name())),
         value("value", "last", |row| Some(row.value())),
+        Column::new("time_ns", "time", Kind::Time, |row: &CounterRow<'_>| {
+            Cell::or_null(row.points.last(), |point| Cell::Time(point.time_ns))
+        }),
         value("mean", "mean", |row| Some(row.mean())),
         value("min", "least", |row| Some(row.min())),
         value("max", "most", |row| Some(row.max())),

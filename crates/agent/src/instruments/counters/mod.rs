@@ -14,7 +14,6 @@ mod sources;
 mod values;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use clr_profiler::callback_args::EventPipeEvent;
@@ -33,7 +32,7 @@ use crate::services::event_log::EventLog;
 use intervals::Intervals;
 use providers::{METERS, SOURCES};
 use recorder::Recorder;
-use values::{CounterValue, MeterEvent};
+use values::{CounterValue, MeterEvent, MeterInterval};
 
 pub(crate) use options::CountersOptions;
 
@@ -44,8 +43,6 @@ const AT_ONCE: u32 = 4;
 const ROUNDS: u32 = 25;
 /// Further sessions. A process has room for 64, others' among them.
 const MOST_SESSIONS: u32 = 16;
-/// Nanoseconds of an interval of meters, until one says its own.
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// The running instrument.
 pub(crate) struct Counters {
@@ -59,8 +56,8 @@ pub(crate) struct Counters {
     /// What gives way to others' intervals; in a program that was running nothing does, since an
     /// agent that has changed code can't leave.
     intervals: Option<Intervals>,
-    /// Nanoseconds of the interval whose values meters publish.
-    meter_interval_ns: AtomicU64,
+    /// Interval whose values meters publish.
+    meter_interval: Mutex<MeterInterval>,
 }
 
 /// What is known of a provider.
@@ -149,13 +146,16 @@ impl Counters {
         Some(provider)
     }
 
+    fn meter_interval(&self) -> MutexGuard<'_, MeterInterval> {
+        self.meter_interval.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn meter_event(&self, event: MeterEvent) {
         match event {
-            MeterEvent::Interval { length } => {
-                self.meter_interval_ns.store(length.saturating_mul(100), Ordering::Relaxed);
-            }
+            MeterEvent::Interval(interval) => *self.meter_interval() = interval,
             MeterEvent::Value { meter, value } => {
-                self.recorder.record(&meter, &value, self.meter_interval_ns.load(Ordering::Relaxed));
+                let interval = *self.meter_interval();
+                self.recorder.record(&meter, &value, Some(interval));
             }
             MeterEvent::Published { meter } => {
                 if !self.found.meter(&meter) {
@@ -183,7 +183,7 @@ impl Instrument for Counters {
             providers: RwLock::default(),
             found: Arc::default(),
             intervals: (context.beginning == Beginning::Launch).then(|| Intervals::new(context)),
-            meter_interval_ns: AtomicU64::new(SECOND_NS),
+            meter_interval: Mutex::default(),
         })
     }
 
@@ -237,7 +237,7 @@ impl Callbacks for Counters {
         match self.provider(event.provider) {
             Some(Provider::Source(name)) if values::is_counter(event.metadata) => {
                 if let Some(value) = CounterValue::of_event_source(event.data) {
-                    self.recorder.record(&name, &value, SECOND_NS);
+                    self.recorder.record(&name, &value, None);
                 }
             }
             Some(Provider::Meters) => {

@@ -7,7 +7,7 @@ use clrscope_recording::events::{Kind, Tag};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
-use super::values::{CounterKind, CounterValue};
+use super::values::{CounterKind, CounterValue, MeterInterval};
 use crate::services::event_log::EventLog;
 
 /// Counters of a recording; each set of labels is one.
@@ -16,11 +16,20 @@ const MOST: usize = 10_000;
 /// A counter: provider, name and labels.
 type Counter = (String, String, String);
 
+/// Number of a counter, if its value is to be recorded.
+enum Number {
+    Known(u64),
+    /// The value of this interval was told before.
+    SaidBefore,
+    TooMany,
+}
+
 /// The recording of values. Values come once a second, on threads of the runtime's own.
 pub(super) struct Recorder {
     pub(super) log: &'static EventLog,
     writer: &'static ProcessWriter,
-    numbers: Mutex<HashMap<Counter, u64>>,
+    /// Counters by name: the number, and when the interval began whose value was told last.
+    numbers: Mutex<HashMap<Counter, (u64, Option<u64>)>>,
     /// What was said about missing values.
     said: Mutex<HashSet<String>>,
 }
@@ -30,12 +39,16 @@ impl Recorder {
         Self { log, writer, numbers: Mutex::default(), said: Mutex::default() }
     }
 
-    /// Records a value of a provider's counter. `interval_ns` is that of meters.
-    pub(super) fn record(&self, provider: &str, value: &CounterValue, interval_ns: u64) {
-        let Some(number) = self.number(provider, value) else {
-            return self.writer.state().lose(LossReason::EventDropped, 1, monotonic_ns());
+    /// Records a value of a provider's counter; of a meter with its interval. Meters have one in an
+    /// interval, which each session delivers.
+    pub(super) fn record(&self, provider: &str, value: &CounterValue, interval: Option<MeterInterval>) {
+        let number = match self.number(provider, value, interval.map(|interval| interval.start)) {
+            Number::Known(number) => number,
+            Number::SaidBefore => return,
+            Number::TooMany => return self.writer.state().lose(LossReason::EventDropped, 1, monotonic_ns()),
         };
-        let interval_ns = value.interval_s.map_or(interval_ns, |seconds| (seconds * 1e9) as u64);
+        let own_ns = value.interval_s.map(|seconds| (seconds * 1e9) as u64);
+        let interval_ns = own_ns.or(interval.map(|interval| interval.length_ns)).unwrap_or(0);
         let mut fields = vec![(Tag::COUNTER, number.into()), (Tag::DURATION, interval_ns.into())];
         fields.extend(value.value.map(|value| (Tag::VALUE, value.to_bits().into())));
         fields.extend(value.total.map(|total| (Tag::TOTAL, total.to_bits().into())));
@@ -44,20 +57,22 @@ impl Recorder {
         self.log.write(Kind::COUNTER_VALUE, &fields);
     }
 
-    /// The number of a counter; `None` where there are too many.
-    fn number(&self, provider: &str, value: &CounterValue) -> Option<u64> {
+    /// The number of a counter whose value of an interval is told.
+    fn number(&self, provider: &str, value: &CounterValue, start: Option<u64>) -> Number {
         let counter = (provider.to_owned(), value.name.clone(), value.labels.clone());
         let mut numbers = lock(&self.numbers);
-        if let Some(number) = numbers.get(&counter) {
-            return Some(*number);
+        if let Some((number, last)) = numbers.get_mut(&counter) {
+            let is_same = start.is_some() && *last == start;
+            *last = start;
+            return if is_same { Number::SaidBefore } else { Number::Known(*number) };
+        }
+        if numbers.len() >= MOST {
+            return Number::TooMany;
         }
         let number = numbers.len() as u64 + 1;
-        if numbers.len() >= MOST {
-            return None;
-        }
         self.name(number, provider, value);
-        numbers.insert(counter, number);
-        Some(number)
+        numbers.insert(counter, (number, start));
+        Number::Known(number)
     }
 
     fn name(&self, number: u64, provider: &str, value: &CounterValue) {

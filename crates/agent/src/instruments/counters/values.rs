@@ -98,11 +98,19 @@ fn sum(mut fields: Fields<'_>) -> Option<CounterValue> {
     (kind == "Sum" && fields.is_at_end()).then_some(value)
 }
 
+/// An interval of meters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct MeterInterval {
+    /// When it began, in units of 100 ns.
+    pub(super) start: u64,
+    pub(super) length_ns: u64,
+}
+
 /// An event of `System.Diagnostics.Metrics`, which tells of meters.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum MeterEvent {
-    /// The values of an interval follow; it is in units of 100 ns.
-    Interval { length: u64 },
+    /// The values of an interval follow.
+    Interval(MeterInterval),
     /// A value of a meter's instrument.
     Value { meter: String, value: CounterValue },
     /// An instrument of a meter is there, whose values are not told unless the meter is asked for.
@@ -120,7 +128,7 @@ impl MeterEvent {
         match id {
             2 => {
                 let (start, end) = (fields.u64()?, fields.u64()?);
-                Some(Self::Interval { length: end.checked_sub(start)? })
+                Some(Self::Interval(MeterInterval { start, length_ns: end.checked_sub(start)?.saturating_mul(100) }))
             }
             4..=6 | 16 => meter_value(id, fields),
             9 | 14 => Some(Self::Failed(text(&mut fields)?.lines().next().unwrap_or_default().to_owned())),
@@ -245,8 +253,9 @@ mod tests {
         assert_eq!(value(6, measured), Some((CounterKind::Histogram, Some(5.0), None, Some(2))));
         let published = Bytes::default().texts(&["SHARED", "Shop", "", "orders"]);
         assert_eq!(MeterEvent::read(11, &published.0), Some(MeterEvent::Published { meter: "Shop".into() }));
+        let interval = MeterInterval { start: 10, length_ns: 2_000 };
         let collected = Bytes::default().text("SHARED").number(&10_u64.to_le_bytes()).number(&30_u64.to_le_bytes());
-        assert_eq!(MeterEvent::read(2, &collected.0), Some(MeterEvent::Interval { length: 20 }));
+        assert_eq!(MeterEvent::read(2, &collected.0), Some(MeterEvent::Interval(interval)));
         assert_eq!(MeterEvent::read(1, &published.0), None);
     }
 }
