@@ -12,7 +12,7 @@ use clrscope_recording::writer::ProcessWriter;
 use super::author::Author;
 use super::members::NOT_AS_KNOWN;
 use super::traces::ACTIVITIES;
-use super::{locals, made, served};
+use super::{commands, locals, made, served};
 use crate::services::context::Context;
 use crate::services::fixed_modules::reason;
 use crate::services::kept_code::{self, Method};
@@ -75,13 +75,20 @@ impl Follower {
     /// Has the methods of a module that tell of requests compiled again, unless they were.
     pub(super) fn follow(&self, module: ModuleId) {
         let Ok(assembly) = self.functions.names().assembly(&self.info, module) else { return };
-        if ![served::LIBRARY, made::LIBRARY].contains(&&*assembly) || !self.claim(module) {
+        let is_known = [served::LIBRARY, made::LIBRARY].contains(&&*assembly);
+        if !(is_known || self.names_commands(module, &assembly)) || !self.claim(module) {
             return;
         }
         if &*assembly == served::LIBRARY {
             self.follow_contexts();
         }
         self.change_all(module, &assembly);
+    }
+
+    /// Whether there may be commands of databases in a module.
+    fn names_commands(&self, module: ModuleId, assembly: &str) -> bool {
+        let metadata = || self.functions.names().metadata(&self.info, module).ok();
+        commands::may_have_commands(assembly) && metadata().is_some_and(|metadata| commands::base(&metadata).is_some())
     }
 
     /// Has the methods compiled again that give threads another context, now that there are
@@ -108,20 +115,21 @@ impl Follower {
         let metadata = self.functions.names().metadata(&self.info, module)?;
         let methods = self.author.prepare((&self.info, module), assembly, &metadata)?;
         let methods: Vec<Token> = methods.into_iter().filter(|method| !kept_code::is_kept((module, *method))).collect();
-        let mut bodies = Vec::new();
+        let (mut bodies, mut refused) = (Vec::new(), Refused::new());
         for (method, body) in methods.iter().zip(self.writers.written_bodies(module, &methods)?) {
             match body {
                 Ok(Some(body)) => bodies.push(((module, *method), body)),
                 Ok(None) => {}
-                // Either all of a library's methods have the code, or none: one would begin what no
-                // other ends.
+                Err(error) if self.author.are_alone(module) => {
+                    refused.push((self.name((module, *method)), reason(&error)));
+                }
                 Err(error) => return Ok(vec![(self.name((module, *method)), reason(&error))]),
             }
         }
         let changed: Vec<Method> = bodies.iter().map(|(method, _)| *method).collect();
         bodies.into_iter().for_each(|(method, body)| kept_code::keep_body(method, body));
         if changed.is_empty() {
-            return Ok(Vec::new());
+            return Ok(refused);
         }
         self.info.request_rejit_with_inliners(&changed).inspect_err(|_| {
             changed.iter().for_each(|method| kept_code::forget_body(*method));
@@ -129,7 +137,7 @@ impl Follower {
         if self.author.switches_threads(module) {
             self.switching.add(&changed);
         }
-        Ok(Vec::new())
+        Ok(refused)
     }
 
     /// The runtime could not compile a method again.
