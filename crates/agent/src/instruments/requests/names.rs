@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 const MOST_NAMES: u32 = 2_000;
 /// Places of the table, a power of two that is a few times that.
 const PLACES: usize = 1 << 13;
-/// Characters of a name's parts, and of those of a whole address.
+/// Characters of a name's parts, and of those of a whole address: all fit into a record.
 const MOST_CHARACTERS: usize = 200;
 const MOST_OF_URL: usize = 2_000;
 /// Name of what is in none of the others.
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(names.last().map(String::as_str), Some(OTHERS));
     }
 
-    /// What stands in them is for those who show them to write out: here they are cut, and are text.
+    /// What stands in them is for those who show them to write out: here they are cut to texts.
     #[test]
     fn long_texts_are_cut_and_halves_of_characters_become_text() {
         let told = Told::new();
