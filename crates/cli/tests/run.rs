@@ -561,3 +561,23 @@ fn with_inlined_exact_listeners_of_the_program_hear_what_they_hear_without() {
         assert!(with[2].abs_diff(bare[2]) <= bare[2] / 5, "{case}");
     });
 }
+
+/// The flag is the instrument's option, where the instrument is recorded.
+#[test]
+fn whole_addresses_are_asked_for_where_requests_are_recorded() {
+    let place = TestFolder::new();
+    let said = |words: &str| {
+        let output = place.run(words);
+        let texts = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+        (output.status.success(), texts.concat())
+    };
+    let (is_well, text) = said("env -i requests --urls full");
+    assert!(is_well && text.contains("requests:urls=full"), "{text}");
+    let (is_well, text) = said("env -i requests:urls=full --urls full");
+    assert!(is_well && text.matches("urls").count() == 1, "{text}");
+    for words in ["run --urls full -- true", "env --urls full", "attach 1 -i cpu --urls full"] {
+        let (is_well, text) = said(words);
+        assert!(!is_well && text.contains("the instrument requests is not recorded"), "{text}");
+        assert!(text.contains("hint: record it with -i requests"), "{text}");
+    }
+}

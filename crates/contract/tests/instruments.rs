@@ -140,6 +140,8 @@ fn recordings_say_the_canonical_form() {
         ("exceptions", "exceptions:frames=64,stacks=frames,max=1073741824"),
         ("alloc", "alloc:frames=64,max=1073741824"),
         ("alloc:live,exact=on,frames=0", "alloc:exact,live,frames=0,max=1073741824"),
+        ("requests", "requests:max=1073741824"),
+        ("requests:max=1MiB,urls", "requests:urls=full,max=1048576"),
         ("probes", "probes"),
         ("probes:each", "probes:each,last=1073741824"),
         ("probes:args", "probes:args=values,depth=1,last=1073741824"),
@@ -172,7 +174,7 @@ fn a_switch_is_taken_bare_and_with_on_and_off_everywhere() {
             assert_eq!((is_on(""), is_on("=on"), is_on("=off")), (true, true, false), "{}:{name}", spec.name);
         }
     }
-    assert_eq!(switches, 20);
+    assert_eq!(switches, 21);
 }
 
 #[test]

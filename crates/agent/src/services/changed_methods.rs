@@ -1,15 +1,25 @@
-//! Methods of a library that are compiled again with code of an instrument's, all of them or none.
+//! Methods of a library that are compiled again with code of an instrument's.
 
 use clr_profiler::{BodyWriters, Error, ModuleId, ProfilerInfo, Token};
 
 use super::kept_code::{self, Method};
 
-/// Methods that were asked to be compiled again.
-pub(crate) enum ChangedMethods {
-    /// These: those that have something else to say than before.
-    All(Vec<Method>),
-    /// None, because this one can't be.
-    None(Method, Error),
+/// What depends on a method's change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Belongs {
+    /// The others: one would begin what no other ends. All are changed or none.
+    Together,
+    /// Nothing: the others are changed where this one can't be.
+    Alone,
+}
+
+/// What became of methods.
+#[derive(Default)]
+pub(crate) struct ChangedMethods {
+    /// Those that are compiled again: all that have something else to say than before.
+    pub(crate) changed: Vec<Method>,
+    /// Those that can't be, with the reason.
+    pub(crate) refused: Vec<(Method, Error)>,
 }
 
 /// Has methods of a module compiled again with what an author puts into them; callers that have them
@@ -21,17 +31,20 @@ pub(crate) fn change_methods(
     info: &ProfilerInfo,
     writers: &BodyWriters,
     module: ModuleId,
-    methods: Vec<Token>,
+    (methods, belongs): (Vec<Token>, Belongs),
 ) -> clr_profiler::Result<ChangedMethods> {
     let methods: Vec<Token> = methods.into_iter().filter(|method| !kept_code::is_kept((module, *method))).collect();
-    let mut bodies = Vec::new();
+    let (mut bodies, mut refused) = (Vec::new(), Vec::new());
     for (method, body) in methods.iter().zip(writers.written_bodies(module, &methods)?) {
         match body {
             Ok(Some(body)) => bodies.push(((module, *method), body)),
             Ok(None) => {}
-            // One would begin what no other ends.
-            Err(error) => return Ok(ChangedMethods::None((module, *method), error)),
+            Err(error) => refused.push(((module, *method), error)),
         }
+    }
+    if belongs == Belongs::Together && !refused.is_empty() {
+        refused.truncate(1);
+        return Ok(ChangedMethods { changed: Vec::new(), refused });
     }
     let changed: Vec<Method> = bodies.iter().map(|(method, _)| *method).collect();
     bodies.into_iter().for_each(|(method, body)| kept_code::keep_body(method, body));
@@ -40,5 +53,5 @@ pub(crate) fn change_methods(
             changed.iter().for_each(|method| kept_code::forget_body(*method));
         })?;
     }
-    Ok(ChangedMethods::All(changed))
+    Ok(ChangedMethods { changed, refused })
 }

@@ -12,7 +12,7 @@
 //! - [`code_authors`]: who changes the program's methods, and what must be in every body of theirs
 //! - [`fixed_modules`]: modules whose methods can't be changed
 //! - [`refused_methods`]: methods that could not be changed, and why
-//! - [`changed_methods`]: methods of a library that get other code, all or none
+//! - [`changed_methods`]: methods of a library that get other code
 //! - [`kept_code`]: methods whose code stays changed to the end of the process
 //! - [`kept_events`]: which events a recording keeps; [`triggers`]: what has them written out
 //! - [`request_work`]: the request for which each thread works

@@ -170,6 +170,70 @@ fn requests_by_http_client_are_those_that_the_program_counts_and_clocks() {
     });
 }
 
+/// Whole addresses are there only where they are asked for, and where no template says more.
+#[test]
+fn names_have_whole_addresses_where_they_are_asked_for() {
+    let names = |runtime: &Runtime, program: &str, request: &str, direction| {
+        let seen = record_with(runtime, program, request, &["2"]);
+        rows(&seen.recording, direction).into_keys().collect::<Vec<_>>()
+    };
+    let has = |names: &[String], part: &str| names.iter().any(|name| name.contains(part));
+    each_runtime(|runtime| {
+        let made = names(runtime, "Asks", "requests:urls=full", Direction::Made);
+        assert!(has(&made, "/ok?secret=7") && has(&made, "DELETE 127.0.0.1"), "{made:#?} on {}", runtime.version);
+        assert!(made.contains(&"PUT 127.0.0.1:1/".to_owned()), "{made:#?} on {}", runtime.version);
+        let made = names(runtime, "Asks", "requests", Direction::Made);
+        assert!(!has(&made, "/") && !has(&made, "secret"), "{made:#?} on {}", runtime.version);
+    });
+    each_web_runtime(|runtime| {
+        let served = names(runtime, "Serves", "requests:urls=full", Direction::Served);
+        let wanted = ["GET /files/0/a?secret=8 (no endpoint)", "GET /files/1/a?secret=8 (no endpoint)"];
+        assert!(wanted.iter().all(|name| served.contains(&(*name).to_owned())), "{served:#?}");
+        assert!(served.contains(&"GET /orders/{id:int}".to_owned()) && !has(&served, "secret=7"), "{served:#?}");
+        let served = names(runtime, "Serves", "requests", Direction::Served);
+        assert!(served.contains(&"GET /files/* (no endpoint)".to_owned()) && !has(&served, "secret"), "{served:#?}");
+    });
+}
+
+/// Commands of any provider: one each, whatever its methods call of each other, and nothing of the
+/// statement but its first word.
+#[test]
+fn commands_to_databases_are_those_that_the_program_counts_and_clocks() {
+    each_runtime(|runtime| {
+        for arguments in [&[ROUNDS][..], &[ROUNDS, "listens"]] {
+            let (recording, output) = record(runtime, "Commands", arguments);
+            let place = format!("{arguments:?}, {output} on {}", runtime.version);
+            let mut made = rows(&recording, Direction::Made);
+            let later = output.lines().filter_map(|line| line.strip_prefix("LATER ")?.split_once('|'));
+            for (name, count) in later {
+                let row = made.get_mut(name).unwrap_or_else(|| panic!("no {name}: {place}"));
+                assert_eq!(row.partial.to_string(), count, "{place}");
+                row.partial = 0;
+            }
+            assert!(made.values().all(|row| row.partial == 0), "{made:#?}: {place}");
+            let known = clocked(&output, "MADE");
+            assert_eq!(known.len(), 10, "{place}");
+            check(&made, &known, &place);
+            assert!(made.keys().all(|name| !name.contains("secret")), "{made:#?}");
+
+            let traces: Vec<(String, String)> =
+                output.lines().filter_map(|line| line.strip_prefix("TRACE ")?.split_once('|')).map(owned).collect();
+            assert_eq!(traces.is_empty(), arguments.len() == 1, "{place}");
+            let (each, _) = each_request(&recording, &Query::default()).expect("requests");
+            let ids = each.iter().filter(|one| &*one.route == "ALTER shop@traced").filter_map(|one| one.trace);
+            let mut found: Vec<_> = ids.map(|ids| (ids.trace_id(), ids.span_id())).collect();
+            found.sort();
+            let mut wanted = traces;
+            wanted.sort();
+            assert_eq!(found, wanted, "{place}");
+        }
+    });
+}
+
+fn owned((left, right): (&str, &str)) -> (String, String) {
+    (left.to_owned(), right.to_owned())
+}
+
 /// What a program has seen of itself, without the ports of its addresses.
 fn seen(output: &str) -> Vec<String> {
     output.lines().filter(|line| line.starts_with("SEEN ")).map(str::to_owned).collect()
@@ -192,6 +256,10 @@ fn the_program_sees_what_it_sees_without_us() {
         assert!(plain.iter().all(|line| !line.contains("traceparent")), "{plain:#?}");
         let listened = check(runtime, "Asks", &["2", "listens"]);
         assert!(listened.iter().any(|line| line.contains("traceparent")), "{listened:#?}");
+        let plain = check(runtime, "Commands", &["2"]);
+        assert!(plain.iter().any(|line| line.contains("activities 0, now none, in turn none")), "{plain:#?}");
+        let listened = check(runtime, "Commands", &["2", "listens"]);
+        assert!(listened.iter().any(|line| line.ends_with("now none, in turn mine")), "{listened:#?}");
     });
     each_web_runtime(|runtime| {
         check(runtime, "Whose", &["sees"]);

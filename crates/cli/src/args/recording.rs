@@ -5,7 +5,9 @@ use std::path::{self, Path, PathBuf};
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
-use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, Spec, check, check_all, find, probes, samples};
+use clrscope_contract::instruments::{
+    ALL, DEFAULT, Refusal, Spec, check, check_all, find, probes, requests as of_requests, samples,
+};
 use clrscope_contract::request::{
     Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, SourceLine, parse_duration, parse_last,
     parse_max_size,
@@ -75,6 +77,10 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "PATTERN")]
     redact: Vec<String>,
 
+    /// With requests: names of requests that are made, and of served ones without a template, have the whole path and the query, which may hold secrets
+    #[arg(long, value_enum, value_name = "HOW")]
+    urls: Option<UrlsName>,
+
     /// Leave out the framework's assemblies
     #[arg(long)]
     just_my_code: bool,
@@ -134,6 +140,12 @@ enum InlinedName {
     Exact,
 }
 
+/// The names of `--urls`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum UrlsName {
+    Full,
+}
+
 /// Options of the commands that write a recording: its file, and what the command says.
 #[derive(Debug, Args)]
 pub(super) struct ResultArgs {
@@ -184,7 +196,7 @@ impl RecordingArgs {
         let trigger = |text: &String| text.parse().map_err(not_taken("--on", text, "'request>2s'"));
         let request = Request {
             out: None,
-            instruments: with_rate(requests(&given)?, self.rate),
+            instruments: with_urls(with_rate(requests(&given)?, self.rate), self.urls)?,
             filter: Filter {
                 include: patterns("--include", &self.include)?,
                 exclude: patterns("--exclude", &self.exclude)?,
@@ -231,6 +243,7 @@ pub(super) fn of_coverage(
         exclude,
         probes,
         redact: Vec::new(),
+        urls: None,
         just_my_code: false,
         inlined: None,
         delay: None,
@@ -279,6 +292,22 @@ fn with_rate(mut instruments: Vec<InstrumentRequest>, rate: u32) -> Vec<Instrume
         }
     }
     instruments
+}
+
+/// Gives `requests` whole addresses, where they are asked for.
+fn with_urls(
+    mut instruments: Vec<InstrumentRequest>,
+    urls: Option<UrlsName>,
+) -> Result<Vec<InstrumentRequest>, Failure> {
+    let Some(UrlsName::Full) = urls else { return Ok(instruments) };
+    let Some(requests) = instruments.iter_mut().find(|instrument| instrument.name == of_requests::SPEC.name) else {
+        let (what, why) = ("'--urls' says how requests are named", "the instrument requests is not recorded");
+        return Err(Failure::usage(what, why, "record it with -i requests"));
+    };
+    if !requests.options.iter().any(|(name, _)| name == of_requests::URLS) {
+        requests.options.push((of_requests::URLS.to_owned(), Some(of_requests::FULL.to_owned())));
+    }
+    Ok(instruments)
 }
 
 /// Any text, with the names of the instruments for completions.

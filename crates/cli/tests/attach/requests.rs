@@ -145,3 +145,26 @@ fn a_recording_that_stops_and_starts_says_of_no_thread_a_request_that_it_does_no
         assert!(4 * known > 3 * marks.len() && marks.len() > 1_000, "{known} of {}", marks.len());
     });
 }
+
+/// Methods that were compiled before somebody attached.
+#[test]
+fn commands_of_a_running_program_are_those_that_it_counts() {
+    testkit::each_runtime(|runtime| {
+        let (place, mut program) = (TestFolder::new(), Waiting::start(runtime, "Commands", &["5", "wait", "listens"]));
+        let mut recorder =
+            attach(&place, program.child.id(), "-q -i requests -o rec.clrs").spawn().expect("the tool starts");
+        testkit::wait_until("it records", || is_following(&place, "rec.clrs"));
+        testkit::pause(Duration::from_secs(1));
+        let output = program.go_on("");
+        assert!(recorder.wait().expect("it ends").success(), "{output:?} on {}", runtime.version);
+        let (all, rows) = (printed(&output), rows(&place, "rec.clrs", "requests"));
+        assert_eq!(all.len(), 10, "{output:?}");
+        for ((_, name), [counted, failed, _]) in &all {
+            let row =
+                rows.iter().find(|row| row["route"] == **name).unwrap_or_else(|| panic!("no {name} in {rows:#?}"));
+            let found = ["count", "failed"].map(|column| row[column].as_u64().expect("a number"));
+            assert_eq!(found, [*counted, *failed], "{name} on {}: {output:?}", runtime.version);
+        }
+        assert!(program.child.wait().expect("it ends").success(), "on {}", runtime.version);
+    });
+}

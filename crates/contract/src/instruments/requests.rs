@@ -5,16 +5,27 @@ use super::{LEAST_LIMIT, LIMIT};
 
 /// Memory limit in bytes.
 pub const MAX: &str = "max";
+/// Whether names have whole addresses.
+pub const URLS: &str = "urls";
+/// The word for whole addresses.
+pub const FULL: &str = "full";
 
 /// The specification.
 pub const SPEC: &Spec = &Spec {
     name: "requests",
-    about: "requests that the program serves (ASP.NET Core) and makes (HttpClient): counts, failures and percentiles by route and host, and the slowest",
-    options: &[OptionSpec {
-        name: MAX,
-        value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
-        about: "memory limit per process",
-    }],
+    about: "requests that the program serves (ASP.NET Core) and makes (HttpClient, ADO.NET): counts, failures and percentiles by route and host, and the slowest",
+    options: &[
+        OptionSpec {
+            name: URLS,
+            value: Value::Extra { words: &[FULL] },
+            about: "names of requests that are made, and of served ones without a template, have the whole path and the query, which may hold secrets",
+        },
+        OptionSpec {
+            name: MAX,
+            value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
+            about: "memory limit per process",
+        },
+    ],
     rules: &[],
     conflicts: &[Conflict {
         option: None,

@@ -18,7 +18,7 @@ use clrscope_contract::async_code::CORE_LIBRARY;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use super::providers::INTERVAL_S;
-use crate::services::changed_methods::{ChangedMethods, change_methods};
+use crate::services::changed_methods::{Belongs, change_methods};
 use crate::services::context::Context;
 use crate::services::kept_code::{self, Method};
 use crate::services::own_code;
@@ -215,14 +215,15 @@ impl Intervals {
         let metadata = names.metadata(&self.info, module)?;
         let tokens = Tokens::find(&metadata).ok_or_else(|| refused(NOT_AS_KNOWN))?;
         *self.author.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Known { module, tokens, add: None });
-        match change_methods(&self.info, &self.writers, module, vec![tokens.enable, tokens.disable])? {
-            ChangedMethods::All(changed) => {
-                log(Level::Info, || format!("counters: {} methods give way to others' intervals", changed.len()));
-                self.changed.lock().unwrap_or_else(PoisonError::into_inner).extend(changed);
-                Ok(())
-            }
-            ChangedMethods::None(_, error) => Err(error),
+        let methods = (vec![tokens.enable, tokens.disable], Belongs::Together);
+        let outcome = change_methods(&self.info, &self.writers, module, methods)?;
+        if let Some((_, error)) = outcome.refused.into_iter().next() {
+            return Err(error);
         }
+        let count = outcome.changed.len();
+        log(Level::Info, || format!("counters: {count} methods give way to others' intervals"));
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner).extend(outcome.changed);
+        Ok(())
     }
 
     /// Task that gives the methods their own code back, behind the last session.

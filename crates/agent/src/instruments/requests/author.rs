@@ -9,15 +9,17 @@ use clr_profiler::{BodyWriter, Error, MethodToWrite, ModuleId, ProfilerInfo, Tok
 use clrscope_contract::async_code::CORE_LIBRARY;
 
 use super::served::Server;
-use super::{made, served, switches};
+use super::{commands, made, served, switches};
 
 /// What is known of a library whose methods tell of requests.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Library {
     /// It serves them.
     Serves(&'static Server, served::Tokens),
     /// It makes them.
     Makes(made::Tokens),
+    /// It sends commands to databases.
+    Sends(Arc<commands::Provider>),
     /// It has the types of the runtime itself.
     Runs(switches::Tokens),
 }
@@ -54,6 +56,14 @@ impl Author {
         } else if assembly == CORE_LIBRARY {
             let tokens = switches::Tokens::find(info, module, metadata)?;
             (Library::Runs(tokens), switches::methods(metadata).map_err(refused)?)
+        } else if assembly != made::LIBRARY {
+            match commands::Provider::find(info, module, metadata)? {
+                Some(provider) => {
+                    let methods = provider.methods();
+                    (Library::Sends(Arc::new(provider)), methods)
+                }
+                None => return Ok(Vec::new()),
+            }
         } else {
             let tokens = made::Tokens::find(info, module, metadata)?;
             (Library::Makes(tokens), vec![made::method(metadata).map_err(refused)?])
@@ -66,8 +76,14 @@ impl Author {
     pub(super) fn server(&self, module: ModuleId) -> Option<&'static Server> {
         match self.libraries().get(&module)? {
             Library::Serves(server, _) => Some(server),
-            Library::Makes(_) | Library::Runs(_) => None,
+            Library::Makes(_) | Library::Sends(_) | Library::Runs(_) => None,
         }
+    }
+
+    /// Whether each of a module's methods tells of requests by itself. Else one would begin what no
+    /// other ends, where not all have the code.
+    pub(super) fn are_alone(&self, module: ModuleId) -> bool {
+        matches!(self.libraries().get(&module), Some(Library::Sends(_)))
     }
 
     /// Whether a module's methods tell of threads that get another context.
@@ -78,7 +94,7 @@ impl Author {
 
 impl BodyWriter for Author {
     fn edits(&self, method: &MethodToWrite<'_>) -> clr_profiler::Result<Edits> {
-        let library = self.libraries().get(&method.module).copied();
+        let library = self.libraries().get(&method.module).cloned();
         let edits = match library {
             None => return Ok(Edits::new()),
             Some(Library::Serves(server, tokens)) => {
@@ -86,6 +102,7 @@ impl BodyWriter for Author {
                 tokens.edits((&name, method.body), server)
             }
             Some(Library::Makes(tokens)) => tokens.edits(method.body, method.metadata),
+            Some(Library::Sends(provider)) => provider.edits(method.token, method.body, method.metadata),
             Some(Library::Runs(tokens)) => Ok(tokens.edits(method.body)),
         };
         edits.map_err(|why| Error::refused("requests", why))

@@ -12,8 +12,8 @@ use clrscope_recording::writer::ProcessWriter;
 use super::author::Author;
 use super::members::NOT_AS_KNOWN;
 use super::traces::ACTIVITIES;
-use super::{locals, made, served};
-use crate::services::changed_methods::{ChangedMethods, change_methods};
+use super::{commands, locals, made, served};
+use crate::services::changed_methods::{Belongs, change_methods};
 use crate::services::context::Context;
 use crate::services::fixed_modules::reason;
 use crate::services::kept_code::{self, Method};
@@ -76,13 +76,20 @@ impl Follower {
     /// Has the methods of a module that tell of requests compiled again, unless they were.
     pub(super) fn follow(&self, module: ModuleId) {
         let Ok(assembly) = self.functions.names().assembly(&self.info, module) else { return };
-        if ![served::LIBRARY, made::LIBRARY].contains(&&*assembly) || !self.claim(module) {
+        let is_known = [served::LIBRARY, made::LIBRARY].contains(&&*assembly);
+        if !(is_known || self.names_commands(module, &assembly)) || !self.claim(module) {
             return;
         }
         if &*assembly == served::LIBRARY {
             self.follow_contexts();
         }
         self.change_all(module, &assembly);
+    }
+
+    /// Whether there may be commands of databases in a module.
+    fn names_commands(&self, module: ModuleId, assembly: &str) -> bool {
+        let metadata = || self.functions.names().metadata(&self.info, module).ok();
+        commands::may_have_commands(assembly) && metadata().is_some_and(|metadata| commands::base(&metadata).is_some())
     }
 
     /// Has the methods compiled again that give threads another context, now that there are
@@ -108,15 +115,14 @@ impl Follower {
     fn change(&self, module: ModuleId, assembly: &str) -> clr_profiler::Result<Refused> {
         let metadata = self.functions.names().metadata(&self.info, module)?;
         let methods = self.author.prepare((&self.info, module), assembly, &metadata)?;
-        // Either all of a library's methods have the code, or none.
-        let changed = match change_methods(&self.info, &self.writers, module, methods)? {
-            ChangedMethods::All(changed) => changed,
-            ChangedMethods::None(method, error) => return Ok(vec![(self.name(method), reason(&error))]),
-        };
+        let belongs = if self.author.are_alone(module) { Belongs::Alone } else { Belongs::Together };
+        let outcome = change_methods(&self.info, &self.writers, module, (methods, belongs))?;
+        let refused = outcome.refused.iter().map(|(method, error)| (self.name(*method), reason(error)));
+        let (changed, refused) = (outcome.changed, refused.collect());
         if self.author.switches_threads(module) {
             self.switching.add(&changed);
         }
-        Ok(Vec::new())
+        Ok(refused)
     }
 
     /// The runtime could not compile a method again.

@@ -7,7 +7,7 @@
 //! before the method reads it.
 
 use clr_profiler::il::element::{I4, OBJECT, VOID};
-use clr_profiler::il::{Body, Code, Edits, Instruction, Opcode, Operand};
+use clr_profiler::il::{Body, Code, Edits, Instruction, NewLocal, Opcode, Operand};
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::{Error, ModuleId, ProfilerInfo, Token};
 use clrscope_agent_base::boundary::guard;
@@ -15,7 +15,8 @@ use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::hooks::is_stopped;
 use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT};
 
-use super::inserted::{loads_variable, null};
+use super::grpc;
+use super::inserted::{WANTS, loads_variable, null, unless_urls};
 use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Reason, missing};
 use super::names::{Direction, Subject};
 use super::objects;
@@ -36,11 +37,11 @@ const RESPONSE: &str = "System.Net.Http.HttpResponseMessage";
 const METHOD: &str = "System.Net.Http.HttpMethod";
 const URI: &str = "System.Uri";
 
-/// Signature of [`begin`]: what the method keeps, the request's method, host, port and activity in,
-/// a number out.
-const BEGINS: &[u8] = &[0, 5, I4, I4, OBJECT, OBJECT, I4, OBJECT];
-/// Signature of [`end`]: the number and the status.
-const ENDS: &[u8] = &[0, 2, VOID, I4, I4];
+/// Signature of [`begin`]: what the method keeps, the request's method, host, port, path with query,
+/// and activity in, a number out.
+const BEGINS: &[u8] = &[0, 6, I4, I4, OBJECT, OBJECT, I4, OBJECT, OBJECT];
+/// Signature of [`end`]: the number, the status and gRPC's.
+const ENDS: &[u8] = &[0, 3, VOID, I4, I4, OBJECT];
 
 /// The method whose code changes.
 ///
@@ -69,9 +70,13 @@ pub(super) struct Tokens {
     host: u32,
     port: u32,
     has_default_port: u32,
+    path: u32,
+    wants_urls: u32,
     status: u32,
     begins: u32,
     ends: u32,
+    /// `None` where answers of gRPC can't be told from others.
+    grpc: Option<grpc::MadeTokens>,
 }
 
 impl Tokens {
@@ -81,7 +86,8 @@ impl Tokens {
     /// The runtime's error, or why they can't be found.
     pub(super) fn find(info: &ProfilerInfo, module: ModuleId, metadata: &MetadataImport) -> clr_profiler::Result<Self> {
         let signature = |bytes| info.signature_token(module, bytes).map(Token::as_raw);
-        let (begins, ends) = (signature(BEGINS)?, signature(ENDS)?);
+        let (begins, ends, wants_urls) = (signature(BEGINS)?, signature(ENDS)?, signature(WANTS)?);
+        let grpc = grpc::MadeTokens::find(info, module, metadata).ok();
         let members = Members(metadata);
         let find = || {
             let any = |_: &[u8]| true;
@@ -98,9 +104,12 @@ impl Tokens {
                 host: members.other(URI, "get_IdnHost", any)?,
                 port: members.other(URI, "get_Port", any)?,
                 has_default_port: members.other(URI, "get_IsDefaultPort", any)?,
+                path: members.other(URI, "get_PathAndQuery", any)?,
+                wants_urls,
                 status: own(RESPONSE, "get_StatusCode")?,
                 begins,
                 ends,
+                grpc,
             })
         };
         find().map_err(|why: Reason| Error::refused("requests", why))
@@ -112,14 +121,14 @@ impl Tokens {
         let ends = Ends::find(body.instructions(), metadata)?;
         let mut edits = Edits::new();
         let [stored, number] = [(); 2].map(|()| edits.new_local(&[I4]));
-        let [uri, method, host, activity] = [(); 4].map(|()| edits.new_local(&[OBJECT]));
+        let [uri, method, host, path, activity, grpc, found] = [(); 7].map(|()| edits.new_local(&[OBJECT]));
         let port = edits.new_local(&[I4]);
         let constant = |code: Code, number: u32| code.with(Opcode::LdcI4, Operand::Int(number.cast_signed()));
         let this = |code: Code| code.plain(Opcode::Ldarg0);
         let field = |inserted: Code, opcode| inserted.with(opcode, Operand::Token(code.state));
 
         let mut read = Code::new();
-        let unknown = read.new_mark();
+        let [unknown, without_path] = [(); 2].map(|()| read.new_mark());
         let request = |code: Code| this(code).with(Opcode::Ldfld, Operand::Token(self.request));
         let read = request(read).call(Opcode::Callvirt, self.uri, 1, 1).store(uri);
         let read = read.load(uri).branch(Opcode::Brfalse, unknown);
@@ -127,6 +136,8 @@ impl Tokens {
         let read = read.load(uri).call(Opcode::Callvirt, self.host, 1, 1).store(host);
         let read = request(read).call(Opcode::Callvirt, self.method, 1, 1);
         let read = read.call(Opcode::Callvirt, self.method_name, 1, 1).store(method);
+        let read = unless_urls(read, self.wants_urls, without_path);
+        let read = read.load(uri).call(Opcode::Callvirt, self.path, 1, 1).store(path).mark(without_path);
         let read = read.load(uri).call(Opcode::Callvirt, self.has_default_port, 1, 1);
         let read = read.branch(Opcode::Brtrue, unknown);
         let read = read.load(uri).call(Opcode::Callvirt, self.port, 1, 1).store(port).mark(unknown);
@@ -139,11 +150,11 @@ impl Tokens {
         // One that has ended is none of ours.
         let entry = entry.load(stored).plain(Opcode::LdcI4M1).branch(Opcode::Blt, behind);
         let entry = entry.plain(Opcode::LdcI4_0).store(port);
-        let entry = [uri, method, host, activity].into_iter().fold(entry, null).catching(self.object, read);
+        let entry = [uri, method, host, path, activity].into_iter().fold(entry, null).catching(self.object, read);
         let entry = entry.load(host).branch(Opcode::Brfalse, behind);
-        let entry = entry.load(stored).load(method).load(host).load(port).load(activity);
+        let entry = entry.load(stored).load(method).load(host).load(port).load(path).load(activity);
         let entry =
-            entry.address(function_address(begin as *const ())).call(Opcode::Calli, self.begins, 6, 1).store(number);
+            entry.address(function_address(begin as *const ())).call(Opcode::Calli, self.begins, 7, 1).store(number);
         let entry = entry.branch(Opcode::Br, behind).mark(numbered);
         let entry = constant(entry.load(stored), !NUMBERED_WAIT).plain(Opcode::And);
         let entry = constant(entry, AWAIT_BITS).plain(Opcode::Shr).store(number);
@@ -159,7 +170,7 @@ impl Tokens {
             edits.after(place.store, field(kept, Opcode::Stfld).mark(behind));
         }
         let end =
-            |inserted: Code| inserted.address(function_address(end as *const ())).call(Opcode::Calli, self.ends, 3, 0);
+            |inserted: Code| inserted.address(function_address(end as *const ())).call(Opcode::Calli, self.ends, 4, 0);
         let (result, at) = (ends.result, ends.returns);
         let mut answered = Code::new();
         let [none, known] = [(); 2].map(|()| answered.new_mark());
@@ -167,9 +178,19 @@ impl Tokens {
         let answered = load(answered.load(number)).branch(Opcode::Brfalse, none);
         let answered = load(answered).call(Opcode::Callvirt, self.status, 1, 1).branch(Opcode::Br, known);
         let answered = answered.mark(none).plain(Opcode::LdcI4_0).mark(known);
-        edits.before(at.label(), end(answered));
-        edits.before(ends.fails.label(), end(Code::new().load(number).plain(Opcode::LdcI4_0)));
+        edits.before(ends.statement.label(), self.grpc_status(number, load, grpc, found));
+        edits.before(at.label(), end(answered.load(grpc)));
+        edits.before(ends.fails.label(), end(Code::new().load(number).plain(Opcode::LdcI4_0).plain(Opcode::Ldnull)));
         Ok(edits)
+    }
+
+    /// Code that stores gRPC's status of an answer to a request that is recorded, or null.
+    fn grpc_status(&self, number: NewLocal, load: impl Fn(Code) -> Code, grpc: NewLocal, found: NewLocal) -> Code {
+        let mut code = null(Code::new(), grpc);
+        let Some(tokens) = self.grpc else { return code };
+        let behind = code.new_mark();
+        let code = code.load(number).branch(Opcode::Brfalse, behind);
+        code.catching(self.object, tokens.read(load, grpc, found)).mark(behind)
     }
 }
 
@@ -177,6 +198,8 @@ impl Tokens {
 struct Ends<'c> {
     /// Loads the result.
     result: &'c Instruction,
+    /// First instruction of the statement.
+    statement: &'c Instruction,
     returns: &'c Instruction,
     fails: &'c Instruction,
 }
@@ -192,14 +215,20 @@ impl<'c> Ends<'c> {
             found.next().filter(|_| found.next().is_none()).ok_or_else(|| missing(wanted))
         };
         let ((at, returns), (_, fails)) = (named("SetResult")?, named("SetException")?);
-        let result = at.checked_sub(1).map(|at| &code[at]).filter(|result| loads_variable(result.opcode()));
-        Ok(Self { result: result.ok_or(NOT_AS_KNOWN)?, returns, fails })
+        // The machine's address, that of its builder, and the result.
+        let [statement, builder, result] = at.checked_sub(3).map(|first| &code[first..at]).ok_or(NOT_AS_KNOWN)? else {
+            return Err(NOT_AS_KNOWN);
+        };
+        let is_known = statement.opcode() == Opcode::Ldarg0
+            && builder.opcode() == Opcode::Ldflda
+            && loads_variable(result.opcode());
+        is_known.then_some(Self { result, statement, returns, fails }).ok_or(NOT_AS_KNOWN)
     }
 }
 
 /// A request begins, or its method goes on and has begun it when nothing was recorded. Returns its
 /// number and one; 0 where it is not recorded.
-unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32, activity: usize) -> u32 {
+unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32, path: usize, activity: usize) -> u32 {
     if is_stopped() {
         return 0;
     }
@@ -208,8 +237,8 @@ unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32, act
         let Some((recorder, requests)) = Recorder::current().zip(under_way::of_process()) else { return };
         let ticks = (kept == -1).then(ticks);
         // SAFETY: what the code that `edits` makes hands over: texts or null.
-        let (method, host) = unsafe { (objects::text(method), objects::text(host)) };
-        let name = recorder.name(Direction::Made, method, Subject::Host(host, port));
+        let [method, host, path] = [method, host, path].map(|address| unsafe { objects::text(address) });
+        let name = recorder.name(Direction::Made, method, Subject::Host(host, port, path));
         // SAFETY: as above; an object or null.
         let trace = unsafe { ACTIVITIES.numbers(activity) };
         let number = recorder.begin(requests, RequestStart { name, ticks, trace, id: 0 });
@@ -220,14 +249,16 @@ unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32, act
 }
 
 /// A request has an answer, with a status, or ends without.
-unsafe extern "C" fn end(number: u32, status: u32) {
+unsafe extern "C" fn end(number: u32, status: u32, grpc_status: usize) {
     let Some(number) = number.checked_sub(1) else { return };
     guard(|| {
         let Some(requests) = under_way::of_process() else { return };
         if let Some(recorder) = Recorder::current().filter(|_| !is_stopped())
             && let Some(start) = requests.known(number).and_then(|request| recorder.claim(request))
         {
-            let outcome = if status == 0 { Outcome::Failure } else { Outcome::Answer };
+            // SAFETY: what the code that `edits` makes hands over: a text or null.
+            let has_failed = status == 0 || grpc::has_failed(unsafe { objects::text(grpc_status) });
+            let outcome = if has_failed { Outcome::Failure } else { Outcome::Answer };
             recorder.ended(start, status, outcome);
         }
         requests.give_back(number);
@@ -241,7 +272,7 @@ mod tests {
     #[test]
     fn signatures_say_as_many_values_as_the_code_hands_over() {
         let shape = |signature| clr_profiler::il::method_shape(signature).expect("a signature");
-        assert_eq!((shape(BEGINS).takes, shape(BEGINS).result), (5, Some(&[I4][..])));
-        assert_eq!((shape(ENDS).takes, shape(ENDS).result), (2, None));
+        assert_eq!((shape(BEGINS).takes, shape(BEGINS).result), (6, Some(&[I4][..])));
+        assert_eq!((shape(ENDS).takes, shape(ENDS).result), (3, None));
     }
 }

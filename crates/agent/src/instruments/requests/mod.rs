@@ -1,9 +1,10 @@
 //! `requests`: the requests that the program serves and makes, with their times and outcomes.
 //!
-//! A few methods of ASP.NET Core and of `HttpClient`'s library are compiled again (ReJIT) with code
-//! that notes when a request begins and when it ends. Nothing is listened to: no activity is made
-//! and no event is written that the program would not have without us. What is known of a request
-//! under way is found again by a number that the framework's own objects keep.
+//! A few methods of ASP.NET Core, of `HttpClient`'s library and of the commands of ADO.NET's
+//! providers are compiled again (ReJIT) with code that notes when a request begins and when it ends.
+//! Nothing is listened to: no activity is made and no event is written that the program would not
+//! have without us. What is known of a request under way is found again by a number that the
+//! framework's own objects keep.
 //!
 //! A request goes on in the code in which it has begun. So the methods keep their code when the
 //! recording is over, and note nothing then ([`kept_code`](crate::services::kept_code)). Those of
@@ -13,6 +14,10 @@
 //! |---|---|
 //! | [`served`] | the code in ASP.NET Core, and what it calls |
 //! | [`made`] | the code in `HttpClient`'s library, and what it calls |
+//! | [`commands`] | the code in commands of databases, and what it calls |
+//! | [`nesting`] | commands within commands |
+//! | [`statements`] | what a command does |
+//! | [`grpc`] | the status of gRPC's answers |
 //! | [`inserted`] | pieces of inserted code |
 //! | [`members`] | members that inserted code names |
 //! | [`objects`] | objects that inserted code hands over |
@@ -28,16 +33,20 @@
 
 mod author;
 mod carrier;
+mod commands;
 mod follow;
+mod grpc;
 mod inserted;
 mod locals;
 mod made;
 mod members;
 mod names;
+mod nesting;
 mod objects;
 mod options;
 mod recorder;
 mod served;
+mod statements;
 mod switches;
 mod traces;
 mod under_way;
@@ -68,11 +77,13 @@ impl Instrument for Requests {
 
     fn start(options: &RequestsOptions, context: &Context) -> std::result::Result<Self, String> {
         under_way::open().ok_or("no address space for requests")?;
+        nesting::open().map_err(|error| error.to_string())?;
         let log = EventLog::create(context, instrument::REQUESTS, options.max_bytes)?;
         Ok(Self {
             info: context.info.clone(),
             follower: Follower::new(context),
-            recorder: Recorder::publish(log, context.writer, context.triggers).map_err(|error| error.to_string())?,
+            recorder: Recorder::publish(log, context.writer, context.triggers, options.has_urls)
+                .map_err(|error| error.to_string())?,
         })
     }
 

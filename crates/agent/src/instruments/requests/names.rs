@@ -1,8 +1,10 @@
-//! Names of requests: `GET /orders/{id}`, `GET /files/* (no endpoint)`, `GET example.org:8080`.
+//! Names of requests: `GET /orders/{id}`, `GET /files/* (no endpoint)`, `GET example.org:8080`,
+//! `SELECT shop@db.example.org`.
 //!
 //! Nearly all requests have a name that was met before: then the table is read without a lock.
 //! Programs may be asked for a million paths, so there are only so many names; what comes later is
-//! `(others)`. Of paths without a template only the first segment is kept, and nothing of queries.
+//! `(others)`. Of paths without a template only the first segment is kept, and nothing of queries,
+//! unless whole addresses are asked for.
 
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -12,8 +14,9 @@ use std::sync::{Mutex, PoisonError};
 const MOST_NAMES: u32 = 2_000;
 /// Places of the table, a power of two that is a few times that.
 const PLACES: usize = 1 << 13;
-/// Characters of a name's parts.
+/// Characters of a name's parts, and of those of a whole address: all fit into a record.
 const MOST_CHARACTERS: usize = 200;
+const MOST_OF_URL: usize = 2_000;
 /// Name of what is in none of the others.
 const OTHERS: &str = "(others)";
 /// Name of requests of which the server's objects say nothing that is known.
@@ -35,46 +38,70 @@ pub(super) enum Subject<'t> {
     Template(&'t [u16]),
     /// A path for which there is no template, and whether an endpoint serves it.
     Path(&'t [u16], bool),
-    /// A host, with a port that is not the scheme's own; 0 for none.
-    Host(&'t [u16], u32),
+    /// A path with its query for which there is no template, and whether an endpoint serves it,
+    /// where names have whole addresses.
+    Url(&'t [u16], &'t [u16], bool),
+    /// A host, with a port that is not the scheme's own; 0 for none. With the path and the query,
+    /// where names have whole addresses.
+    Host(&'t [u16], u32, &'t [u16]),
+    /// A database, and the server that has it.
+    Database(&'t [u16], &'t [u16]),
     /// Nothing is known.
     Unknown,
 }
 
 impl Subject<'_> {
     /// The characters that count, and what else tells the subject from others.
-    fn parts(&self) -> (&[u16], u32, u8) {
+    fn parts(&self) -> ([&[u16]; 2], u32, u8) {
         match *self {
-            Self::Template(template) => (cut(template), 0, 0),
+            Self::Template(template) => ([cut(template), &[]], 0, 0),
             Self::Path(path, has_endpoint) => {
                 let (first, has_more) = first_segment(path);
-                (cut(first), has_more.into(), 1 + u8::from(has_endpoint))
+                ([cut(first), &[]], has_more.into(), 1 + u8::from(has_endpoint))
             }
-            Self::Host(host, port) => (cut(host), port, 3),
-            Self::Unknown => (&[], 0, 4),
+            Self::Host(host, port, path) => ([cut(host), cut_to(path, MOST_OF_URL)], port, 3),
+            Self::Unknown => ([&[], &[]], 0, 4),
+            Self::Database(database, server) => ([cut(database), cut(server)], 0, 5),
+            Self::Url(path, query, has_endpoint) => {
+                ([path, query].map(|part| cut_to(part, MOST_OF_URL)), 0, 6 + u8::from(has_endpoint))
+            }
         }
     }
 
     fn text(&self) -> String {
         let (characters, number, _) = self.parts();
-        let text = String::from_utf16_lossy(characters);
+        let [text, second] = characters.map(String::from_utf16_lossy);
         match self {
             Self::Template(_) if text.starts_with('/') => text,
             Self::Template(_) => format!("/{text}"),
             Self::Path(_, has_endpoint) => {
                 let rest = if number != 0 { "/*" } else { "" };
-                let remark = if *has_endpoint { "" } else { " (no endpoint)" };
-                format!("{text}{rest}{remark}")
+                format!("{text}{rest}{}", remark(*has_endpoint))
             }
-            Self::Host(..) if number != 0 => format!("{text}:{number}"),
-            Self::Host(..) => text,
+            Self::Url(_, _, has_endpoint) => format!("{text}{second}{}", remark(*has_endpoint)),
+            Self::Host(..) if number != 0 => format!("{text}:{number}{second}"),
+            Self::Host(..) => format!("{text}{second}"),
+            Self::Database(..) => match (text.is_empty(), second.is_empty()) {
+                (true, true) => NOT_KNOWN.to_owned(),
+                (false, true) => text,
+                (true, false) => format!("@{second}"),
+                (false, false) => format!("{text}@{second}"),
+            },
             Self::Unknown => NOT_KNOWN.to_owned(),
         }
     }
 }
 
 fn cut(text: &[u16]) -> &[u16] {
-    &text[..text.len().min(MOST_CHARACTERS)]
+    cut_to(text, MOST_CHARACTERS)
+}
+
+fn cut_to(text: &[u16], most: usize) -> &[u16] {
+    &text[..text.len().min(most)]
+}
+
+fn remark(has_endpoint: bool) -> &'static str {
+    if has_endpoint { "" } else { " (no endpoint)" }
 }
 
 /// The first segment of a path with its slash, and whether more follows.
@@ -213,20 +240,59 @@ mod tests {
         assert_eq!(told.served(Subject::Path(&wide("/files/c"), false)), "GET /files/* (no endpoint)");
         assert_eq!(told.served(Subject::Path(&wide("/files"), false)), "GET /files (no endpoint)");
         assert_eq!(told.served(Subject::Path(&wide("/"), true)), "GET /");
-        let made = |host: &str, port| told.name(Direction::Made, "POST", Subject::Host(&wide(host), port));
+        let made = |host: &str, port| told.name(Direction::Made, "POST", Subject::Host(&wide(host), port, &[]));
         assert_eq!([made("a.example", 8080), made("a.example", 0)], ["POST a.example:8080", "POST a.example"]);
         assert_eq!(told.name(Direction::Served, "", Subject::Unknown), NOT_KNOWN);
-        assert_eq!(told.told.borrow().len(), 8, "one of the nine was met twice");
+        let sent = |database: &str, server: &str| {
+            told.name(Direction::Made, "SELECT", Subject::Database(&wide(database), &wide(server)))
+        };
+        let sent = [sent("shop", "db.example"), sent("shop", ""), sent("", "shop"), sent("", "")];
+        assert_eq!(sent, ["SELECT shop@db.example", "SELECT shop", "SELECT @shop", "SELECT (not known)"]);
+        let url = |query: &str, has_endpoint| told.served(Subject::Url(&wide("/files/a"), &wide(query), has_endpoint));
+        assert_eq!([url("?b=1", true), url("", false)], ["GET /files/a?b=1", "GET /files/a (no endpoint)"]);
+        let made = told.name(Direction::Made, "GET", Subject::Host(&wide("a.example"), 8080, &wide("/b?c=1")));
+        assert_eq!(made, "GET a.example:8080/b?c=1");
+        assert_eq!(told.told.borrow().len(), 15, "one was met twice");
     }
 
     #[test]
-    fn many_paths_have_a_bounded_number_of_names() {
+    fn a_million_paths_have_a_bounded_number_of_names() {
         let told = Told::new();
-        let number =
-            |path: u32| told.number(Direction::Served, "GET", Subject::Path(&wide(&format!("/{path}")), false));
-        let numbers: HashSet<u32> = (0..100_000).map(number).collect();
+        let number = |path: u32| {
+            let path = wide(&format!("/{path}"));
+            let short = told.number(Direction::Served, "GET", Subject::Path(&path, false));
+            [short, told.number(Direction::Served, "GET", Subject::Url(&path, &path, false))]
+        };
+        let numbers: HashSet<u32> = (0..1_000_000).flat_map(number).collect();
         let names = told.told.borrow();
         assert_eq!((numbers.len(), names.len()), (MOST_NAMES as usize + 1, MOST_NAMES as usize + 1));
         assert_eq!(names.last().map(String::as_str), Some(OTHERS));
+    }
+
+    /// What stands in them is for those who show them to write out: here they are cut to texts.
+    #[test]
+    fn long_texts_are_cut_and_halves_of_characters_become_text() {
+        let told = Told::new();
+        let long = wide(&"/x".repeat(50_000));
+        let name = |method: &str, subject| told.name(Direction::Served, method, subject).chars().count();
+        let lengths = [
+            name("GET", Subject::Template(&long)),
+            name("GET", Subject::Path(&long[1..], false)),
+            name("GET", Subject::Host(&long, 80, &long)),
+            name("GET", Subject::Url(&long, &long, true)),
+            name("GET", Subject::Database(&long, &long)),
+            name(&"G".repeat(100_000), Subject::Path(&wide("/"), true)),
+        ];
+        let (part, url) = (MOST_CHARACTERS, MOST_OF_URL);
+        assert_eq!(
+            lengths,
+            [4 + part, 4 + " x/* (no endpoint)".len() - 1, 7 + part + url, 4 + 2 * url, 5 + 2 * part, part + 2]
+        );
+        let halves = [0xD800, u16::from(b'/'), 0xDC00, 0x202E, 0x1B, 0];
+        assert_eq!(told.served(Subject::Template(&halves)), "GET /\u{fffd}/\u{fffd}\u{202e}\u{1b}\0");
+        // Cut in the middle of a character.
+        let wide_ones = wide(&"\u{1F600}".repeat(MOST_CHARACTERS));
+        let name = told.served(Subject::Template(&[&wide("/")[..], &wide_ones].concat()));
+        assert!(name.ends_with("\u{1F600}\u{fffd}"), "{name}");
     }
 }

@@ -1,19 +1,21 @@
 //! Options of `requests`.
 
-use clrscope_contract::instruments::requests::{self, MAX};
+use clrscope_contract::instruments::requests::{self, MAX, URLS};
 use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestsOptions {
     pub(crate) max_bytes: u64,
+    /// Names have whole addresses.
+    pub(crate) has_urls: bool,
 }
 
 impl crate::instrument::InstrumentOptions for RequestsOptions {
     const SPEC: &Spec = requests::SPEC;
 
     fn from_request(request: &CheckedInstrument) -> Self {
-        Self { max_bytes: request.number(MAX) }
+        Self { max_bytes: request.number(MAX), has_urls: request.is_on(URLS) }
     }
 }
 
@@ -25,7 +27,8 @@ mod tests {
 
     #[test]
     fn every_option_arrives() {
-        assert_eq!(RequestsOptions::from_request(&checked("requests")).max_bytes, 1 << 30);
-        assert_eq!(RequestsOptions::from_request(&checked("requests:max=64MiB")).max_bytes, 64 << 20);
+        let options = |request| RequestsOptions::from_request(&checked(request));
+        assert_eq!(options("requests"), RequestsOptions { max_bytes: 1 << 30, has_urls: false });
+        assert_eq!(options("requests:max=64MiB,urls=full"), RequestsOptions { max_bytes: 64 << 20, has_urls: true });
     }
 }

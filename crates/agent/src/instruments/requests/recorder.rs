@@ -46,6 +46,8 @@ pub(super) struct Recorder {
     triggers: &'static Triggers,
     /// Names by number, for triggers.
     texts: Mutex<HashMap<u32, String>>,
+    /// Names have whole addresses.
+    pub(super) has_urls: bool,
     /// Tells the recording from others of the process.
     number: u32,
 }
@@ -59,11 +61,12 @@ impl Recorder {
         log: &'static EventLog,
         writer: &'static ProcessWriter,
         triggers: &'static Triggers,
+        has_urls: bool,
     ) -> std::io::Result<&'static Self> {
         let number = RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1;
         request_work::open()?;
         let (scale, names, texts) = (TickScale::new(), Names::new(), Mutex::default());
-        Ok(CURRENT.publish(Self { log, writer, scale, names, triggers, texts, number }))
+        Ok(CURRENT.publish(Self { log, writer, scale, names, triggers, texts, has_urls, number }))
     }
 
     /// The calling thread works for a request from now on, by its id; 0 for none. The time is by

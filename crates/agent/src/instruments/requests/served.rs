@@ -14,13 +14,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use clr_profiler::il::element::{I4, I8, OBJECT, STRING, UINT, VOID};
 use clr_profiler::il::{Body, Code, Edits, Instruction, NewLocal, Opcode, Operand};
 use clr_profiler::metadata::MetadataImport;
+use clr_profiler::metadata::signature::Type;
 use clr_profiler::{ModuleId, NameCache, ProfilerInfo, Token};
 use clrscope_agent_base::boundary::guard;
 use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::hooks::is_stopped;
 
 use super::carrier;
-use super::inserted::{loads_variable, null};
+use super::grpc;
+use super::inserted::{WANTS, loads_variable, null, unless_urls};
 use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Reason};
 use super::names::{Direction, Subject};
 use super::objects::{self, KnownField};
@@ -42,6 +44,7 @@ const DEFAULT_CONTEXT: &str = "Microsoft.AspNetCore.Http.DefaultHttpContext";
 const REQUEST: &str = "Microsoft.AspNetCore.Http.HttpRequest";
 const RESPONSE: &str = "Microsoft.AspNetCore.Http.HttpResponse";
 const PATH: &str = "Microsoft.AspNetCore.Http.PathString";
+const QUERY: &str = "Microsoft.AspNetCore.Http.QueryString";
 const ENDPOINT: &str = "Microsoft.AspNetCore.Http.Endpoint";
 const METADATA: &str = "Microsoft.AspNetCore.Http.EndpointMetadataCollection";
 const ROUTE: &str = "Microsoft.AspNetCore.Http.Metadata.IRouteDiagnosticsMetadata";
@@ -53,9 +56,9 @@ const GONE: &str = "_connectionAborted";
 
 /// Signature of [`begin`]: the context, our server, method, path and activity in, an id out.
 const BEGINS: &[u8] = &[0, 5, I8, OBJECT, UINT, OBJECT, OBJECT, OBJECT];
-/// Signature of [`end`]: the context, our server, method, path, endpoint, template, features,
-/// exception and status.
-const ENDS: &[u8] = &[0, 9, VOID, OBJECT, UINT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, I4];
+/// Signature of [`end`]: the context, our server, method, path, query, endpoint, template, features,
+/// exception, status and gRPC's.
+const ENDS: &[u8] = &[0, 11, VOID, OBJECT, UINT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, I4, OBJECT];
 
 /// A library that serves requests; inserted code has the address.
 #[derive(Debug)]
@@ -157,6 +160,10 @@ pub(super) struct Tokens {
     method: u32,
     path: u32,
     path_text: u32,
+    query: u32,
+    query_type: Token,
+    query_text: u32,
+    wants_urls: u32,
     response: u32,
     status: u32,
     features: u32,
@@ -167,6 +174,8 @@ pub(super) struct Tokens {
     begins: u32,
     ends: u32,
     carrier: carrier::Tokens,
+    /// `None` where answers of gRPC can't be told from others.
+    grpc: Option<grpc::ServedTokens>,
 }
 
 impl Tokens {
@@ -176,9 +185,14 @@ impl Tokens {
     /// The runtime's error, or why they can't be found.
     pub(super) fn find(info: &ProfilerInfo, server: &Server, metadata: &MetadataImport) -> clr_profiler::Result<Self> {
         let signature = |bytes| info.signature_token(server.module, bytes).map(Token::as_raw);
-        let (begins, ends) = (signature(BEGINS)?, signature(ENDS)?);
+        let (begins, ends, wants_urls) = (signature(BEGINS)?, signature(ENDS)?, signature(WANTS)?);
         let carrier = carrier::Tokens::add(info, server.module)?;
         let members = Members(metadata);
+        let response = members.other(HTTP_CONTEXT, "get_Response", |_| true);
+        let grpc = response
+            .as_ref()
+            .ok()
+            .and_then(|response| grpc::ServedTokens::find(info, server.module, metadata, *response).ok());
         let find = || {
             let any = |_: &[u8]| true;
             let gives_text = |signature: &[u8]| signature.get(2) == Some(&STRING);
@@ -191,7 +205,11 @@ impl Tokens {
                 method: members.other(REQUEST, "get_Method", any)?,
                 path: members.other(REQUEST, "get_Path", any)?,
                 path_text: members.other(PATH, "op_Implicit", gives_text)?,
-                response: members.other(HTTP_CONTEXT, "get_Response", any)?,
+                query: members.other(REQUEST, "get_QueryString", any)?,
+                query_type: Token::new(members.other_type(QUERY)?),
+                query_text: members.other(QUERY, "get_Value", any)?,
+                wants_urls,
+                response: response?,
                 status: members.other(RESPONSE, "get_StatusCode", any)?,
                 features: members.other(HTTP_CONTEXT, "get_Features", any)?,
                 endpoint: members.own(members.own_type(EXTENSIONS, None)?, "GetOriginalEndpoint")?.as_raw(),
@@ -201,6 +219,7 @@ impl Tokens {
                 begins,
                 ends,
                 carrier,
+                grpc,
             })
         };
         find().map_err(|why: Reason| clr_profiler::Error::refused("requests", why))
@@ -239,15 +258,21 @@ impl Tokens {
     }
 
     /// The edits of the method that ends a request.
-    fn end_edits(&self, server: &'static Server) -> Edits {
+    fn end_edits(&self, server: &'static Server) -> Result<Edits, Reason> {
         let mut edits = Edits::new();
         let about = RequestVariables::new(&mut edits);
-        let [endpoint, route, features] = [(); 3].map(|()| edits.new_local(&[OBJECT]));
+        let [endpoint, route, features, grpc, found, query] = [(); 6].map(|()| edits.new_local(&[OBJECT]));
         let status = edits.new_local(&[I4]);
+        let query_type = Type::Named { token: self.query_type, is_value: true }.to_bytes().ok_or(NOT_AS_KNOWN)?;
+        let query_value = edits.new_local(&query_type);
         let context = |code: Code| code.plain(Opcode::Ldarg1);
         let mut code = self.method_and_path(context, about);
-        let behind = code.new_mark();
+        let [behind, without_query] = [(); 2].map(|()| code.new_mark());
         let code = code.load(about.http).branch(Opcode::Brfalse, behind);
+        let code = unless_urls(code, self.wants_urls, without_query);
+        let code = code.load(about.http).call(Opcode::Callvirt, self.request, 1, 1);
+        let code = code.call(Opcode::Callvirt, self.query, 1, 1).store(query_value).address_of(query_value);
+        let code = code.call(Opcode::Call, self.query_text, 1, 1).store(query).mark(without_query);
         let code = code.load(about.http).call(Opcode::Callvirt, self.features, 1, 1).store(features);
         let code = code.load(about.http).call(Opcode::Callvirt, self.response, 1, 1);
         let code = code.call(Opcode::Callvirt, self.status, 1, 1).store(status);
@@ -259,17 +284,22 @@ impl Tokens {
         let read = code.load(route).call(Opcode::Callvirt, self.route, 1, 1).store(route).mark(behind);
 
         let cleared = about.cleared(Code::new()).plain(Opcode::LdcI4_0).store(status);
-        let cleared = [endpoint, route, features].into_iter().fold(cleared, null);
-        let code = context(cleared.catching(self.object, read)).address(address_of(server));
-        let code = code.load(about.method).load(about.path).load(endpoint).load(route).load(features);
-        let code = code.plain(Opcode::Ldarg2).load(status);
-        edits.at_entry(code.address(function_address(end as *const ())).call(Opcode::Calli, self.ends, 10, 0));
-        edits
+        let cleared = [endpoint, route, features, grpc, query].into_iter().fold(cleared, null);
+        let code = cleared.catching(self.object, read);
+        let code = match self.grpc {
+            Some(tokens) => code.catching(self.object, tokens.read(about.http, features, grpc, found)),
+            None => code,
+        };
+        let code = context(code).address(address_of(server));
+        let code = code.load(about.method).load(about.path).load(query).load(endpoint).load(route).load(features);
+        let code = code.plain(Opcode::Ldarg2).load(status).load(grpc);
+        edits.at_entry(code.address(function_address(end as *const ())).call(Opcode::Calli, self.ends, 12, 0));
+        Ok(edits)
     }
 
     /// The edits of a method, which is one of the server's.
     pub(super) fn edits(&self, (name, body): (&str, &Body), server: &'static Server) -> Result<Edits, Reason> {
-        if name == BEGIN { self.begin_edits(body, server) } else { Ok(self.end_edits(server)) }
+        if name == BEGIN { self.begin_edits(body, server) } else { self.end_edits(server) }
     }
 }
 
@@ -350,11 +380,13 @@ unsafe extern "C" fn end(
     server: *const Server,
     method: usize,
     path: usize,
+    query: usize,
     endpoint: usize,
     template: usize,
     features: usize,
     exception: usize,
     status: u32,
+    grpc_status: usize,
 ) {
     // SAFETY: what the code that `end_edits` makes hands over: objects, and an address that is
     // never freed.
@@ -366,19 +398,20 @@ unsafe extern "C" fn end(
         let request = number.checked_sub(1).and_then(|number| requests.known(number));
         if let Some(recorder) = Recorder::current().filter(|_| !is_stopped()) {
             // SAFETY: as above; texts or null.
-            let (method, path, template) =
-                unsafe { (objects::text(method), objects::text(path), objects::text(template)) };
+            let [method, path, query, template, grpc_status] =
+                [method, path, query, template, grpc_status].map(|address| unsafe { objects::text(address) });
             let subject = match () {
                 () if method.is_empty() => Subject::Unknown,
-                () if template.is_empty() => Subject::Path(path, endpoint != 0),
-                () => Subject::Template(template),
+                () if !template.is_empty() => Subject::Template(template),
+                () if recorder.has_urls => Subject::Url(path, query, endpoint != 0),
+                () => Subject::Path(path, endpoint != 0),
             };
             let name = recorder.name(Direction::Served, method, subject);
             // SAFETY: as above; an object or null.
             let is_gone = unsafe { server.gone.is_set(features) };
             let outcome = match exception {
                 _ if is_gone => Outcome::Abortion,
-                0 => Outcome::Answer,
+                0 if !grpc::has_failed(grpc_status) => Outcome::Answer,
                 _ => Outcome::Failure,
             };
             let start = request.and_then(|request| recorder.claim(request)).unwrap_or_default();
@@ -398,7 +431,7 @@ mod tests {
     fn signatures_say_as_many_values_as_the_code_hands_over() {
         let shape = |signature| clr_profiler::il::method_shape(signature).expect("a signature");
         assert_eq!((shape(BEGINS).takes, shape(BEGINS).result), (5, Some(&[I8][..])));
-        assert_eq!((shape(ENDS).takes, shape(ENDS).result), (9, None));
+        assert_eq!((shape(ENDS).takes, shape(ENDS).result), (11, None));
     }
 
     #[test]
