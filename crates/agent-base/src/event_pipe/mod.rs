@@ -240,7 +240,7 @@ impl EventPipe {
 
     fn is_settled(&self) -> bool {
         let is_open = self.is_open.load(Ordering::Acquire);
-        is_open == self.is_wanted.load(Ordering::Acquire) && !(is_open && !lock(&self.more).is_empty())
+        is_open == self.is_wanted.load(Ordering::Acquire) && (!is_open || lock(&self.more).is_empty())
     }
 
     /// Starts or stops sessions. On a thread of the agent's own, where both may wait.
