@@ -24,6 +24,7 @@ use clrscope_agent_base::helper::Task;
 use clrscope_agent_base::hooks::is_stopped;
 use clrscope_contract::async_code::CORE_LIBRARY;
 use clrscope_recording::layout::instrument;
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};
@@ -47,6 +48,7 @@ const MOST_SESSIONS: u32 = 16;
 /// The running instrument.
 pub(crate) struct Counters {
     info: ProfilerInfo,
+    writer: &'static ProcessWriter,
     functions: Arc<Functions>,
     pipe: &'static EventPipe,
     recorder: Recorder,
@@ -177,6 +179,7 @@ impl Instrument for Counters {
         pipe.want_with(providers::meters(&[]));
         Ok(Self {
             info: context.info.clone(),
+            writer: context.writer,
             functions: Arc::clone(&context.functions),
             pipe,
             recorder: Recorder::new(log, context.writer),
@@ -197,7 +200,8 @@ impl Instrument for Counters {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        let ask = AskForMore { pipe: self.pipe, found: Arc::clone(&self.found), rounds: 0, sessions: 0 };
+        let (pipe, found) = (self.pipe, Arc::clone(&self.found));
+        let ask = AskForMore { pipe, found, writer: self.writer, rounds: 0, sessions: 0, is_said: false };
         let tasks: [Box<dyn Task>; 2] = [self.recorder.log.task(), Box::new(ask)];
         tasks.into_iter().chain(self.intervals.as_ref().map(Intervals::task)).collect()
     }
@@ -261,21 +265,31 @@ impl Callbacks for Counters {
 struct AskForMore {
     pipe: &'static EventPipe,
     found: Arc<Found>,
+    writer: &'static ProcessWriter,
     rounds: u32,
     sessions: u32,
+    /// Whether the recording says that some are missing.
+    is_said: bool,
 }
 
 impl Task for AskForMore {
     fn slow_tick(&mut self, _now_ns: u64) {
         self.rounds += 1;
         let is_time = self.sessions < AT_ONCE || self.rounds.is_multiple_of(ROUNDS);
-        if !is_time || !self.pipe.is_open() || self.sessions >= MOST_SESSIONS {
+        if !is_time || !self.pipe.is_open() {
             return;
         }
         let wanted = self.found.drain();
-        if !wanted.is_empty() {
+        if wanted.is_empty() {
+            return;
+        }
+        if self.sessions < MOST_SESSIONS {
             self.sessions += 1;
             self.pipe.want_more(wanted);
+        } else if !std::mem::replace(&mut self.is_said, true) {
+            let text =
+                "counters: event sources and meters that came late are missing, as too many have come one by one";
+            self.writer.note(monotonic_ns(), text);
         }
     }
 }
