@@ -230,6 +230,9 @@ impl Callbacks for Counters {
         for name in self.declared(module) {
             if self.pipe.want_next(&providers::source(&name)) {
                 self.found.asked(name);
+            } else {
+                // The session is about to begin: a further one may still come before the source.
+                self.found.made(name);
             }
         }
     }
