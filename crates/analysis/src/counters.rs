@@ -45,9 +45,9 @@ impl CounterKind {
     }
 }
 
-/// A value of a counter at the end of an interval: of a gauge the state, of a counter what was added
-/// in a second, of an up-down counter the sum since the program began, of a histogram the mean of
-/// what was measured.
+/// A value of a counter at the end of an interval: of a gauge the state, of a counter what was
+/// added in a second, of an up-down counter the sum since the program began, of a histogram the
+/// mean of what was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CounterPoint {
     /// Nanoseconds of the recording at the end of the interval.
@@ -157,8 +157,8 @@ fn percentiles(text: &str) -> Option<[f64; 3]> {
     Some([find(0.5)?, find(0.95)?, find(0.99)?]).filter(|all| all.iter().all(|value| value.is_finite()))
 }
 
-/// Counters that a query selects, `names` of them where there are any, by provider and name, and how
-/// many rows the limit left out.
+/// Counters that a query selects, `names` of them where there are any, by provider and name, and
+/// how many rows the limit left out.
 ///
 /// # Errors
 /// When no process is meant, or `counters` was not recorded.
@@ -192,28 +192,25 @@ pub fn counters<'a>(
 /// Counters of a process by their numbers.
 fn of_process<'a>(process: &'a Process, arena: &'a EventArena, query: &Query) -> BTreeMap<u64, CounterRow<'a>> {
     let mut rows: BTreeMap<u64, CounterRow<'a>> = BTreeMap::new();
-    let mut values: Vec<(u64, usize, usize)> = Vec::new();
     let chunks: Vec<_> = arena.chunks.iter().map(|chunk| chunk.bytes.load()).collect();
-    for (at, bytes) in chunks.iter().enumerate() {
-        for (place, record) in Records::new(bytes).enumerate() {
-            match record.kind {
-                Kind::COUNTER_NAME => {
-                    let number = record.number(Tag::COUNTER).unwrap_or(0);
-                    rows.entry(number).or_insert_with(|| named(process, &record));
-                }
-                Kind::COUNTER_VALUE => values.push((record.time_ns, at, place)),
-                _ => {}
+    let mut values = Vec::new();
+    for record in chunks.iter().flat_map(|bytes| Records::new(bytes)) {
+        match record.kind {
+            Kind::COUNTER_NAME => {
+                let number = record.number(Tag::COUNTER).unwrap_or(0);
+                rows.entry(number).or_insert_with(|| named(process, &record));
             }
+            Kind::COUNTER_VALUE => values.push(record),
+            _ => {}
         }
     }
     // Values may be told on any thread, each with chunks of its own.
-    values.sort_unstable();
-    let records: Vec<Vec<Record<'_>>> = chunks.iter().map(|bytes| Records::new(bytes).collect()).collect();
-    for (time_ns, at, place) in values {
-        let (record, time_ns) = (&records[at][place], process.started_ns.saturating_add(time_ns));
+    values.sort_by_key(|record| record.time_ns);
+    for record in values {
+        let time_ns = process.started_ns.saturating_add(record.time_ns);
         let row = record.number(Tag::COUNTER).and_then(|number| rows.get_mut(&number));
         if let Some(row) = row.filter(|_| query.wants_time(process, time_ns)) {
-            row.add(record, time_ns);
+            row.add(&record, time_ns);
         }
     }
     rows

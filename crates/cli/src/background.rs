@@ -36,7 +36,7 @@ impl Drop for Background {
 pub(crate) struct End(Receiver<()>);
 
 impl End {
-    /// Waits; whether nobody wants the end.
+    /// Waits for a time. Returns whether the thread is to go on then.
     pub(crate) fn is_not_within(&self, time: Duration) -> bool {
         self.0.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
     }

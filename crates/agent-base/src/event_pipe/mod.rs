@@ -1,11 +1,15 @@
-//! Events of the runtime's own, delivered inside the process, through one EventPipe session that all instruments share.
+//! Events of the runtime's own, delivered inside the process, through EventPipe sessions that all
+//! instruments share: one of what they ask for when they start, and further ones of what they
+//! [ask for later](EventPipe::want_more).
 //!
 //! An instrument [asks](EventPipe::want) for a provider when it starts, lets the session [begin](EventPipe::begin), and takes its
 //! events out of the callback `event_pipe_event_delivered`: [`of_runtime`](EventPipe::of_runtime) says which are the runtime's, by
 //! number and version, with their [`Fields`]. The callback runs on the thread that raises the event, during collections too:
 //! nothing may wait there, and the runtime may be asked for nothing but what is safe at that place.
 //!
-//! One session delivers what any instrument wants, so others' events arrive as well: who takes events looks at their numbers.
+//! A session delivers what any instrument wants, so others' events arrive as well: instruments look
+//! at the provider and the number of an event. An event that several sessions ask for is delivered
+//! once for each of them.
 //!
 //! Sessions are started and stopped on a thread of the agent's own that ends with that: the runtime refuses sessions in
 //! `Initialize`, and none may be open when an attached agent leaves.
@@ -76,7 +80,7 @@ impl SharedEventPipe {
     }
 }
 
-/// The session of all instruments.
+/// The sessions of all instruments.
 pub struct EventPipe {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
@@ -115,7 +119,7 @@ impl EventPipe {
         self.want_with(ProviderConfig { name: provider.to_owned(), keywords, level, filter: None });
     }
 
-    /// As [`want`](Self::want), of a provider that takes arguments. Those of the first who asks count.
+    /// As [`want`](Self::want), of a provider that takes arguments. The first ones count.
     pub fn want_with(&self, wanted: ProviderConfig) {
         let mut all = lock(&self.wanted);
         match all.iter_mut().find(|config| config.name == wanted.name) {
@@ -127,8 +131,8 @@ impl EventPipe {
         }
     }
 
-    /// Has the session deliver events of a provider that is not there yet, and gets what is asked of it when it is made.
-    /// `false` where it may come too late for that: while the session begins.
+    /// Has the session deliver events of a provider that is not there yet: it is told when it is
+    /// made. `false` where that may come too late, as the session is about to begin.
     pub fn want_next(&self, provider: &ProviderConfig) -> bool {
         let Ok(sessions) = self.sessions.try_lock() else { return false };
         match sessions.first {
@@ -144,10 +148,11 @@ impl EventPipe {
         }
     }
 
-    /// Has a further session deliver events of these providers, each named once, as soon as there is the first one.
-    /// A process has room for 64 sessions: callers ask seldom, and for many at once.
+    /// Has a further session deliver events of these providers, each named once, as soon as there
+    /// is the first session. A process has room for 64: callers ask seldom, and for many at once.
     ///
-    /// A provider is told of the arguments of each session. Sessions end together, and begin again together.
+    /// A provider is told of the arguments of each session. Sessions end together, and begin again
+    /// together.
     pub fn want_more(&'static self, wanted: Vec<ProviderConfig>) {
         lock(&self.more).push(wanted);
         self.settle();

@@ -22,8 +22,8 @@ pub(crate) struct ChangedMethods {
     pub(crate) refused: Vec<(Method, Error)>,
 }
 
-/// Has methods of a module compiled again with what an author puts into them; callers that have them
-/// inlined as well. What was changed before stays as it is.
+/// Has methods of a module compiled again with what an author puts into them, and with them callers
+/// that have them inlined. What was changed before stays as it is.
 ///
 /// # Errors
 /// The runtime's.

@@ -287,8 +287,8 @@ const USUAL_RATE: u32 = 1000;
 fn with_rate(mut instruments: Vec<InstrumentRequest>, rate: u32) -> Vec<InstrumentRequest> {
     for instrument in instruments.iter_mut().filter(|_| rate != USUAL_RATE) {
         let takes_one = find(&instrument.name).is_some_and(|spec| spec.option(samples::RATE).is_some());
-        if takes_one && !instrument.options.iter().any(|(name, _)| name == samples::RATE) {
-            instrument.options.push((samples::RATE.to_owned(), Some(rate.to_string())));
+        if takes_one {
+            set_unless_given(instrument, samples::RATE, rate.to_string());
         }
     }
     instruments
@@ -304,10 +304,15 @@ fn with_urls(
         let (what, why) = ("'--urls' says how requests are named", "the instrument requests is not recorded");
         return Err(Failure::usage(what, why, "record it with -i requests"));
     };
-    if !requests.options.iter().any(|(name, _)| name == of_requests::URLS) {
-        requests.options.push((of_requests::URLS.to_owned(), Some(of_requests::FULL.to_owned())));
-    }
+    set_unless_given(requests, of_requests::URLS, of_requests::FULL.to_owned());
     Ok(instruments)
+}
+
+/// Sets an option of an instrument, unless the instrument is given with it.
+fn set_unless_given(instrument: &mut InstrumentRequest, option: &str, value: String) {
+    if !instrument.options.iter().any(|(name, _)| name == option) {
+        instrument.options.push((option.to_owned(), Some(value)));
+    }
 }
 
 /// Any text, with the names of the instruments for completions.

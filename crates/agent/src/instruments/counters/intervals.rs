@@ -1,9 +1,9 @@
 //! Intervals of event counters: ours gives way to everybody else's.
 //!
 //! A process has one interval for all counters of an event source, the shortest that anybody has
-//! asked for, and who ends listening ends it for all (`CounterGroup` of System.Private.CoreLib). So
-//! two of its methods are compiled again: our interval counts as long as nobody has asked for
-//! another, and the last session that ends leaves the program's own listeners theirs.
+//! asked for, and the end of one session ends it for all (`CounterGroup` of
+//! System.Private.CoreLib). So two of its methods are compiled again: our interval counts as long as
+//! no other was asked for, and the last session that ends leaves the program's own listeners theirs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,8 +74,8 @@ impl Tokens {
         })
     }
 
-    /// In front of `EnableTimer(seconds)`, which takes an interval that is shorter than the one there
-    /// is: ours counts as endless where there is one, and is as none where another one is asked for.
+    /// In front of `EnableTimer(seconds)`, which takes an interval that is shorter than the present
+    /// one: ours counts as endless where there is one, and as none where another is asked for.
     fn enable_edits(self) -> Edits {
         let mut edits = Edits::new();
         let (seconds, milliseconds) = ours();
@@ -91,9 +91,9 @@ impl Tokens {
         edits
     }
 
-    /// Around `DisableTimer()`: where somebody listens still, all is put back as it was. Both are done
-    /// under the lock of counters. `add` is the token by which the other method adds to the list of
-    /// those that are enabled.
+    /// Around `DisableTimer()`: where the source still has a listener, all is put back as it was.
+    /// Both are done under the lock of counters. `add` is the token by which the other method adds
+    /// to the list of those that are enabled.
     fn disable_edits(self, add: u32) -> Edits {
         let mut edits = Edits::new();
         let kept = edits.new_local(&[I4]);

@@ -1,10 +1,11 @@
 //! `counters`: what event sources (`EventCounter` and its relatives) and meters
 //! (`System.Diagnostics.Metrics`) publish, each second.
 //!
-//! Both publish events for whoever asks, so the [session](clrscope_agent_base::event_pipe) that
-//! instruments share asks: event sources by their names, meters through the one event source that
-//! publishes all of them. It tells which meters there are, and the runtime tells of each new event
-//! source; what was not known when the session began is asked for in a further one.
+//! Both publish events to each session that asks for them, so the
+//! [session](clrscope_agent_base::event_pipe) that instruments share asks: event sources by their
+//! names, meters through the one event source that publishes all of them. It tells which meters
+//! there are, and the runtime tells of each new event source; what was not known when the session
+//! began is asked for in a further one.
 
 mod intervals;
 mod options;
@@ -73,7 +74,7 @@ enum Provider {
     Other,
 }
 
-/// Event sources and meters that nobody has asked for yet.
+/// Event sources and meters that no session has asked for yet.
 #[derive(Default)]
 struct Found(Mutex<NewNames>);
 
@@ -107,11 +108,12 @@ impl Found {
 
     /// Notes a meter; `false` where its name can't be asked for.
     fn meter(&self, name: &str) -> bool {
+        let can_be_asked = providers::can_be_asked(name);
         let mut names = self.names();
-        if providers::can_be_asked(name) && names.known_meters.insert(name.to_owned()) {
+        if can_be_asked && names.known_meters.insert(name.to_owned()) {
             names.meters.push(name.to_owned());
         }
-        providers::can_be_asked(name)
+        can_be_asked
     }
 
     /// What is new, as the providers of a session.

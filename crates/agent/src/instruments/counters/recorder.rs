@@ -7,7 +7,7 @@ use clrscope_recording::events::{Kind, Tag};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
-use super::values::{CounterKind, CounterValue, MeterInterval};
+use super::values::{CounterValue, MeterInterval};
 use crate::services::event_log::EventLog;
 
 /// Counters of a recording; each set of labels is one.
@@ -77,12 +77,11 @@ impl Recorder {
 
     fn name(&self, number: u64, provider: &str, value: &CounterValue) {
         let CounterValue { name, unit, labels, kind, .. } = value;
-        let kind: CounterKind = *kind;
         self.log.write(
             Kind::COUNTER_NAME,
             &[
                 (Tag::COUNTER, number.into()),
-                (Tag::COUNTER_KIND, (kind as u64).into()),
+                (Tag::COUNTER_KIND, (*kind as u64).into()),
                 (Tag::SOURCE, provider.into()),
                 (Tag::NAME, (&**name).into()),
                 (Tag::UNIT, (&**unit).into()),

@@ -1,5 +1,6 @@
 //! Names of the event sources that a module's code declares.
 
+use clr_metadata::Blob;
 use clr_profiler::Token;
 use clr_profiler::metadata::MetadataImport;
 
@@ -49,29 +50,16 @@ fn name(metadata: &MetadataImport, ty: Token) -> Option<String> {
 /// types than texts end the search: event sources have none in front of their name.
 fn named_text(blob: &[u8], property: &str) -> Option<String> {
     let rest = blob.strip_prefix(&[1, 0])?;
-    let (count, mut rest) = rest.split_first_chunk::<2>()?;
+    let (count, rest) = rest.split_first_chunk::<2>()?;
+    let mut rest = Blob::new(rest);
     for _ in 0..u16::from_le_bytes(*count) {
-        let [PROPERTY | FIELD, TEXT, after @ ..] = rest else { return None };
-        let (name, after) = text(after)?;
-        let (value, after) = text(after)?;
-        if name == property {
-            return Some(value);
+        let (PROPERTY | FIELD, TEXT) = (rest.byte()?, rest.byte()?) else { return None };
+        let (name, value) = (rest.counted()?, rest.counted()?);
+        if name == property.as_bytes() {
+            return String::from_utf8(value.to_vec()).ok();
         }
-        rest = after;
     }
     None
-}
-
-/// A text with its length before it (ECMA-335, II.23.2 and II.23.3).
-fn text(bytes: &[u8]) -> Option<(String, &[u8])> {
-    let (length, rest) = match *bytes {
-        [0xFF, ..] | [] => return None,
-        [short @ 0..0x80, ref rest @ ..] => (usize::from(short), rest),
-        [high @ 0x80..0xC0, low, ref rest @ ..] => (usize::from(high & 0x3F) << 8 | usize::from(low), rest),
-        _ => return None,
-    };
-    let (text, rest) = rest.split_at_checked(length)?;
-    Some((String::from_utf8(text.to_vec()).ok()?, rest))
 }
 
 #[cfg(test)]

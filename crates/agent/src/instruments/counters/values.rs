@@ -50,6 +50,12 @@ fn text(fields: &mut Fields<'_>) -> Option<String> {
 }
 
 impl CounterValue {
+    /// A counter of which nothing is told yet.
+    fn new(name: String, kind: CounterKind) -> Self {
+        let (unit, labels, quantiles) = Default::default();
+        Self { name, unit, labels, kind, value: None, total: None, count: None, quantiles, interval_s: None }
+    }
+
     /// The value in an event of an event source. There are two forms, for states and for sums
     /// (`CounterPayload` and `IncrementingCounterPayload` of System.Private.CoreLib); what is one
     /// of them can't be read as the other to its end.
@@ -66,15 +72,11 @@ fn state(mut fields: Fields<'_>) -> Option<CounterValue> {
     let (_series, kind, _metadata) = (text(&mut fields)?, text(&mut fields)?, text(&mut fields)?);
     let unit = text(&mut fields)?;
     let value = CounterValue {
-        name,
         unit,
-        labels: String::new(),
-        kind: CounterKind::Gauge,
         value: Some(mean),
-        total: None,
         count: Some(count.into()),
-        quantiles: String::new(),
         interval_s: Some(interval_s.into()),
+        ..CounterValue::new(name, CounterKind::Gauge)
     };
     (kind == "Mean" && fields.is_at_end()).then_some(value)
 }
@@ -85,15 +87,10 @@ fn sum(mut fields: Fields<'_>) -> Option<CounterValue> {
     let (_metadata, _series, kind) = (text(&mut fields)?, text(&mut fields)?, text(&mut fields)?);
     let unit = text(&mut fields)?;
     let value = CounterValue {
-        name,
         unit,
-        labels: String::new(),
-        kind: CounterKind::Counter,
         value: Some(increment),
-        total: None,
-        count: None,
-        quantiles: String::new(),
         interval_s: Some(interval_s.into()),
+        ..CounterValue::new(name, CounterKind::Counter)
     };
     (kind == "Sum" && fields.is_at_end()).then_some(value)
 }
@@ -146,17 +143,7 @@ fn meter_value(id: u32, mut fields: Fields<'_>) -> Option<MeterEvent> {
     let (name, unit, labels) = (text(&mut fields)?, text(&mut fields)?, text(&mut fields)?);
     let said = text(&mut fields)?;
     let number = |text: &str| text.parse::<f64>().ok();
-    let mut value = CounterValue {
-        name,
-        unit,
-        labels,
-        kind: CounterKind::Gauge,
-        value: None,
-        total: None,
-        count: None,
-        quantiles: String::new(),
-        interval_s: None,
-    };
+    let mut value = CounterValue { unit, labels, ..CounterValue::new(name, CounterKind::Gauge) };
     match id {
         4 | 16 => {
             value.kind = if id == 4 { CounterKind::Counter } else { CounterKind::UpDown };

@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::members::HAS_THIS;
 use crate::services::code_address::function_address;
 use clr_profiler::il::element::{I8, INT, OBJECT, VAR, VOID};
 use clr_profiler::il::{Code, Edits, NewLocal, Opcode, Operand};
@@ -18,8 +19,6 @@ const LOCAL_TYPE: &str = "System.Threading.AsyncLocal`1";
 const HANDLE_TYPE: &str = "System.Runtime.InteropServices.GCHandle";
 const NUMBER_TYPE: &str = "System.Int64";
 
-/// First byte of the signature of an object's method.
-const HAS_THIS: u8 = 0x20;
 /// Signature of [`keep`].
 const KEEPS: &[u8] = &[0, 1, VOID, INT];
 

@@ -20,10 +20,10 @@ use clr_profiler::{ModuleId, ProfilerInfo, Token};
 use clrscope_agent_base::boundary::guard;
 use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::hooks::is_stopped;
-use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT};
 
 use super::inserted::null;
-use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Reason};
+use super::kept_number::{KeptNumber, constant};
+use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Reason, getter};
 use super::names::{Direction, Subject};
 use super::recorder::{Outcome, Recorder};
 use super::traces::{ACTIVITIES, ACTIVITY};
@@ -48,8 +48,6 @@ const COMMAND_FIELD: &str = "<>4__this";
 /// Libraries of the runtime and of ASP.NET, none of which has commands.
 const WITHOUT: [&str; 3] = ["System.Private.", "Microsoft.AspNetCore.", "Microsoft.Extensions."];
 
-/// First byte of the signature of an object's method.
-const HAS_THIS: u8 = 0x20;
 /// `bool` in signatures (ECMA-335, II.23.1.16).
 const BOOL: u8 = 0x02;
 /// Table of types of other modules.
@@ -287,10 +285,6 @@ impl About {
     }
 }
 
-fn constant(code: Code, number: u32) -> Code {
-    code.with(Opcode::LdcI4, Operand::Int(number.cast_signed()))
-}
-
 fn calls(code: Code, function: *const (), signature: u32, takes: u16, gives: u16) -> Code {
     code.address(function_address(function)).call(Opcode::Calli, signature, takes + 1, gives)
 }
@@ -303,9 +297,8 @@ impl Tokens {
         command: Token,
     ) -> clr_profiler::Result<Self> {
         let members = Members(metadata);
-        let gives = |ty: &[u8]| [&[HAS_THIS, 0][..], ty].concat();
         let class = |token| Type::Named { token, is_value: false }.to_bytes().unwrap_or_default();
-        let member = |ty, name, result: &[u8]| info.member_reference(module, ty, name, &gives(result));
+        let member = |ty, name, result: &[u8]| info.member_reference(module, ty, name, &getter(result));
         let raw = |token: clr_profiler::Result<Token>| token.map(Token::as_raw);
         let signature = |bytes| raw(info.signature_token(module, bytes));
         let connection = info.type_reference(module, metadata.type_ref(command)?.scope, CONNECTION)?;
@@ -426,16 +419,14 @@ impl Tokens {
         let mut edits = Edits::new();
         let about = About::new(&mut edits);
         let [was, number, stored] = [(); 3].map(|()| edits.new_local(&[I4]));
-        let this = |code: Code| code.plain(Opcode::Ldarg0);
+        let kept = code.as_ref().map(|code| KeptNumber { state: code.state, stored, number });
 
         let mut entry = Code::new();
         let [numbered, behind] = [(); 2].map(|()| entry.new_mark());
         let mut entry = entry.plain(Opcode::LdcI4_0).store(number).plain(Opcode::LdcI4_0).store(was);
-        if let Some(code) = &code {
-            entry = this(entry).with(Opcode::Ldfld, Operand::Token(code.state)).store(stored);
-            entry = constant(entry.load(stored), NUMBERED_WAIT).branch(Opcode::Bge, numbered);
+        if let Some(kept) = kept {
             // One that goes on, or has ended, is none of ours.
-            entry = entry.load(stored).plain(Opcode::LdcI4M1).branch(Opcode::BneUn, behind);
+            entry = kept.read(entry, numbered).load(stored).plain(Opcode::LdcI4M1).branch(Opcode::BneUn, behind);
         }
         if sends {
             let field = body
@@ -443,8 +434,8 @@ impl Tokens {
                 .iter()
                 .find(|instruction| is_field(instruction, Opcode::Ldfld, COMMAND_FIELD, metadata));
             // Code that does not use its command has none.
-            let command = |code| match field {
-                Some(field) => this(code).with(Opcode::Ldfld, field.operand().clone()),
+            let command = |code: Code| match field {
+                Some(field) => code.plain(Opcode::Ldarg0).with(Opcode::Ldfld, field.operand().clone()),
                 None => code.plain(Opcode::Ldnull),
             };
             entry = self.begin(entry, about, command, [was, number]);
@@ -453,23 +444,19 @@ impl Tokens {
             entry = calls(entry.load(was), carry as *const (), self.enters, 1, 1).store(number);
         }
         let mut entry = entry.branch(Opcode::Br, behind).mark(numbered);
-        if let Some(code) = &code {
-            entry = constant(entry.load(stored), !NUMBERED_WAIT).plain(Opcode::And);
-            entry = constant(entry, AWAIT_BITS).plain(Opcode::Shr).store(number);
-            entry = constant(this(entry).load(stored), (1 << AWAIT_BITS) - 1).plain(Opcode::And);
-            entry = entry.with(Opcode::Stfld, Operand::Token(code.state));
-            entry = calls(entry, go_on as *const (), self.tells, 0, 1).store(was);
+        if let Some(kept) = kept {
+            entry = calls(kept.take_out(entry), go_on as *const (), self.tells, 0, 1).store(was);
         }
         edits.at_entry(entry.mark(behind));
 
-        for (place, state) in code.iter().flat_map(|code| code.awaits.iter().map(|place| (place, code.state))) {
-            let mut kept = Code::new();
-            let behind = kept.new_mark();
-            let kept = this(kept.load(number).branch(Opcode::Brfalse, behind)).load(number);
-            let kept = constant(kept, AWAIT_BITS).plain(Opcode::Shl);
-            let kept = constant(kept, NUMBERED_WAIT | place.number).plain(Opcode::Or);
-            let kept = constant(kept.with(Opcode::Stfld, Operand::Token(state)).load(number).load(was), WELL);
-            edits.after(place.store, calls(kept, wait as *const (), self.ends, 3, 0).mark(behind));
+        for (kept, code) in kept.into_iter().zip(&code) {
+            for place in &code.awaits {
+                let waits = |code: Code| {
+                    let code = constant(code.load(number).load(was), WELL);
+                    calls(code, wait as *const (), self.ends, 3, 0)
+                };
+                edits.after(place.store, kept.put_in(place.number, waits));
+            }
         }
         for (call, outcome) in ends {
             edits.before(call.label(), self.end(Code::new(), was, number, outcome));
@@ -557,16 +544,8 @@ unsafe extern "C" fn end(number: u32, was: u32, outcome: u32) {
     if number >= UNRECORDED {
         return;
     }
-    guard(|| {
-        let Some(requests) = under_way::of_process() else { return };
-        let number = number - 1;
-        if let Some(recorder) = Recorder::current().filter(|_| !is_stopped())
-            && let Some(start) = requests.known(number).and_then(|request| recorder.claim(request))
-        {
-            recorder.ended(start, 0, if outcome == WELL { Outcome::Answer } else { Outcome::Failure });
-        }
-        requests.give_back(number);
-    });
+    let said = || (0, if outcome == WELL { Outcome::Answer } else { Outcome::Failure });
+    guard(|| Recorder::end_numbered(number, said));
 }
 
 /// A method that returns a task begins. Returns ticks; 0 where it is part of a command, or nothing

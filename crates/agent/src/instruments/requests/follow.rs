@@ -143,10 +143,10 @@ impl Follower {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner).contains(&module)
     }
 
-    /// A function is about to be compiled again, or was: looks where the objects that its code reads
-    /// have their fields, unless that is known. Other threads run the code as soon as it is there,
-    /// before the runtime tells that it is: so this is done before that. On managed threads, as
-    /// the types are loaded.
+    /// A function is about to be compiled again, or was: looks where the objects that its code
+    /// reads have their fields, unless that is known. Other threads run the code as soon as it is
+    /// there, before the runtime tells that it is: so this is done before that. On managed threads,
+    /// as the types are loaded.
     pub(super) fn look_into_types(&self, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
         let names = self.functions.names();

@@ -8,7 +8,7 @@ use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::Type;
 use clr_profiler::{ModuleId, ProfilerInfo, Token};
 
-use super::members::{Members, Reason};
+use super::members::{Members, Reason, getter};
 use super::objects;
 use crate::services::code_address::function_address;
 
@@ -26,8 +26,6 @@ const CLIENT_HEADERS: &str = "System.Net.Http.Headers.HttpHeaders";
 const KNOWN_HEADER: &str = "System.Net.Http.Headers.KnownHeader";
 const KNOWN_HEADERS: &str = "System.Net.Http.Headers.KnownHeaders";
 
-/// First byte of the signature of an object's method.
-const HAS_THIS: u8 = 0x20;
 /// Signature of [`is_grpc`].
 const ASKS: &[u8] = &[0, 1, I4, OBJECT];
 
@@ -38,7 +36,7 @@ const WELL: u16 = b'0' as u16;
 
 /// The signature of a method of an object's without parameters, with a named type as its result.
 fn gives(token: Token, is_value: bool) -> Vec<u8> {
-    [&[HAS_THIS, 0][..], &Type::Named { token, is_value }.to_bytes().unwrap_or_default()].concat()
+    getter(&Type::Named { token, is_value }.to_bytes().unwrap_or_default())
 }
 
 /// Tokens for answers that the program gives, in the library that serves requests.
@@ -140,8 +138,7 @@ impl MadeTokens {
         let asks = info.signature_token(module, ASKS)?.as_raw();
         let members = Members(metadata);
         let find = || {
-            let own =
-                |ty: &str, name: &str| Ok::<u32, Reason>(members.own(members.own_type(ty, None)?, name)?.as_raw());
+            let own = |ty, name| members.own_named(ty, name);
             let known = members.own_type(KNOWN_HEADERS, None)?;
             Ok(Self {
                 headers: own(ANSWER, "get_Headers")?,
@@ -201,6 +198,7 @@ pub(super) fn has_failed(status: &[u16]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instruments::requests::members::HAS_THIS;
 
     fn wide(text: &str) -> Vec<u16> {
         text.encode_utf16().collect()

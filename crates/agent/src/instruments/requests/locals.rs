@@ -81,8 +81,8 @@ pub(super) fn is_known() -> bool {
     LAYOUT.get().is_some()
 }
 
-/// Finds out where values lie, in the library of the runtime's own types, unless it is known. Classes
-/// are loaded that are not, so on managed threads only.
+/// Finds out where values lie, in the library of the runtime's own types, unless it is known.
+/// Classes are loaded that are not, so on managed threads only.
 pub(super) fn look_into(info: &ProfilerInfo, names: &NameCache, module: ModuleId) {
     let found = || {
         let metadata = names.metadata(info, module).ok()?;

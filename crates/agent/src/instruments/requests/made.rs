@@ -13,10 +13,10 @@ use clr_profiler::{Error, ModuleId, ProfilerInfo, Token};
 use clrscope_agent_base::boundary::guard;
 use clrscope_agent_base::clock::ticks;
 use clrscope_agent_base::hooks::is_stopped;
-use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT};
 
 use super::grpc;
 use super::inserted::{WANTS, loads_variable, null, unless_urls};
+use super::kept_number::KeptNumber;
 use super::members::{EVERY_OBJECT, Members, NOT_AS_KNOWN, Reason, missing};
 use super::names::{Direction, Subject};
 use super::objects;
@@ -91,8 +91,7 @@ impl Tokens {
         let members = Members(metadata);
         let find = || {
             let any = |_: &[u8]| true;
-            let own =
-                |ty: &str, name: &str| Ok::<u32, Reason>(members.own(members.own_type(ty, None)?, name)?.as_raw());
+            let own = |ty, name| members.own_named(ty, name);
             let machine = metadata.method(method(metadata)?).map_err(|_| NOT_AS_KNOWN)?.class;
             Ok(Self {
                 object: members.other_type(EVERY_OBJECT)?,
@@ -123,13 +122,11 @@ impl Tokens {
         let [stored, number] = [(); 2].map(|()| edits.new_local(&[I4]));
         let [uri, method, host, path, activity, grpc, found] = [(); 7].map(|()| edits.new_local(&[OBJECT]));
         let port = edits.new_local(&[I4]);
-        let constant = |code: Code, number: u32| code.with(Opcode::LdcI4, Operand::Int(number.cast_signed()));
-        let this = |code: Code| code.plain(Opcode::Ldarg0);
-        let field = |inserted: Code, opcode| inserted.with(opcode, Operand::Token(code.state));
+        let kept = KeptNumber { state: code.state, stored, number };
 
         let mut read = Code::new();
         let [unknown, without_path] = [(); 2].map(|()| read.new_mark());
-        let request = |code: Code| this(code).with(Opcode::Ldfld, Operand::Token(self.request));
+        let request = |code: Code| code.plain(Opcode::Ldarg0).with(Opcode::Ldfld, Operand::Token(self.request));
         let read = request(read).call(Opcode::Callvirt, self.uri, 1, 1).store(uri);
         let read = read.load(uri).branch(Opcode::Brfalse, unknown);
         let read = read.call(Opcode::Call, self.activity, 0, 1).store(activity);
@@ -144,9 +141,7 @@ impl Tokens {
 
         let mut entry = Code::new();
         let [numbered, behind] = [(); 2].map(|()| entry.new_mark());
-        let entry = entry.plain(Opcode::LdcI4_0).store(number);
-        let entry = field(this(entry), Opcode::Ldfld).store(stored);
-        let entry = constant(entry.load(stored), NUMBERED_WAIT).branch(Opcode::Bge, numbered);
+        let entry = kept.read(entry.plain(Opcode::LdcI4_0).store(number), numbered);
         // One that has ended is none of ours.
         let entry = entry.load(stored).plain(Opcode::LdcI4M1).branch(Opcode::Blt, behind);
         let entry = entry.plain(Opcode::LdcI4_0).store(port);
@@ -156,18 +151,10 @@ impl Tokens {
         let entry =
             entry.address(function_address(begin as *const ())).call(Opcode::Calli, self.begins, 7, 1).store(number);
         let entry = entry.branch(Opcode::Br, behind).mark(numbered);
-        let entry = constant(entry.load(stored), !NUMBERED_WAIT).plain(Opcode::And);
-        let entry = constant(entry, AWAIT_BITS).plain(Opcode::Shr).store(number);
-        let entry = constant(this(entry).load(stored), (1 << AWAIT_BITS) - 1).plain(Opcode::And);
-        edits.at_entry(field(entry, Opcode::Stfld).mark(behind));
+        edits.at_entry(kept.take_out(entry).mark(behind));
 
         for place in &code.awaits {
-            let mut kept = Code::new();
-            let behind = kept.new_mark();
-            let kept = this(kept.load(number).branch(Opcode::Brfalse, behind)).load(number);
-            let kept = constant(kept, AWAIT_BITS).plain(Opcode::Shl);
-            let kept = constant(kept, NUMBERED_WAIT | place.number).plain(Opcode::Or);
-            edits.after(place.store, field(kept, Opcode::Stfld).mark(behind));
+            edits.after(place.store, kept.put_in(place.number, |code| code));
         }
         let end =
             |inserted: Code| inserted.address(function_address(end as *const ())).call(Opcode::Calli, self.ends, 4, 0);
@@ -250,19 +237,12 @@ unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32, pat
 
 /// A request has an answer, with a status, or ends without.
 unsafe extern "C" fn end(number: u32, status: u32, grpc_status: usize) {
-    let Some(number) = number.checked_sub(1) else { return };
-    guard(|| {
-        let Some(requests) = under_way::of_process() else { return };
-        if let Some(recorder) = Recorder::current().filter(|_| !is_stopped())
-            && let Some(start) = requests.known(number).and_then(|request| recorder.claim(request))
-        {
-            // SAFETY: what the code that `edits` makes hands over: a text or null.
-            let has_failed = status == 0 || grpc::has_failed(unsafe { objects::text(grpc_status) });
-            let outcome = if has_failed { Outcome::Failure } else { Outcome::Answer };
-            recorder.ended(start, status, outcome);
-        }
-        requests.give_back(number);
-    });
+    let said = || {
+        // SAFETY: what the code that `edits` makes hands over: a text or null.
+        let has_failed = status == 0 || grpc::has_failed(unsafe { objects::text(grpc_status) });
+        (status, if has_failed { Outcome::Failure } else { Outcome::Answer })
+    };
+    guard(|| Recorder::end_numbered(number, said));
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ const METHOD_SPEC: u32 = 0x2B00_0000;
 /// Rows of a table that are looked at.
 const MOST_ROWS: u32 = 1 << 16;
 
+/// First byte of the signature of an object's method (ECMA-335, II.23.2.1).
+pub(super) const HAS_THIS: u8 = 0x20;
+
 /// The type of all exceptions, and of everything else.
 pub(super) const EVERY_OBJECT: &str = "System.Object";
 
@@ -27,6 +30,11 @@ pub(super) const NOT_AS_KNOWN: Reason =
 /// The reason where something has another name, or is not there.
 pub(super) fn missing(name: &str) -> Reason {
     format!("{NOT_AS_KNOWN}, without '{name}'").into()
+}
+
+/// The signature of an object's method without parameters, whose result has this type.
+pub(super) fn getter(result: &[u8]) -> Vec<u8> {
+    [&[HAS_THIS, 0][..], result].concat()
 }
 
 /// Whether a token is of a table.
@@ -99,6 +107,11 @@ impl Members<'_> {
             [method] => Ok(method),
             _ => Err(missing(name)),
         }
+    }
+
+    /// As [`own`](Self::own), with the name of a type that no other encloses.
+    pub(super) fn own_named(&self, ty: &str, name: &str) -> Result<u32, Reason> {
+        self.own(self.own_type(ty, None)?, name).map(Token::as_raw)
     }
 
     /// A field of the module.

@@ -37,6 +37,7 @@ mod commands;
 mod follow;
 mod grpc;
 mod inserted;
+mod kept_number;
 mod locals;
 mod made;
 mod members;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clrscope_agent_base::clock::ticks;
+use clrscope_agent_base::hooks::is_stopped;
 use clrscope_agent_base::memory::PublishedState;
 use clrscope_agent_base::tick_scale::TickScale;
 use clrscope_recording::events::{Encoder, Kind, Tag};
@@ -13,7 +14,7 @@ use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use super::names::{Direction, Names, Subject};
 use super::traces::TraceNumbers;
-use super::under_way::{PendingRequest, RequestStart, Requests};
+use super::under_way::{self, PendingRequest, RequestStart, Requests};
 use crate::services::event_log::EventLog;
 use crate::services::request_work::{self, put_request};
 use crate::services::triggers::Triggers;
@@ -126,6 +127,19 @@ impl Recorder {
     /// What is known of a request that ends, once.
     pub(super) fn claim(&self, request: &PendingRequest) -> Option<RequestStart> {
         request.claim(self.number)
+    }
+
+    /// A request of the program's own ends, whose code has this number and one; 0 for none. Records
+    /// what `said` says, its status and outcome, if it began in the recording under way.
+    pub(super) fn end_numbered(number: u32, said: impl FnOnce() -> (u32, Outcome)) {
+        let Some((number, requests)) = number.checked_sub(1).zip(under_way::of_process()) else { return };
+        if let Some(recorder) = Self::current().filter(|_| !is_stopped())
+            && let Some(start) = requests.known(number).and_then(|request| recorder.claim(request))
+        {
+            let (status, outcome) = said();
+            recorder.ended(start, status, outcome);
+        }
+        requests.give_back(number);
     }
 
     /// Records a request that has ended.

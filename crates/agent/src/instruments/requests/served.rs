@@ -212,7 +212,7 @@ impl Tokens {
                 response: response?,
                 status: members.other(RESPONSE, "get_StatusCode", any)?,
                 features: members.other(HTTP_CONTEXT, "get_Features", any)?,
-                endpoint: members.own(members.own_type(EXTENSIONS, None)?, "GetOriginalEndpoint")?.as_raw(),
+                endpoint: members.own_named(EXTENSIONS, "GetOriginalEndpoint")?,
                 metadata: members.other(ENDPOINT, "get_Metadata", any)?,
                 route_metadata: members.generic(METADATA, "GetMetadata", ROUTE)?,
                 route: members.other(ROUTE, "get_Route", any)?,
