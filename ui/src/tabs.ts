@@ -6,7 +6,7 @@ export interface Tab {
   id: string;
   title: string;
   /** What the tab shows: sections of documents, or paths in one of several forms. */
-  form: "sections" | "flame" | "tree" | "functions" | "neighbours" | "timeline" | "gc" | "dominators" | "changes" | "coverage" | "requests";
+  form: "sections" | "flame" | "tree" | "functions" | "neighbours" | "timeline" | "gc" | "dominators" | "changes" | "coverage" | "requests" | "request";
   documents: Document[];
 }
 
@@ -21,7 +21,7 @@ const DECLARED: { id: string; title: string; form: Tab["form"]; views: string[] 
   { id: "diff-tree", title: "Call tree", form: "sections", views: ["diff-tree"] },
   { id: "timeline", title: "Timeline", form: "timeline", views: ["timeline"] },
   { id: "requests", title: "Requests", form: "requests", views: ["requests"] },
-  { id: "request", title: "One request", form: "sections", views: ["request"] },
+  { id: "request", title: "One request", form: "request", views: ["request"] },
   { id: "lines", title: "Lines", form: "sections", views: ["lines"] },
   { id: "allocations", title: "Allocations", form: "sections", views: ["allocations", "survivors"] },
   { id: "heap", title: "Heap", form: "sections", views: ["heap", "roots", "heap-diff", "waste"] },

@@ -150,3 +150,18 @@ test("a file without requests has no heat map", async () => {
   assert.deepEqual(trouble, []);
   await close();
 });
+
+test("a file shows the longest request over time, with words at the pointer", async () => {
+  const { page, trouble, close } = await opened("requested", { hash: "#tab=request" });
+  await page.waitForSelector(".step");
+  const strip = await page.$eval(".step-strip", (one) => one.getBoundingClientRect().width);
+  const steps = await page.$$eval(".step", (all) => all.map((one) => [one.innerText, one.getBoundingClientRect().width]));
+  assert.equal(steps.length, 1);
+  assert.equal(steps[0][0], "Orders::Slow");
+  assert.ok(Math.abs(steps[0][1] - strip) < 4, `${steps[0][1]} of ${strip}: its thread worked for it all the time`);
+  await page.hover(".step");
+  await page.waitForFunction(() => /^runs on thread \d+ · in Orders::Slow · 0 to 200 ms after its begin/.test(document.querySelector(".told").innerText));
+  assert.match(await page.innerText(".sections"), /Orders::Slow/, "the table has the same");
+  assert.deepEqual(trouble, []);
+  await close();
+});

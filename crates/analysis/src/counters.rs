@@ -5,45 +5,10 @@ use std::collections::BTreeMap;
 use clrscope_contract::request::Glob;
 use clrscope_recording::events::{Kind, Record, Records, Tag};
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{EventArena, Process, Recording};
+use clrscope_recording::model::{CounterKind, CounterReading, EventArena, Process, Recording, full_counter_name};
 
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select;
-
-/// Relation of a counter's values to one another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CounterKind {
-    /// Each value is a state.
-    Gauge,
-    /// Each value is what was added in an interval.
-    Counter,
-    /// Each value is what was added, or taken away.
-    UpDownCounter,
-    /// Each value is what was measured in an interval.
-    Histogram,
-}
-
-impl CounterKind {
-    fn from_number(number: Option<u64>) -> Self {
-        match number {
-            Some(1) => Self::Counter,
-            Some(2) => Self::UpDownCounter,
-            Some(3) => Self::Histogram,
-            _ => Self::Gauge,
-        }
-    }
-
-    /// The name in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Gauge => "gauge",
-            Self::Counter => "counter",
-            Self::UpDownCounter => "updown",
-            Self::Histogram => "histogram",
-        }
-    }
-}
 
 /// A value of a counter at the end of an interval: of a gauge the state, of a counter what was
 /// added in a second, of an up-down counter the sum since the program began, of a histogram the
@@ -113,8 +78,7 @@ impl CounterRow<'_> {
     /// Provider, name and labels in one: `Shop/orders{kind=new}`.
     #[must_use]
     pub fn full_name(&self) -> String {
-        let labels = if self.labels.is_empty() { String::new() } else { format!("{{{}}}", self.labels) };
-        format!("{}/{}{labels}", self.provider, self.name)
+        full_counter_name(&self.provider, &self.name, &self.labels)
     }
 
     fn is_named(&self, names: &[Glob]) -> bool {
@@ -126,20 +90,13 @@ impl CounterRow<'_> {
         let number = |tag| record.number(tag).map(f64::from_bits).filter(|number| number.is_finite());
         let (value, total) = (number(Tag::VALUE), number(Tag::TOTAL));
         let count = record.number(Tag::COUNT);
-        // Who measured nothing says nothing, though the runtime has a number for it.
-        let (value, total) = if count == Some(0) { (None, total) } else { (value, total) };
-        let seconds = record.number(Tag::DURATION).filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e9);
-        let point = match self.kind {
-            CounterKind::Gauge => value,
-            CounterKind::Counter => value.zip(seconds).map(|(added, seconds)| added / seconds),
-            CounterKind::UpDownCounter => total.or(value),
-            CounterKind::Histogram => value.zip(count).map(|(sum, n)| sum / n as f64),
-        };
+        let interval_ns = record.number(Tag::DURATION).unwrap_or(0);
+        let point = CounterReading { value, total, count, interval_ns }.shown(self.kind);
         if let Some(value) = point {
             self.points.push(CounterPoint { time_ns, value, count: count.unwrap_or(1) });
         }
         if self.kind != CounterKind::Gauge {
-            *self.total.get_or_insert(0.0) += value.unwrap_or(0.0);
+            *self.total.get_or_insert(0.0) += value.filter(|_| count != Some(0)).unwrap_or(0.0);
         }
         self.count = self.count.saturating_add(count.unwrap_or(1));
         if let Some(percentiles) = record.text(Tag::QUANTILES).and_then(percentiles) {
@@ -224,7 +181,7 @@ fn named<'a>(process: &'a Process, record: &Record<'_>) -> CounterRow<'a> {
         name: text(Tag::NAME),
         unit: text(Tag::UNIT),
         labels: text(Tag::LABELS),
-        kind: CounterKind::from_number(record.number(Tag::COUNTER_KIND)),
+        kind: CounterKind::from_number(record.number(Tag::COUNTER_KIND).unwrap_or(0)),
         points: Vec::new(),
         total: None,
         count: 0,

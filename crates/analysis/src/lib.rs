@@ -114,6 +114,7 @@ pub use allocations::{BYTES, OBJECTS};
 pub use allocations_by_call::CallAllocations;
 pub use awaits::{AwaitPath, AwaitRow, awaits};
 pub use closures::{FindLine, tell_closures_apart};
+pub use clrscope_recording::model::CounterKind;
 pub use clrscope_recording::parallel::with_processors;
 pub use code_place::CodePlace;
 pub use collections::{
@@ -126,7 +127,7 @@ pub use comparison::{
     Side, SideTotal, Sides, SmallerPaths, Thrower, TreeChanges, TypeChange, Verdict, Verdicts, allocation_changes,
     exception_changes, function_changes, judge, probe_changes, tree_changes,
 };
-pub use counters::{CounterKind, CounterPoint, CounterRow, counters};
+pub use counters::{CounterPoint, CounterRow, counters};
 pub use coverage::{BranchCoverage, Coverage, CoverageSums, FileCoverage, LineCoverage, MethodCoverage, coverage};
 pub use events::{EventLog, EventNames, EventQuery, EventRow, Subject};
 pub use exceptions::{
@@ -193,4 +194,5 @@ pub use views::summary::{
 };
 pub use views::threads::{Threads, threads};
 pub use views::timeline::{Lane, Timeline, TimelineRow, timeline};
+pub use views::triage::{Evidence, Triage, TriageVerdict, Trouble, Vitals, triage};
 pub use waits::{TimeState, WaitKind};

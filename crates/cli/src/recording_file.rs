@@ -69,6 +69,16 @@ pub(crate) fn open_for(path: &Path, query: &Query) -> Result<OpenRecording, Fail
     Ok(opened.with_frames_for(query))
 }
 
+/// As [`open_for`] of a recording that grows, without words about what can't be read yet; `None`
+/// where nothing can.
+pub(crate) fn open_growing(folder: &Path, query: &Query) -> Option<Recording> {
+    let mut recording = clrscope_finish::open(folder).ok()?;
+    if query.paths.unwrap_or_default() == PathKind::Logical {
+        make_paths_logical(&mut recording);
+    }
+    Some(recording)
+}
+
 impl OpenRecording {
     /// The recording with the frames that a query wants.
     pub(crate) fn with_frames_for(mut self, query: &Query) -> Self {

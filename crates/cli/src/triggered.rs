@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clrscope_contract::request::Request;
 use clrscope_recording::model::RemarkKind;
-use clrscope_recording::writer::triggered;
+use clrscope_recording::writer::{Command, command, living_processes, triggered};
 
 use crate::background::{Background, End};
 use crate::errors::{Failure, shown};
@@ -16,6 +16,8 @@ use crate::terminal::say;
 
 /// Between two looks whether something has happened.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Time in which agents get ready for a copy.
+const FOR_AGENTS: Duration = Duration::from_secs(1);
 /// Copies that one recording leaves: what happens again and again must not fill the disk.
 const MOST_COPIES: u32 = 10;
 
@@ -85,8 +87,17 @@ pub(crate) fn copy(folder: &Path, file: &Path) -> Result<PathBuf, Failure> {
     let name = free.ok_or_else(|| {
         Failure::new(format!("cannot write a copy of {}", shown(file)), "all names are taken", "move some copies away")
     })?;
+    get_ready(folder);
     pack::pack(folder, &name, false, false)?;
     Ok(name)
+}
+
+/// Has the agents in `folder` write down what they alone know, such as requests under way. One that
+/// does not answer is copied as it is.
+fn get_ready(folder: &Path) {
+    for process in living_processes(folder) {
+        let _ = command(&process, &Command::Copy, FOR_AGENTS, || true);
+    }
 }
 
 /// `NAME-2.clrs` of `NAME.clrs`.

@@ -4,13 +4,14 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use clrscope_recording::layout::{self, chunk};
-use clrscope_testkit::{self as testkit, Runtime, each_runtime, fixture};
+use clrscope_testkit::{self as testkit, Runtime, each_runtime, each_web_runtime, fixture};
 use common::TestFolder;
 use serde_json::Value;
 
@@ -169,6 +170,77 @@ fn the_last_time_is_written_out_when_something_happens_and_by_command() {
     });
 }
 
+/// The event source's own `level` is 42.5, and the meter's is 7.25.
+#[test]
+fn the_last_time_is_written_out_when_a_counter_is_above_its_bound() {
+    each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let options = "run -o r.clrs -i counters --last 60s --on counter:level>42.5 --on counter:Counts.Shop/level>7";
+        let words = options.split_whitespace().map(Into::into).chain([String::from("--").into()]);
+        let program = runtime.words(&fixture("Counts")).into_iter().chain(["20".into()]);
+        let mut command = place.clrscope(words.chain(program));
+        runtime.prepare(&mut command);
+        let output = command.output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let why = "Counts.Shop/level was 7.25 (--on counter:Counts.Shop/level>7): written to 'r-1.clrs'";
+        let written: Vec<&str> = said.lines().filter(|line| line.contains("written to")).collect();
+        assert!(matches!(written.as_slice(), [one] if one.contains(why)), "{said} on {}", runtime.version);
+        let report = json(&place, "report r-1.clrs --view counters --name Counts.Shop/level");
+        assert_eq!(report["rows"][0]["value"], 7.25, "{report:#} on {}", runtime.version);
+    });
+}
+
+/// Requests with what is under way, by direction, name and number of whole and other ones.
+fn requests(place: &TestFolder, name: &str) -> Vec<(String, String, u64, u64)> {
+    let report = json(place, &format!("report {name} --view requests"));
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    let number = |row: &Value, key: &str| row[key].as_u64().unwrap_or_default();
+    let rows = report["rows"].as_array().expect("rows");
+    let held = rows.iter().filter(|row| text(row, "route").starts_with("GET ") && number(row, "partial") > 0);
+    let mut held: Vec<_> = held
+        .map(|row| (text(row, "direction"), text(row, "route"), number(row, "count"), number(row, "partial")))
+        .collect();
+    held.sort();
+    held
+}
+
+#[test]
+fn copies_have_the_requests_under_way_and_the_recording_has_their_ends() {
+    each_web_runtime(|runtime| {
+        let place = TestFolder::new();
+        let words = "run -o r.clrs -i requests --last 60s --".split_whitespace().map(Into::into);
+        let program = runtime.words(&fixture("Serves")).into_iter().chain(["1".into(), "wait".into()]);
+        let mut command = place.clrscope(words.chain(program));
+        runtime.prepare(&mut command);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut input = child.stdin.take().expect("its input");
+        let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+        let mut read_to = |wanted: &str| lines.by_ref().map(|line| line.expect("text")).find(|line| line == wanted);
+        // A request that the program makes of itself is under way.
+        assert!(read_to("READY").is_some());
+        let pid = json(&place, "report r.clrs.d")["recording"]["processes"][0]["pid"].as_u64().expect("a process");
+        for copy in ["r-1.clrs", "r-2.clrs"] {
+            let output = place.run(&format!("record {pid} write"));
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let held = requests(&place, copy);
+            let [(made, target, 0, 1), (served, route, 0, 1)] = held.as_slice() else { panic!("{copy}: {held:?}") };
+            assert_eq!((made.as_str(), served.as_str(), route.as_str()), ("made", "served", "GET /held"));
+            assert!(target.starts_with("GET 127.0.0.1:"), "{target}");
+        }
+        writeln!(input, "go on").expect("it reads");
+        assert!(read_to("DONE").is_some());
+        writeln!(input, "end").expect("it reads");
+        drop(input);
+        assert!(read_to("").is_none() && child.wait().expect("it ends").success(), "on {}", runtime.version);
+        assert_eq!(requests(&place, "r.clrs"), [], "on {}", runtime.version);
+        let report = json(&place, "report r.clrs --view requests");
+        let rows = report["rows"].as_array().expect("rows");
+        let held = rows.iter().find(|row| row["direction"] == "served" && row["route"] == "GET /held");
+        assert_eq!(held.map(|row| row["count"].as_u64()), Some(Some(1)), "{report:#} on {}", runtime.version);
+    });
+}
+
 #[test]
 fn what_can_t_be_kept_or_seen_is_refused_by_name() {
     let place = TestFolder::new();
@@ -183,6 +255,8 @@ fn what_can_t_be_kept_or_seen_is_refused_by_name() {
     assert!(refused("-i calls --last 60s").contains("'calls' adds up from its beginning"));
     assert!(refused("-i requests --on request>2s").contains("hint: say of how long events are to be kept: --last 60s"));
     assert!(refused("--last 60s --on request>2s").contains("hint: name it too: -i requests"));
+    assert!(refused("--last 60s --on counter:cpu-usage>90").contains("hint: name it too: -i counters"));
+    assert!(refused("-i counters --last 60s --on counter:cpu-usage").contains("counter:NAME>NUMBER"));
     assert!(refused("--last 60s --on gc").contains("hint: write --on 'request>2s'"));
     let output = place.run("env -i exceptions --last 60s --on exception:IOException");
     let said = String::from_utf8_lossy(&output.stderr);

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -206,4 +207,44 @@ fn programs_started_after_the_end_do_not_make_the_recording_anew() {
     wait_until("the late program", || place.file("heard").exists());
     assert_eq!(fs::read_to_string(place.file("heard")).expect("text"), "Hello, World!\n");
     assert!(!place.file("l.clrs.d").exists(), "the recording was over");
+}
+
+/// The child is recorded with its parent, and each request of the one has the trace of the other's.
+#[test]
+fn both_sides_of_a_pair_of_services_have_the_same_traces() {
+    each_web_runtime(|runtime| {
+        let place = TestFolder::new();
+        let output = over(&place, runtime, &["-o", "r.clrs", "-i", "requests"], "Pair", &["20"]).output();
+        let output = output.expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        let seen = |word: &str| -> BTreeSet<String> {
+            let words = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+            words.filter(|words| words[0] == word).map(|words| words[2].to_owned()).collect()
+        };
+        let traces = seen("STOCK");
+        assert_eq!((traces.len(), &traces), (20, &seen("CHECKOUT")), "{text}");
+        let report = json(&place, "report r.clrs --view requests --each --limit 1000");
+        let rows = report["rows"].as_array().expect("rows");
+        let side = |direction: &str, route: &str| -> BTreeMap<String, &Value> {
+            let rows = rows.iter().filter(|row| {
+                row["direction"] == direction && row["route"].as_str().is_some_and(|name| name.starts_with(route))
+            });
+            let traced = rows.filter_map(|row| Some((row["trace_id"].as_str()?.to_owned(), row)));
+            traced.filter(|(trace, _)| traces.contains(trace)).collect()
+        };
+        let [checkouts, asked, answered] =
+            [side("served", "GET /checkout/"), side("made", "GET 127.0.0.1:"), side("served", "GET /stock/")];
+        for trace in &traces {
+            let [checkout, asked, answered] = [&checkouts, &asked, &answered].map(|side| side[trace]);
+            assert!(checkout["pid"] == asked["pid"] && asked["pid"] != answered["pid"], "{trace}: {report:#}");
+            let begun = [checkout, asked, answered].map(|row| row["time_ns"].as_u64().expect("a time"));
+            assert!(begun.is_sorted(), "{trace}: {begun:?}");
+            let took = [checkout, asked].map(|row| row["duration_ns"].as_u64().expect("a time"));
+            assert!(took[0] > took[1] && took[1] > 5_000_000, "{trace}: {took:?}");
+            // One trace chooses both sides.
+            let chosen = json(&place, &format!("report r.clrs --view requests --each --trace {trace}"));
+            assert_eq!(chosen["rows"].as_array().map(Vec::len), Some(3), "{chosen:#}");
+        }
+    });
 }

@@ -109,6 +109,22 @@ impl Process {
         Duration::try_from_secs_f64(up - started).unwrap_or_default()
     }
 
+    /// CPU time of all its threads so far; zero once it is gone.
+    #[must_use]
+    pub fn cpu_time(&self) -> Duration {
+        let text = fs::read(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let ticks = parse_cpu_ticks(&String::from_utf8_lossy(&text)).unwrap_or(0);
+        Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+    }
+
+    /// Bytes of its memory that are in the machine's; `None` once it is gone.
+    #[must_use]
+    pub fn resident_bytes(&self) -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/statm", self.pid)).ok()?;
+        let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+        Some(pages * rustix::param::page_size() as u64)
+    }
+
     /// Whether the process is still there, and not another one with the same id.
     #[must_use]
     pub fn is_alive(&self) -> bool {
@@ -286,6 +302,14 @@ fn parse_stat(text: &str) -> Option<(char, u64)> {
     let (_, fields) = text.rsplit_once(") ")?;
     let mut fields = fields.split(' ');
     Some((fields.next()?.chars().next()?, fields.nth(18)?.parse().ok()?))
+}
+
+/// Ticks of the clock in the program's code and in the system's, fields 14 and 15 of all.
+fn parse_cpu_ticks(text: &str) -> Option<u64> {
+    let (_, fields) = text.rsplit_once(") ")?;
+    let mut fields = fields.split(' ').skip(11);
+    let mut next = || fields.next()?.parse::<u64>().ok();
+    Some(next()? + next()?)
 }
 
 /// The status that a parent would be told, field 52 of all.

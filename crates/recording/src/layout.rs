@@ -813,7 +813,7 @@ pub mod state {
     /// `u32`: number of the last command from outside, one more than [`ANSWERED`]; written last.
     pub const COMMAND: usize = 2064;
     /// `u32`: what is to be done: 1 start, 2 stop, 3 mark, 4 take a snapshot of the heap, 5 probe methods, 6 take their probes away,
-    /// 7 probe a line, 8 take its probes away.
+    /// 7 probe a line, 8 take its probes away, 9 get ready for a copy.
     pub const COMMAND_KIND: usize = 2068;
     /// `u32`: bytes of the name of the part that begins, 0 for none, or of the pattern of methods, or of the line.
     pub const COMMAND_NAME_BYTES: usize = 2072;

@@ -29,6 +29,7 @@ mod recorded;
 mod render;
 mod request;
 mod spot;
+mod triage;
 mod view;
 mod views;
 mod write;
@@ -47,5 +48,6 @@ pub use render::{
     About, Entry, Format, Guard, LogEntry, LogGroup, Renderer, Rows, Section, Style, Tail, TextColumn, ThreadKey, Title,
 };
 pub use request::{Flag, Request};
+pub use triage::{TriageSubject, triage_json, write_triage};
 pub use view::{Report, View};
 pub use views::{STACKS, VIEWS, first_counted, first_coverage, view};

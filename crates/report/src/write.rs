@@ -3,8 +3,28 @@
 use std::io::{self, Write};
 
 use crate::page;
-use crate::render::{Csv, Format, Json, text};
+use crate::render::{About, Csv, Format, Json, Renderer, Rows, Section, Tail, text};
 use crate::view::Report;
+
+/// Renderer of the rows that a view is about.
+struct RowsAlone<'o>(text::Text<'o>);
+
+impl Renderer for RowsAlone<'_> {
+    fn begin(&mut self, _about: &About<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn section(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
+        if !section.is_main {
+            return Ok(());
+        }
+        self.0.section(section, &mut |visit| Ok(Tail { note: None, ..rows(visit)? }))
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 impl Report<'_> {
     /// Writes the report in a format; text takes at most `width` columns, and has styles that a caller may strip. A page has
@@ -19,5 +39,14 @@ impl Report<'_> {
             Format::Csv => self.render(&mut Csv::new(out)),
             Format::Html => page::write(self, out),
         }
+    }
+
+    /// Writes the rows that the view is about as text, without the head, remarks and what stands
+    /// beside them.
+    ///
+    /// # Errors
+    /// Errors of `out`.
+    pub fn write_rows(&self, width: usize, out: &mut dyn Write) -> io::Result<()> {
+        self.render(&mut RowsAlone(text::Text::new(out, width, false)))
     }
 }

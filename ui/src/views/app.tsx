@@ -31,6 +31,7 @@ import { Help } from "./help";
 import { useAnswer, useDetails, useLoaded } from "./loaded";
 import { Menu, type MenuAt } from "./menu";
 import { RequestsTab } from "./requests";
+import { StepsOverTime } from "./steps";
 import { Sections } from "./section";
 import { FunctionSource } from "./source";
 import type { Shown } from "./shown";
@@ -437,6 +438,12 @@ export function App({ model }: { model: Model }) {
           <FunctionSource documents={documents} func={func} label={functions[func].label} of={ofSections} onClose={() => update({ func: null })} />
         )}
         {tab?.form === "sections" && <Sections key={tab.id} documents={documents} search={state.search} range={state.range} sort={state.sort} onSort={(sort) => update({ sort })} functions={sectionFunctions} />}
+        {tab?.form === "request" && (
+          <div class="collections">
+            {documents.map((document, at) => <StepsOverTime key={at} document={document} />)}
+            <Sections documents={documents} search={state.search} range={state.range} sort={state.sort} onSort={(sort) => update({ sort })} functions={sectionFunctions} />
+          </div>
+        )}
         {tab?.form === "gc" && <Collections documents={documents} whole={page.recording.duration_ns} state={state} update={update} dark={dark} />}
         {tab?.form === "requests" && (
           <RequestsTab documents={documents} all={ofMap.documents} whole={page.recording.duration_ns} state={state} workTab={source.served ? (flameTab?.id ?? null) : null} update={update} />

@@ -33,6 +33,10 @@ impl Helper {
                 self.boundary(BoundaryKind::Mark);
                 Some(Answer::Done)
             }
+            (Some(Command::Copy), _) => {
+                self.tasks.iter_mut().for_each(|task| task.get_ready_for_copy());
+                Some(Answer::Done)
+            }
             (Some(Command::Start(_)), false) => Some(Answer::Recording),
             (Some(_), true) => Some(Answer::Stopped),
             (Some(command), false) => {

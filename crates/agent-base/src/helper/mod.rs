@@ -41,6 +41,9 @@ pub trait Task: Send {
     fn end(&mut self) {}
     /// Write out what lies in private memory.
     fn write_out(&mut self) {}
+    /// The recording so far is about to be copied: what is known in the process alone is written
+    /// down.
+    fn get_ready_for_copy(&mut self) {}
     /// Recording stops while the process goes on; called until it answers true, and now and then after that.
     fn stop(&mut self) -> bool {
         true

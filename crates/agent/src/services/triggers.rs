@@ -34,7 +34,7 @@ impl Triggers {
     pub(crate) fn new(all: &[Trigger], kept: Option<Duration>) -> Self {
         let least_ms = all.iter().filter_map(|trigger| match trigger {
             Trigger::Request(ms) => Some(*ms),
-            Trigger::Exception(_) => None,
+            Trigger::Exception(_) | Trigger::Counter(..) => None,
         });
         let least_ms = least_ms.min();
         Self {
@@ -62,6 +62,16 @@ impl Triggers {
     /// The trigger that a throw of this type is.
     pub(crate) fn on_exception(&self, type_name: &str) -> Option<&Trigger> {
         self.all.iter().find(|trigger| trigger.is_about_type(type_name))
+    }
+
+    /// Whether values of counters matter.
+    pub(crate) fn has_counters(&self) -> bool {
+        self.all.iter().any(|trigger| matches!(trigger, Trigger::Counter(..)))
+    }
+
+    /// The trigger that this value of a counter is.
+    pub(crate) fn on_counter(&self, name: &str, full_name: &str, value: f64) -> Option<&Trigger> {
+        self.all.iter().find(|trigger| trigger.is_about_counter(name, full_name, value))
     }
 
     /// A request has taken longer than it may, `what` in words.

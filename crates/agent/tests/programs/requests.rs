@@ -1,12 +1,13 @@
 //! Requests, against what programs count and clock themselves.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 
 use clrscope_analysis::{Direction, Load, LoadCurve, LoadLevel, Query, RequestRow, each_request, loads, requests};
 use clrscope_recording::model::Recording;
-use clrscope_testkit::{Runtime, attempted, each_runtime, each_web_runtime, fixture, run};
+use clrscope_testkit::{Runtime, attempted, each_runtime, each_web_runtime, fixture, native_library, run};
 
-use crate::support::record_with;
+use crate::support::{Run, record_command, record_with};
 
 /// Rounds of the programs.
 const ROUNDS: &str = "5";
@@ -67,13 +68,22 @@ fn is_within(row: &RequestRow<'_>, known: &Clocked) -> bool {
     row.total_ns <= known.total_ns && row.max_ns <= known.longest_ns
 }
 
-/// Records a service that asks itself. A served request ends behind the last byte of its answer,
-/// which the client may have by then: on a busy machine it is tried again.
+/// Records a service that asks itself.
 fn record_service(runtime: &Runtime, arguments: &[&str]) -> (Recording, String) {
+    let seen = record_service_in(runtime, arguments, &[]);
+    (seen.recording, seen.finished.stdout_text())
+}
+
+/// Records it with variables in its environment. A served request ends behind the last byte of its
+/// answer, which the client may have by then: on a busy machine it is tried again.
+fn record_service_in(runtime: &Runtime, arguments: &[&str], environment: &[(&str, &OsStr)]) -> Run {
     let mut recorded = None;
     attempted(|| {
-        let (recording, output) = recorded.insert(record(runtime, "Serves", arguments));
-        let (rows, known) = (rows(recording, Direction::Served), clocked(output, "SERVED"));
+        let mut command = runtime.command(&fixture("Serves"));
+        command.args(arguments).envs(environment.iter().copied());
+        let seen = recorded.insert(record_command(runtime, "Serves", "requests", command));
+        let rows = rows(&seen.recording, Direction::Served);
+        let known = clocked(&seen.finished.stdout_text(), "SERVED");
         let late = known.iter().filter(|(name, known)| rows.get(*name).is_some_and(|row| !is_within(row, known)));
         match late.map(|(name, known)| format!("{name}: {:?}, {known:?}", rows[name])).next() {
             Some(late) => Err(late),
@@ -114,6 +124,22 @@ fn requests_that_a_service_serves_and_makes_are_those_that_it_counts_and_clocks(
         let statuses: Vec<u64> =
             each.iter().filter(|one| &*one.route == "GET /throw").filter_map(|one| one.status).collect();
         assert!(!statuses.is_empty() && statuses.iter().all(|status| *status == 500), "{statuses:?}, {place}");
+    });
+}
+
+/// The program asks for the time with each activity, and the clock is an hour off, now this way and
+/// now that way.
+#[test]
+fn requests_take_as_long_as_they_do_where_the_clock_of_the_machine_jumps() {
+    each_web_runtime(|runtime| {
+        let clock = native_library("Serves/jumps.c");
+        let seen = record_service_in(runtime, &[ROUNDS, "listens"], &[("LD_PRELOAD", clock.as_os_str())]);
+        let said = seen.finished.stderr_text();
+        let asked: Option<u64> = said.lines().find_map(|line| line.strip_prefix("JUMPED ")?.parse().ok());
+        assert!(asked > Some(100), "{said}");
+        let output = seen.finished.stdout_text();
+        check(&rows(&seen.recording, Direction::Served), &clocked(&output, "SERVED"), &output);
+        check(&rows(&seen.recording, Direction::Made), &clocked(&output, "MADE"), &output);
     });
 }
 

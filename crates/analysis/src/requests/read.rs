@@ -20,22 +20,44 @@ pub(super) struct Reading<'a> {
     process: &'a Process,
     arena: &'a EventArena,
     names: FxHashMap<u64, (Direction, Rc<str>)>,
+    /// Requests under way when the recording was copied, by their numbers there, with the time of the
+    /// record that says most of them.
+    copied: FxHashMap<u64, u64>,
 }
 
 impl<'a> Reading<'a> {
     /// Reads the names: a request may stand before that of another thread which has told of its
     /// name.
     pub(super) fn new(process: &'a Process, arena: &'a EventArena) -> Self {
-        let mut names = FxHashMap::default();
+        let (names, copied) = Default::default();
+        let mut reading = Self { process, arena, names, copied };
         for chunk in &arena.chunks {
-            for record in Records::new(&chunk.bytes.load()).filter(|record| record.kind == Kind::REQUEST_NAME) {
+            Records::new(&chunk.bytes.load()).for_each(|record| reading.look_at(&record));
+        }
+        reading
+    }
+
+    fn look_at(&mut self, record: &Record<'_>) {
+        match record.kind {
+            Kind::REQUEST_NAME => {
                 let is_made = record.number(Tag::DIRECTION) == Some(1);
                 let direction = if is_made { Direction::Made } else { Direction::Served };
                 let name = record.text(Tag::NAME).unwrap_or(NAMELESS);
-                names.insert(record.number(Tag::ROUTE).unwrap_or(0), (direction, Rc::from(name)));
+                self.names.insert(record.number(Tag::ROUTE).unwrap_or(0), (direction, Rc::from(name)));
             }
+            Kind::REQUEST_ENDED | Kind::REQUEST_PENDING => {
+                let Some(number) = record.number(Tag::COPIED) else { return };
+                let last = self.copied.entry(number).or_default();
+                *last = record.time_ns.max(*last);
+            }
+            _ => {}
         }
-        Self { process, arena, names }
+    }
+
+    /// Whether a later record says more of a request that was under way.
+    fn is_outdated(&self, record: &Record<'_>) -> bool {
+        let last = record.number(Tag::COPIED).and_then(|number| self.copied.get(&number));
+        last.is_some_and(|last| *last > record.time_ns)
     }
 
     /// Calls `take` with each request that touches the time that is wanted.
@@ -56,7 +78,7 @@ impl<'a> Reading<'a> {
                 ABORTED => RequestEnd::Abortion,
                 _ => RequestEnd::Answer,
             },
-            Kind::REQUEST_PENDING => RequestEnd::UnderWay,
+            Kind::REQUEST_PENDING if !self.is_outdated(record) => RequestEnd::UnderWay,
             _ => return None,
         };
         let known = record.number(Tag::ROUTE).and_then(|number| self.names.get(&number)).cloned();

@@ -13,3 +13,4 @@ pub(crate) mod spans;
 pub(crate) mod summary;
 pub(crate) mod threads;
 pub(crate) mod timeline;
+pub(crate) mod triage;

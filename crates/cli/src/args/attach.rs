@@ -6,6 +6,7 @@ use clrscope_contract::instruments::{check_all, check_for_attach};
 use super::recording::{RecordingArgs, ResultArgs};
 use crate::commands::attach::AttachOptions;
 use crate::errors::{Failure, quoted};
+use crate::process_name::process_named;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,8 +49,8 @@ pub(super) struct Attach {
     view: bool,
 
     /// The process, as 'clrscope ps' lists it
-    #[arg(value_name = "PID")]
-    pid: u32,
+    #[arg(value_name = "PID|NAME")]
+    process: String,
 }
 
 impl Attach {
@@ -69,7 +70,7 @@ impl Attach {
             return Err(Failure::usage(what, "it records the one process, and no values", "leave them out"));
         }
         Ok(AttachOptions {
-            pid: self.pid,
+            pid: process_named(&self.process)?,
             request,
             instruments_given,
             output: self.result.output,

@@ -2,9 +2,10 @@
 
 use clap::Args;
 
-use super::filters::whole;
 use super::recording::ResultArgs;
 use crate::commands::heap::HeapOptions;
+use crate::errors::Failure;
+use crate::process_name::process_named;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,13 +30,13 @@ pub(super) struct Heap {
     no_collect: bool,
 
     /// The process, as 'clrscope ps' lists it
-    #[arg(value_name = "PID", value_parser = whole::<u32>)]
-    pid: u32,
+    #[arg(value_name = "PID|NAME")]
+    process: String,
 }
 
 impl Heap {
-    pub(super) fn into_options(self) -> HeapOptions {
+    pub(super) fn into_options(self) -> Result<HeapOptions, Failure> {
         let ResultArgs { output, force, quiet, .. } = self.result;
-        HeapOptions { pid: self.pid, collects: !self.no_collect, output, force, quiet }
+        Ok(HeapOptions { pid: process_named(&self.process)?, collects: !self.no_collect, output, force, quiet })
     }
 }

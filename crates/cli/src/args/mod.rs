@@ -2,6 +2,7 @@
 
 mod attach;
 mod completions;
+mod counters;
 mod cover;
 mod demo;
 mod diff;
@@ -22,6 +23,8 @@ mod requests;
 mod run;
 mod stacks;
 mod times;
+mod top;
+mod triage;
 mod usage;
 mod view;
 
@@ -60,6 +63,9 @@ enum Command {
     Attach(Box<attach::Attach>),
     Heap(heap::Heap),
     Stacks(stacks::Stacks),
+    Triage(triage::Triage),
+    Counters(counters::Counters),
+    Top(top::Top),
     Probe(probe::Probe),
     Ps(ps::Ps),
     Report(Box<report::Report>),
@@ -133,8 +139,11 @@ impl Command {
             Self::Cover(args) => Task::Cover(Box::new(args.into_options()?)),
             Self::Record(args) => Task::Record(args.into_options()?),
             Self::Attach(args) => Task::Attach(Box::new(args.into_options()?)),
-            Self::Heap(args) => Task::Heap(args.into_options()),
-            Self::Stacks(args) => Task::Stacks(args.into_options()),
+            Self::Heap(args) => Task::Heap(args.into_options()?),
+            Self::Stacks(args) => Task::Stacks(args.into_options()?),
+            Self::Triage(args) => Task::Triage(args.into_options()?),
+            Self::Counters(args) => Task::Counters(args.into_options()?),
+            Self::Top(args) => Task::Top(args.into_options()?),
             Self::Probe(args) => Task::Probe(args.into_options()?),
             Self::Ps(args) => Task::Ps(args.into_options()),
             Self::Report(args) => args.into_task()?,

@@ -5,10 +5,10 @@ use clrscope_contract::request::{PATTERN_HELP, Pattern};
 use clrscope_recording::writer::Command;
 
 use super::TextOrJson;
-use super::filters::whole;
 use super::recording::source_line;
 use crate::commands::probe::{ProbeOptions, Wish};
 use crate::errors::{Failure, quoted};
+use crate::process_name::process_named;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,8 +29,8 @@ the recording ends, also when its launcher is killed.";
 #[command(after_help = EXAMPLES)]
 pub(super) struct Probe {
     /// The process, as 'clrscope ps' lists it
-    #[arg(value_name = "PID", value_parser = whole::<u32>)]
-    pid: u32,
+    #[arg(value_name = "PID|NAME")]
+    process: String,
 
     /// Command for its probes
     #[arg(value_enum, value_name = "COMMAND")]
@@ -80,7 +80,7 @@ impl Probe {
         }
         if !is_list && names_none {
             let what = format!("'probe PID {name}' is missing an argument");
-            let hint = format!("write clrscope probe {} {name} 'Shop.Cart::*'", self.pid);
+            let hint = format!("write clrscope probe {} {name} 'Shop.Cart::*'", self.process);
             return Err(Failure::usage(what, "PATTERN or --at FILE:LINE is required", hint));
         }
         if !is_list && self.format.is_some() {
@@ -97,7 +97,7 @@ impl Probe {
             CommandName::Add => changes(patterns, Command::Probe, lines, Command::ProbeLine),
             CommandName::Remove => changes(patterns, Command::Unprobe, lines, Command::UnprobeLine),
         };
-        Ok(ProbeOptions { pid: self.pid, wish })
+        Ok(ProbeOptions { pid: process_named(&self.process)?, wish })
     }
 }
 

@@ -3,9 +3,9 @@
 use clap::{Args, ValueEnum};
 use clrscope_recording::writer::Command;
 
-use super::filters::whole;
 use crate::commands::record::{RecordOptions, RecordTask};
 use crate::errors::Failure;
+use crate::process_name::process_named;
 use crate::recorded_process::part_name;
 
 const EXAMPLES: &str = "\
@@ -20,9 +20,9 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Record {
-    /// The process
-    #[arg(value_name = "PID", value_parser = whole::<u32>)]
-    pid: u32,
+    /// The process, as 'clrscope ps' lists it
+    #[arg(value_name = "PID|NAME")]
+    process: String,
 
     /// Command for its recording
     #[arg(value_enum, value_name = "COMMAND")]
@@ -59,7 +59,9 @@ impl Record {
                 let what = "'record PID mark' is missing an argument";
                 return Err(Failure::usage(what, "NAME is required", "write clrscope record PID mark warm"));
             }
-            (CommandName::Write, None) => return Ok(RecordOptions { pid: self.pid, task: RecordTask::Write }),
+            (CommandName::Write, None) => {
+                return Ok(RecordOptions { pid: process_named(&self.process)?, task: RecordTask::Write });
+            }
             (CommandName::Write, Some(_)) => {
                 let why = "the copy lies in the current folder, with the recording's name and a number";
                 return Err(Failure::usage("'record PID write' takes no name", why, "leave the name out"));
@@ -69,6 +71,6 @@ impl Record {
                 return Err(Failure::usage("'record PID stop' takes no name", why, "leave the name out"));
             }
         };
-        Ok(RecordOptions { pid: self.pid, task: RecordTask::Command(command) })
+        Ok(RecordOptions { pid: process_named(&self.process)?, task: RecordTask::Command(command) })
     }
 }

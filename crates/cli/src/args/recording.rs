@@ -101,7 +101,7 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "TIME")]
     last: Option<String>,
 
-    /// With --last: write that time to NAME-1.clrs, NAME-2.clrs and so on when this happens: 'request>2s' or 'exception:TYPE'; at most 10 times, and once in the time of --last; can be repeated
+    /// With --last: write that time to NAME-1.clrs, NAME-2.clrs and so on when this happens: 'request>2s', 'exception:TYPE' or 'counter:NAME>NUMBER', which is the value in the view counters; at most 10 times, and once in the time of --last; can be repeated
     #[arg(long = "on", value_name = "TRIGGER")]
     triggers: Vec<String>,
 
@@ -215,6 +215,7 @@ impl RecordingArgs {
             delay_ms: self.delay.as_deref().map(|text| time("--delay", text)).transpose()?,
             duration_ms: self.duration.as_deref().map(|text| time("--duration", text)).transpose()?,
             last_ms: self.last.as_deref().map(last).transpose()?,
+            is_live: false,
             triggers: self.triggers.iter().map(trigger).collect::<Result<_, _>>()?,
             max_size: Some(self.max_size).filter(|&bytes| bytes != MAX_SIZE),
             children: !self.no_children,
@@ -269,7 +270,7 @@ pub(super) fn source_line(option: &str, text: &str) -> Result<SourceLine, Failur
 }
 
 /// The failure of an option that does not take a text; `example` is one that it takes.
-fn not_taken(option: &str, text: &str, example: &str) -> impl FnOnce(RequestError) -> Failure {
+pub(super) fn not_taken(option: &str, text: &str, example: &str) -> impl FnOnce(RequestError) -> Failure {
     let (what, hint) = (format!("'{option}' does not take {}", quoted(text)), format!("write {option} {example}"));
     |RequestError(why)| Failure::usage(what, why, hint)
 }

@@ -5,6 +5,8 @@ use clap::Args;
 use super::TextOrJson;
 use super::filters::whole;
 use crate::commands::stacks::StacksOptions;
+use crate::errors::Failure;
+use crate::process_name::process_named;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,13 +41,14 @@ pub(super) struct Stacks {
     limit: Option<usize>,
 
     /// The process, as 'clrscope ps' lists it
-    #[arg(value_name = "PID", value_parser = whole::<u32>)]
-    pid: u32,
+    #[arg(value_name = "PID|NAME")]
+    process: String,
 }
 
 impl Stacks {
-    pub(super) fn into_options(self) -> StacksOptions {
-        let Self { format, no_heap, force, limit, pid } = self;
-        StacksOptions { pid, json: format == TextOrJson::Json, reads_heap: !no_heap, force, limit }
+    pub(super) fn into_options(self) -> Result<StacksOptions, Failure> {
+        let Self { format, no_heap, force, limit, process } = self;
+        let pid = process_named(&process)?;
+        Ok(StacksOptions { pid, json: format == TextOrJson::Json, reads_heap: !no_heap, force, limit })
     }
 }

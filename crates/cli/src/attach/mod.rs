@@ -11,5 +11,5 @@ mod recording;
 mod refusal;
 mod target;
 
-pub(crate) use recording::{AttachPlan, Until, record};
+pub(crate) use recording::{AttachPlan, LiveRecording, Until, record};
 pub(crate) use target::Target;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -121,15 +121,7 @@ fn say_stays(request: &Request) {
 /// When the runtime did not take the agent; nothing is left behind then.
 pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure> {
     let process = &plan.target.process;
-    let is_interrupted = Arc::new(AtomicBool::new(false));
-    let (flag, waiting) = (Arc::clone(&is_interrupted), thread::current());
-    let signals = Signals::without_program(move || {
-        flag.store(true, Ordering::Release);
-        waiting.unpark();
-    })
-    .map_err(|error| Failure::new("cannot handle signals", reason(&error), "run 'clrscope doctor'"))?;
-    let session = Session::begin(&plan).map_err(|failure| unless_ended(process, failure))?;
-    session.attach(&plan, &is_interrupted).inspect_err(|_| session.discard())?;
+    let Begun { session, is_interrupted, signals } = Begun::new(&plan)?;
     if plan.progress {
         say(&format!("clrscope: attached to process {}, recording to {}", process.pid(), shown(&session.place.file)));
     }
@@ -162,6 +154,64 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
     session.note_end(process);
     let path = session.pack(plan.force, plan.progress);
     Ok(AttachedRecording { path, no_snapshot, signals: plan.view.then_some(signals) })
+}
+
+/// A recording that has begun.
+struct Begun {
+    session: Session,
+    /// Somebody wants the end.
+    is_interrupted: Arc<AtomicBool>,
+    signals: Signals,
+}
+
+impl Begun {
+    fn new(plan: &AttachPlan<'_>) -> Result<Self, Failure> {
+        let is_interrupted = Arc::new(AtomicBool::new(false));
+        let (flag, waiting) = (Arc::clone(&is_interrupted), thread::current());
+        let signals = Signals::without_program(move || {
+            flag.store(true, Ordering::Release);
+            waiting.unpark();
+        })
+        .map_err(|error| Failure::new("cannot handle signals", reason(&error), "run 'clrscope doctor'"))?;
+        let session = Session::begin(plan).map_err(|failure| unless_ended(&plan.target.process, failure))?;
+        session.attach(plan, &is_interrupted).inspect_err(|_| session.discard())?;
+        Ok(Self { session, is_interrupted, signals })
+    }
+}
+
+/// A recording that is looked at while it grows and not kept: it ends, and is removed, with the
+/// value.
+pub(crate) struct LiveRecording<'a> {
+    process: &'a Process,
+    begun: Begun,
+}
+
+impl<'a> LiveRecording<'a> {
+    /// Attaches.
+    ///
+    /// # Errors
+    /// When the runtime did not take the agent; nothing is left behind then.
+    pub(crate) fn begin(plan: &AttachPlan<'a>) -> Result<Self, Failure> {
+        Ok(Self { process: &plan.target.process, begun: Begun::new(plan)? })
+    }
+
+    /// The directory of the recording.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.begun.session.place.folder
+    }
+
+    /// Whether there is more to come: the process lives, and nobody asked for the end.
+    pub(crate) fn goes_on(&self) -> bool {
+        let is_interrupted = self.begun.is_interrupted.load(Ordering::Acquire);
+        !is_interrupted && self.process.is_alive() && self.begun.session.standing() == Standing::Recording
+    }
+}
+
+impl Drop for LiveRecording<'_> {
+    fn drop(&mut self) {
+        self.begun.session.leave(self.process);
+        self.begun.session.discard();
+    }
 }
 
 /// The recording and its place.
@@ -358,9 +408,9 @@ impl Session {
         finish(&self.place, overwrite, progress)
     }
 
-    /// The runtime did not take the agent: there is nothing to keep.
+    /// There is nothing to keep.
     fn discard(&self) {
-        // An empty recording that can't be removed reads as such.
+        // What can't be removed reads as what it is.
         let _ = fs::remove_dir_all(&self.place.folder);
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod completions;
+pub(crate) mod counters;
 pub(crate) mod cover;
 pub(crate) mod demo;
 pub(crate) mod diff;
@@ -21,6 +22,8 @@ pub(crate) mod run;
 pub(crate) mod run_profiler;
 pub(crate) mod stacks;
 mod thread_files;
+pub(crate) mod top;
+pub(crate) mod triage;
 pub(crate) mod view;
 
 use crate::errors::Failure;
@@ -38,6 +41,12 @@ pub(crate) enum Task {
     Heap(heap::HeapOptions),
     /// `clrscope stacks`
     Stacks(stacks::StacksOptions),
+    /// `clrscope triage`
+    Triage(triage::TriageOptions),
+    /// `clrscope counters`
+    Counters(counters::CountersOptions),
+    /// `clrscope top`
+    Top(top::TopOptions),
     /// `clrscope probe`
     Probe(probe::ProbeOptions),
     /// `clrscope ps`
@@ -83,6 +92,9 @@ impl Task {
             Self::Attach(options) => attach::perform(*options).map(done),
             Self::Heap(options) => heap::perform(options).map(done),
             Self::Stacks(options) => stacks::perform(&options).map(done),
+            Self::Triage(options) => triage::perform(&options).map(done),
+            Self::Counters(options) => counters::perform(&options).map(done),
+            Self::Top(options) => top::perform(&options).map(done),
             Self::Probe(options) => probe::perform(&options).map(done),
             Self::Ps(options) => ps::perform(&options).map(done),
             Self::RunProfiler(options) => run_profiler::perform(&options).map_err(Failure::under_run),

@@ -1,7 +1,8 @@
 //! `clrscope ps`: the .NET processes of this machine.
 
 use std::fs;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clr_diagnostics::{Error, Process, ProcessInfo, processes};
 use serde_json::{Value, json};
@@ -14,6 +15,9 @@ use crate::terminal::width;
 
 /// Time that a runtime may take to say what it is.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Time over which CPU time is measured, at least.
+const MEASURED: Duration = Duration::from_millis(200);
 
 /// Options of `ps`.
 #[derive(Debug)]
@@ -30,6 +34,10 @@ struct Row {
     has_agent: Option<bool>,
     /// Whether an agent sleeps in it, since it changed methods: the next attach wakes it.
     is_dormant: bool,
+    /// CPU time by then.
+    before: (Instant, Duration),
+    /// Part of a processor that it used, in percent.
+    cpu_percent: f64,
 }
 
 /// Prints the processes.
@@ -37,12 +45,17 @@ struct Row {
 /// # Errors
 /// When the result can't be written.
 pub(crate) fn perform(options: &PsOptions) -> Result<(), Failure> {
-    let rows: Vec<Row> = processes().into_iter().map(Row::for_process).collect();
+    let mut rows: Vec<Row> = processes().into_iter().map(Row::for_process).collect();
+    if let Some(first) = rows.first() {
+        thread::park_timeout(MEASURED.saturating_sub(first.before.0.elapsed()));
+    }
+    rows.iter_mut().for_each(Row::measure);
     super::print(&if options.json { format!("{:#}\n", as_json(&rows)) } else { as_text(&rows, width()) })
 }
 
 impl Row {
     fn for_process(process: Process) -> Self {
+        let before = (Instant::now(), process.cpu_time());
         let asked = match process.is_stopped() {
             true => process.port().and(Err(Error::TimedOut { command: "process info", after: Duration::ZERO })),
             false => process.port().and_then(|port| port.with_limit(PATIENCE).info()),
@@ -50,7 +63,14 @@ impl Row {
         let is_agent = |files: Vec<std::path::PathBuf>| files.iter().any(|file| file.ends_with(LIBRARY));
         let has_agent = process.mapped_files().map(is_agent).ok();
         let is_dormant = has_agent == Some(true) && dormant::is_dormant(&process);
-        Self { process, asked, has_agent, is_dormant }
+        Self { process, asked, has_agent, is_dormant, before, cpu_percent: 0.0 }
+    }
+
+    /// Takes the CPU time since the row was made.
+    fn measure(&mut self) {
+        let (began, before) = self.before;
+        let used = self.process.cpu_time().saturating_sub(before);
+        self.cpu_percent = used.as_secs_f64() / began.elapsed().as_secs_f64().max(1e-3) * 100.0;
     }
 
     fn runtime(&self) -> Option<&str> {
@@ -99,6 +119,8 @@ fn as_json(rows: &[Row]) -> Value {
             "inner_pid": row.process.inner_pid(),
             "user": user(row.process.uid()),
             "runtime": row.runtime(),
+            "cpu_percent": row.cpu_percent,
+            "rss_bytes": row.process.resident_bytes(),
             "uptime_ns": row.process.age().as_nanos() as u64,
             "entry_assembly": row.entry_assembly(),
             "command": row.process.command_line(),
@@ -114,12 +136,16 @@ fn as_text(rows: &[Row], width: usize) -> String {
     if rows.is_empty() {
         return "no .NET process that this user can see\n".to_owned();
     }
-    let mut lines = vec![["pid", "runtime", "uptime", "agent", "program", "command"].map(str::to_owned)];
+    let mut lines =
+        vec![["pid", "user", "cpu", "memory", "runtime", "uptime", "agent", "program", "command"].map(str::to_owned)];
     lines.extend(rows.iter().map(|row| {
         let command = row.process.command_line().join(" ");
         let note = row.obstacle().map_or_else(String::new, |obstacle| format!("({obstacle}) "));
         [
             row.process.pid().to_string(),
+            user(row.process.uid()),
+            format!("{:.0} %", row.cpu_percent),
+            row.process.resident_bytes().map_or_else(|| "?".to_owned(), |bytes| format!("{} MB", bytes / 1_000_000)),
             row.runtime().unwrap_or("?").to_owned(),
             uptime(row.process.age()),
             row.agent().to_owned(),
@@ -127,7 +153,8 @@ fn as_text(rows: &[Row], width: usize) -> String {
             one_line(format!("{note}{command}")),
         ]
     }));
-    let sides = [Side::Right, Side::Left, Side::Right, Side::Left, Side::Left, Side::Left];
+    let (left, right) = (Side::Left, Side::Right);
+    let sides = [right, left, right, right, left, right, left, left, left];
     aligned(&lines, sides, width)
 }
 

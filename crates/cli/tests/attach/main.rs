@@ -2,6 +2,7 @@
 
 mod awaiters;
 mod awaits;
+mod by_name;
 #[path = "../common/mod.rs"]
 mod common;
 mod counters;
@@ -18,6 +19,7 @@ mod probe_types;
 mod probes;
 mod refusals;
 mod requests;
+mod screens;
 mod server;
 mod single_file;
 mod stacks;

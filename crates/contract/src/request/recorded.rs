@@ -6,7 +6,7 @@ use super::syntax::{InstrumentRequest, Request};
 const LONGEST: usize = 256 << 10;
 
 /// The text of a request, and what this version understands of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecordedRequest {
     text: String,
     request: Request,

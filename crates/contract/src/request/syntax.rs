@@ -11,7 +11,7 @@ use super::time::{parse_duration, parse_last};
 use super::trigger::Trigger;
 
 /// A request: everything the agent gets from the launcher.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The recording directory (`NAME.clrs.d`); the agent's own default when `None`.
     pub out: Option<String>,
@@ -37,6 +37,9 @@ pub struct Request {
     pub duration_ms: Option<u64>,
     /// Keep the events of so many last milliseconds, and no older ones.
     pub last_ms: Option<u64>,
+    /// The recording is looked at while it grows and is not kept: sums may go on beside the last
+    /// events.
+    pub is_live: bool,
     /// What in the program is to have the kept events written out.
     pub triggers: Vec<Trigger>,
     /// Greatest size of the recording with all its processes in bytes; [`MAX_SIZE`] when `None`.
@@ -70,6 +73,7 @@ impl Default for Request {
             delay_ms: None,
             duration_ms: None,
             last_ms: None,
+            is_live: false,
             triggers: Vec::new(),
             max_size: None,
             children: true,
@@ -179,6 +183,7 @@ impl Request {
     fn parse_part(&mut self, part: &str) -> Result<(), RequestError> {
         match part {
             "just-my-code" => self.just_my_code = true,
+            "live" => self.is_live = true,
             "join" => self.join = true,
             "trust-writable" => self.trust_writable = true,
             "no-command-line" => self.no_command_line = true,
@@ -246,6 +251,9 @@ impl fmt::Display for Request {
         parts.extend(self.programs.only.iter().map(|glob| format!("only={}", encode(glob.as_str()))));
         parts.extend(self.programs.only_from.iter().map(|file| format!("only-from={}", encode(file))));
         parts.extend(self.log.iter().map(|level| format!("log={}", encode(level))));
+        if self.is_live {
+            parts.push("live".to_owned());
+        }
         if self.join {
             parts.push("join".to_owned());
         }

@@ -1,5 +1,5 @@
 //! What in a program is to have the kept events written out, as `--on` says it: `request>2s`,
-//! `exception:TYPE`.
+//! `exception:TYPE`, `counter:NAME>X`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,12 +9,14 @@ use super::glob::Glob;
 use super::time::parse_duration;
 
 /// Condition that is looked at while the program runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Trigger {
     /// A request that the program serves or makes took longer than so many milliseconds.
     Request(u64),
     /// An exception of this type is thrown: its whole name, or the name without its namespace.
     Exception(Glob),
+    /// A counter has a value above this one: its name, or provider, name and labels.
+    Counter(Glob, f64),
 }
 
 impl Trigger {
@@ -24,6 +26,15 @@ impl Trigger {
         match self {
             Self::Request(_) => "requests",
             Self::Exception(_) => "exceptions",
+            Self::Counter(..) => "counters",
+        }
+    }
+
+    /// Whether the text has the name that it must have.
+    fn names_something(&self) -> bool {
+        match self {
+            Self::Request(_) => true,
+            Self::Exception(glob) | Self::Counter(glob, _) => !glob.as_str().is_empty(),
         }
     }
 
@@ -33,6 +44,20 @@ impl Trigger {
         let Self::Exception(glob) = self else { return false };
         glob.matches(name) || glob.matches(name.rsplit(['.', '+']).next().unwrap_or(name))
     }
+
+    /// Whether a counter is meant, by its name alone or by all of its names, and has such a value.
+    #[must_use]
+    pub fn is_about_counter(&self, name: &str, full_name: &str, value: f64) -> bool {
+        let Self::Counter(glob, most) = self else { return false };
+        value > *most && (glob.matches(name) || glob.matches(full_name))
+    }
+}
+
+/// The trigger in `NAME>NUMBER`. Names may have a `>` themselves.
+fn counter_above(text: &str) -> Option<Trigger> {
+    let (name, most) = text.rsplit_once('>')?;
+    let most = most.trim().parse().ok().filter(|most: &f64| most.is_finite())?;
+    Some(Trigger::Counter(Glob::new(name), most))
 }
 
 impl FromStr for Trigger {
@@ -43,12 +68,14 @@ impl FromStr for Trigger {
         if let Some(time) = text.strip_prefix("request>") {
             return Ok(Self::Request(parse_duration(time.trim())?));
         }
-        match text.strip_prefix("exception:").map(Glob::new) {
-            Some(glob) if !glob.as_str().is_empty() => Ok(Self::Exception(glob)),
-            _ => Err(RequestError(format!(
-                "'{text}' is neither request>TIME, such as request>2s, nor exception:TYPE, such as exception:IOException"
-            ))),
-        }
+        let exception = text.strip_prefix("exception:").map(|name| Self::Exception(Glob::new(name)));
+        let counter = text.strip_prefix("counter:").and_then(counter_above);
+        exception.or(counter).filter(Self::names_something).ok_or_else(|| {
+            RequestError(format!(
+                "'{text}' is none of request>TIME, such as request>2s, exception:TYPE, such as \
+                 exception:IOException, and counter:NAME>NUMBER, such as counter:cpu-usage>90"
+            ))
+        })
     }
 }
 
@@ -57,6 +84,7 @@ impl fmt::Display for Trigger {
         match self {
             Self::Request(ms) => write!(f, "request>{ms}ms"),
             Self::Exception(glob) => write!(f, "exception:{glob}"),
+            Self::Counter(glob, most) => write!(f, "counter:{glob}>{most}"),
         }
     }
 }
@@ -70,14 +98,28 @@ mod tests {
         let read = |text: &str| text.parse::<Trigger>();
         assert_eq!(read("request>2s"), Ok(Trigger::Request(2_000)));
         assert_eq!(read(" exception: Shop.* "), Ok(Trigger::Exception(Glob::new("Shop.*"))));
-        for text in ["request>1500ms", "exception:System.IO.IOException"] {
+        assert_eq!(read("counter: a>b > -1e3 "), Ok(Trigger::Counter(Glob::new("a>b"), -1_000.0)));
+        for text in
+            ["request>1500ms", "exception:System.IO.IOException", "counter:cpu-usage>90", "counter:Shop/*{a=b}>0.25"]
+        {
             assert_eq!(read(text).expect("a trigger").to_string(), text);
         }
-        for bad in
-            ["", "request", "request > 2s", "request>", "request>soon", "request<2s", "exception:", "gc", "counter:x>1"]
-        {
+        let requests = ["", "request", "request > 2s", "request>", "request>soon", "request<2s"];
+        let others = ["exception:", "gc", "counter:x", "counter:>1", "counter:x>", "counter:x>many", "counter:x>inf"];
+        for bad in requests.into_iter().chain(others) {
             assert!(read(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn counters_are_meant_by_their_names_and_above_their_bound() {
+        let met = |text: &str, value| {
+            let trigger: Trigger = text.parse().expect("a trigger");
+            trigger.is_about_counter("orders", "Shop/orders{kind=new}", value)
+        };
+        assert!(met("counter:orders>2", 2.5) && met("counter:Shop/*>2", 3.0) && met("counter:*{kind=new}>-1", 0.0));
+        assert!(!met("counter:orders>2", 2.0) && !met("counter:order>2", 9.0) && !met("request>2s", 9.0));
+        assert!(!met("counter:orders>2", f64::NAN));
     }
 
     #[test]

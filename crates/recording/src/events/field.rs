@@ -99,6 +99,8 @@ impl Tag {
     pub const VALUE: Self = Self(59);
     /// Sum of a counter since the program began, as [`VALUE`](Self::VALUE) is stored.
     pub const TOTAL: Self = Self(60);
+    /// Number of a request that was under way when the recording was copied: its end has the same.
+    pub const COPIED: Self = Self(61);
     /// Reason as a text.
     pub const REASON: Self = Self(64);
     /// A name.

@@ -210,8 +210,8 @@ impl Kind {
     /// A request has ended: the number of its name, how long it took, its status and outcome.
     /// Without a time it began before the recording.
     pub const REQUEST_ENDED: Self = Self(228);
-    /// A request was under way when recording ended: the number of its name, and for how long so
-    /// far, where it began within the recording.
+    /// A request was under way when recording ended, or was copied: the number of its name, and for
+    /// how long so far, where it began within the recording.
     pub const REQUEST_PENDING: Self = Self(229);
     /// The thread works for another request from now on: its id, none where for no request.
     pub const REQUEST_ON_THREAD: Self = Self(230);

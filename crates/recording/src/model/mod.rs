@@ -8,6 +8,7 @@ mod by_number;
 
 mod allocations;
 mod awaiters;
+mod counters;
 mod coverage;
 mod coverage_plan;
 mod derived;
@@ -33,6 +34,7 @@ mod tree;
 
 pub use allocations::{Allocation, AllocationEngine, AllocationKind, AllocationSampling, ObjectHeap};
 pub use awaiters::{AwaiterChain, ChainEnd};
+pub use counters::{CounterKind, CounterReading, full_counter_name};
 pub use coverage::{CounterSums, MethodHits};
 pub use coverage_plan::{CoveragePlan, CoverageSource, PlannedBranch, PlannedMethod, PlannedPoint};
 pub use derived::Derived;

@@ -1,5 +1,5 @@
 //! Commands from outside to the agent of a process, by way of the process's state: to start and to stop recording, to mark where a
-//! part begins, to take a snapshot, and to change which methods have probes.
+//! part begins, to take a snapshot, to get ready for a copy, and to change which methods have probes.
 //!
 //! One command is under way at a time: whoever gives one holds a lock of the state's file. The agent's helper thread looks for
 //! commands about a thousand times a second, and answers when a command is carried out.
@@ -34,6 +34,8 @@ pub enum Command {
     ProbeLine(String),
     /// Count this line no more.
     UnprobeLine(String),
+    /// The recording so far is about to be copied: write down what is known in the process alone.
+    Copy,
 }
 
 impl Command {
@@ -52,6 +54,7 @@ impl Command {
             Self::Unprobe(_) => 6,
             Self::ProbeLine(_) => 7,
             Self::UnprobeLine(_) => 8,
+            Self::Copy => 9,
         }
     }
 
@@ -64,7 +67,7 @@ impl Command {
             | Self::Unprobe(text)
             | Self::ProbeLine(text)
             | Self::UnprobeLine(text) => text,
-            Self::Stop => "",
+            Self::Stop | Self::Copy => "",
         }
     }
 
@@ -79,6 +82,7 @@ impl Command {
             6 => Some(Self::Unprobe(text)),
             7 => Some(Self::ProbeLine(text)),
             8 => Some(Self::UnprobeLine(text)),
+            9 => Some(Self::Copy),
             _ => None,
         }
     }
@@ -265,9 +269,17 @@ mod tests {
             probe,
             Command::Unprobe("*".to_owned()),
             Command::ProbeLine("a.cs:1".to_owned()),
+            Command::Copy,
         ];
-        let answers =
-            [Answer::Done, Answer::Recording, Answer::Stopped, Answer::Changed(70_000), Answer::NoMethod, Answer::Done];
+        let answers = [
+            Answer::Done,
+            Answer::Recording,
+            Answer::Stopped,
+            Answer::Changed(70_000),
+            Answer::NoMethod,
+            Answer::Done,
+            Answer::Done,
+        ];
         assert!(matches!(command(folder.path(), &Command::Stop, patience(), || true), Err(ControlError::Deaf)));
         agent.listens();
         assert_eq!(agent.command(), None);

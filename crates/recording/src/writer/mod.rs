@@ -43,7 +43,7 @@ pub use probe_callers::CallerCell;
 pub use probe_lines::LineLanes;
 pub use probes::MethodLanes;
 pub use process::{ProcessRecord, ProcessWriter};
-pub use run::{RunWriter, Standing, is_abandoned, is_over, request_stop, standing, triggered};
+pub use run::{RunWriter, Standing, is_abandoned, is_over, living_processes, request_stop, standing, triggered};
 pub use stacks::StackTable;
 pub use state::StateWriter;
 pub use threads::{ThreadRecord, ThreadTable};

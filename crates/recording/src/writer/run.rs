@@ -120,9 +120,7 @@ pub fn standing(folder: &Path) -> Option<Standing> {
 }
 
 fn standing_of(path: &Path) -> io::Result<Standing> {
-    let mut word = [0; 4];
-    File::open(path)?.read_exact_at(&mut word, (HEADER_BYTES + state::STOPPED) as u64)?;
-    Ok(match u32::from_le_bytes(word) {
+    Ok(match u32::from_le_bytes(read_state(path, state::STOPPED)?) {
         0 => Standing::Recording,
         state::DETACHED => Standing::Detached,
         _ => Standing::Stopped,
@@ -132,17 +130,33 @@ fn standing_of(path: &Path) -> io::Result<Standing> {
 /// Number of times that something happened in a process for which the recording in `folder` is to be written out.
 #[must_use]
 pub fn triggered(folder: &Path) -> u64 {
-    let count = |path: PathBuf| {
-        let mut word = [0; 4];
-        let read =
-            File::open(path).and_then(|file| file.read_exact_at(&mut word, (HEADER_BYTES + state::TRIGGERED) as u64));
-        read.map_or(0, |()| u64::from(u32::from_le_bytes(word)))
-    };
+    let count =
+        |path: PathBuf| read_state(&path, state::TRIGGERED).map_or(0, |word| u64::from(u32::from_le_bytes(word)));
     states(folder).map(count).sum()
 }
 
+fn read_state<const BYTES: usize>(path: &Path, at: usize) -> io::Result<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    File::open(path)?.read_exact_at(&mut bytes, (HEADER_BYTES + at) as u64)?;
+    Ok(bytes)
+}
+
+/// Folders of the processes that record into `folder` and have given a sign of life in the last second.
+pub fn living_processes(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let is_alive = |process: &PathBuf| {
+        let last = read_state(&process.join("state.seg"), state::MONO_LAST).map_or(0, u64::from_le_bytes);
+        monotonic_ns().saturating_sub(last) < 1_000_000_000
+    };
+    process_folders(folder).filter(is_alive)
+}
+
+fn process_folders(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.join("state.seg").is_file())
+}
+
 fn states(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path().join("state.seg"))
+    process_folders(folder).map(|process| process.join("state.seg"))
 }
 
 /// Asks every process that records into `folder` to stop. How many were asked.

@@ -55,6 +55,7 @@ pub use coverage::first_coverage;
 pub(crate) use heap::{HEAP_DIFF, heap_changes_of, heap_query_of};
 pub(crate) use probes::place_in_words;
 pub use stacks::STACKS;
+pub(crate) use summary::LocatedFinding;
 pub(crate) use tree::answer_again;
 
 /// Every view, in the order of the help text.

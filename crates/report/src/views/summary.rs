@@ -43,19 +43,19 @@ pub(super) static VIEW: View = View {
 struct Findings;
 
 impl RowKind for Findings {
-    type Row<'a> = FindingEntry<'a>;
+    type Row<'a> = LocatedFinding<'a>;
 }
 
 /// A sentence with the line that it is about.
-struct FindingEntry<'a> {
-    finding: &'a Finding,
+pub(crate) struct LocatedFinding<'a> {
+    pub(crate) finding: &'a Finding,
     line: Option<LocatedLine>,
     /// The sentence; with the line behind it where it is about one place.
-    text: String,
+    pub(crate) text: String,
 }
 
-impl<'a> FindingEntry<'a> {
-    fn new(finding: &'a Finding, lines: &mut Lines) -> Self {
+impl<'a> LocatedFinding<'a> {
+    pub(crate) fn new(finding: &'a Finding, lines: &mut Lines) -> Self {
         let function = finding.function.as_ref();
         let place = function.and_then(|function| Some((function.place.as_ref()?, line_at_place(function, lines)?)));
         let said = place.as_ref().map_or_else(String::new, |(place, found)| {
@@ -65,12 +65,12 @@ impl<'a> FindingEntry<'a> {
         Self { text: format!("{}{said}", finding.text), finding, line }
     }
 
-    fn source(&self) -> Option<&SourceLine> {
+    pub(crate) fn source(&self) -> Option<&SourceLine> {
         self.line.as_ref().map(|found| &found.line)
     }
 }
 
-impl Row for FindingEntry<'_> {}
+impl Row for LocatedFinding<'_> {}
 
 /// Returns the line of the place that a sentence is about; `None` where it is about a whole function,
 /// or nothing says the line.
@@ -92,7 +92,7 @@ pub(super) fn show_findings(all: &[Finding], renderer: &mut dyn Renderer) -> io:
     let section = Section { title, ..sheet.section("findings", Style::Notes, &[("text", 0)]) };
     renderer.section(&section, &mut |visit| {
         let mut lines = Lines::default();
-        all.iter().try_for_each(|finding| visit(&sheet.entry(&FindingEntry::new(finding, &mut lines))))?;
+        all.iter().try_for_each(|finding| visit(&sheet.entry(&LocatedFinding::new(finding, &mut lines))))?;
         Ok(Tail::default())
     })
 }
@@ -100,22 +100,22 @@ pub(super) fn show_findings(all: &[Finding], renderer: &mut dyn Renderer) -> io:
 fn findings<'c>() -> Sheet<'c, Findings> {
     let text = |value: Option<&str>| Cell::or_null(value, |value| Cell::Text(value.to_owned().into()));
     Sheet::new([
-        Column::new("text", "", Kind::Text, |row: &FindingEntry<'_>| Cell::text(&row.text)),
-        Column::new("kind", "kind", Kind::Text, |row: &FindingEntry<'_>| Cell::text(row.finding.kind.name())),
-        Column::new("function", "function", Kind::Text, move |row: &FindingEntry<'_>| {
+        Column::new("text", "", Kind::Text, |row: &LocatedFinding<'_>| Cell::text(&row.text)),
+        Column::new("kind", "kind", Kind::Text, |row: &LocatedFinding<'_>| Cell::text(row.finding.kind.name())),
+        Column::new("function", "function", Kind::Text, move |row: &LocatedFinding<'_>| {
             text(row.finding.function.as_ref().map(|function| function.name.as_str()))
         }),
-        Column::new("file", "file", Kind::Text, move |row: &FindingEntry<'_>| {
+        Column::new("file", "file", Kind::Text, move |row: &LocatedFinding<'_>| {
             text(row.source().map(|line| line.file.as_str()))
         }),
-        Column::new("line", "line", Kind::Number, |row: &FindingEntry<'_>| {
+        Column::new("line", "line", Kind::Number, |row: &LocatedFinding<'_>| {
             Cell::or_null(row.source(), |line| Cell::Number(line.line.into()))
         }),
-        Column::new("metric", "metric", Kind::Text, move |row: &FindingEntry<'_>| text(row.finding.metric)),
-        Column::new("share", "share", Kind::Share, |row: &FindingEntry<'_>| Cell::Share(row.finding.share)),
-        Column::new("share_low", "at least", Kind::Share, |row: &FindingEntry<'_>| Cell::Share(row.finding.bounds.0)),
-        Column::new("share_high", "at most", Kind::Share, |row: &FindingEntry<'_>| Cell::Share(row.finding.bounds.1)),
-        Column::new("command", "more", Kind::Text, |row: &FindingEntry<'_>| {
+        Column::new("metric", "metric", Kind::Text, move |row: &LocatedFinding<'_>| text(row.finding.metric)),
+        Column::new("share", "share", Kind::Share, |row: &LocatedFinding<'_>| Cell::Share(row.finding.share)),
+        Column::new("share_low", "at least", Kind::Share, |row: &LocatedFinding<'_>| Cell::Share(row.finding.bounds.0)),
+        Column::new("share_high", "at most", Kind::Share, |row: &LocatedFinding<'_>| Cell::Share(row.finding.bounds.1)),
+        Column::new("command", "more", Kind::Text, |row: &LocatedFinding<'_>| {
             Cell::or_null(row.finding.report.as_ref(), |options| {
                 Cell::Text(format!("clrscope report REC {options}").into())
             })

@@ -184,7 +184,7 @@ impl Instrument for Counters {
             writer: context.writer,
             functions: Arc::clone(&context.functions),
             pipe,
-            recorder: Recorder::new(log, context.writer),
+            recorder: Recorder::new(log, context),
             providers: RwLock::default(),
             found: Arc::default(),
             intervals: (context.beginning == Beginning::Launch).then(|| Intervals::new(context)),

@@ -4,11 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clrscope_recording::events::{Kind, Tag};
-use clrscope_recording::model::LossReason;
+use clrscope_recording::model::{CounterReading, LossReason, full_counter_name};
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use super::values::{CounterValue, MeterInterval};
+use crate::services::context::Context;
 use crate::services::event_log::EventLog;
+use crate::services::triggers::Triggers;
 
 /// Counters of a recording; each set of labels is one.
 const MOST: usize = 10_000;
@@ -28,6 +30,7 @@ enum Number {
 pub(super) struct Recorder {
     pub(super) log: &'static EventLog,
     writer: &'static ProcessWriter,
+    triggers: &'static Triggers,
     /// Counters by name: the number, and when the interval began whose value was told last.
     numbers: Mutex<HashMap<Counter, (u64, Option<u64>)>>,
     /// What was said about missing values.
@@ -35,8 +38,9 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(log: &'static EventLog, writer: &'static ProcessWriter) -> Self {
-        Self { log, writer, numbers: Mutex::default(), said: Mutex::default() }
+    pub(super) fn new(log: &'static EventLog, context: &Context) -> Self {
+        let (writer, triggers) = (context.writer, context.triggers);
+        Self { log, writer, triggers, numbers: Mutex::default(), said: Mutex::default() }
     }
 
     /// Records a value of a provider's counter; of a meter with its interval. Meters have one in an
@@ -55,6 +59,19 @@ impl Recorder {
         fields.extend(value.count.map(|count| (Tag::COUNT, count.into())));
         fields.push((Tag::QUANTILES, (&*value.quantiles).into()));
         self.log.write(Kind::COUNTER_VALUE, &fields);
+        if self.triggers.has_counters() {
+            let CounterValue { value: told, total, count, .. } = *value;
+            let reading = CounterReading { value: told, total, count, interval_ns };
+            self.trigger(provider, value, reading);
+        }
+    }
+
+    fn trigger(&self, provider: &str, value: &CounterValue, reading: CounterReading) {
+        let Some(shown) = reading.shown(value.kind) else { return };
+        let full_name = full_counter_name(provider, &value.name, &value.labels);
+        if let Some(trigger) = self.triggers.on_counter(&value.name, &full_name, shown) {
+            self.triggers.happened(trigger, || format!("{full_name} was {}", (shown * 1e3).round() / 1e3));
+        }
     }
 
     /// The number of a counter whose value of an interval is told.
@@ -81,7 +98,7 @@ impl Recorder {
             Kind::COUNTER_NAME,
             &[
                 (Tag::COUNTER, number.into()),
-                (Tag::COUNTER_KIND, (*kind as u64).into()),
+                (Tag::COUNTER_KIND, kind.number().into()),
                 (Tag::SOURCE, provider.into()),
                 (Tag::NAME, (&**name).into()),
                 (Tag::UNIT, (&**unit).into()),

@@ -1,19 +1,7 @@
 //! Values of counters, as event sources and meters publish them.
 
 use clrscope_agent_base::event_pipe::Fields;
-
-/// Relation of a counter's values to one another, with the number that recordings have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum CounterKind {
-    /// Each value is a state.
-    Gauge = 0,
-    /// Each value is what the interval has added.
-    Counter = 1,
-    /// Each value is what the interval has added or taken away.
-    UpDown = 2,
-    /// Each value is the sum of what was measured in the interval.
-    Histogram = 3,
-}
+use clrscope_recording::model::CounterKind;
 
 /// What a counter says at the end of an interval.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,7 +134,7 @@ fn meter_value(id: u32, mut fields: Fields<'_>) -> Option<MeterEvent> {
     let mut value = CounterValue { unit, labels, ..CounterValue::new(name, CounterKind::Gauge) };
     match id {
         4 | 16 => {
-            value.kind = if id == 4 { CounterKind::Counter } else { CounterKind::UpDown };
+            value.kind = if id == 4 { CounterKind::Counter } else { CounterKind::UpDownCounter };
             value.value = number(&said);
             value.total = number(&text(&mut fields)?);
         }
@@ -233,7 +221,10 @@ mod tests {
         };
         assert_eq!(value(4, head().texts(&["3", "10"])), Some((CounterKind::Counter, Some(3.0), Some(10.0), None)));
         assert_eq!(value(4, head().texts(&["", "10"])), Some((CounterKind::Counter, None, Some(10.0), None)));
-        assert_eq!(value(16, head().texts(&["-3", "7"])), Some((CounterKind::UpDown, Some(-3.0), Some(7.0), None)));
+        assert_eq!(
+            value(16, head().texts(&["-3", "7"])),
+            Some((CounterKind::UpDownCounter, Some(-3.0), Some(7.0), None))
+        );
         assert_eq!(value(5, head().text("0.25")), Some((CounterKind::Gauge, Some(0.25), None, None)));
         assert_eq!(value(5, head().text("")), None);
         let measured = head().text("0.5=2;0.95=3;0.99=3").number(&2_u32.to_le_bytes()).number(&5_f64.to_le_bytes());

@@ -519,7 +519,7 @@ unsafe extern "C" fn begin(text: usize, database: usize, source: usize, activity
         let name = unsafe { name(recorder, text, database, source) };
         // SAFETY: as above; an object or null.
         let trace = unsafe { ACTIVITIES.numbers(activity) };
-        let number = recorder.begin(requests, RequestStart { name, ticks, trace, id: 0 });
+        let number = recorder.begin(requests, RequestStart { name, ticks, trace, ..RequestStart::default() });
         given = number.filter(|number| number + 1 < UNRECORDED).map_or(UNRECORDED, |number| number + 1);
     });
     given
@@ -578,7 +578,7 @@ unsafe extern "C" fn settled(
         // How long it takes is known of one that is over.
         let ticks = Some(began).filter(|_| outcome != LATER);
         let outcome = if outcome == FAILED { Outcome::Failure } else { Outcome::Answer };
-        recorder.ended(RequestStart { name, ticks, trace, id: 0 }, 0, outcome);
+        recorder.ended(RequestStart { name, ticks, trace, ..RequestStart::default() }, 0, outcome);
     });
 }
 

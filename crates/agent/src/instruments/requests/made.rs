@@ -228,7 +228,7 @@ unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32, pat
         let name = recorder.name(Direction::Made, method, Subject::Host(host, port, path));
         // SAFETY: as above; an object or null.
         let trace = unsafe { ACTIVITIES.numbers(activity) };
-        let number = recorder.begin(requests, RequestStart { name, ticks, trace, id: 0 });
+        let number = recorder.begin(requests, RequestStart { name, ticks, trace, ..RequestStart::default() });
         // One more than the highest has no room beside the mark.
         given = number.filter(|number| number + 1 < MOST).map_or(0, |number| number + 1);
     });

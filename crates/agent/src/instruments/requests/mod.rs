@@ -169,6 +169,12 @@ impl Task for End {
         self.recorder.scale.measure();
     }
 
+    fn get_ready_for_copy(&mut self) {
+        if let Some(requests) = under_way::of_process() {
+            self.recorder.copied(requests);
+        }
+    }
+
     fn finish(&mut self) -> bool {
         record_pending(self.recorder);
         true

@@ -51,6 +51,8 @@ pub(super) struct Recorder {
     pub(super) has_urls: bool,
     /// Tells the recording from others of the process.
     number: u32,
+    /// Numbers of requests in copies so far.
+    copied: AtomicU32,
 }
 
 impl Recorder {
@@ -66,8 +68,9 @@ impl Recorder {
     ) -> std::io::Result<&'static Self> {
         let number = RECORDINGS.fetch_add(1, Ordering::Relaxed) + 1;
         request_work::open()?;
-        let (scale, names, texts) = (TickScale::new(), Names::new(), Mutex::default());
-        Ok(CURRENT.publish(Self { log, writer, scale, names, triggers, texts, has_urls, number }))
+        let (scale, names) = (TickScale::new(), Names::new());
+        let (texts, copied) = Default::default();
+        Ok(CURRENT.publish(Self { log, writer, scale, names, triggers, texts, has_urls, number, copied }))
     }
 
     /// The calling thread works for a request from now on, by its id; 0 for none. The time is by
@@ -157,8 +160,7 @@ impl Recorder {
             if outcome != Outcome::Answer {
                 encoder.number(Tag::OUTCOME, outcome as u64);
             }
-            put_request(encoder, start.id);
-            put_trace(encoder, start.trace);
+            put_ids(encoder, start);
         });
         // One that changes the protocol lasts as long as its connection does.
         if lasted_ns > self.triggers.request_ns() && status != SWITCHING_PROTOCOLS {
@@ -175,21 +177,37 @@ impl Recorder {
         });
     }
 
-    /// Records all requests that have not ended.
+    /// Records all requests that have not ended, for good.
     pub(super) fn pending(&self, requests: &Requests) {
-        let now = ticks();
-        for start in requests.all().filter_map(|request| self.claim(request)) {
-            let (now_ns, lasted_ns) = self.scale.moment(now, start.ticks.unwrap_or(now));
-            self.log.write_with(Some(now_ns), Kind::REQUEST_PENDING, |encoder| {
-                encoder.number(Tag::ROUTE, start.name.into());
-                if start.ticks.is_some() {
-                    encoder.number(Tag::DURATION, lasted_ns);
-                }
-                put_request(encoder, start.id);
-                put_trace(encoder, start.trace);
-            });
-        }
+        requests.all().filter_map(|request| self.claim(request)).for_each(|start| self.under_way(start));
     }
+
+    /// Records all requests that have not ended, for a copy: they go on.
+    pub(super) fn copied(&self, requests: &Requests) {
+        let number = || self.copied.fetch_add(1, Ordering::Relaxed) + 1;
+        requests.all().filter_map(|request| request.copy(self.number, number)).for_each(|start| self.under_way(start));
+    }
+
+    fn under_way(&self, start: RequestStart) {
+        let now = ticks();
+        let (now_ns, lasted_ns) = self.scale.moment(now, start.ticks.unwrap_or(now));
+        self.log.write_with(Some(now_ns), Kind::REQUEST_PENDING, |encoder| {
+            encoder.number(Tag::ROUTE, start.name.into());
+            if start.ticks.is_some() {
+                encoder.number(Tag::DURATION, lasted_ns);
+            }
+            put_ids(encoder, start);
+        });
+    }
+}
+
+/// What tells a request from others.
+fn put_ids(encoder: &mut Encoder<'_>, start: RequestStart) {
+    put_request(encoder, start.id);
+    if start.copied != 0 {
+        encoder.number(Tag::COPIED, start.copied.into());
+    }
+    put_trace(encoder, start.trace);
 }
 
 fn put_trace(encoder: &mut Encoder<'_>, trace: TraceNumbers) {

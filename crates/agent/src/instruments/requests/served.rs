@@ -367,7 +367,7 @@ unsafe extern "C" fn begin(context: usize, server: *const Server, method: usize,
         // SAFETY: as above; an object or null.
         let trace = unsafe { ACTIVITIES.numbers(activity) };
         let id = under_way::next_id();
-        let given = recorder.begin(requests, RequestStart { name, ticks, trace, id });
+        let given = recorder.begin(requests, RequestStart { name, ticks, trace, id, copied: 0 });
         number.store(given.map_or(0, |given| given + 1), Ordering::Relaxed);
         carried = id;
     });

@@ -1,6 +1,6 @@
 //! Requests under way, by the numbers that the framework's objects keep of them.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
 use clrscope_agent_base::memory::PublishedState;
@@ -19,6 +19,8 @@ pub(super) struct PendingRequest {
     began: AtomicU64,
     trace: [AtomicU64; 3],
     id: AtomicU64,
+    /// Number in copies of the recording that it was under way for; 0 of one in none.
+    copied: AtomicU32,
 }
 
 /// What is known of a request at its end.
@@ -30,6 +32,8 @@ pub(super) struct RequestStart {
     pub(super) trace: TraceNumbers,
     /// Id in the process; 0 of one that has none.
     pub(super) id: u64,
+    /// Number in copies of the recording; 0 of one that is in none.
+    pub(super) copied: u32,
 }
 
 impl PendingRequest {
@@ -39,21 +43,44 @@ impl PendingRequest {
         self.began.store(start.ticks.map_or(0, |ticks| ticks.max(1)), Ordering::Relaxed);
         self.trace.iter().zip(start.trace).for_each(|(place, number)| place.store(number, Ordering::Relaxed));
         self.id.store(start.id, Ordering::Relaxed);
+        self.copied.store(0, Ordering::Relaxed);
         self.recording.store(recording, Ordering::Release);
     }
 
     /// What a recording knows of it, for the caller that records its end; later callers get `None`.
     pub(super) fn claim(&self, recording: u32) -> Option<RequestStart> {
-        self.recording.compare_exchange(recording, 0, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        self.recording.compare_exchange(recording, 0, Ordering::SeqCst, Ordering::Relaxed).ok()?;
+        Some(self.known())
+    }
+
+    /// What a recording knows of it while it goes on, with the number that it has in copies from
+    /// now on: a new one if it has none. `None` where it ends meanwhile, and may not have the
+    /// number.
+    pub(super) fn copy(&self, recording: u32, new_number: impl FnOnce() -> u32) -> Option<RequestStart> {
+        let is_recorded = || self.recording.load(Ordering::SeqCst) == recording;
+        let key = || (self.began.load(Ordering::Acquire), self.id.load(Ordering::Acquire));
+        if !is_recorded() {
+            return None;
+        }
+        let before = key();
+        if self.copied.load(Ordering::Relaxed) == 0 {
+            self.copied.store(new_number(), Ordering::Relaxed);
+        }
+        // Either the end of the request sees the number, or this sees the end.
+        fence(Ordering::SeqCst);
+        let known = self.known();
+        (is_recorded() && key() == before).then_some(known)
+    }
+
+    fn known(&self) -> RequestStart {
         let began = self.began.load(Ordering::Relaxed);
-        let trace = self.trace.each_ref().map(|number| number.load(Ordering::Relaxed));
-        let id = self.id.load(Ordering::Relaxed);
-        Some(RequestStart {
+        RequestStart {
             name: self.name.load(Ordering::Relaxed),
             ticks: Some(began).filter(|began| *began != 0),
-            trace,
-            id,
-        })
+            trace: self.trace.each_ref().map(|number| number.load(Ordering::Relaxed)),
+            id: self.id.load(Ordering::Relaxed),
+            copied: self.copied.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -93,11 +120,28 @@ mod tests {
     fn who_claims_a_request_first_records_it_and_only_its_own_recording_does() {
         let requests = Requests::map().expect("address space");
         let request = requests.take_number().and_then(|number| requests.known(number)).expect("a request");
-        let start = RequestStart { name: 3, ticks: Some(9), trace: [1, 2, 3], id: 5 };
+        let start = RequestStart { name: 3, ticks: Some(9), trace: [1, 2, 3], id: 5, copied: 0 };
         request.begin(1, start);
         assert_eq!([request.claim(2), request.claim(1), request.claim(1)], [None, Some(start), None]);
         let before = RequestStart { name: 4, ..RequestStart::default() };
         request.begin(2, before);
         assert_eq!(request.claim(2), Some(before));
+        assert_eq!(request.copy(2, || 7), None);
+    }
+
+    #[test]
+    fn a_request_keeps_its_number_in_copies_and_the_next_one_there_has_none() {
+        let requests = Requests::map().expect("address space");
+        let request = requests.take_number().and_then(|number| requests.known(number)).expect("a request");
+        let start = RequestStart { name: 3, ticks: Some(9), id: 5, ..RequestStart::default() };
+        let copied = RequestStart { copied: 7, ..start };
+        request.begin(1, start);
+        assert_eq!(
+            [request.copy(2, || 6), request.copy(1, || 7), request.copy(1, || 8)],
+            [None, Some(copied), Some(copied)]
+        );
+        assert_eq!(request.claim(1), Some(copied));
+        request.begin(1, start);
+        assert_eq!(request.claim(1), Some(start));
     }
 }

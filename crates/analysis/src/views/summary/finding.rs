@@ -81,6 +81,8 @@ pub struct Finding {
     pub bounds: (f64, f64),
     /// The function that it names.
     pub function: Option<FindingFunction>,
+    /// It speaks of threads that sleep.
+    pub is_sleep: bool,
     /// Name of the metric that it was found by.
     pub metric: Option<&'static str>,
     /// Options of `clrscope report` that show more.
@@ -130,7 +132,8 @@ impl Finding {
     /// A sentence about something that was measured whole.
     #[must_use]
     pub fn exact(kind: FindingKind, text: String, share: f64) -> Self {
-        Self { text, kind, cost: 0.0, share, bounds: (share, share), function: None, metric: None, report: None }
+        let (bounds, cost, is_sleep) = ((share, share), 0.0, false);
+        Self { text, kind, cost, share, bounds, function: None, is_sleep, metric: None, report: None }
     }
 
     /// Creates a sentence about a part of the whole.

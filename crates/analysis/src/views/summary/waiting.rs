@@ -124,7 +124,8 @@ fn finding(
         .by(SAMPLED_WALL.name)
         .at(&group.function, FindingPlace::new(group.place, ": "))
         .shown_by("--view tree --metric wall --just-my-code");
-    part.is_surely(MUCH).then_some(found)
+    let is_sleep = group.reason.kind == WaitKind::Sleep;
+    part.is_surely(MUCH).then_some(Finding { is_sleep, ..found })
 }
 
 /// Bounds of a time by samples, nanoseconds.

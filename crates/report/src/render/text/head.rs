@@ -112,7 +112,7 @@ impl Head {
 
 /// Lines of at most `room` columns, broken at spaces; a longer word stands alone, shortened unless quotes say that it is to be
 /// typed: `--exclude '[System.Reflection.Metadata]*'`.
-pub(super) fn wrapped(text: &str, room: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("there is always a line");

@@ -28,6 +28,7 @@ use names::shortened;
 
 pub use follow::FollowState;
 pub(crate) use follow::News;
+pub(crate) use head::wrapped;
 pub use notes::first_functions;
 
 /// Titles of sections and columns.

@@ -1,0 +1,366 @@
+//! The first look at a program: what its trouble is, by all that was recorded of it for a few
+//! seconds, how certain that is, and what looks closer.
+//!
+//! The sentences of the [summary](crate::summary) are the evidence. A trouble is here where it costs
+//! enough that a program without it would be another one; a sound program has none.
+
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{Recording, ThreadState};
+
+use super::summary::{Finding, FindingKind, KindRow, Summary, summary};
+use crate::collections::collection_facts;
+use crate::counters::{CounterRow, counters};
+use crate::numbers::{bytes, number};
+use crate::parts::queried_ns;
+use crate::query::{Query, QueryProblem};
+use crate::samples::SampleKind;
+
+/// What a program's trouble is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Trouble {
+    /// As many threads of the pool are blocked as there are processors, or more.
+    PoolStarved,
+    /// Threads wait for a lock that others hold.
+    LockConvoy,
+    /// It throws all the time.
+    Exceptions,
+    /// It stands still for collections.
+    Gc,
+    /// It allocates all the time.
+    Allocation,
+    /// It computes.
+    Cpu,
+    /// It waits for something outside, or for time to pass.
+    Wait,
+    /// Its heap grows.
+    GrowingHeap,
+    /// It has nothing to do.
+    Idle,
+    /// It works, and nothing stands out.
+    Nothing,
+}
+
+impl Trouble {
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PoolStarved => "pool-starved",
+            Self::LockConvoy => "lock-convoy",
+            Self::Exceptions => "exceptions",
+            Self::Gc => "gc",
+            Self::Allocation => "allocation",
+            Self::Cpu => "cpu",
+            Self::Wait => "wait",
+            Self::GrowingHeap => "growing-heap",
+            Self::Idle => "idle",
+            Self::Nothing => "nothing",
+        }
+    }
+
+    /// What it is, in words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::PoolStarved => "the thread pool is starved: its threads are blocked",
+            Self::LockConvoy => "a lock convoy: threads wait for one another",
+            Self::Exceptions => "an exception storm",
+            Self::Gc => "bound by garbage collections",
+            Self::Allocation => "an allocation storm",
+            Self::Cpu => "bound by CPU time",
+            Self::Wait => "waiting",
+            Self::GrowingHeap => "the heap grows: a leak, or a cache that fills",
+            Self::Idle => "idle: it has nothing to do",
+            Self::Nothing => "nothing stands out",
+        }
+    }
+
+    fn of_finding(kind: FindingKind) -> Option<Self> {
+        Some(match kind {
+            FindingKind::PoolStarved => Self::PoolStarved,
+            FindingKind::LockConvoy => Self::LockConvoy,
+            FindingKind::Exceptions => Self::Exceptions,
+            FindingKind::Gc => Self::Gc,
+            FindingKind::Allocation => Self::Allocation,
+            FindingKind::Cpu => Self::Cpu,
+            FindingKind::Wait | FindingKind::Await => Self::Wait,
+            FindingKind::GrowingHeap => Self::GrowingHeap,
+            _ => return None,
+        })
+    }
+}
+
+/// A number that speaks for a verdict.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evidence {
+    /// What it is, in words.
+    pub text: String,
+    /// The number.
+    pub value: f64,
+    /// Its unit.
+    pub unit: &'static str,
+}
+
+/// A verdict.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TriageVerdict {
+    /// The trouble.
+    pub trouble: Trouble,
+    /// The evidence excludes the other troubles; else it is likely.
+    pub is_certain: bool,
+    /// Threads that it keeps on average.
+    pub cost: f64,
+    /// The sentence of the summary that says most; `None` where there is none.
+    pub finding: Option<Finding>,
+    /// Further numbers.
+    pub evidence: Vec<Evidence>,
+}
+
+/// What a program did, in a few numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Vitals {
+    /// Time that was looked at, in nanoseconds.
+    pub time_ns: u64,
+    /// Processors that it kept busy; `None` where CPU time was not sampled.
+    pub cpu: Option<f64>,
+    /// Threads that wanted a processor and got none, on average, where threads were sampled by the
+    /// clock.
+    pub ready: f64,
+    /// Share of the time that it stood still for collections.
+    pub paused: f64,
+    /// Bytes that it allocated in a second, where that is known.
+    pub allocated: Option<f64>,
+    /// Exceptions that it threw in a second, where that is known.
+    pub thrown: Option<f64>,
+    /// Waits for locks in a second, where that is known.
+    pub contended: Option<f64>,
+    /// Work items that waited in the pool's queue: at most, and at the end.
+    pub queue: Option<(f64, f64)>,
+    /// Share of the CPU time in which collections and allocations ran.
+    pub memory_work: f64,
+}
+
+/// The answer.
+#[derive(Debug, Clone)]
+pub struct Triage {
+    /// Numbers of the program.
+    pub vitals: Vitals,
+    /// Verdicts, that of the greatest trouble first; at least one.
+    pub verdicts: Vec<TriageVerdict>,
+}
+
+/// Processors that a program bound by CPU time keeps busy, at least in its busiest code.
+const BUSY: f64 = 0.5;
+/// Threads that a wait keeps which is worth a verdict.
+const WAITING: f64 = 0.5;
+/// Share of the time in collections that is worth a verdict.
+const PAUSED: f64 = 0.10;
+/// Bytes in a second that are worth a verdict.
+const ALLOCATED: f64 = 50e6;
+/// Bytes in a second that are a trouble of their own, whatever code it is that allocates them.
+const STORM: f64 = 300e6;
+/// Exceptions in a second that are worth a verdict.
+const THROWN: f64 = 100.0;
+/// Processors that a program without anything to do may keep busy.
+const IDLE: f64 = 0.05;
+/// A trouble that costs so much less than the first one does not make that uncertain.
+const MUCH_LESS: f64 = 0.25;
+
+/// Looks at a recording as a whole.
+///
+/// # Errors
+/// When no process is meant, or neither samples nor calls were recorded.
+pub fn triage(recording: &Recording, query: &Query) -> Result<Triage, QueryProblem> {
+    let view = summary(recording, query)?;
+    let rows = counters(recording, query, &[]).map(|(rows, _)| rows).unwrap_or_default();
+    let vitals = vitals(recording, query, &view, &rows);
+    let mut verdicts: Vec<TriageVerdict> = Vec::new();
+    for finding in &view.findings {
+        let Some(trouble) = Trouble::of_finding(finding.kind) else { continue };
+        let is_new = verdicts.iter().all(|known| known.trouble != trouble);
+        if is_new && is_trouble(trouble, finding, &vitals) {
+            verdicts.push(verdict(trouble, finding, &vitals));
+        }
+    }
+    verdicts.extend(slow_requests(&rows, &vitals).filter(|_| verdicts.is_empty()));
+    verdicts.extend(growing(&rows).filter(|_| verdicts.iter().all(|known| known.trouble != Trouble::GrowingHeap)));
+    verdicts.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+    // Some thread always waits where others have a trouble.
+    let first = verdicts.first().map(|first| first.trouble);
+    verdicts.retain(|one| one.trouble != Trouble::Wait || first == Some(Trouble::Wait));
+    let is_idle = vitals.cpu.is_some_and(|cpu| cpu < IDLE);
+    if verdicts.is_empty() {
+        let trouble = if is_idle { Trouble::Idle } else { Trouble::Nothing };
+        let evidence = vitals.cpu.map(processors).into_iter().collect();
+        verdicts.push(TriageVerdict { trouble, is_certain: false, cost: 0.0, finding: None, evidence });
+    }
+    judge(&mut verdicts, &vitals);
+    Ok(Triage { vitals, verdicts })
+}
+
+fn vitals(recording: &Recording, query: &Query, view: &Summary<'_>, rows: &[CounterRow<'_>]) -> Vitals {
+    let time_ns = queried_ns(recording, query);
+    let of_runtime = |name: &str| rows.iter().find(|row| row.provider == "System.Runtime" && row.name == name);
+    let mean = |name: &str| of_runtime(name).map(CounterRow::mean);
+    let cpu_ns: u64 = view.kinds.iter().map(|row| row.time_ns).sum();
+    let memory = |row: &&KindRow| row.kind == SampleKind::Gc;
+    let memory_ns: u64 = view.kinds.iter().filter(memory).map(|row| row.time_ns).sum();
+    let seconds = time_ns.max(1) as f64 / 1e9;
+    let ready_ns: u64 = view.states.iter().filter(|row| row.state == ThreadState::Ready).map(|row| row.time_ns).sum();
+    let is_sampled = recording.processes.iter().any(|process| process.arenas(instrument::CPU).next().is_some());
+    Vitals {
+        time_ns,
+        cpu: is_sampled.then(|| cpu_ns as f64 / time_ns.max(1) as f64),
+        ready: ready_ns as f64 / time_ns.max(1) as f64,
+        paused: collection_facts(recording, query).map_or(0.0, |facts| facts.pause_ns as f64 / time_ns.max(1) as f64),
+        allocated: view.allocated.as_ref().map(|all| all.bytes as f64 / seconds).or_else(|| mean("alloc-rate")),
+        thrown: mean("exception-count"),
+        contended: mean("monitor-lock-contention-count"),
+        queue: of_runtime("threadpool-queue-length").map(|row| (row.max(), row.value())),
+        memory_work: memory_ns as f64 / cpu_ns.max(1) as f64,
+    }
+}
+
+/// Whether what a sentence says is a trouble of the program.
+fn is_trouble(trouble: Trouble, finding: &Finding, vitals: &Vitals) -> bool {
+    match trouble {
+        // On a busy machine a program wants more than it gets.
+        Trouble::Cpu => finding.cost + finding.share * vitals.ready >= BUSY,
+        Trouble::Wait => finding.cost >= WAITING,
+        Trouble::Gc => vitals.paused >= PAUSED,
+        Trouble::Allocation => vitals.allocated.is_some_and(|rate| rate >= ALLOCATED),
+        Trouble::Exceptions => vitals.thrown.is_none_or(|rate| rate >= THROWN),
+        _ => true,
+    }
+}
+
+fn verdict(trouble: Trouble, finding: &Finding, vitals: &Vitals) -> TriageVerdict {
+    let mut evidence = Vec::new();
+    let mut cost = finding.cost;
+    let per_second = |text: String, value: f64, unit| Evidence { text: format!("{text} per second"), value, unit };
+    match trouble {
+        Trouble::Cpu => {
+            evidence.extend(vitals.cpu.map(processors));
+            let ready = vitals.ready;
+            let text = format!("{ready:.1} threads wanted a processor and got none");
+            evidence.extend((ready >= 0.2).then_some(Evidence { text, value: ready, unit: "threads" }));
+            cost += finding.share * ready;
+        }
+        // Threads sleep in sound programs, too.
+        Trouble::Wait if finding.is_sleep => cost = cost.min(0.01),
+        Trouble::Exceptions => evidence.extend(
+            vitals.thrown.map(|rate| per_second(format!("{} exceptions", number(rate as u64)), rate, "exceptions/s")),
+        ),
+        Trouble::Allocation => {
+            let rate = vitals.allocated.unwrap_or_default();
+            evidence.push(per_second(format!("{} allocated", bytes(rate as u64)), rate, "bytes/s"));
+            // The code that allocates is busy with that, and with what follows from it.
+            if rate >= STORM && vitals.paused < PAUSED * 2.0 {
+                cost = cost.max(vitals.cpu.unwrap_or_default());
+            }
+        }
+        Trouble::Gc => {
+            evidence.push(share("of the time it stood still for collections", vitals.paused));
+            // What waits meanwhile, and what a collection takes of other processors.
+            cost = cost.max(vitals.paused * 2.0);
+        }
+        Trouble::LockConvoy => evidence.extend(
+            vitals
+                .contended
+                .map(|rate| per_second(format!("{} waits for locks", number(rate as u64)), rate, "waits/s")),
+        ),
+        Trouble::PoolStarved => evidence.extend(vitals.queue.map(|(most, last)| Evidence {
+            text: format!(
+                "at most {} work items in the pool's queue, {} at the end",
+                number(most as u64),
+                number(last as u64)
+            ),
+            value: most,
+            unit: "work items",
+        })),
+        _ => {}
+    }
+    TriageVerdict { trouble, is_certain: false, cost, finding: Some(finding.clone()), evidence }
+}
+
+fn processors(cpu: f64) -> Evidence {
+    Evidence { text: format!("{cpu:.2} processors busy"), value: cpu, unit: "processors" }
+}
+
+fn share(what: &str, share: f64) -> Evidence {
+    Evidence { text: format!("{:.0} % {what}", share * 100.0), value: share, unit: "share" }
+}
+
+/// Requests that wait for something: most of their time no processor works for them.
+fn slow_requests(rows: &[CounterRow<'_>], vitals: &Vitals) -> Option<TriageVerdict> {
+    /// Time that a request takes which is worth a verdict, in seconds, and requests in flight.
+    const LEAST: (f64, f64) = (0.1, 0.5);
+    let of = |name: &'static str| rows.iter().filter(move |row| row.name == name);
+    let sum =
+        |name| of(name).fold((0.0, 0), |(total, count), row| (total + row.total.unwrap_or(0.0), count + row.count));
+    let (seconds, count) = sum("http.server.request.duration");
+    let time_s = vitals.time_ns.max(1) as f64 / 1e9;
+    let (mean, in_flight) = (seconds / count.max(1) as f64, seconds / time_s);
+    if mean < LEAST.0 || in_flight < LEAST.1 || vitals.cpu.is_some_and(|cpu| cpu > in_flight / 2.0) {
+        return None;
+    }
+    let took = |what: &str, mean: f64| {
+        let text = format!("{what} took {:.0} ms on average", mean * 1e3);
+        Evidence { text, value: mean, unit: "s" }
+    };
+    let mut evidence = vec![took(&format!("{} requests that it served", number(count)), mean)];
+    let (asked, others) = sum("http.client.request.duration");
+    let made = took(&format!("{} requests that it made", number(others)), asked / others.max(1) as f64);
+    evidence.extend((others > 0).then_some(made));
+    evidence.extend(vitals.cpu.map(processors));
+    Some(TriageVerdict { trouble: Trouble::Wait, is_certain: false, cost: in_flight, finding: None, evidence })
+}
+
+/// A heap that is larger after each collection, by the runtime's own counter. Ten seconds say
+/// nothing certain of it.
+fn growing(rows: &[CounterRow<'_>]) -> Option<TriageVerdict> {
+    /// Bytes, and part of the heap, that it must have grown by.
+    const LEAST: (f64, f64) = (20e6, 0.25);
+    let of_runtime = |name: &str| rows.iter().find(|row| row.provider == "System.Runtime" && row.name == name);
+    let heap = of_runtime("gc-heap-size")?;
+    let old = of_runtime("gen-2-gc-count").and_then(|row| row.total).unwrap_or_default();
+    let sizes: Vec<f64> = heap.points.iter().map(|point| point.value * 1e6).collect();
+    let (first, last) = (*sizes.first()?, *sizes.last()?);
+    // What only waits for its next collection falls now and then.
+    let falls = sizes.windows(2).filter(|pair| pair[1] < pair[0] * 0.98).count();
+    let grown = last - first;
+    if sizes.len() < 5 || falls > 0 || old < 1.0 || grown < LEAST.0 || grown < first * LEAST.1 {
+        return None;
+    }
+    let seconds = (heap.points.last()?.time_ns - heap.points.first()?.time_ns) as f64 / 1e9;
+    let per_minute = grown / seconds.max(1.0) * 60.0;
+    let text = format!("+{} per minute, as the heap was after collections", bytes(per_minute as u64));
+    let evidence = vec![Evidence { text, value: per_minute, unit: "bytes/min" }];
+    Some(TriageVerdict { trouble: Trouble::GrowingHeap, is_certain: false, cost: 0.05, finding: None, evidence })
+}
+
+/// Says of the first verdict whether the evidence excludes the others.
+fn judge(verdicts: &mut [TriageVerdict], vitals: &Vitals) {
+    let Some((first, others)) = verdicts.split_first_mut() else { return };
+    let is_alone = others.iter().all(|other| other.cost <= first.cost * MUCH_LESS);
+    let surely = first.finding.as_ref().map_or(0.0, |finding| finding.bounds.0);
+    let cpu = vitals.cpu.unwrap_or_default();
+    let is_quiet = vitals.paused < PAUSED / 2.0 && vitals.thrown.is_none_or(|rate| rate < THROWN);
+    first.is_certain = is_alone
+        && match first.trouble {
+            Trouble::Cpu => {
+                cpu + vitals.ready >= 0.8
+                    && surely >= 0.5
+                    && is_quiet
+                    && vitals.allocated.is_some_and(|rate| rate < ALLOCATED)
+            }
+            Trouble::LockConvoy => first.cost >= 1.5,
+            Trouble::PoolStarved => vitals.queue.is_some_and(|(most, last)| most >= 5.0 && last > 0.0),
+            Trouble::Exceptions => vitals.thrown.is_some_and(|rate| rate >= THROWN * 10.0),
+            Trouble::Gc => vitals.paused >= PAUSED * 3.0,
+            Trouble::Allocation => vitals.allocated.is_some_and(|rate| rate >= STORM),
+            Trouble::Wait => first.finding.is_some() && first.cost >= 0.9 && cpu < BUSY && is_quiet,
+            Trouble::Idle => cpu < IDLE / 2.0,
+            Trouble::GrowingHeap | Trouble::Nothing => false,
+        };
+}

@@ -1,0 +1,90 @@
+//! `clrscope top`: what a program that runs spends its time and memory on now.
+
+use clrscope_analysis::{Metric, Query};
+use clrscope_contract::instruments::{alloc, counters, cpu, exceptions, locks};
+use clrscope_contract::request::Glob;
+use clrscope_report::{Request, View, view};
+use serde_json::json;
+
+use super::print;
+use crate::attach::Target;
+use crate::errors::Failure;
+use crate::live::page::{Content, Page};
+use crate::live::rates::Rates;
+use crate::live::screen::Screen;
+use crate::live::source::{NOW, Source};
+use crate::terminal::results_on_terminal;
+
+/// Options of `top`.
+#[derive(Debug)]
+pub(crate) struct TopOptions {
+    /// The process.
+    pub(crate) pid: u32,
+    /// What is known after five seconds, once.
+    pub(crate) once: bool,
+    /// One JSON document instead of text.
+    pub(crate) json: bool,
+}
+
+/// Instruments that cost little, and after which the agent leaves.
+const INSTRUMENTS: [&str; 5] =
+    [cpu::SPEC.name, alloc::SPEC.name, exceptions::SPEC.name, locks::SPEC.name, counters::SPEC.name];
+/// Counters of requests, served and made.
+const REQUESTS: [&str; 4] = [
+    "Microsoft.AspNetCore.Hosting/*",
+    "Microsoft.AspNetCore.Server.Kestrel/*",
+    "System.Net.Http/*",
+    "Grpc.AspNetCore.Server/*",
+];
+/// Counters of the thread pool and of locks.
+const POOL: [&str; 2] = ["System.Runtime/threadpool-*", "System.Runtime/monitor-lock-*"];
+/// Schema of the JSON document.
+const SCHEMA: &str = "clrscope.top/1";
+
+/// Shows it.
+///
+/// # Errors
+/// When the process can't be attached to.
+pub(crate) fn perform(options: &TopOptions) -> Result<(), Failure> {
+    let target = Target::find(options.pid)?;
+    let mut source = Source::begin(&target, &INSTRUMENTS)?;
+    let mut screen = Screen::new(format!("clrscope top {}", options.pid), pages());
+    match options.once {
+        true => once(options, &mut source, &mut screen),
+        false if results_on_terminal() => screen.show(&mut source),
+        false => screen.print(&mut source),
+    }
+}
+
+fn pages() -> Vec<Page> {
+    let of = |name: &str| view(name).expect("a view");
+    let plain = |view: &'static View| Content::View(view, Box::default());
+    let counters = |names: &[&str]| {
+        let names = names.iter().map(|name| Glob::new(name)).collect();
+        Content::View(of("counters"), Box::new(Request { names, ..Request::default() }))
+    };
+    let metric = Metric::each().find(|metric| metric.name == cpu::SPEC.name);
+    let by_cpu = Request { query: Query { metric, ..Query::default() }, ..Request::default() };
+    vec![
+        Page::new("methods", "methods", vec![Content::View(of("functions"), Box::new(by_cpu))]),
+        Page::new("allocations", "allocations", vec![Content::Rates(Rates::default())]),
+        Page::new("requests", "requests", vec![counters(&REQUESTS)]),
+        Page::new("exceptions", "exceptions", vec![plain(of("exceptions"))]),
+        Page::new("pool, locks", "pool", vec![counters(&POOL), plain(of("locks"))]),
+    ]
+}
+
+/// Looks for as long as the screen calls now, and shows what is known then.
+fn once(options: &TopOptions, source: &mut Source<'_>, screen: &mut Screen) -> Result<(), Failure> {
+    source.each_for(NOW, |recording| screen.look(recording, crate::terminal::width()));
+    if !options.json {
+        return screen.print_once().map(|_| ());
+    }
+    let mut document = json!({
+        "schema": SCHEMA, "pid": options.pid, "seconds": NOW.as_secs(), "counters": screen.vitals.json(),
+    });
+    for page in &screen.pages {
+        document[page.key] = page.rows();
+    }
+    print(&format!("{document:#}\n"))
+}

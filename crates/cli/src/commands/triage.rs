@@ -1,0 +1,88 @@
+//! `clrscope triage`: the first look at a program, or at a recording.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clrscope_analysis::{Query, triage};
+use clrscope_contract::instruments::{alloc, counters, cpu, exceptions, gc, wall};
+use clrscope_contract::request::{InstrumentRequest, Request};
+use clrscope_report::{TriageSubject, triage_json, write_triage};
+
+use super::print;
+use crate::attach::{AttachPlan, Target, Until, record};
+use crate::errors::{Failure, reason};
+use crate::recording_file::{open_for, query_failure};
+use crate::terminal;
+
+/// Options of `triage`.
+#[derive(Debug)]
+pub(crate) struct TriageOptions {
+    /// What to look at.
+    pub(crate) target: TriageTarget,
+    /// One JSON document instead of text.
+    pub(crate) json: bool,
+}
+
+/// A program that runs, or a recording.
+#[derive(Debug)]
+pub(crate) enum TriageTarget {
+    /// A process, to be looked at for so long.
+    Process(u32, Duration),
+    /// A recording.
+    Recording(PathBuf),
+}
+
+/// What costs little together: none of them walks the heap or stops threads for long.
+const INSTRUMENTS: [&str; 6] =
+    [cpu::SPEC.name, wall::SPEC.name, gc::SPEC.name, alloc::SPEC.name, exceptions::SPEC.name, counters::SPEC.name];
+/// Samples in a second.
+const RATE: u32 = 49;
+
+/// Looks, and says what it is.
+///
+/// # Errors
+/// When the process can't be attached to, or the recording not be read.
+pub(crate) fn perform(options: &TriageOptions) -> Result<(), Failure> {
+    match &options.target {
+        TriageTarget::Recording(path) => look_at(path, &TriageSubject::Recording(path.display().to_string()), options),
+        TriageTarget::Process(pid, time) => {
+            let target = Target::find(*pid)?;
+            let folder = tempfile::Builder::new().prefix("clrscope-triage-").tempdir().map_err(|error| {
+                Failure::new("cannot make a folder for the moment", reason(&error), "set TMPDIR to a folder with space")
+            })?;
+            let recorded = record_moment(&target, *time, &folder.path().join("triage.clrs"))?;
+            look_at(&recorded, &TriageSubject::Process(*pid), options)
+        }
+    }
+}
+
+fn record_moment(target: &Target, time: Duration, output: &Path) -> Result<PathBuf, Failure> {
+    let attached = record(AttachPlan {
+        target,
+        request: Request {
+            instruments: INSTRUMENTS.iter().map(|name| InstrumentRequest::named(name)).collect(),
+            rate_hz: RATE,
+            ..Request::default()
+        },
+        instruments_given: "",
+        output: Some(output.to_owned()),
+        force: false,
+        progress: false,
+        quiet: true,
+        until: Until::Moment { look_for: time, reads_heap: false },
+        view: false,
+    })?;
+    Ok(attached.path)
+}
+
+fn look_at(path: &Path, subject: &TriageSubject, options: &TriageOptions) -> Result<(), Failure> {
+    let query = Query::default();
+    let recording = open_for(path, &query)?;
+    let found = triage(&recording, &query).map_err(|problem| query_failure(&problem))?;
+    if options.json {
+        return print(&format!("{:#}\n", triage_json(&found, subject)));
+    }
+    terminal::styled(|out| write_triage(&found, subject, terminal::width().min(100), out))
+        .map(|_| ())
+        .map_err(|error| Failure::new("cannot write the result", reason(&error), "check where stdout leads"))
+}

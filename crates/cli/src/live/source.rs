@@ -1,0 +1,112 @@
+//! A recording of the moment: the agent is in the program for as long as somebody looks.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clrscope_analysis::Query;
+use clrscope_contract::request::{InstrumentRequest, Request};
+use clrscope_recording::model::Recording;
+use tempfile::TempDir;
+
+use crate::attach::{AttachPlan, LiveRecording, Target, Until};
+use crate::errors::{Failure, reason};
+use crate::recording_file;
+
+/// Between two looks.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
+/// Time of which events are kept: what screens call now.
+pub(crate) const NOW: Duration = Duration::from_secs(5);
+/// The next look waits for so many times as long as the last one took: a hundredth of a processor.
+const PATIENCE: u32 = 100;
+/// Longest wait for the first values.
+const FOR_THE_FIRST: Duration = Duration::from_secs(10);
+/// Between two looks for the first values.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Samples in a second: enough for the methods of five seconds, and no more than that.
+const RATE: u32 = 49;
+
+/// The recording with its folder.
+pub(crate) struct Source<'a> {
+    recording: LiveRecording<'a>,
+    /// Only this user sees it, and it goes with the value.
+    _folder: TempDir,
+    next: Instant,
+}
+
+impl<'a> Source<'a> {
+    /// Attaches to a program with these instruments.
+    ///
+    /// # Errors
+    /// When the process can't be attached to.
+    pub(crate) fn begin(target: &'a Target, instruments: &[&str]) -> Result<Self, Failure> {
+        let folder = tempfile::Builder::new().prefix("clrscope-live-").tempdir().map_err(|error| {
+            Failure::new("cannot make a folder for the moment", reason(&error), "set TMPDIR to a folder with space")
+        })?;
+        let plan = AttachPlan {
+            target,
+            request: Request {
+                instruments: instruments.iter().map(|name| InstrumentRequest::named(name)).collect(),
+                last_ms: Some(NOW.as_millis() as u64),
+                rate_hz: RATE,
+                is_live: true,
+                ..Request::default()
+            },
+            instruments_given: "",
+            output: Some(folder.path().join("live.clrs")),
+            force: false,
+            progress: false,
+            quiet: true,
+            until: Until::End,
+            view: false,
+        };
+        Ok(Self { recording: LiveRecording::begin(&plan)?, _folder: folder, next: Instant::now() })
+    }
+
+    /// Whether there is more to come.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.recording.goes_on()
+    }
+
+    /// Time until the next look.
+    pub(crate) fn pause(&self) -> Duration {
+        self.next.saturating_duration_since(Instant::now())
+    }
+
+    /// The recording as it is now, when a look is due.
+    pub(crate) fn look(&mut self) -> Option<Recording> {
+        let now = Instant::now();
+        if now < self.next {
+            return None;
+        }
+        let recording = recording_file::open_growing(self.recording.folder(), &Query::default());
+        self.next = now + INTERVAL.max(now.elapsed() * PATIENCE);
+        recording
+    }
+
+    /// Calls `take` with each look of so long a time, or until nothing more comes.
+    pub(crate) fn each_for(&mut self, time: Duration, mut take: impl FnMut(&Recording)) {
+        let began = Instant::now();
+        let mut is_last = false;
+        while !is_last {
+            is_last = began.elapsed() >= time || !self.goes_on();
+            if let Some(recording) = self.look() {
+                take(&recording);
+            }
+            thread::park_timeout(self.pause().min(LOOK_EVERY));
+        }
+    }
+
+    /// The recording once `is_enough` says so, or nothing more comes.
+    pub(crate) fn first(&mut self, is_enough: impl Fn(&Recording) -> bool) -> Option<Recording> {
+        let began = Instant::now();
+        loop {
+            self.next = Instant::now();
+            let recording = self.look();
+            let is_over = !self.goes_on() || began.elapsed() > FOR_THE_FIRST;
+            if is_over || recording.as_ref().is_some_and(&is_enough) {
+                return recording;
+            }
+            thread::park_timeout(LOOK_EVERY);
+        }
+    }
+}
