@@ -62,20 +62,20 @@ fn measured() -> Recording {
     let mut recording = sampled.recording();
     recording.run.filled = "cpu;counters".into();
     recording.run.duration_ns = 4_000_000_000;
-    let counters: [(u64, &str, &str, &str, &str, [f64; 4]); 7] = [
-        (0, "System.Runtime", "cpu-usage", "%", "", [12.5, 50.0, 25.0, 0.0]),
-        (0, "System.Runtime", "gc-heap-size", "MB", "", [1.5, 2.5, 1_234.0, 3.0]),
-        (0, "System.Runtime", "threadpool-queue-length", "", "", [0.0; 4]),
-        (1, "System.Runtime", "exception-count", "", "", [0.0, 3.0, 0.0, 0.0]),
-        (1, "Shop", "orders", "{order}", "kind=new", [2.0, 4.0, 6.0, 8.0]),
-        (2, "Shop", "open", "", EVIL, [-2.0, 1.0, 5.0, 3.0]),
-        (0, "System.Net.Http", "requests-started", "", "", [1.0; 4]),
+    let counters: [(u64, [&str; 4], [f64; 4]); 7] = [
+        (0, ["System.Runtime", "cpu-usage", "%", ""], [12.5, 50.0, 25.0, 0.0]),
+        (0, ["System.Runtime", "gc-heap-size", "MB", ""], [1.5, 2.5, 1_234.0, 3.0]),
+        (0, ["System.Runtime", "threadpool-queue-length", "", ""], [0.0; 4]),
+        (1, ["System.Runtime", "exception-count", "", ""], [0.0, 3.0, 0.0, 0.0]),
+        (1, ["Shop", "orders", "{order}", "kind=new"], [2.0, 4.0, 6.0, 8.0]),
+        (2, ["Shop", "open", "", EVIL], [-2.0, 1.0, 5.0, 3.0]),
+        (0, ["System.Net.Http", "requests-started", "", ""], [1.0; 4]),
     ];
     let nothing: Vec<String> = (0..100).map(|number| format!("nothing-{number}")).collect();
-    let nothing = nothing.iter().map(|name| (0, "System.Runtime", &**name, "", "", [0.0; 4]));
+    let nothing = nothing.iter().map(|name| (0, ["System.Runtime", &**name, "", ""], [0.0; 4]));
     let mut chunk = HandmadeChunk::new(0, 1, 0);
     let all: Vec<_> = counters.into_iter().chain(nothing).collect();
-    for (number, (kind, source, name, unit, labels, _)) in (1_u64..).zip(&all) {
+    for (number, (kind, [source, name, unit, labels], _)) in (1_u64..).zip(&all) {
         let texts = [(Tag::SOURCE, *source), (Tag::NAME, name), (Tag::UNIT, unit), (Tag::LABELS, labels)];
         let mut fields = vec![(Tag::COUNTER, number.into()), (Tag::COUNTER_KIND, (*kind).into())];
         fields.extend(texts.map(|(tag, text)| (tag, text.into())));

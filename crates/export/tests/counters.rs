@@ -17,11 +17,14 @@ const COUNTER: u64 = 1;
 const UP_DOWN: u64 = 2;
 const HISTOGRAM: u64 = 3;
 
+/// A field with a number.
+type Number = (Tag, f64);
+
 /// Counters of a process, by number from 1, with their values, each a second after the last.
 #[derive(Default)]
 struct Counters {
     names: Vec<(u64, [String; 4])>,
-    values: Vec<(u64, Vec<(Tag, f64)>, &'static str)>,
+    values: Vec<(u64, Vec<Number>, &'static str)>,
 }
 
 impl Counters {
