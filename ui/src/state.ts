@@ -27,6 +27,8 @@ export interface State {
   func: number | null;
   /** The part of the time that is looked at, nanoseconds since the start. */
   range: [number, number] | null;
+  /** Names of the counters that the timeline shows; null for those that it shows unasked. */
+  counters: string[] | null;
   /** The requests whose work is looked at; null for all, and what no request is for. */
   requests: Chosen | null;
   /** The requests that the heat map has, as addresses have groups; empty for all that were served. */
@@ -54,6 +56,8 @@ export function written(state: State): string {
   if (state.zoom) all.set("zoom", state.zoom.map((one) => Number(one.toFixed(9))).join(","));
   if (state.func !== null) all.set("function", String(state.func));
   if (state.range) all.set("range", state.range.map(Math.round).join(","));
+  // None at all is one without a name.
+  state.counters?.concat(state.counters.length === 0 ? [""] : []).forEach((name) => all.append("counter", name));
   if (state.requests) all.set("requests", writtenChosen(state.requests));
   if (state.map) all.set("map", state.map);
   if (state.file) all.set("file", state.file);
@@ -84,6 +88,7 @@ export function read(hash: string): State {
     zoom: isZoom ? [from, to] : null,
     func,
     range: since >= 0 && until > since ? [since, until] : null,
+    counters: all.has("counter") ? all.getAll("counter").filter((name) => name !== "") : null,
     requests: readChosen(text("requests")),
     map: readGroup(text("map")) ? text("map") : "",
     file: text("file"),

@@ -87,7 +87,7 @@ test("an accessibility checker finds nothing serious, light and dark", async () 
 });
 
 test("a narrow screen scrolls within tables only", async () => {
-  for (const name of ["sampled", "recorded", "memory", "compared", "nameless", "states", "awaited", "requested"]) {
+  for (const name of ["sampled", "recorded", "memory", "compared", "nameless", "states", "awaited", "requested", "measured"]) {
     const { page, close } = await opened(name, { viewport: { width: 390, height: 800 } });
     for (const tab of await tabs(page)) {
       await open(page, tab);

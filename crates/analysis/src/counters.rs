@@ -21,6 +21,22 @@ pub struct CounterPoint {
     pub value: f64,
     /// Measurements that it stands for; 1 where the counter does not say.
     pub count: u64,
+    /// Nanoseconds of the interval; 0 where the counter does not say.
+    pub interval_ns: u64,
+    /// [`CounterRow::total`] up to here.
+    pub total: Option<f64>,
+    /// [`CounterRow::count`] up to here.
+    pub total_count: u64,
+    /// [`CounterRow::percentiles`] of this interval.
+    pub percentiles: Option<[f64; 3]>,
+}
+
+impl CounterPoint {
+    /// Nanoseconds of the recording at the beginning of the interval.
+    #[must_use]
+    pub const fn since_ns(&self) -> u64 {
+        self.time_ns.saturating_sub(self.interval_ns)
+    }
 }
 
 /// A counter with what it said.
@@ -81,6 +97,24 @@ impl CounterRow<'_> {
         full_counter_name(&self.provider, &self.name, &self.labels)
     }
 
+    /// Labels one by one. Those of the runtime have nothing that tells a comma within a value from
+    /// one behind it: a piece without `=` is taken for more of the value before it.
+    #[must_use]
+    pub fn label_pairs(&self) -> Vec<(String, String)> {
+        let mut pairs: Vec<(String, String)> = Vec::new();
+        for piece in self.labels.split(',').filter(|_| !self.labels.is_empty()) {
+            match (piece.split_once('='), pairs.last_mut()) {
+                (Some((name, value)), _) => pairs.push((name.to_owned(), value.to_owned())),
+                (None, Some((_, value))) => {
+                    value.push(',');
+                    value.push_str(piece);
+                }
+                (None, None) => pairs.push((piece.to_owned(), String::new())),
+            }
+        }
+        pairs
+    }
+
     fn is_named(&self, names: &[Glob]) -> bool {
         let matches = |name: &Glob| name.matches(&self.name) || name.matches(&self.full_name());
         names.is_empty() || names.iter().any(matches)
@@ -92,15 +126,15 @@ impl CounterRow<'_> {
         let count = record.number(Tag::COUNT);
         let interval_ns = record.number(Tag::DURATION).unwrap_or(0);
         let point = CounterReading { value, total, count, interval_ns }.shown(self.kind);
-        if let Some(value) = point {
-            self.points.push(CounterPoint { time_ns, value, count: count.unwrap_or(1) });
-        }
         if self.kind != CounterKind::Gauge {
             *self.total.get_or_insert(0.0) += value.filter(|_| count != Some(0)).unwrap_or(0.0);
         }
         self.count = self.count.saturating_add(count.unwrap_or(1));
-        if let Some(percentiles) = record.text(Tag::QUANTILES).and_then(percentiles) {
-            self.percentiles = Some(percentiles);
+        let percentiles = record.text(Tag::QUANTILES).and_then(percentiles);
+        self.percentiles = percentiles.or(self.percentiles);
+        if let Some(value) = point {
+            let (count, total, total_count) = (count.unwrap_or(1), self.total, self.count);
+            self.points.push(CounterPoint { time_ns, value, count, interval_ns, total, total_count, percentiles });
         }
     }
 }
@@ -192,6 +226,25 @@ fn named<'a>(process: &'a Process, record: &Record<'_>) -> CounterRow<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_are_taken_apart_where_they_can_be() {
+        let process = Process::default();
+        let pairs = |labels: &str| {
+            let row = CounterRow { labels: labels.to_owned(), ..blank(&process) };
+            row.label_pairs().into_iter().map(|(name, value)| format!("{name}:{value}")).collect::<Vec<_>>()
+        };
+        assert_eq!(pairs(""), [""; 0]);
+        assert_eq!(pairs("kind=new,http.route=/a=b"), ["kind:new", "http.route:/a=b"]);
+        assert_eq!(pairs("names=a,b,,c=,d"), ["names:a,b,", "c:,d"]);
+        assert_eq!(pairs("odd,a=1"), ["odd:", "a:1"]);
+    }
+
+    fn blank(process: &Process) -> CounterRow<'_> {
+        let (provider, name, unit, labels) = Default::default();
+        let (points, kind) = (Vec::new(), CounterKind::Gauge);
+        CounterRow { process, provider, name, unit, labels, kind, points, total: None, count: 0, percentiles: None }
+    }
 
     #[test]
     fn percentiles_are_read_where_all_are_there() {

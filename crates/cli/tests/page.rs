@@ -51,6 +51,61 @@ fn sampled() -> Recording {
     sampled.recording()
 }
 
+/// Sixty threads, and counters of four seconds, one value each: `ui/tests/counters.test.mjs` knows them. Beside those of the
+/// framework and of the program a hundred that are nothing.
+fn measured() -> Recording {
+    let mut sampled = HandSampled::default();
+    for number in 0..60 {
+        let thread = sampled.thread(&format!("worker {number}"), ThreadRole::User);
+        sampled.cpu(thread, number, "App::Main > App.Cart::Total").weight_ns = (100 - number) * STEP_NS;
+    }
+    let mut recording = sampled.recording();
+    recording.run.filled = "cpu;counters".into();
+    recording.run.duration_ns = 4_000_000_000;
+    let counters: [(u64, [&str; 4], [f64; 4]); 7] = [
+        (0, ["System.Runtime", "cpu-usage", "%", ""], [12.5, 50.0, 25.0, 0.0]),
+        (0, ["System.Runtime", "gc-heap-size", "MB", ""], [1.5, 2.5, 1_234.0, 3.0]),
+        (0, ["System.Runtime", "threadpool-queue-length", "", ""], [0.0; 4]),
+        (1, ["System.Runtime", "exception-count", "", ""], [0.0, 3.0, 0.0, 0.0]),
+        (1, ["Shop", "orders", "{order}", "kind=new"], [2.0, 4.0, 6.0, 8.0]),
+        (2, ["Shop", "open", "", EVIL], [-2.0, 1.0, 5.0, 3.0]),
+        (0, ["System.Net.Http", "requests-started", "", ""], [1.0; 4]),
+    ];
+    let nothing: Vec<String> = (0..100).map(|number| format!("nothing-{number}")).collect();
+    let nothing = nothing.iter().map(|name| (0, ["System.Runtime", &**name, "", ""], [0.0; 4]));
+    let mut chunk = HandmadeChunk::new(0, 1, 0);
+    let all: Vec<_> = counters.into_iter().chain(nothing).collect();
+    for (number, (kind, [source, name, unit, labels], _)) in (1_u64..).zip(&all) {
+        let texts = [(Tag::SOURCE, *source), (Tag::NAME, name), (Tag::UNIT, unit), (Tag::LABELS, labels)];
+        let mut fields = vec![(Tag::COUNTER, number.into()), (Tag::COUNTER_KIND, (*kind).into())];
+        fields.extend(texts.map(|(tag, text)| (tag, text.into())));
+        chunk = chunk.after(0).put(Kind::COUNTER_NAME, &fields);
+    }
+    for second in 0..4 {
+        for (number, (kind, .., values)) in (1_u64..).zip(&all) {
+            let value = if *kind == 2 { Tag::TOTAL } else { Tag::VALUE };
+            let fields = [
+                (Tag::COUNTER, number.into()),
+                (Tag::DURATION, 1_000_000_000_u64.into()),
+                (value, values[second].to_bits().into()),
+            ];
+            chunk = chunk.after(if number == 1 { 1_000_000_000 } else { 0 }).put(Kind::COUNTER_VALUE, &fields);
+        }
+    }
+    let process = &mut recording.processes[0];
+    process.duration_ns = 4_000_000_000;
+    process.events.push(EventArena { instrument: "counters".into(), chunks: vec![chunk.finish()] });
+    recording
+}
+
+/// The same without samples.
+fn measured_alone() -> Recording {
+    let mut recording = measured();
+    recording.run.filled = "counters".into();
+    recording.processes[0].events.retain(|arena| &*arena.instrument == "counters");
+    recording
+}
+
 /// A function with 11,000 callees, each too small to be seen beside another function.
 fn wide() -> Recording {
     let mut sampled = HandSampled::default();
@@ -443,6 +498,8 @@ fn browsers_show_pages_as_they_should() {
     let place = TestFolder::new();
     write_page(&place, "sampled", &sampled());
     write_page(&place, "hostile", &hostile());
+    write_page(&place, "measured", &measured());
+    write_page(&place, "measured-alone", &measured_alone());
     write_page(&place, "memory", &memory());
     write_page(&place, "held", &held());
     write_page(&place, "nameless", &nameless());
@@ -458,6 +515,7 @@ fn browsers_show_pages_as_they_should() {
     let compared = place.run("diff sampled.clrs changed.clrs --format html -o compared.html");
     assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stderr));
     let served = Serving::start(&place, "sampled.clrs");
+    let served_measured = Serving::start(&place, "measured.clrs");
     let wide = Serving::start(&place, "wide.clrs");
     let served_nameless = Serving::start(&place, "nameless.clrs");
     let served_cut = Serving::start(&place, "cut.clrs");
@@ -480,6 +538,7 @@ fn browsers_show_pages_as_they_should() {
     let live = Serving::attached(&place, program.id());
     let addresses = [
         ("served", &served),
+        ("served-measured", &served_measured),
         ("wide", &wide),
         ("served-nameless", &served_nameless),
         ("served-cut", &served_cut),

@@ -121,6 +121,7 @@ fn failures_are_three_lines_with_the_exit_codes_of_a_shell() {
         ("export sample.clrs --to hst -o no/such/folder/x", 1),
         ("export sample.clrs --to hst -o sample.clrs", 2),
         ("export sample.clrs --to calllog", 1),
+        ("export sample.clrs --to prometheus", 1),
         ("pack sample.clrs", 1),
         ("pack missing.clrs.d", 1),
         ("pack folder", 1),

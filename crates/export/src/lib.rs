@@ -9,6 +9,7 @@
 mod calllog;
 mod chrome;
 mod collapsed;
+mod counters;
 mod coverage;
 pub mod delimited;
 #[cfg(feature = "flamegraph")]
@@ -27,6 +28,7 @@ mod parquet;
 mod pprof;
 mod protobuf;
 mod refusals;
+mod resource;
 mod speedscope;
 mod stacks;
 mod threads;
@@ -180,6 +182,8 @@ pub fn exporters() -> &'static [&'static dyn Exporter] {
         &chrome::Chrome,
         &pprof::Pprof,
         &otlp::Otlp,
+        &counters::OtlpMetrics,
+        &counters::Prometheus,
         &parquet::Paths,
         &parquet::Samples,
         &heapsnapshot::HeapSnapshot,

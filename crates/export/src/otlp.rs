@@ -18,8 +18,9 @@ use crate::frames::Frames;
 use crate::locations::Locations;
 use crate::protobuf::{LongList, Message};
 use crate::refusals::refuse_min_share;
+use crate::resource::{put_resource, put_scope};
 use crate::stacks::{Step, forest, walk};
-use crate::threads::{command_of, thread_name};
+use crate::threads::thread_name;
 use crate::{ExportError, ExportOptions, Exporter};
 
 /// See the module's page.
@@ -111,27 +112,10 @@ fn write_resource(
     rest_of_profile: &Message,
     samples: &LongList,
 ) -> io::Result<()> {
-    let text = |of: &mut Message, key: &str, value: &str| {
-        of.message(1, |attribute| {
-            attribute.bytes(1, key.as_bytes());
-            attribute.message(2, |any| any.bytes(1, value.as_bytes()));
-        });
-    };
     let mut resource = Message::default();
-    resource.message(1, |of| {
-        text(of, "process.command_line", &command_of(process));
-        text(of, "process.runtime.name", ".NET");
-        text(of, "process.runtime.description", &one_line(&*process.runtime));
-        of.message(1, |attribute| {
-            attribute.bytes(1, b"process.pid");
-            attribute.message(2, |any| any.number(3, process.pid.into()));
-        });
-    });
+    put_resource(&mut resource, process);
     let mut scope = Message::default();
-    scope.message(1, |of| {
-        of.bytes(1, b"clrscope");
-        of.bytes(2, env!("CARGO_PKG_VERSION").as_bytes());
-    });
+    put_scope(&mut scope, "clrscope", Some(env!("CARGO_PKG_VERSION")));
     let in_profile = || samples.pieces().iter().chain([rest_of_profile]);
     let of_profile = Message::head(2, length(in_profile()));
     let in_scope = || [&scope, &of_profile].into_iter().chain(in_profile());

@@ -60,6 +60,11 @@ impl Message {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
+    /// A number with a fraction.
+    pub(crate) fn double(&mut self, field: u64, value: f64) {
+        self.fixed64(field, value.to_bits());
+    }
+
     /// A list of numbers of eight bytes each.
     pub(crate) fn packed_fixed64(&mut self, field: u64, values: &[u64]) {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();

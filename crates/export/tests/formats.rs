@@ -281,7 +281,11 @@ fn nothing_recorded_is_no_flame_graph() {
 
 /// The formats that are made of call trees: others need recorded events, samples, the heap or coverage, which no tree has.
 fn of_trees() -> impl Iterator<Item = &'static &'static dyn Exporter> {
-    let others = ["calllog", "chrome", "cobertura", "firefox", "heapsnapshot", "lcov", "opencover", "parquet-samples"];
+    let others = [
+        ["calllog", "chrome", "cobertura", "firefox", "heapsnapshot", "lcov"].as_slice(),
+        &["opencover", "otlp-metrics", "parquet-samples", "prometheus"],
+    ];
+    let others = others.concat();
     exporters().iter().filter(move |format| !others.contains(&format.name()))
 }
 

@@ -67,6 +67,16 @@ export interface RowStates {
   beside: [number, number, number, number][];
 }
 
+/** Values of a counter by time. */
+export interface PackedTrack {
+  /** Microseconds of each value: since the interval before it ended, and of its own interval. */
+  times: number[];
+  values: number[];
+  /** Where a value stands for several. */
+  least?: number[];
+  greatest?: number[];
+}
+
 export interface PackedDocument {
   key: string;
   view: string;
@@ -83,6 +93,8 @@ export interface PackedDocument {
   times?: Times | null;
   /** Times of a tree by state; missing where states are not known. */
   states?: RowStates | null;
+  /** Values of each row by time, of counters. */
+  tracks?: PackedTrack[] | null;
   /** Sums of everything, by thread where the rows are: where there was no room for all paths. */
   whole?: PackedSection;
   /** A part of the time was asked for, and the numbers are sums over the whole run all the same. */

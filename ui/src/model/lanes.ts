@@ -32,8 +32,10 @@ export interface Lanes {
 const keyOf = (pid: number, thread: { [key: string]: Json } | undefined): string => `${pid}.${thread?.id ?? 0}`;
 
 /** The lanes of a document of the view `timeline`. */
-export function lanesOf(document: Document, firstPid: number): Lanes {
-  const section = document.main!;
+export function lanesOf(document: Document | undefined, firstPid: number): Lanes {
+  const section = document?.main;
+  // Without samples there are no threads to be seen; nothing is looked at more closely than this.
+  if (!section) return { kinds: [], pieces: 0, piece: 1e6, lanes: [], title: "" };
   const column = (key: string) => section.column(key)!;
   const [thread, kind, begin, duration, amount] = ["thread", "kind", "time_ns", "duration_ns", "amount_ns"].map(column);
   // One process needs no number.

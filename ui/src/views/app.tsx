@@ -83,7 +83,7 @@ const MOST_LOOKS = 6;
 /** The tab that is shown first. */
 function first(page: Page, tabs: Tab[]): string {
   const { open } = page;
-  return tabs.find((tab) => tab.id === open || tab.documents.some((document) => document.view === open))?.id ?? tabs[0]?.id ?? "";
+  return tabs.find((tab) => tab.id === open)?.id ?? tabs.find((tab) => tab.documents.some((document) => document.view === open))?.id ?? tabs[0]?.id ?? "";
 }
 
 const isTyping = (event: KeyboardEvent): boolean => {
@@ -451,7 +451,7 @@ export function App({ model }: { model: Model }) {
         {tab?.form === "dominators" && documents[0]?.main && <Dominators document={documents[0]} search={state.search} dark={dark} />}
         {tab?.form === "coverage" && documents[0]?.main && <Coverage document={documents[0]} state={state} update={update} />}
         {tab?.form === "changes" && documents[0]?.main && <Changes document={documents[0]} functions={model.functions} state={state} dark={dark} update={update} />}
-        {isTimeline && documents[0]?.main && <Timeline documents={documents} page={page} state={state} update={update} dark={dark} />}
+        {isTimeline && documents.some((one) => one.main) && <Timeline documents={documents} page={page} state={state} update={update} dark={dark} />}
         {tab?.form === "flame" && shown && <Flame shown={shown} />}
         {tab?.form === "tree" && shown && <Tree shown={shown} />}
         {tab?.form === "functions" && shown && (

@@ -1,12 +1,15 @@
-// The timeline: a strip per thread with what it was about, marks for what happened, and a range that can be chosen.
+// The timeline: a strip per thread with what it was about, marks for what happened, tracks of counters above them, and a range
+// that can be chosen.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Document, Page } from "../data/document";
 import { count, time } from "../data/format";
 import { STATES, stateColour } from "../colours";
 import { type Lane, type Lanes, lanesOf, type Marker, markersOf } from "../model/lanes";
+import { tracksOf, unasked } from "../model/tracks";
 import type { State } from "../state";
 import { Ticks } from "./ticks";
+import { extent, TRACK, TrackChoice, trackInWords, TrackStrip } from "./tracks";
 import { useVirtual, ROW } from "./virtual";
 
 /** Marks of a kind, as shapes that are told apart without colour. */
@@ -27,11 +30,13 @@ interface Props {
 }
 
 export function Timeline({ documents, page, state, update, dark }: Props) {
-  const lanes = useMemo(() => lanesOf(documents[0], page.recording.processes[0]?.pid ?? 0), [documents]);
+  const lanes = useMemo(() => lanesOf(documents.find((one) => one.view === "timeline"), page.recording.processes[0]?.pid ?? 0), [documents]);
+  const tracks = useMemo(() => tracksOf(documents.find((one) => one.view === "counters")), [documents]);
+  const shown = useMemo(() => (state.counters ? tracks.filter((track) => state.counters!.includes(track.key)) : unasked(tracks)), [tracks, state.counters?.join("\n")]);
   const markers = useMemo(() => markersOf(page, documents), [page, documents]);
   const byLane = useMemo(() => grouped(markers), [markers]);
   const scroll = useRef<HTMLDivElement>(null);
-  const list = useVirtual(lanes.lanes.length, scroll);
+  const list = useVirtual(lanes.lanes.length, scroll, shown.length * TRACK);
   const [told, setTold] = useState("");
   const whole = Math.max(page.recording.duration_ns, lanes.pieces * lanes.piece);
   const range = state.range;
@@ -101,8 +106,10 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
       if (to - from > (seen[1] - seen[0]) / 500) update({ range: [Math.round(from), Math.round(to)] });
       return;
     }
-    const row = (event.target as HTMLElement).closest<HTMLElement>(".lane");
-    const lane = row && isOnStrip(event) ? lanes.lanes[Number(row.dataset.lane)] : null;
+    const row = isOnStrip(event) ? (event.target as HTMLElement).closest<HTMLElement>(".lane") : null;
+    const track = row?.dataset.track === undefined ? null : shown[Number(row.dataset.track)];
+    if (track) return setTold(trackInWords(track, timeAt(event)));
+    const lane = row?.dataset.lane === undefined ? null : lanes.lanes[Number(row.dataset.lane)];
     setTold(lane ? inWords(lanes, lane, byLane.get(lane.key) ?? [], timeAt(event), seen[1] - seen[0]) : "");
   };
   const onUp = () => {
@@ -122,15 +129,25 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
         <label>from <input type="number" min="0" step="any" value={seconds(range?.[0] ?? 0)} onChange={(event) => setRange(0, event.currentTarget.value)} /> s</label>
         <label>to <input type="number" min="0" step="any" value={seconds(range?.[1] ?? whole)} onChange={(event) => setRange(1, event.currentTarget.value)} /> s</label>
         {range && <button type="button" class="chip" onClick={() => update({ range: null }, true)}>{time(range[1] - range[0])} chosen ×</button>}
-        <span class="faint">{count(lanes.lanes.length)} {lanes.lanes.length === 1 ? "thread" : "threads"}, {lanes.title.toLowerCase().replace("cpu", "CPU")} in pieces of {time(lanes.piece)}; drag over a strip to choose a part of the time, W and S or Ctrl+wheel zoom</span>
+        <span class="faint">{lanes.lanes.length > 0 && `${count(lanes.lanes.length)} ${lanes.lanes.length === 1 ? "thread" : "threads"}, ${lanes.title.toLowerCase().replace("cpu", "CPU")} in pieces of ${time(lanes.piece)}; `}drag over a strip to choose a part of the time, W and S or Ctrl+wheel zoom</span>
       </div>
-      <div class="lanes" ref={scroll} tabIndex={0} role="region" aria-label="Threads over time; the tab Threads has the sums as a table" onKeyDown={onKeyDown} onPointerDown={onDown} onPointerMove={onMove} onPointerUp={onUp} onPointerLeave={() => setTold("")}>
+      {tracks.length > 0 && <TrackChoice tracks={tracks} shown={shown} isChosen={state.counters !== null} choose={(counters) => update({ counters }, true)} />}
+      <div class="lanes" ref={scroll} tabIndex={0} role="region" aria-label={tracks.length > 0 ? "Counters and threads over time; the tabs Counters and Threads have them as tables" : "Threads over time; the tab Threads has the sums as a table"} onKeyDown={onKeyDown} onPointerDown={onDown} onPointerMove={onMove} onPointerUp={onUp} onPointerLeave={() => setTold("")}>
         <Axis seen={seen} />
+        {shown.map((track, at) => (
+          <div class="lane track" key={track.key} data-track={at} style={{ height: `${TRACK}px` }}>
+            <span class="track-label" title={`${track.key}, ${extent(track)}`}>
+              <span>{track.label}</span>
+              <span class="faint">{extent(track)}</span>
+            </span>
+            <TrackStrip track={track} seen={seen} range={range} dark={dark} />
+          </div>
+        ))}
         <div style={{ height: `${list.height}px`, position: "relative" }}>
           {list.items.map((item) => {
             const lane = lanes.lanes[item.index];
             return lane && (
-              <div class="lane" key={lane.key} data-lane={item.index} style={{ top: `${item.start}px`, height: `${ROW}px` }}>
+              <div class="lane" key={lane.key} data-lane={item.index} style={{ top: `${item.start - shown.length * TRACK}px`, height: `${ROW}px` }}>
                 <span class="lane-label" title={lane.label}>{lane.label}</span>
                 <Strip lanes={lanes} lane={lane} markers={byLane.get(lane.key) ?? []} common={byLane.get("") ?? []} seen={seen} range={range} dark={dark} />
               </div>

@@ -13,14 +13,15 @@ export interface List {
   show(row: number): void;
 }
 
-/** The rows in sight of a list within a scrolled element. */
-export function useVirtual(count: number, scroll: RefObject<HTMLElement | null>): List {
+/** The rows in sight of a list within a scrolled element, with so many pixels of something else above them. */
+export function useVirtual(count: number, scroll: RefObject<HTMLElement | null>, above = 0): List {
   const [, draw] = useReducer((number: number, _: void) => number + 1, 0);
   const options = {
     count,
     getScrollElement: () => scroll.current,
     estimateSize: () => ROW,
     overscan: 8,
+    scrollMargin: above,
     observeElementRect,
     observeElementOffset,
     scrollToFn: elementScroll,

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clrscope_analysis::{CounterKind, CounterRow, Query, counters};
 use clrscope_recording::model::Recording;
-use clrscope_testkit::{attempted, each_runtime, fixture, run};
+use clrscope_testkit::{
+    Service, attempted, each_runtime, each_web_runtime, fixture, get, load, run, scratch, wait_for,
+};
 
-use crate::support::record_with;
+use crate::support::{record_with, under_agent};
 
 /// What the program prints behind a word: names and numbers.
 fn printed(output: &str, word: &str) -> BTreeMap<String, f64> {
@@ -85,4 +87,120 @@ fn listeners_of_the_program_hear_their_counters_as_without_us() {
         let rows = rows(&recorded.recording);
         assert_eq!(rows["Counts.Source/sales"].total, Some(added["sales"]), "on {}", runtime.version);
     });
+}
+
+/// Event counters and meters of ASP.NET Core against what a client has asked.
+#[test]
+fn counters_of_a_web_service_are_the_requests_that_its_client_made() {
+    const CLIENTS: usize = 2;
+    const EACH: usize = 15;
+    const FAILING: usize = 4;
+    each_web_runtime(|runtime| {
+        let folder = scratch();
+        let out = folder.path().join("run.clrs.d");
+        let mut command = runtime.command(&fixture("Web"));
+        under_agent(&mut command, "counters", &out);
+        let service = Service::start(command);
+        let address = service.address().to_owned();
+        let place = format!("on {}", runtime.version);
+        let seen = |suits: &dyn Fn(&BTreeMap<String, CounterRow<'_>>) -> bool| {
+            let recording = clrscope_recording::open(&out).ok()?;
+            let (rows, _) = counters(&recording, &Query::default(), &[]).ok()?;
+            suits(&rows.into_iter().map(|row| (row.full_name(), row)).collect()).then_some(())
+        };
+        // Durations by route. What a meter measures before somebody listens is not told: until that is so, another route is asked.
+        let measured = |rows: &BTreeMap<String, CounterRow<'_>>, route: &str| -> (u64, f64) {
+            let of_route = |name: &&String| {
+                name.starts_with("Microsoft.AspNetCore.Hosting/http.server.request.duration{")
+                    && name.contains(&format!("http.route={route}"))
+            };
+            let found: Vec<_> = rows.keys().filter(of_route).map(|name| &rows[name]).collect();
+            (found.iter().map(|row| row.count).sum(), found.iter().filter_map(|row| row.total).sum())
+        };
+        let mut asked = 0;
+        wait_for("a duration", || {
+            asked += 1;
+            assert_eq!(get(&address, "/ok"), 200, "{place}");
+            seen(&|rows| measured(rows, "/ok").0 > 0)
+        });
+        assert_eq!(load(&address, "/async", CLIENTS, EACH), CLIENTS * EACH, "{place}");
+        (0..FAILING).for_each(|_| assert_eq!(get(&address, "/throw"), 500, "{place}"));
+        let all = (asked + CLIENTS * EACH + FAILING) as f64;
+        let value = |rows: &BTreeMap<String, CounterRow<'_>>, name: &str| rows.get(name).map(CounterRow::value);
+        const TOTAL: &str = "Microsoft.AspNetCore.Hosting/total-requests";
+        wait_for("the last interval", || {
+            seen(&|rows| value(rows, TOTAL) >= Some(all) && measured(rows, "/throw").0 >= FAILING as u64)
+        });
+        assert!(service.stop("TERM").status.success(), "{place}");
+
+        let recording = clrscope_recording::open(&out).expect("a recording");
+        let rows = rows(&recording);
+        assert_eq!(value(&rows, TOTAL), Some(all), "{place}");
+        let failed = value(&rows, "Microsoft.AspNetCore.Hosting/failed-requests");
+        assert_eq!(failed, Some(FAILING as f64), "{place}");
+        let rate = rows["Microsoft.AspNetCore.Hosting/requests-per-second"].total;
+        assert_eq!(rate, Some(all), "{place}");
+        // Each request has a connection of its own.
+        let connections = value(&rows, "Microsoft-AspNetCore-Server-Kestrel/total-connections");
+        assert_eq!(connections, Some(all), "{place}");
+        let (count, seconds) = measured(&rows, "/async");
+        assert_eq!(count, (CLIENTS * EACH) as u64, "{place}: {:?}", rows.keys());
+        // The handler waits for a millisecond.
+        assert!((0.001 * count as f64..60.0).contains(&seconds), "{seconds} s {place}");
+        assert_eq!(measured(&rows, "/throw").0, FAILING as u64, "{place}");
+        let statuses: BTreeSet<_> = rows.keys().filter(|name| name.contains("http.route=/throw")).collect();
+        assert!(statuses.iter().any(|name| name.contains("http.response.status_code=500")), "{statuses:?}");
+    });
+}
+
+/// Counters that the documentation names are those that the runtime's own libraries name.
+#[test]
+fn counters_in_the_documentation_are_in_the_libraries() {
+    let text = include_str!("../../../../docs/counters.md");
+    let (_, table) = text.split_once("## Counters of the .NET Framework").expect("the tables");
+    let (table, _) = table.split_once("### SQL data provider").expect("what can't be tried");
+    let is_name = |code: &&str| {
+        let is_plain = code.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c));
+        is_plain && code.contains(['.', '-'])
+    };
+    let last = |code: &'static str| code.rsplit('/').next().unwrap_or(code);
+    let named: BTreeSet<&str> = table.split('`').skip(1).step_by(2).map(last).filter(is_name).collect();
+    assert!(named.len() > 45 && named.contains("gc-heap-size") && named.contains("dotnet.exceptions"), "{named:?}");
+    each_runtime(|runtime| {
+        let version = runtime.version.to_string();
+        let mut known = BTreeSet::new();
+        for framework in ["Microsoft.NETCore.App", "Microsoft.AspNetCore.App"] {
+            let folder = runtime.root.join("shared").join(framework).join(&version);
+            let files = std::fs::read_dir(folder).into_iter().flatten().filter_map(|file| Some(file.ok()?.path()));
+            let has_counters = |name: &str| {
+                ["System.Private.CoreLib.", "System.Net.", "System.Diagnostics.Diag", "Microsoft.AspNetCore.Hosting."]
+                    .iter()
+                    .any(|start| name.starts_with(start))
+            };
+            let files = files.filter(|file| file.file_name().is_some_and(|name| has_counters(&name.to_string_lossy())));
+            files.for_each(|file| known.extend(texts(&std::fs::read(file).expect("a library"))));
+        }
+        let is_here = |name: &&&str| {
+            let is_of_web = ["requests-per-second", "http.server.request.duration"].contains(*name);
+            (runtime.major() > 8 || !name.starts_with("dotnet.")) && (runtime.has_web() || !is_of_web)
+        };
+        let missing: Vec<_> = named.iter().filter(is_here).filter(|name| !known.contains(**name)).collect();
+        assert!(missing.is_empty(), "{missing:?} on {version}");
+    });
+}
+
+/// Texts of a library's code: runs of letters and the like, of two bytes each.
+fn texts(bytes: &[u8]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for from in [0, 1] {
+        let mut text = String::new();
+        for pair in bytes[from..].chunks_exact(2).chain([&[0, 0][..]]) {
+            if pair[1] == 0 && (pair[0].is_ascii_alphanumeric() || b"._-".contains(&pair[0])) {
+                text.push(char::from(pair[0]));
+            } else if !text.is_empty() {
+                found.insert(std::mem::take(&mut text));
+            }
+        }
+    }
+    found
 }

@@ -10,6 +10,7 @@ use super::least::least_share;
 use super::moments;
 use super::plan::{Budget, forest_of, planned};
 use super::states;
+use super::tracks::values_by_time;
 use super::whole;
 use crate::render::json::recording;
 use crate::render::page::{Pool, SectionPacker};
@@ -35,6 +36,7 @@ pub(super) fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budg
             head["states"] = states::times_by_state(forest, planned.request.min_share, None);
             head["times"] = moments::amounts_over_time(forest, recording, planned.request.min_share, budget.moments);
         }
+        head["tracks"] = values_by_time(&planned, recording);
         all.push(with_members(&head, &members));
     }
     let members = format!("\"values\":{},\"documents\":[{}]", pool.to_json(), all.join(","));

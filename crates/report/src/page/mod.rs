@@ -17,6 +17,7 @@ mod plan;
 mod served;
 mod shell;
 mod states;
+mod tracks;
 mod whole;
 
 use std::io::{self, Write};

@@ -18,6 +18,7 @@ use super::pictures::{Open, PictureAnswer, PictureRequest};
 use super::plan::{Budget, PlannedView, planned};
 use super::shell;
 use super::states;
+use super::tracks::values_by_time;
 use super::whole;
 use crate::render::page::{Pool, SectionPacker};
 use crate::request::{Flag, Request};
@@ -348,7 +349,10 @@ impl<'a> ServedRecording<'a> {
         report.render(&mut packed)?;
         let members = packed.members(view.name);
         let whole = whole.map_or_else(String::new, |whole| format!(",\"whole\":{whole}"));
-        Ok(Ok(format!("{members}{whole},\"states\":{states},\"values\":{}", pool.to_json())))
+        let planned = PlannedView { view, request, measures: Vec::new(), options: Vec::new() };
+        let tracks = values_by_time(&planned, recording);
+        let values = pool.to_json();
+        Ok(Ok(format!("{members}{whole},\"states\":{states},\"tracks\":{tracks},\"values\":{values}")))
     }
 
     /// Answer about a tree after changes.

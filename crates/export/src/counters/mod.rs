@@ -1,0 +1,34 @@
+//! Formats of event counters and meters, which `-i counters` records.
+
+mod otlp;
+mod prometheus;
+
+use clrscope_analysis::{CounterKind, CounterRow, counters};
+use clrscope_recording::model::Recording;
+
+use crate::refusals::refuse_all_but;
+use crate::{ExportError, ExportOptions};
+
+pub(crate) use otlp::OtlpMetrics;
+pub(crate) use prometheus::Prometheus;
+
+/// The counters that are asked for, at least one.
+fn rows<'r>(
+    recording: &'r Recording,
+    options: &ExportOptions,
+    format: &'static str,
+) -> Result<Vec<CounterRow<'r>>, ExportError> {
+    let taken = ["--pid", "--process", "--part", "--since", "--until"];
+    refuse_all_but(&taken, options, format, "it shows counters")?;
+    let (rows, _) = counters(recording, &options.query, &[])?;
+    match rows.is_empty() {
+        true => Err(ExportError::Empty("no counter has a value")),
+        false => Ok(rows),
+    }
+}
+
+/// Whether what a counter adds up never falls. An event counter that polls a number has the name of one that grows, whatever
+/// the number does.
+fn only_grows(row: &CounterRow<'_>) -> bool {
+    row.kind == CounterKind::Counter && row.points.iter().all(|point| point.value >= 0.0)
+}

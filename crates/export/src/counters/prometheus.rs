@@ -1,0 +1,262 @@
+//! `prometheus`: counters in the text format of Prometheus (version 0.0.4), as a program would
+//! expose them at the recording's end, without times.
+//!
+//! A name is that of the provider and of the counter, in small letters, with what a name can't have as `_`, the unit, and
+//! `_total` where the value only grows. Gauges and up-down counters have their last value, counters the sum of the recording.
+//! Histograms are summaries: number and sum of the recording, quantiles of the last interval.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::{self, Write};
+
+use clrscope_analysis::{CounterKind, CounterRow, one_line};
+use clrscope_recording::model::Recording;
+
+use super::{only_grows, rows};
+use crate::{ExportError, ExportOptions, Exporter};
+
+/// See the module's page.
+pub(crate) struct Prometheus;
+
+impl Exporter for Prometheus {
+    fn name(&self) -> &'static str {
+        "prometheus"
+    }
+
+    fn description(&self) -> &'static str {
+        "last values and sums of counters as Prometheus reads them (needs -i counters)"
+    }
+
+    fn extension(&self) -> &'static str {
+        "prom"
+    }
+
+    fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
+        let rows = rows(recording, options, self.name())?;
+        let pids: HashSet<u32> = rows.iter().map(|row| row.process.pid).collect();
+        for family in families(&rows, pids.len() > 1) {
+            write_family(out, &family)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a metric is, in the words of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Type {
+    Counter,
+    Gauge,
+    Summary,
+}
+
+impl Type {
+    fn of(row: &CounterRow<'_>) -> Self {
+        match row.kind {
+            CounterKind::Counter if only_grows(row) => Self::Counter,
+            CounterKind::Histogram => Self::Summary,
+            _ => Self::Gauge,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Summary => "summary",
+        }
+    }
+}
+
+/// A metric: rows that differ in labels alone.
+struct Family<'r> {
+    name: String,
+    kind: Type,
+    series: Vec<(Labels, &'r CounterRow<'r>)>,
+}
+
+/// Names and values of labels, both as they are written.
+type Labels = BTreeMap<String, String>;
+
+/// Provider, name, unit and type.
+type Key<'r> = (&'r str, &'r str, &'r str, Type);
+
+fn families<'r>(rows: &'r [CounterRow<'r>], processes: bool) -> Vec<Family<'r>> {
+    let mut families: Vec<Family<'r>> = Vec::new();
+    let mut places: HashMap<Key<'r>, Vec<usize>> = HashMap::new();
+    let mut said: HashMap<(Key<'r>, Labels), usize> = HashMap::new();
+    let mut names = Names::default();
+    for row in rows {
+        let (kind, labels) = (Type::of(row), labels(row, processes));
+        let key = (&*row.provider, &*row.name, &*row.unit, kind);
+        let (places, before) = (places.entry(key).or_default(), said.entry((key, labels.clone())).or_default());
+        // What differs in the program, and is the same here, is a metric of its own.
+        if places.len() <= *before {
+            places.push(families.len());
+            families.push(Family { name: names.of(row, kind), kind, series: Vec::new() });
+        }
+        families[places[*before]].series.push((labels, row));
+        *before += 1;
+    }
+    families
+}
+
+/// Names that are taken.
+#[derive(Default)]
+struct Names {
+    taken: HashSet<String>,
+    /// How often each was asked for.
+    asked: HashMap<String, u32>,
+}
+
+impl Names {
+    /// A name of which no other metric has any form.
+    fn of(&mut self, row: &CounterRow<'_>, kind: Type) -> String {
+        let unit = unit(&row.unit, kind);
+        let base = legal(&format!("{}_{}", row.provider, row.name));
+        loop {
+            let asked = self.asked.entry(base.clone()).or_default();
+            *asked += 1;
+            let mut name = if *asked > 1 { format!("{base}_{asked}") } else { base.clone() };
+            if !unit.is_empty() && !name.ends_with(&format!("_{unit}")) {
+                name = format!("{name}_{unit}");
+            }
+            let plain = name.strip_suffix("_total").unwrap_or(&name).to_owned();
+            let name = if kind == Type::Counter { format!("{plain}_total") } else { name };
+            let endings = ["", "_total", "_sum", "_count", "_bucket", "_created"];
+            let forms = endings.map(|ending| format!("{plain}{ending}"));
+            if forms.iter().all(|form| !self.taken.contains(form)) {
+                self.taken.extend(forms);
+                return name;
+            }
+        }
+    }
+}
+
+/// Text as a name: letters, digits and single `_`, the first no digit.
+fn legal(text: &str) -> String {
+    let mut name = String::new();
+    for c in text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }) {
+        if c != '_' || !name.ends_with('_') {
+            name.push(c);
+        }
+    }
+    let name = name.trim_matches('_');
+    match name.chars().next() {
+        Some(first) if !first.is_ascii_digit() => name.to_owned(),
+        _ => format!("_{name}"),
+    }
+}
+
+/// Unit as it ends a name: in words, without what stands in braces, which is a remark.
+fn unit(text: &str, kind: Type) -> String {
+    let of = |part: &str| match part {
+        "%" => "percent".to_owned(),
+        "B" | "By" => "bytes".to_owned(),
+        "KB" | "kBy" => "kilobytes".to_owned(),
+        "MB" | "MBy" => "megabytes".to_owned(),
+        "GB" | "GBy" => "gigabytes".to_owned(),
+        "KiBy" => "kibibytes".to_owned(),
+        "MiBy" => "mebibytes".to_owned(),
+        "GiBy" => "gibibytes".to_owned(),
+        "d" => "days".to_owned(),
+        "h" => "hours".to_owned(),
+        "min" => "minutes".to_owned(),
+        "s" => "seconds".to_owned(),
+        "ms" => "milliseconds".to_owned(),
+        "us" => "microseconds".to_owned(),
+        "ns" => "nanoseconds".to_owned(),
+        "Hz" => "hertz".to_owned(),
+        other => legal(other).trim_matches('_').to_owned(),
+    };
+    let mut plain = String::new();
+    let mut depth = 0_u32;
+    for c in text.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            c if depth == 0 => plain.push(c),
+            _ => {}
+        }
+    }
+    let (one, other) = match plain.split_once('/') {
+        None if plain == "1" => return (if kind == Type::Gauge { "ratio" } else { "" }).to_owned(),
+        None => return of(&plain),
+        Some((one, other)) => (of(one), of(other)),
+    };
+    // Behind "per" stands one of them.
+    let other = other.strip_suffix('s').unwrap_or(&other);
+    let parts = [&*one, if other.is_empty() { "" } else { "per" }, other];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("_")
+}
+
+/// Labels of a row in the order of their names, those with one name joined.
+fn labels(row: &CounterRow<'_>, processes: bool) -> Labels {
+    let mut labels = Labels::new();
+    let own = row.label_pairs().into_iter().map(|(name, value)| match legal(&name) {
+        // What the format, or we, name so.
+        name if ["quantile", "le", "pid"].contains(&&*name) => (format!("exported_{name}"), value),
+        name => (name, value),
+    });
+    for (name, value) in own.chain(processes.then(|| ("pid".to_owned(), row.process.pid.to_string()))) {
+        let value = escaped(&value).replace('"', "\\\"");
+        let joined = |known: &String| format!("{known};{value}");
+        let value = labels.get(&name).map(joined).unwrap_or(value);
+        labels.insert(name, value);
+    }
+    labels
+}
+
+/// Text on one line, with backslashes of its own escaped.
+fn escaped(text: &str) -> String {
+    one_line(text).replace('\\', "\\\\")
+}
+
+fn write_family(out: &mut dyn Write, family: &Family<'_>) -> io::Result<()> {
+    let Family { name, kind, series } = family;
+    let Some((_, first)) = series.first() else { return Ok(()) };
+    let unit = if first.unit.is_empty() { String::new() } else { format!(" ({})", escaped(&first.unit)) };
+    let what = match (first.kind, kind) {
+        (CounterKind::Histogram, _) => "number and sum in the recording, quantiles of the last second",
+        (CounterKind::Counter, _) => "sum in the recording",
+        _ => "last value",
+    };
+    writeln!(out, "# HELP {name} {}/{}{unit}: {what}.", escaped(&first.provider), escaped(&first.name))?;
+    writeln!(out, "# TYPE {name} {}", kind.name())?;
+    for (labels, row) in series {
+        let value = match first.kind {
+            CounterKind::Counter => row.total.unwrap_or(0.0),
+            _ => row.value(),
+        };
+        if *kind != Type::Summary {
+            writeln!(out, "{name}{} {value}", written(labels, None))?;
+            continue;
+        }
+        for (quantile, value) in ["0.5", "0.95", "0.99"].into_iter().zip(row.percentiles.into_iter().flatten()) {
+            writeln!(out, "{name}{} {value}", written(labels, Some(quantile)))?;
+        }
+        let labels = written(labels, None);
+        writeln!(out, "{name}_sum{labels} {}\n{name}_count{labels} {}", row.total.unwrap_or(0.0), row.count)?;
+    }
+    Ok(())
+}
+
+/// Labels in braces, of a quantile with its own.
+fn written(labels: &Labels, quantile: Option<&str>) -> String {
+    let mut all: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+    all.extend(quantile.map(|quantile| format!("quantile=\"{quantile}\"")));
+    if all.is_empty() { String::new() } else { format!("{{{}}}", all.join(",")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_units_are_legal() {
+        let names = ["System.Runtime_cpu-usage", "9lives", "__a..b", "Größe", ""].map(legal);
+        assert_eq!(names, ["system_runtime_cpu_usage", "_9lives", "a_b", "gr_e", "_"]);
+        let units = ["MB", "By", "{order}", "By/s", "1", "°C", "{request}/s", "EUR", ""];
+        let units = units.map(|text| unit(text, Type::Gauge));
+        assert_eq!(units, ["megabytes", "bytes", "", "bytes_per_second", "ratio", "c", "per_second", "eur", ""]);
+        assert_eq!(unit("1", Type::Counter), "");
+    }
+}
