@@ -77,7 +77,7 @@ fn programs_with_a_trouble_get_its_name_its_method_and_what_looks_closer() {
     }
 }
 
-/// A program that waits for its input, and one that does a little work between its sleeps.
+/// A service that waits for requests, and a program that does next to nothing between its sleeps.
 #[test]
 fn sound_programs_have_no_trouble() {
     for (program, arguments) in [("Serves", ["1", "wait"].as_slice()), ("Counts", &["600"])] {

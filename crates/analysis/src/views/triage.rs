@@ -163,6 +163,8 @@ const STORM: f64 = 300e6;
 const THROWN: f64 = 100.0;
 /// Processors that a program without anything to do may keep busy.
 const IDLE: f64 = 0.05;
+/// Processors that its own code may keep busy then.
+const OWN_IDLE: f64 = 0.02;
 /// A trouble that costs so much less than the first one does not make that uncertain.
 const MUCH_LESS: f64 = 0.25;
 
@@ -189,6 +191,13 @@ pub fn triage(recording: &Recording, query: &Query) -> Result<Triage, QueryProbl
     let first = verdicts.first().map(|first| first.trouble);
     verdicts.retain(|one| one.trouble != Trouble::Wait || first == Some(Trouble::Wait));
     let is_idle = vitals.cpu.is_some_and(|cpu| cpu < IDLE);
+    let own_ns = view.own.iter().fold(0_u64, |sum, own| sum.saturating_add(own.work_ns));
+    let own = own_ns as f64 / vitals.time_ns.max(1) as f64;
+    // Who sleeps and hardly works between has nothing to do; who works has to wait for it.
+    for verdict in verdicts.iter_mut().filter(|one| own < OWN_IDLE && one.finding.as_ref().is_some_and(|f| f.is_sleep))
+    {
+        verdict.trouble = Trouble::Idle;
+    }
     if verdicts.is_empty() {
         let trouble = if is_idle { Trouble::Idle } else { Trouble::Nothing };
         let evidence = vitals.cpu.map(processors).into_iter().collect();

@@ -89,10 +89,15 @@ impl<'a> Source<'a> {
         let mut is_last = false;
         while !is_last {
             is_last = began.elapsed() >= time || !self.goes_on();
+            if is_last {
+                self.next = Instant::now();
+            }
             if let Some(recording) = self.look() {
                 take(&recording);
             }
-            thread::park_timeout(self.pause().min(LOOK_EVERY));
+            if !is_last {
+                thread::park_timeout(self.pause().min(LOOK_EVERY));
+            }
         }
     }
 
