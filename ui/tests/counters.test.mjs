@@ -109,19 +109,21 @@ test("threads below many tracks are there when they are scrolled to", async () =
   const hash = `#tab=timeline&${names.map((name) => `counter=${encodeURIComponent(name)}`).join("&")}`;
   const { page, trouble, close } = await opened("measured", { hash });
   await page.waitForFunction(() => document.querySelectorAll(".track").length === 100);
-  const inSight = () => {
+  // A function alone: the page evaluates no text.
+  const inSight = (wanted) => {
     const of = (element) => element.getBoundingClientRect();
     const [top, bottom] = [of(document.querySelector(".lane.axis")).bottom, of(document.querySelector(".lanes")).bottom];
     const lanes = [...document.querySelectorAll(".lane[data-lane]")].filter((lane) => of(lane).top >= top - 1 && of(lane).bottom <= bottom + 1);
-    return lanes.map((lane) => Number(lane.dataset.lane));
+    const numbers = lanes.map((lane) => Number(lane.dataset.lane));
+    return wanted ? numbers.at(wanted.at) === wanted.lane : numbers;
   };
   // The last track is gone from sight, and the first thread stands below the axis.
   await page.$eval(".lanes", (lanes) => lanes.scrollTo(0, document.querySelectorAll(".track").length * document.querySelector(".track").getBoundingClientRect().height));
-  await page.waitForFunction(`(${inSight})()[0] === 0`);
-  const first = await page.evaluate(`(${inSight})()`);
+  await page.waitForFunction(inSight, { at: 0, lane: 0 });
+  const first = await page.evaluate(inSight);
   assert.ok(first.length > 5 && first.every((lane, at) => lane === at), first.join());
   await page.$eval(".lanes", (lanes) => lanes.scrollTo(0, lanes.scrollHeight));
-  await page.waitForFunction(`(${inSight})().at(-1) === 59`);
+  await page.waitForFunction(inSight, { at: -1, lane: 59 });
   assert.deepEqual(trouble, []);
   await close();
 });
