@@ -340,7 +340,7 @@ fn ps_tells_an_agent_that_sleeps_from_one_that_records() {
             let mut rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
             let heads = rows.next().expect("heads");
             // An uptime has several words, so the column is looked for from the program's name on.
-            assert_eq!(&heads[3..5], ["agent", "program"], "{text}");
+            assert_eq!(&heads[6..8], ["agent", "program"], "{text}");
             let row = rows.find(|row| row.first() == Some(&pid.as_str())).unwrap_or_else(|| panic!("{pid} in {text}"));
             let program = row.iter().position(|word| *word == "Counter").expect("its name");
             row[program - 1].to_owned()

@@ -13,6 +13,11 @@ use crate::State;
 pub(crate) const OWN_EVENT: u32 = 77;
 pub(crate) const OWN_DATA: &[u8] = &42_i32.to_le_bytes();
 
+/// The method at the bottom of the main thread's stack.
+const MAIN: &str = "Objects.Program::Main";
+/// More walks that fail are no chance.
+const MOST_FAILURES: usize = 50;
+
 const OWN_PROVIDER: &str = "Every-Question";
 
 /// Asks, writes all lines, and lets the program go on.
@@ -37,22 +42,41 @@ fn ask(state: &State) -> Result<()> {
     event_pipe(state)
 }
 
-fn suspended(state: &State) -> Result<()> {
-    let (info, checks) = (&state.info, &state.checks);
-    let mut frames = Vec::new();
-    let mut heap = (0_u64, 0_u64);
-    let enumerated;
-    {
+/// Names of the methods on all stacks, once the main thread's is among them, and why walks failed
+/// before. A thread can't be walked at each moment: where the runtime says so it is tried again.
+fn main_stack(state: &State) -> Result<(Vec<String>, Vec<String>)> {
+    let info = &state.info;
+    let mut failures = Vec::new();
+    loop {
+        let mut frames = Vec::new();
+        let known = failures.len();
         let threads = info.threads()?;
         let stopped = info.suspend_within(Duration::from_secs(10))?;
-        let again = info.suspend().map(drop).map_err(|error| error.name().unwrap_or_default());
         for thread in threads {
-            // A thread that has no managed frame gives none.
-            let _ = stopped.stack_of(thread, |frame| {
+            let walked = stopped.stack_of(thread, |frame| {
                 frames.push(frame.function);
                 ControlFlow::Continue(())
             });
+            failures.extend(walked.err().map(|failure| format!("{failure:?}")));
         }
+        drop(stopped);
+        let names: Vec<String> =
+            frames.into_iter().map(|function| state.names.function(info, function).name.to_string()).collect();
+        let is_complete = names.iter().any(|name| name == MAIN);
+        if is_complete || failures.len() == known || failures.len() > MOST_FAILURES {
+            return Ok((names, failures));
+        }
+    }
+}
+
+fn suspended(state: &State) -> Result<()> {
+    let (info, checks) = (&state.info, &state.checks);
+    let (names, failures) = main_stack(state)?;
+    let mut heap = (0_u64, 0_u64);
+    let enumerated;
+    {
+        let stopped = info.suspend_within(Duration::from_secs(10))?;
+        let again = info.suspend().map(drop).map_err(|error| error.name().unwrap_or_default());
         // No callback may allocate managed memory or wait for a managed thread here; counting does neither.
         enumerated = stopped.heap_objects(|object| {
             heap.0 += u64::from(state.tracked.get().is_some_and(|class| info.class_of_object(object) == Ok(*class)));
@@ -65,8 +89,7 @@ fn suspended(state: &State) -> Result<()> {
         drop(stopped);
         checks.same("suspended once", again, Err("CORPROF_E_SUSPENSION_IN_PROGRESS"));
     }
-    let names: Vec<_> = frames.into_iter().map(|function| state.names.function(info, function).name.clone()).collect();
-    checks.holds("stack of the main thread", &names, names.iter().any(|name| name == "Objects.Program::Main"));
+    checks.holds("stack of the main thread", (&names, failures), names.iter().any(|name| name == MAIN));
     if info.level() >= 15 {
         checks.outcome("heap", enumerated);
         // Those in the list, one static, and those an exception holds that may be collected by now.
