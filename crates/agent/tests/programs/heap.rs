@@ -72,6 +72,14 @@ impl RunningProgram {
     }
 }
 
+impl Drop for RunningProgram {
+    /// A test that fails leaves no program behind, which would go on for good.
+    fn drop(&mut self) {
+        drop(self.program.kill());
+        drop(self.program.wait());
+    }
+}
+
 fn give(process: &Path, name: &str, is_alive: impl Fn() -> bool) -> Answer {
     command(process, &Command::Snapshot(name.to_owned()), Duration::from_secs(120), is_alive).expect("an answer")
 }
