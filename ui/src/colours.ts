@@ -25,6 +25,9 @@ export const colourOf = (code: string): string => byName.get(code) ?? "#d6d6d6";
 /** Time in which async methods awaited: neither work nor blocked threads, and so of a colour that nothing else has. */
 export const AWAITED = { label: "awaited: no thread ran or was blocked", colour: "#b3a6f7" };
 
+/** The mark of an exception. */
+export const EXCEPTION = { label: "exception", shape: "▼", colour: "#d1480a" };
+
 export interface Shade {
   label: string;
   colour: string;

@@ -125,9 +125,10 @@ impl CounterRow<'_> {
         let (value, total) = (number(Tag::VALUE), number(Tag::TOTAL));
         let count = record.number(Tag::COUNT);
         let interval_ns = record.number(Tag::DURATION).unwrap_or(0);
-        let point = CounterReading { value, total, count, interval_ns }.shown(self.kind);
+        let reading = CounterReading { value, total, count, interval_ns };
+        let point = reading.shown(self.kind);
         if self.kind != CounterKind::Gauge {
-            *self.total.get_or_insert(0.0) += value.filter(|_| count != Some(0)).unwrap_or(0.0);
+            *self.total.get_or_insert(0.0) += reading.measured().unwrap_or(0.0);
         }
         self.count = self.count.saturating_add(count.unwrap_or(1));
         let percentiles = record.text(Tag::QUANTILES).and_then(percentiles);

@@ -116,6 +116,11 @@ pub(crate) fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
+/// The failure to hand a result to the user.
+pub(crate) fn cannot_print(error: &io::Error) -> Failure {
+    Failure::new("cannot write the result", reason(error), "check where stdout leads")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -37,12 +37,6 @@ fn run_recent(place: &TestFolder, runtime: &Runtime, options: &str, seconds: u64
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
 }
 
-fn json(place: &TestFolder, words: &str) -> Value {
-    let output = place.run(&format!("{words} --format json"));
-    assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
-
 /// Bytes of the largest chunks.
 const LARGEST_CHUNK: usize = 64 << 10;
 
@@ -101,7 +95,7 @@ fn what_the_program_did_in_the_last_time_is_kept_and_nothing_older() {
         assert_eq!(process.losses.iter().map(|loss| loss.reason).collect::<Vec<_>>(), []);
 
         // Each throw of the last time is there, and each one that is there was in the last time.
-        let report = json(&place, "report r.clrs --view exceptions --each --limit 1000000");
+        let report = place.json("report r.clrs --view exceptions --each --limit 1000000");
         let rows = report["rows"].as_array().expect("rows");
         let seen: BTreeMap<u64, (u64, u64)> = rows
             .iter()
@@ -123,7 +117,7 @@ fn what_the_program_did_in_the_last_time_is_kept_and_nothing_older() {
         assert_eq!(too_old, 0, "on {}", runtime.version);
 
         // What took the time before is gone, and what takes it now has all of it.
-        let functions = json(&place, "report r.clrs --view functions --metric cpu --just-my-code");
+        let functions = place.json("report r.clrs --view functions --metric cpu --just-my-code");
         let share = |name: &str| {
             let rows = functions["rows"].as_array().expect("rows");
             let row = rows.iter().find(|row| row["name"] == name);
@@ -132,7 +126,7 @@ fn what_the_program_did_in_the_last_time_is_kept_and_nothing_older() {
         assert!(share("Recent.Program::Late") > Some(100), "{functions:#}");
         assert_eq!(share("Recent.Program::Early"), None);
         for view in ["locks", "awaits", "summary", "tree --metric wall"] {
-            json(&place, &format!("report r.clrs --view {view}"));
+            place.json(&format!("report r.clrs --view {view}"));
         }
     });
 }
@@ -145,7 +139,7 @@ fn the_last_time_is_written_out_when_something_happens_and_by_command() {
         let child = run_recent(&place, runtime, "-i exceptions --on exception:Numbered", 7);
         let first = place.path().join("r-1.clrs");
         testkit::wait_until("the first copy", || first.is_file());
-        let pid = json(&place, "report r.clrs.d")["recording"]["processes"][0]["pid"].as_u64().expect("a process");
+        let pid = place.json("report r.clrs.d")["recording"]["processes"][0]["pid"].as_u64().expect("a process");
         let output = place.run(&format!("record {pid} write"));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success() && said.contains("written to 'r-2.clrs'"), "{said}");
@@ -161,7 +155,7 @@ fn the_last_time_is_written_out_when_something_happens_and_by_command() {
             "{said}"
         );
         for name in ["r-1.clrs", "r-2.clrs", "r-3.clrs", "r.clrs"] {
-            let report = json(&place, &format!("report {name} --view exceptions"));
+            let report = place.json(&format!("report {name} --view exceptions"));
             assert!(report["rows"][0]["count"].as_u64() > Some(0), "{name}: {report:#}");
         }
         let report = place.run("report r-3.clrs");
@@ -185,14 +179,14 @@ fn the_last_time_is_written_out_when_a_counter_is_above_its_bound() {
         let why = "Counts.Shop/level was 7.25 (--on counter:Counts.Shop/level>7): written to 'r-1.clrs'";
         let written: Vec<&str> = said.lines().filter(|line| line.contains("written to")).collect();
         assert!(matches!(written.as_slice(), [one] if one.contains(why)), "{said} on {}", runtime.version);
-        let report = json(&place, "report r-1.clrs --view counters --name Counts.Shop/level");
+        let report = place.json("report r-1.clrs --view counters --name Counts.Shop/level");
         assert_eq!(report["rows"][0]["value"], 7.25, "{report:#} on {}", runtime.version);
     });
 }
 
 /// Requests with what is under way, by direction, name and number of whole and other ones.
 fn requests(place: &TestFolder, name: &str) -> Vec<(String, String, u64, u64)> {
-    let report = json(place, &format!("report {name} --view requests"));
+    let report = place.json(&format!("report {name} --view requests"));
     let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
     let number = |row: &Value, key: &str| row[key].as_u64().unwrap_or_default();
     let rows = report["rows"].as_array().expect("rows");
@@ -219,7 +213,7 @@ fn copies_have_the_requests_under_way_and_the_recording_has_their_ends() {
         let mut read_to = |wanted: &str| lines.by_ref().map(|line| line.expect("text")).find(|line| line == wanted);
         // A request that the program makes of itself is under way.
         assert!(read_to("READY").is_some());
-        let pid = json(&place, "report r.clrs.d")["recording"]["processes"][0]["pid"].as_u64().expect("a process");
+        let pid = place.json("report r.clrs.d")["recording"]["processes"][0]["pid"].as_u64().expect("a process");
         for copy in ["r-1.clrs", "r-2.clrs"] {
             let output = place.run(&format!("record {pid} write"));
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -234,7 +228,7 @@ fn copies_have_the_requests_under_way_and_the_recording_has_their_ends() {
         drop(input);
         assert!(read_to("").is_none() && child.wait().expect("it ends").success(), "on {}", runtime.version);
         assert_eq!(requests(&place, "r.clrs"), [], "on {}", runtime.version);
-        let report = json(&place, "report r.clrs --view requests");
+        let report = place.json("report r.clrs --view requests");
         let rows = report["rows"].as_array().expect("rows");
         let held = rows.iter().find(|row| row["direction"] == "served" && row["route"] == "GET /held");
         assert_eq!(held.map(|row| row["count"].as_u64()), Some(Some(1)), "{report:#} on {}", runtime.version);

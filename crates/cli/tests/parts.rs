@@ -49,7 +49,7 @@ impl<'p> Told<'p> {
 
     /// Finds the process, once the program runs.
     fn find_pid(&mut self) {
-        let report = json(self.place, "report c.clrs.d");
+        let report = self.place.json("report c.clrs.d");
         self.pid = report["recording"]["processes"][0]["pid"].as_u64().expect("a process");
     }
 
@@ -101,15 +101,9 @@ fn reason(output: &Output) -> String {
     lines[1].trim_start_matches("why: ").trim().to_owned()
 }
 
-fn json(place: &TestFolder, line: &str) -> Value {
-    let output = place.run(&format!("{line} --format json"));
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
-
 /// Batches of calls that a report shows.
 fn batches(place: &TestFolder, recording: &str, options: &str) -> f64 {
-    let document = json(place, &format!("report {recording} --view functions {options}"));
+    let document = place.json(&format!("report {recording} --view functions {options}"));
     let rows = document["rows"].as_array().expect("rows").iter().filter(|row| row["name"] == STEP);
     rows.filter_map(|row| row["calls"].as_u64()).sum::<u64>() as f64 / BATCH as f64
 }
@@ -147,10 +141,10 @@ fn reports_show_the_parts_of_a_recording_that_was_switched_while_the_program_ran
             assert_eq!(batches(&place, "c.clrs", options), expected, "{options} {on}");
         }
         assert_eq!(batches(&place, "c.clrs", "--part warm --part load"), 8.0, "{on}");
-        let warm = json(&place, "report c.clrs --view flow --function *::Step --part warm");
+        let warm = place.json("report c.clrs --view flow --function *::Step --part warm");
         let enters = warm["rows"].as_array().expect("rows").iter().filter(|row| row["event"] == "enter").count();
         assert_eq!(enters as u64, 3 * BATCH, "{on}");
-        let document = json(&place, "report c.clrs");
+        let document = place.json("report c.clrs");
         assert_eq!(part_names(&document), ["1", "warm", "load", "4"], "{on}");
         let parts = document["recording"]["parts"].as_array().expect("parts");
         let times = |part: &Value| ["since_ns", "until_ns"].map(|key| part[key].as_u64().expect("a time"));
@@ -166,7 +160,7 @@ fn reports_show_the_parts_of_a_recording_that_was_switched_while_the_program_ran
 
 /// Objects of a type that a report of allocations shows as alive.
 fn alive(place: &TestFolder, recording: &str, options: &str, type_name: &str) -> u64 {
-    let document = json(place, &format!("report {recording} --view allocations {options}"));
+    let document = place.json(&format!("report {recording} --view allocations {options}"));
     let rows = document["rows"].as_array().expect("rows").iter().filter(|row| row["type"] == type_name);
     rows.filter_map(|row| row["live_objects"].as_u64()).sum()
 }
@@ -207,7 +201,7 @@ fn probes_count_nothing_while_recording_is_stopped() {
         program.switch("start");
         program.count(2);
         program.end();
-        let report = json(&place, "report c.clrs --view probes");
+        let report = place.json("report c.clrs --view probes");
         assert_eq!(report["rows"][0]["calls"], 4 * BATCH, "{}: {report:#}", runtime.version);
     });
 }
@@ -221,14 +215,14 @@ fn with_a_delay_recording_begins_late_and_a_duration_counts_from_there() {
     program.switch("start now");
     program.count(2);
     testkit::wait_until("the recording is over", || {
-        let losses = json(&place, "report c.clrs.d --view losses");
+        let losses = place.json("report c.clrs.d --view losses");
         losses["rows"].as_array().expect("rows").iter().any(|row| row["reason"] == "stopped")
     });
     assert_eq!(program.refusal("mark late"), "its recording is over");
     program.count(3);
     program.end();
     assert!(batches(&place, "c.clrs", "") <= 2.0);
-    let document = json(&place, "report c.clrs --view threads");
+    let document = place.json("report c.clrs --view threads");
     assert_eq!(part_names(&document), ["now"]);
     let main = document["rows"].as_array().expect("rows").iter().find(|row| row["role"] == "main");
     assert!(main.is_some(), "the first thread that is seen late is not taken for another: {document:#}");
@@ -253,7 +247,7 @@ fn a_program_that_is_killed_keeps_its_parts() {
     // The trees of parts stand at the end of the file: what is cut off is said, and the rest is there.
     let bytes = fs::read(place.file("c.clrs")).expect("the recording");
     fs::write(place.file("cut.clrs"), &bytes[..bytes.len() * 3 / 4]).expect("a file");
-    let document = json(&place, "report cut.clrs --view functions --part load");
+    let document = place.json("report cut.clrs --view functions --part load");
     assert_eq!(part_names(&document), ["1", "load", "end"]);
     assert!(document["recording"]["problems"].is_array(), "{document:#}");
 }

@@ -34,12 +34,6 @@ fn newest() -> &'static Runtime {
     testkit::runtimes().last().expect("a runtime")
 }
 
-fn json(place: &TestFolder, line: &str) -> Value {
-    let output = place.run(&format!("{line} --format json"));
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
-
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -56,7 +50,7 @@ fn command_lines_with_secrets_are_left_out_and_exports_are_as_private_as_the_rec
     let place = TestFolder::new();
     let secret = ["--password=hunter2".into()];
     let record = |options: &[&str]| over(&place, newest(), options, "Recursion", &secret).expect_success();
-    let started = |file: &str| json(&place, &format!("report {file}"))["recording"].to_string();
+    let started = |file: &str| place.json(&format!("report {file}"))["recording"].to_string();
     record(&["-i", "calls", "-o", "with.clrs"]);
     assert_eq!(started("with.clrs").matches("hunter2").count(), 2, "{}", started("with.clrs"));
     record(&["-i", "calls", "--no-command-line", "-o", "without.clrs"]);
@@ -87,7 +81,7 @@ fn counts_are_exact_and_output_is_unchanged_on_every_runtime() {
         assert_eq!(with.stdout_text(), alone.stdout_text(), "{runtime:?}");
         assert!(with.stderr_text().contains("next: clrscope report r.clrs"), "{}", with.stderr_text());
         let expected = Expectations::parse(&alone.stdout_text());
-        let document = json(&place, "report r.clrs --view functions");
+        let document = place.json("report r.clrs --view functions");
         let name = "Recursion.Program::Fib";
         assert_eq!(Some(calls(&document, name)), expected.calls(name), "{runtime:?}");
         assert_eq!(document["recording"]["complete"], true);
@@ -157,7 +151,7 @@ fn exit_codes_and_ends(runtime: &Runtime) {
         if alone.stderr.is_empty() {
             assert_eq!(with.stderr_text(), "", "{on}");
         }
-        let document = json(&place, "report e.clrs --view functions");
+        let document = place.json("report e.clrs --view functions");
         assert_eq!(calls(&document, "Ends.Program::Work"), 1000, "{on}");
         let head = String::from_utf8_lossy(&place.run("report e.clrs --verbose").stdout).into_owned();
         assert_eq!(head.contains("a stack overflow as it seems"), way[0] == "stackoverflow", "{on}:\n{head}");
@@ -290,7 +284,7 @@ fn beside_another_profiler(runtime: &Runtime) {
         said.starts_with("clrscope: the profiler named by CORECLR_PROFILER_PATH_64 (/opt/other/profiler.so)"),
         "{said}"
     );
-    assert_eq!(json(&place, "report p.clrs")["recording"]["processes"].as_array().map(Vec::len), Some(1));
+    assert_eq!(place.json("report p.clrs")["recording"]["processes"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]
@@ -308,13 +302,13 @@ fn the_variables_alone_record_too() {
     runtime.prepare(&mut shell);
     let finished = testkit::run(shell).expect_success();
     let expected = Expectations::parse(&finished.stdout_text());
-    let document = json(&place, "report by.clrs --view functions");
+    let document = place.json("report by.clrs --view functions");
     assert_eq!(Some(calls(&document, "Recursion.Program::Fib")), expected.calls("Recursion.Program::Fib"));
     assert!(document["recording"]["instruments"]["filled"].as_str().expect("a text").contains("clock=tsc"));
     assert_eq!(document["recording"]["complete"], true, "the agent saw the end");
     let packed = place.run("pack by.clrs.d");
     assert_eq!(text(&packed.stdout), "by.clrs\n", "{}", text(&packed.stderr));
-    assert_eq!(json(&place, "report by.clrs --view functions")["rows"], document["rows"]);
+    assert_eq!(place.json("report by.clrs --view functions")["rows"], document["rows"]);
     assert_eq!(place.run("pack by.clrs.d").status.code(), Some(1), "never over a file that is there");
     assert!(place.run("pack by.clrs.d --force").status.success());
 }
@@ -331,7 +325,7 @@ fn what_a_killed_launcher_leaves_can_be_read_and_packed() {
     runtime.prepare(&mut command);
     let output: Output = command.output().expect("the tool starts");
     assert_eq!(output.status.code(), None, "the launcher was killed");
-    let document = json(&place, "report k.clrs --view functions");
+    let document = place.json("report k.clrs --view functions");
     assert_eq!(document["recording"]["complete"], false);
     assert!(!document["rows"].as_array().expect("rows").is_empty());
     assert!(place.run("pack k.clrs.d").status.success());
@@ -350,14 +344,14 @@ fn filters_leave_out_what_they_say() {
     let modules = |options: &[&str]| {
         let options = [&["-q", "-i", "calls", "--force", "-o", "f.clrs"], options].concat();
         over(&place, runtime, &options, "Recursion", &[]).expect_success();
-        called_modules(&json(&place, "report f.clrs --view modules"))
+        called_modules(&place.json("report f.clrs --view modules"))
     };
     assert!(modules(&[]).len() > 1);
     assert_eq!(modules(&["--just-my-code"]), ["Recursion"]);
     assert_eq!(modules(&["--include", "[Recursion]*"]), ["Recursion"]);
     let none = modules(&["--include", "[Recursion]*", "--exclude", "*::Fib"]);
     assert_eq!(none, ["Recursion"]);
-    let document = json(&place, "report f.clrs --view functions");
+    let document = place.json("report f.clrs --view functions");
     assert_eq!(calls(&document, "Recursion.Program::Fib"), 0);
     assert!(calls(&document, "Recursion.Program::Main") > 0);
 }
@@ -368,7 +362,7 @@ fn a_duration_ends_the_recording_and_not_the_program() {
     let alone = bare(&place, runtime, "Times", &[]).expect_success();
     let with = over(&place, runtime, &["-q", "--duration", "100ms", "-o", "d.clrs"], "Times", &[]).expect_success();
     assert_eq!(with.stdout_text().lines().count(), alone.stdout_text().lines().count());
-    let document = json(&place, "report d.clrs --view losses");
+    let document = place.json("report d.clrs --view losses");
     let rows = document["rows"].as_array().expect("rows");
     assert!(rows.iter().any(|row| row["reason"] == "stopped"), "{document:#}");
 }
@@ -386,10 +380,10 @@ fn children_are_further_processes(runtime: &Runtime) {
         let with = over(&place, runtime, &options, "Processes", &["start".into()]);
         assert_eq!((with.stdout_text(), with.stderr_text()), (alone.stdout_text(), alone.stderr_text()));
         assert_eq!(with.status, alone.status, "on {}", runtime.version);
-        json(&place, "report c.clrs")["recording"]["processes"].as_array().expect("processes").len()
+        place.json("report c.clrs")["recording"]["processes"].as_array().expect("processes").len()
     };
     assert_eq!(processes(&[]), 3, "the program and the two it starts");
-    let children = json(&place, "report c.clrs --view functions --process *child*");
+    let children = place.json("report c.clrs --view functions --process *child*");
     assert!(calls(&children, "Processes.Program::Main") == 2, "{children:#}");
     assert_eq!(processes(&["--no-children"]), 1);
 }
@@ -431,7 +425,7 @@ fn a_recording_stops_at_its_greatest_size_and_says_so() {
     assert_eq!(with.stdout_text(), alone.stdout_text());
     let said = with.stderr_text();
     assert!(said.contains("the recording reached its greatest size (--max-size) and stopped"), "{said}");
-    let losses = json(&place, "report r.clrs --view losses");
+    let losses = place.json("report r.clrs --view losses");
     let rows = losses["rows"].as_array().expect("rows");
     assert!(rows.iter().any(|row| row["reason"] == "size_limit" && row["count"] == 1), "{losses}");
     let plain = fs::metadata(place.file("r.clrs")).expect("packed").len();
@@ -458,7 +452,7 @@ fn methods_that_call_themselves_last_have_at_least_so_many_calls() {
         let place = TestFolder::new();
         let ended = over(&place, runtime, &["-q", "-i", "calls:noinline", "-o", "a.clrs"], "TailCalls", &[]);
         assert!(ended.status.success(), "{}", ended.stderr_text());
-        let report = json(&place, "report a.clrs --view functions");
+        let report = place.json("report a.clrs --view functions");
         let rows = report["rows"].as_array().expect("rows");
         let marked = |name: &str| {
             let row = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name} in {report:#}"));
@@ -495,7 +489,7 @@ fn a_method_that_calls_itself_last_is_marked_where_nothing_is_generic() {
     command.args(runtime.words(&place.file("Plain.dll"))).env("DOTNET_TieredCompilation", "0");
     runtime.prepare(&mut command);
     assert_eq!(testkit::run(command).code(), 7);
-    let report = json(&place, "report a.clrs --view functions --function P::Loop");
+    let report = place.json("report a.clrs --view functions --function P::Loop");
     let row = &report["rows"][0];
     assert_eq!((row["calls"].as_u64(), row["tail_recursive"].as_bool()), (Some(1), Some(true)), "{report:#}");
 }
@@ -511,7 +505,7 @@ fn inlined_exact_names_methods_and_is_refused_where_it_does_nothing() {
         // The loop of `Main`, which is on each stack, is compiled for good in its first rounds.
         command.envs([("DOTNET_OSR_HitLimit", "1"), ("DOTNET_TC_OnStackReplacement_InitialCounter", "5")]);
         testkit::run(command).expect_success();
-        let report = json(&place, &format!("report {file} --view conditions"));
+        let report = place.json(&format!("report {file} --view conditions"));
         let row = report["rows"].as_array().and_then(|rows| rows.iter().find(|row| row["condition"] == "inlined"));
         let samples =
             |name: &str| row.and_then(|row| row[name].as_u64()).unwrap_or_else(|| panic!("{name}: {report:#}"));

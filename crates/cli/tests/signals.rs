@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use clrscope_testkit::{Runtime, Service, each_runtime, fixture};
 use common::TestFolder;
+use common::terminal::open_terminal;
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// A program that counts the signals it gets and says how many after the first.
 const COUNTER: &str = "n=0; trap 'n=$((n+1))' TERM INT HUP USR1; echo ready; \
@@ -89,11 +89,7 @@ fn tool_at_a_terminal(
     words: impl IntoIterator<Item = OsString>,
     (first, last): (&str, &str),
 ) -> (Option<i32>, String) {
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-    grantpt(&terminal).expect("a terminal");
-    unlockpt(&terminal).expect("a terminal");
-    let name = ptsname(&terminal, Vec::new()).expect("its name").into_string().expect("UTF-8");
-    let slave = File::options().read(true).write(true).open(name).expect("its other end");
+    let (mut master, slave) = open_terminal();
     let mut command = Command::new("setsid");
     command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_clrscope")]).args(words);
     if let Some(runtime) = runtime {
@@ -103,7 +99,6 @@ fn tool_at_a_terminal(
     command.stdout(slave.try_clone().expect("a copy")).stderr(slave);
     let mut child = command.spawn().expect("setsid starts");
     drop(command);
-    let mut master = File::from(terminal);
     let mut seen = wait_for(&mut master, first);
     master.write_all(b"\x03").expect("a key press");
     let status = child.wait().expect("its end");

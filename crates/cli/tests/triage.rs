@@ -31,12 +31,6 @@ impl Drop for Running {
     }
 }
 
-fn triage(place: &TestFolder, words: &str) -> Value {
-    let output = place.run(&format!("triage {words} --format json"));
-    assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
-
 /// The program's word for its trouble, what it is called, and the method that is named.
 const TROUBLES: &[(&str, &str, &str)] = &[
     ("convoy", "lock-convoy", "Book"),
@@ -63,7 +57,7 @@ fn programs_with_a_trouble_get_its_name_its_method_and_what_looks_closer() {
             let program = Running::start(runtime, "Troubles", &[trouble, "60000"]);
             testkit::pause(std::time::Duration::from_millis(500));
             let pid = program.0.id();
-            let found = triage(&place, &format!("{pid} --duration 4s"));
+            let found = place.json(&format!("triage {pid} --duration 4s"));
             let first = &found["verdicts"][0];
             let named = first["function"].as_str().unwrap_or_default();
             assert_eq!(found["schema"], "clrscope.triage/1");
@@ -85,7 +79,7 @@ fn sound_programs_have_no_trouble() {
         let place = TestFolder::new();
         let running = Running::start(runtime, program, arguments);
         testkit::pause(std::time::Duration::from_secs(1));
-        let found = triage(&place, &format!("{} --duration 4s", running.0.id()));
+        let found = place.json(&format!("triage {} --duration 4s", running.0.id()));
         let verdicts = found["verdicts"].as_array().expect("verdicts");
         let kinds: Vec<&Value> = verdicts.iter().map(|verdict| &verdict["kind"]).collect();
         assert!(kinds == ["idle"] || kinds == ["nothing"], "{program}: {found:#}");
@@ -101,7 +95,7 @@ fn recordings_get_their_verdicts_too_and_what_is_none_is_refused() {
     let mut command = place.clrscope(words.into_iter().chain(program));
     runtime.prepare(&mut command);
     assert!(command.output().expect("it runs").status.success());
-    let found = triage(&place, "r.clrs");
+    let found = place.json("triage r.clrs");
     let first = &found["verdicts"][0];
     assert_eq!(
         (&first["kind"], &first["command"]),

@@ -2,6 +2,7 @@
 
 import type { Document, Json, Section } from "../data/document";
 import { oneLine } from "../data/format";
+import { partsOf, withoutNamespaces } from "../data/names";
 
 export interface Step {
   kind: "runs" | "awaits" | "throws";
@@ -29,13 +30,6 @@ export interface Steps {
   lanes: StepLane[];
 }
 
-/** `Cart::Load` of `Shop.Cart::Load`, and `Cart.Item` of `Shop.Cart.Item` where a type has no method. */
-const withoutNamespace = (name: string): string => {
-  const method = name.indexOf("::");
-  const dot = name.lastIndexOf(".", method < 0 ? name.length : method);
-  return name.slice(dot + 1);
-};
-
 const endOf = (step: Step): number => step.after + step.took;
 
 /** A lane in which nothing lies over the step: what runs at the same time is below. */
@@ -61,9 +55,9 @@ export function stepsOf(document: Document): Steps | null {
       after: section.column("after_ns")!.number(row),
       took: section.column("duration_ns")!.number(row),
       isPending: section.column("pending")?.value(row) === true,
-      method: withoutNamespace(text("name", row)),
+      method: partsOf(text("name", row))[1],
       line: file && `${file.slice(file.lastIndexOf("/") + 1)}:${text("line", row)}`,
-      what: withoutNamespace(text("what", row)),
+      what: withoutNamespaces(text("what", row)),
     };
     const thread = text("thread_id", row);
     const label = step.kind === "awaits" ? step.method || "an async method" : `thread ${thread || "unknown"}`;

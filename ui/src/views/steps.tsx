@@ -1,7 +1,7 @@
 // One request over time: which thread worked for it when, what its methods awaited, what was thrown.
 
 import { useMemo, useState } from "preact/hooks";
-import { AWAITED, STATES_OF_TIME } from "../colours";
+import { AWAITED, EXCEPTION, STATES_OF_TIME } from "../colours";
 import type { Document } from "../data/document";
 import { between, count, time } from "../data/format";
 import { type Step, stepsOf } from "../model/steps";
@@ -33,7 +33,7 @@ export function StepsOverTime({ document }: { document: Document }) {
             <div class="step-strip">
               {lane.steps.map((step, at) =>
                 step.kind === "throws" ? (
-                  <span class="step-throw" key={at} data-step={`${number}.${at}`} style={{ left: part(step.after) }}>▼</span>
+                  <span class="step-throw" key={at} data-step={`${number}.${at}`} style={{ left: part(step.after), color: EXCEPTION.colour }}>{EXCEPTION.shape}</span>
                 ) : (
                   <div class={`step ${step.kind}`} key={at} data-step={`${number}.${at}`} style={{ left: part(step.after), width: part(step.took), background: KINDS.find(({ kind }) => kind === step.kind)?.colour }}>
                     {step.kind === "runs" ? step.method : step.what}
@@ -51,7 +51,7 @@ export function StepsOverTime({ document }: { document: Document }) {
       <div class="told">{told || `${time(steps.took)} from its begin to its end`}</div>
       <div class="legend">
         {KINDS.filter(({ kind }) => all.some((step) => step.kind === kind)).map(({ label, colour }) => <span key={label}><span class="mark" style={{ background: colour }} />{label}</span>)}
-        {all.some((step) => step.kind === "throws") && <span><span class="step-mark">▼</span> exception</span>}
+        {all.some((step) => step.kind === "throws") && <span><span style={{ color: EXCEPTION.colour }}>{EXCEPTION.shape}</span> {EXCEPTION.label}</span>}
       </div>
     </figure>
   );

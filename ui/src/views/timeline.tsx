@@ -1,20 +1,21 @@
 // The timeline: a strip per thread with what it was about, marks for what happened, tracks of counters above them, and a range
 // that can be chosen.
 
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Document, Page } from "../data/document";
 import { count, time } from "../data/format";
-import { STATES, stateColour } from "../colours";
+import { EXCEPTION, STATES, stateColour } from "../colours";
 import { type Lane, type Lanes, lanesOf, type Marker, markersOf } from "../model/lanes";
 import { tracksOf, unasked } from "../model/tracks";
 import type { State } from "../state";
+import { type Sight, Strip } from "./strip";
 import { Ticks } from "./ticks";
 import { extent, TRACK, TrackChoice, trackInWords, TrackStrip } from "./tracks";
 import { useVirtual, ROW } from "./virtual";
 
 /** Marks of a kind, as shapes that are told apart without colour. */
 const SHAPES: Record<Marker["kind"], { label: string; shape: string; colour: string }> = {
-  exception: { label: "exception", shape: "▼", colour: "#d1480a" },
+  exception: EXCEPTION,
   collection: { label: "garbage collection", shape: "■", colour: "#0b7fc0" },
   compilation: { label: "compilation", shape: "◆", colour: "#0a8f6b" },
   load: { label: "load", shape: "●", colour: "#8a5fa0" },
@@ -149,7 +150,7 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
             return lane && (
               <div class="lane" key={lane.key} data-lane={item.index} style={{ top: `${item.start - shown.length * TRACK}px`, height: `${ROW}px` }}>
                 <span class="lane-label" title={lane.label}>{lane.label}</span>
-                <Strip lanes={lanes} lane={lane} markers={byLane.get(lane.key) ?? []} common={byLane.get("") ?? []} seen={seen} range={range} dark={dark} />
+                <LaneStrip lanes={lanes} lane={lane} markers={byLane.get(lane.key) ?? []} common={byLane.get("") ?? []} seen={seen} range={range} dark={dark} />
               </div>
             );
           })}
@@ -195,34 +196,16 @@ function inWords(lanes: Lanes, lane: Lane, markers: Marker[], at: number, seen: 
   return [`${lane.label} at ${time(at)}`, ...parts, ...near].join(" · ");
 }
 
-interface StripProps {
+interface StripProps extends Sight {
   lanes: Lanes;
   lane: Lane;
   markers: Marker[];
   common: Marker[];
-  seen: [number, number];
-  range: [number, number] | null;
-  dark: boolean;
 }
 
-function Strip({ lanes, lane, markers, common, seen, range, dark }: StripProps) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const observer = new ResizeObserver(() => setWidth(canvas.current?.clientWidth ?? 0));
-    observer.observe(canvas.current!);
-    return () => observer.disconnect();
-  }, []);
-  useLayoutEffect(() => {
-    const ratio = window.devicePixelRatio || 1;
-    const element = canvas.current!;
-    element.width = Math.max(1, Math.round(width * ratio));
-    element.height = Math.round(ROW * ratio);
-    const context = element.getContext("2d");
-    if (!context || width === 0) return;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const scale = width / (seen[1] - seen[0]);
-    const x = (ns: number) => (ns - seen[0]) * scale;
+function LaneStrip({ lanes, lane, markers, common, ...sight }: StripProps) {
+  const { seen } = sight;
+  const draw = (context: CanvasRenderingContext2D, x: (ns: number) => number, width: number) => {
     const last = Math.min(lanes.pieces, Math.ceil(seen[1] / lanes.piece) + 1);
     for (let piece = Math.floor(seen[0] / lanes.piece); piece < last; piece++) {
       let y = ROW - 2;
@@ -245,7 +228,7 @@ function Strip({ lanes, lane, markers, common, seen, range, dark }: StripProps) 
       if (at > width || x(marker.time + marker.duration) < 0) continue;
       if (marker.duration > 0) {
         context.fillStyle = `${colour}55`;
-        context.fillRect(at, 0, Math.max(1, marker.duration * scale), ROW);
+        context.fillRect(at, 0, Math.max(1, x(marker.time + marker.duration) - at), ROW);
       }
       // Marks that lie upon one another are one.
       if (at - before < 3 && at >= before) continue;
@@ -253,11 +236,6 @@ function Strip({ lanes, lane, markers, common, seen, range, dark }: StripProps) 
       context.fillStyle = colour;
       context.fillText(shape, at, 9);
     }
-    if (range) {
-      context.fillStyle = dark ? "#000000a0" : "#ffffffb0";
-      context.fillRect(0, 0, x(range[0]), ROW);
-      context.fillRect(Math.max(0, x(range[1])), 0, width, ROW);
-    }
-  }, [lanes, lane, markers, common, seen, range, width, dark]);
-  return <canvas class="strip" ref={canvas} aria-hidden="true" />;
+  };
+  return <Strip {...sight} high={ROW} draw={draw} of={[lanes, lane, markers, common]} />;
 }

@@ -1,44 +1,26 @@
 // Counters above the threads of the timeline, and the choice of them by name.
 
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { count, time } from "../data/format";
 import { pointAt, type Track, withUnit } from "../model/tracks";
 import { matcher } from "../model/search";
+import { type Sight, Strip } from "./strip";
 
 /** Height of a track on the screen. */
 export const TRACK = 44;
 /** Counters that are listed for choice at once. */
 const MOST_LISTED = 200;
 
-interface StripProps {
+interface StripProps extends Sight {
   track: Track;
-  seen: [number, number];
-  range: [number, number] | null;
-  dark: boolean;
 }
 
 /** What a counter said over the part of the time that is in sight. */
-export function TrackStrip({ track, seen, range, dark }: StripProps) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const observer = new ResizeObserver(() => setWidth(canvas.current?.clientWidth ?? 0));
-    observer.observe(canvas.current!);
-    return () => observer.disconnect();
-  }, []);
-  useLayoutEffect(() => {
-    const ratio = window.devicePixelRatio || 1;
-    const element = canvas.current!;
-    element.width = Math.max(1, Math.round(width * ratio));
-    element.height = Math.round(TRACK * ratio);
-    const context = element.getContext("2d");
-    if (!context || width === 0) return;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const scale = width / (seen[1] - seen[0]);
-    const x = (ns: number) => (ns - seen[0]) * scale;
+export function TrackStrip({ track, ...sight }: StripProps) {
+  const draw = (context: CanvasRenderingContext2D, x: (ns: number) => number, width: number) => {
     const high = (TRACK - 6) / (track.greatest - track.least || 1);
     const y = (value: number) => TRACK - 3 - (value - track.least) * high;
-    const [line, area, spread] = dark ? ["#62b6f0", "#62b6f030", "#62b6f060"] : ["#0b6aa8", "#0b7fc026", "#0b7fc055"];
+    const [line, area, spread] = sight.dark ? ["#62b6f0", "#62b6f030", "#62b6f060"] : ["#0b6aa8", "#0b7fc026", "#0b7fc055"];
     let before: { to: number; value: number } | null = null;
     for (const point of track.points) {
       const [from, to] = [x(point.from), Math.max(x(point.to), x(point.from) + 1)];
@@ -57,13 +39,8 @@ export function TrackStrip({ track, seen, range, dark }: StripProps) {
       }
       before = { to: point.to, value: point.value };
     }
-    if (range) {
-      context.fillStyle = dark ? "#000000a0" : "#ffffffb0";
-      context.fillRect(0, 0, x(range[0]), TRACK);
-      context.fillRect(Math.max(0, x(range[1])), 0, width, TRACK);
-    }
-  }, [track, seen, range, width, dark]);
-  return <canvas class="strip" ref={canvas} aria-hidden="true" />;
+  };
+  return <Strip {...sight} high={TRACK} draw={draw} of={[track]} />;
 }
 
 /** Least and greatest value that a track has room for. */

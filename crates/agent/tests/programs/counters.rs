@@ -108,7 +108,8 @@ fn counters_of_a_web_service_are_the_requests_that_its_client_made() {
             let (rows, _) = counters(&recording, &Query::default(), &[]).ok()?;
             suits(&rows.into_iter().map(|row| (row.full_name(), row)).collect()).then_some(())
         };
-        // Durations by route. What a meter measures before somebody listens is not told: until that is so, another route is asked.
+        // Durations by route. What a meter measures before it has a listener is lost: until it has
+        // one, another route is asked.
         let measured = |rows: &BTreeMap<String, CounterRow<'_>>, route: &str| -> (u64, f64) {
             let of_route = |name: &&String| {
                 name.starts_with("Microsoft.AspNetCore.Hosting/http.server.request.duration{")

@@ -190,15 +190,15 @@ pub fn triage(recording: &Recording, query: &Query) -> Result<Triage, QueryProbl
     // Some thread always waits where others have a trouble.
     let first = verdicts.first().map(|first| first.trouble);
     verdicts.retain(|one| one.trouble != Trouble::Wait || first == Some(Trouble::Wait));
-    let is_idle = vitals.cpu.is_some_and(|cpu| cpu < IDLE);
     let own_ns = view.own.iter().fold(0_u64, |sum, own| sum.saturating_add(own.work_ns));
     let own = own_ns as f64 / vitals.time_ns.max(1) as f64;
     // Who sleeps and hardly works between has nothing to do; who works has to wait for it.
-    for verdict in verdicts.iter_mut().filter(|one| own < OWN_IDLE && one.finding.as_ref().is_some_and(|f| f.is_sleep))
-    {
-        verdict.trouble = Trouble::Idle;
+    let sleeps = |one: &&mut TriageVerdict| one.finding.as_ref().is_some_and(|finding| finding.is_sleep);
+    if own < OWN_IDLE {
+        verdicts.iter_mut().filter(sleeps).for_each(|one| one.trouble = Trouble::Idle);
     }
     if verdicts.is_empty() {
+        let is_idle = vitals.cpu.is_some_and(|cpu| cpu < IDLE);
         let trouble = if is_idle { Trouble::Idle } else { Trouble::Nothing };
         let evidence = vitals.cpu.map(processors).into_iter().collect();
         verdicts.push(TriageVerdict { trouble, is_certain: false, cost: 0.0, finding: None, evidence });
@@ -207,25 +207,30 @@ pub fn triage(recording: &Recording, query: &Query) -> Result<Triage, QueryProbl
     Ok(Triage { vitals, verdicts })
 }
 
+/// An event counter of the runtime.
+fn of_runtime<'c, 'a>(rows: &'c [CounterRow<'a>], name: &str) -> Option<&'c CounterRow<'a>> {
+    rows.iter().find(|row| row.provider == "System.Runtime" && row.name == name)
+}
+
 fn vitals(recording: &Recording, query: &Query, view: &Summary<'_>, rows: &[CounterRow<'_>]) -> Vitals {
     let time_ns = queried_ns(recording, query);
-    let of_runtime = |name: &str| rows.iter().find(|row| row.provider == "System.Runtime" && row.name == name);
-    let mean = |name: &str| of_runtime(name).map(CounterRow::mean);
+    let mean = |name: &str| of_runtime(rows, name).map(CounterRow::mean);
     let cpu_ns: u64 = view.kinds.iter().map(|row| row.time_ns).sum();
     let memory = |row: &&KindRow| row.kind == SampleKind::Gc;
     let memory_ns: u64 = view.kinds.iter().filter(memory).map(|row| row.time_ns).sum();
+    let of_time = |ns: u64| ns as f64 / time_ns.max(1) as f64;
     let seconds = time_ns.max(1) as f64 / 1e9;
     let ready_ns: u64 = view.states.iter().filter(|row| row.state == ThreadState::Ready).map(|row| row.time_ns).sum();
     let is_sampled = recording.processes.iter().any(|process| process.arenas(instrument::CPU).next().is_some());
     Vitals {
         time_ns,
-        cpu: is_sampled.then(|| cpu_ns as f64 / time_ns.max(1) as f64),
-        ready: ready_ns as f64 / time_ns.max(1) as f64,
-        paused: collection_facts(recording, query).map_or(0.0, |facts| facts.pause_ns as f64 / time_ns.max(1) as f64),
+        cpu: is_sampled.then(|| of_time(cpu_ns)),
+        ready: of_time(ready_ns),
+        paused: collection_facts(recording, query).map_or(0.0, |facts| of_time(facts.pause_ns)),
         allocated: view.allocated.as_ref().map(|all| all.bytes as f64 / seconds).or_else(|| mean("alloc-rate")),
         thrown: mean("exception-count"),
         contended: mean("monitor-lock-contention-count"),
-        queue: of_runtime("threadpool-queue-length").map(|row| (row.max(), row.value())),
+        queue: of_runtime(rows, "threadpool-queue-length").map(|row| (row.max(), row.value())),
         memory_work: memory_ns as f64 / cpu_ns.max(1) as f64,
     }
 }
@@ -330,9 +335,8 @@ fn slow_requests(rows: &[CounterRow<'_>], vitals: &Vitals) -> Option<TriageVerdi
 fn growing(rows: &[CounterRow<'_>]) -> Option<TriageVerdict> {
     /// Bytes, and part of the heap, that it must have grown by.
     const LEAST: (f64, f64) = (20e6, 0.25);
-    let of_runtime = |name: &str| rows.iter().find(|row| row.provider == "System.Runtime" && row.name == name);
-    let heap = of_runtime("gc-heap-size")?;
-    let old = of_runtime("gen-2-gc-count").and_then(|row| row.total).unwrap_or_default();
+    let heap = of_runtime(rows, "gc-heap-size")?;
+    let old = of_runtime(rows, "gen-2-gc-count").and_then(|row| row.total).unwrap_or_default();
     let sizes: Vec<f64> = heap.points.iter().map(|point| point.value * 1e6).collect();
     let (first, last) = (*sizes.first()?, *sizes.last()?);
     // What only waits for its next collection falls now and then.

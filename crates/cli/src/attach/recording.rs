@@ -200,7 +200,7 @@ impl<'a> LiveRecording<'a> {
         &self.begun.session.place.folder
     }
 
-    /// Whether there is more to come: the process lives, and nobody asked for the end.
+    /// Whether there is more to come: the process lives, and the user has not interrupted.
     pub(crate) fn goes_on(&self) -> bool {
         let is_interrupted = self.begun.is_interrupted.load(Ordering::Acquire);
         !is_interrupted && self.process.is_alive() && self.begun.session.standing() == Standing::Recording

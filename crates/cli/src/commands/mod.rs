@@ -26,7 +26,7 @@ pub(crate) mod top;
 pub(crate) mod triage;
 pub(crate) mod view;
 
-use crate::errors::Failure;
+use crate::errors::{Failure, cannot_print};
 
 /// A command with its options.
 #[derive(Debug)]
@@ -120,8 +120,4 @@ impl Task {
 /// When it can't be written.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     crate::terminal::print(text).map_err(|error| cannot_print(&error))
-}
-
-fn cannot_print(error: &std::io::Error) -> Failure {
-    Failure::new("cannot write the result", crate::errors::reason(error), "check where stdout leads")
 }

@@ -76,15 +76,16 @@ fn pages() -> Vec<Page> {
 
 /// Looks for as long as the screen calls now, and shows what is known then.
 fn once(options: &TopOptions, source: &mut Source<'_>, screen: &mut Screen) -> Result<(), Failure> {
-    source.each_for(NOW, |recording| screen.look(recording, crate::terminal::width()));
+    let last = source.each_for(NOW, |recording| screen.look(recording));
+    let recording = last.unwrap_or_default();
     if !options.json {
-        return screen.print_once().map(|_| ());
+        return screen.print_once(&recording).map(|_| ());
     }
     let mut document = json!({
         "schema": SCHEMA, "pid": options.pid, "seconds": NOW.as_secs(), "counters": screen.vitals.json(),
     });
     for page in &screen.pages {
-        document[page.key] = page.rows();
+        document[page.key] = page.rows(&recording);
     }
     print(&format!("{document:#}\n"))
 }

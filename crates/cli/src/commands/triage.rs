@@ -9,8 +9,9 @@ use clrscope_contract::request::{InstrumentRequest, Request};
 use clrscope_report::{TriageSubject, triage_json, write_triage};
 
 use super::print;
-use crate::attach::{AttachPlan, Target, Until, record};
-use crate::errors::{Failure, reason};
+use crate::attach::{AttachPlan, Target, Until, moment_folder, record};
+use crate::errors::Failure;
+use crate::live::source::RATE;
 use crate::recording_file::{open_for, query_failure};
 use crate::terminal;
 
@@ -35,8 +36,6 @@ pub(crate) enum TriageTarget {
 /// What costs little together: none of them walks the heap or stops threads for long.
 const INSTRUMENTS: [&str; 6] =
     [cpu::SPEC.name, wall::SPEC.name, gc::SPEC.name, alloc::SPEC.name, exceptions::SPEC.name, counters::SPEC.name];
-/// Samples in a second.
-const RATE: u32 = 49;
 
 /// Looks, and says what it is.
 ///
@@ -47,9 +46,7 @@ pub(crate) fn perform(options: &TriageOptions) -> Result<(), Failure> {
         TriageTarget::Recording(path) => look_at(path, &TriageSubject::Recording(path.display().to_string()), options),
         TriageTarget::Process(pid, time) => {
             let target = Target::find(*pid)?;
-            let folder = tempfile::Builder::new().prefix("clrscope-triage-").tempdir().map_err(|error| {
-                Failure::new("cannot make a folder for the moment", reason(&error), "set TMPDIR to a folder with space")
-            })?;
+            let folder = moment_folder("triage")?;
             let recorded = record_moment(&target, *time, &folder.path().join("triage.clrs"))?;
             look_at(&recorded, &TriageSubject::Process(*pid), options)
         }
@@ -57,21 +54,13 @@ pub(crate) fn perform(options: &TriageOptions) -> Result<(), Failure> {
 }
 
 fn record_moment(target: &Target, time: Duration, output: &Path) -> Result<PathBuf, Failure> {
-    let attached = record(AttachPlan {
-        target,
-        request: Request {
-            instruments: INSTRUMENTS.iter().map(|name| InstrumentRequest::named(name)).collect(),
-            rate_hz: RATE,
-            ..Request::default()
-        },
-        instruments_given: "",
-        output: Some(output.to_owned()),
-        force: false,
-        progress: false,
-        quiet: true,
-        until: Until::Moment { look_for: time, reads_heap: false },
-        view: false,
-    })?;
+    let request = Request {
+        instruments: INSTRUMENTS.iter().map(|name| InstrumentRequest::named(name)).collect(),
+        rate_hz: RATE,
+        ..Request::default()
+    };
+    let until = Until::Moment { look_for: time, reads_heap: false };
+    let attached = record(AttachPlan::for_moment(target, request, output.to_owned(), until))?;
     Ok(attached.path)
 }
 
@@ -84,5 +73,5 @@ fn look_at(path: &Path, subject: &TriageSubject, options: &TriageOptions) -> Res
     }
     terminal::styled(|out| write_triage(&found, subject, terminal::width().min(100), out))
         .map(|_| ())
-        .map_err(|error| Failure::new("cannot write the result", reason(&error), "check where stdout leads"))
+        .map_err(|error| super::cannot_print(&error))
 }

@@ -2,10 +2,10 @@
 
 use clrscope_analysis::{Query, Sort};
 use clrscope_recording::model::Recording;
-use clrscope_report::{Format, Request, View};
-use serde_json::{Value, json};
+use clrscope_report::{Format, Request, UNLIMITED, View};
+use serde_json::Value;
 
-use super::rates::Rates;
+use super::rates::{Rates, TypeRate};
 
 /// Rows of a page at most.
 const MOST_ROWS: usize = 200;
@@ -27,36 +27,32 @@ pub(crate) struct Page {
     contents: Vec<Content>,
     /// Number of the sort key among those that the view has; `None` for its own order.
     sort: Option<usize>,
-    /// Lines as they were at the last look.
+    /// Lines as they were made last.
     lines: Vec<String>,
-    rows: Vec<Value>,
 }
 
 impl Page {
     /// A page of these contents, one below the other.
     pub(crate) fn new(title: &'static str, key: &'static str, contents: Vec<Content>) -> Self {
-        Self { title, key, contents, sort: None, lines: Vec::new(), rows: Vec::new() }
+        Self { title, key, contents, sort: None, lines: Vec::new() }
     }
 
-    /// Takes a look, for so many columns.
-    pub(crate) fn look(&mut self, recording: &Recording, width: usize) {
-        let sort = self.sort();
-        self.lines.clear();
-        self.rows.clear();
+    /// Takes a look: rates are differences between looks.
+    pub(crate) fn look(&mut self, recording: &Recording) {
         for content in &mut self.contents {
-            let (text, rows) = match content {
-                Content::View(view, request) => look_at(view, recording, request, sort, width),
-                Content::Rates(rates) => {
-                    rates.look(recording);
-                    (table(rates, width), rates.types().iter().map(super::rates::TypeRate::json).collect())
-                }
-            };
-            if !self.lines.is_empty() {
-                self.lines.push(String::new());
+            if let Content::Rates(rates) = content {
+                rates.look(recording);
             }
-            self.lines.extend(text.lines().map(str::to_owned));
-            self.rows.extend(rows);
         }
+    }
+
+    /// Makes the lines, for so many columns.
+    pub(crate) fn make_lines(&mut self, recording: &Recording, width: usize) {
+        let texts = self.contents.iter().map(|content| match content {
+            Content::View(view, request) => text_of(view, recording, request, self.sort(), width),
+            Content::Rates(rates) => table(rates, width),
+        });
+        self.lines = texts.collect::<Vec<_>>().join("\n").lines().map(str::to_owned).collect();
     }
 
     /// Lines of text, the first one with names of columns.
@@ -65,8 +61,12 @@ impl Page {
     }
 
     /// Rows for programs.
-    pub(crate) fn rows(&self) -> Value {
-        json!(self.rows)
+    pub(crate) fn rows(&self, recording: &Recording) -> Value {
+        let rows = self.contents.iter().flat_map(|content| match content {
+            Content::View(view, request) => rows_of(view, recording, request),
+            Content::Rates(rates) => rates.types().iter().map(TypeRate::json).collect(),
+        });
+        rows.collect()
     }
 
     /// The sort key that was chosen.
@@ -89,36 +89,37 @@ impl Page {
     }
 }
 
-fn look_at(
-    view: &'static View,
-    recording: &Recording,
-    request: &Request,
-    sort: Option<Sort>,
-    width: usize,
-) -> (String, Vec<Value>) {
+/// Rows of a view as text.
+fn text_of(view: &'static View, recording: &Recording, request: &Request, sort: Option<Sort>, width: usize) -> String {
     let query = Query { limit: Some(MOST_ROWS), sort, ..request.query.clone() };
-    let request = Request { query, ..request.clone() };
-    // What was not recorded, or not yet, has no rows.
-    let report = match view.open(recording, &request) {
-        Ok(report) => report,
-        Err(problem) => return (problem.to_string(), Vec::new()),
-    };
-    let (mut text, mut document) = (Vec::new(), Vec::new());
-    // Memory takes all.
-    let _ = report.write_rows(width, &mut text);
-    let _ = report.write(Format::Json, width, &mut document);
+    let mut text = Vec::new();
+    match view.open(recording, &Request { query, ..request.clone() }) {
+        // Memory takes all.
+        Ok(report) => drop(report.write_rows(width, &mut text)),
+        // What was not recorded, or not yet, has no rows.
+        Err(problem) => return problem.to_string() + "\n",
+    }
+    anstream::adapter::strip_str(&String::from_utf8_lossy(&text)).to_string()
+}
+
+/// Rows of a view as its JSON document has them.
+fn rows_of(view: &'static View, recording: &Recording, request: &Request) -> Vec<Value> {
+    let query = Query { limit: Some(MOST_ROWS), ..request.query.clone() };
+    let Ok(report) = view.open(recording, &Request { query, ..request.clone() }) else { return Vec::new() };
+    let mut document = Vec::new();
+    // As above.
+    drop(report.write(Format::Json, UNLIMITED, &mut document));
     let document: Value = serde_json::from_slice(&document).unwrap_or_default();
-    let rows = document.get("rows").and_then(Value::as_array).cloned().unwrap_or_default();
-    (anstream::adapter::strip_str(&String::from_utf8_lossy(&text)).to_string(), rows)
+    document.get("rows").and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
 fn table(rates: &Rates, width: usize) -> String {
     let types = rates.types();
     if types.is_empty() {
-        return "Nothing was allocated, or too little to be sampled.".to_owned();
+        return "Nothing was allocated, or too little to be sampled.\n".to_owned();
     }
     let rows = types.iter().map(|rate| format!("{:>10.2} {:>12.0}  {}", rate.bytes / 1e6, rate.objects, rate.name));
     let head = format!("{:>10} {:>12}  type", "MB/s", "objects/s");
     let fitted = |line: String| line.chars().take(width).collect::<String>();
-    std::iter::once(head).chain(rows).map(fitted).collect::<Vec<_>>().join("\n")
+    std::iter::once(head).chain(rows).map(|line| fitted(line) + "\n").collect()
 }

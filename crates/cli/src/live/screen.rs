@@ -16,7 +16,7 @@ use ratatui::{DefaultTerminal, Frame};
 use super::page::Page;
 use super::source::Source;
 use super::vitals::Vitals;
-use crate::errors::{Failure, reason};
+use crate::errors::{Failure, cannot_print, reason};
 use crate::terminal;
 
 /// Between two looks whether a key was pressed or the program has ended.
@@ -60,13 +60,13 @@ impl Screen {
         Self { title, vitals, pages, at: 0, is_paused: false, above: 0, filter, is_writing: false }
     }
 
-    /// Takes a look for so many columns.
-    pub(crate) fn look(&mut self, recording: &Recording, width: usize) {
+    /// Takes a look.
+    pub(crate) fn look(&mut self, recording: &Recording) {
         self.vitals.look(recording);
-        self.pages.iter_mut().for_each(|page| page.look(recording, width));
+        self.pages.iter_mut().for_each(|page| page.look(recording));
     }
 
-    /// Shows it until somebody wants the end, or the program ends.
+    /// Shows it until the user quits or the program ends.
     ///
     /// # Errors
     /// When the terminal can't be used.
@@ -81,31 +81,30 @@ impl Screen {
     }
 
     fn show_on(&mut self, terminal: &mut DefaultTerminal, source: &mut Source<'_>) -> io::Result<()> {
-        let mut recording = None;
+        let mut recording: Option<Recording> = None;
+        terminal.draw(|frame| self.draw(frame))?;
         while source.goes_on() {
-            let width = usize::from(terminal.size()?.width);
             let new = if self.is_paused { None } else { source.look() };
-            let is_new = new.is_some();
+            let mut act = if new.is_some() { Act::Renew } else { Act::Nothing };
             if let Some(new) = new {
-                self.look(&new, width);
+                self.look(&new);
                 recording = Some(new);
+            } else {
+                // A paused screen has no next look to wait for.
+                let wait = if self.is_paused { LOOK_EVERY } else { source.pause().min(LOOK_EVERY) };
+                if !event::poll(wait)? {
+                    continue;
+                }
+                act = match event::read()? {
+                    Event::Key(key) if key.kind == KeyEventKind::Press => self.pressed(key),
+                    Event::Resize(..) => Act::Renew,
+                    _ => act,
+                };
             }
-            if is_new || recording.is_none() {
-                terminal.draw(|frame| self.draw(frame))?;
-            }
-            if !event::poll(source.pause().min(LOOK_EVERY))? {
-                continue;
-            }
-            let act = match event::read()? {
-                Event::Key(key) if key.kind == KeyEventKind::Press => self.pressed(key),
-                Event::Resize(..) => Act::Renew,
-                _ => Act::Nothing,
-            };
             match (act, &recording) {
                 (Act::End, _) => break,
                 (Act::Renew, Some(known)) => {
-                    let width = usize::from(terminal.size()?.width);
-                    self.pages[self.at].look(known, width);
+                    self.pages[self.at].make_lines(known, usize::from(terminal.size()?.width));
                 }
                 _ => {}
             }
@@ -114,8 +113,8 @@ impl Screen {
         Ok(())
     }
 
-    /// Prints a block of lines for each look, until somebody wants the end, the program ends, or
-    /// nobody reads them.
+    /// Prints a block of lines for each look, until the user interrupts, the program ends or the
+    /// output is closed.
     ///
     /// # Errors
     /// When they can't be written.
@@ -125,29 +124,29 @@ impl Screen {
                 thread::park_timeout(source.pause().min(LOOK_EVERY));
                 continue;
             };
-            self.look(&recording, terminal::width());
-            if !self.print_once()? {
+            self.look(&recording);
+            if !self.print_once(&recording)? {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// Prints what is known now; whether somebody reads it.
+    /// Prints all pages; `false` where the output is closed.
     ///
     /// # Errors
-    /// When it can't be written.
-    pub(crate) fn print_once(&self) -> Result<bool, Failure> {
+    /// When they can't be written.
+    pub(crate) fn print_once(&mut self, recording: &Recording) -> Result<bool, Failure> {
         let mut lines = vec![self.title.clone()];
         lines.extend(self.vitals.lines(100));
-        for page in &self.pages {
+        for page in &mut self.pages {
+            page.make_lines(recording, terminal::width());
             lines.push(String::new());
             lines.push(page.title.to_owned());
             lines.extend(page.lines().iter().take(LINES).cloned());
         }
         let text = lines.join("\n") + "\n\n";
-        terminal::plain(|out| out.write_all(text.as_bytes()))
-            .map_err(|error| Failure::new("cannot write the result", reason(&error), "check where stdout leads"))
+        terminal::plain(|out| out.write_all(text.as_bytes())).map_err(|error| cannot_print(&error))
     }
 
     fn pressed(&mut self, key: KeyEvent) -> Act {
@@ -166,9 +165,9 @@ impl Screen {
                 self.pages[self.at].sort_next();
                 return Act::Renew;
             }
-            KeyCode::Char(digit @ '1'..='9') => self.go_to(digit as usize - '1' as usize),
-            KeyCode::Tab | KeyCode::Right => self.go_to((self.at + 1) % self.pages.len()),
-            KeyCode::BackTab | KeyCode::Left => self.go_to((self.at + self.pages.len() - 1) % self.pages.len()),
+            KeyCode::Char(digit @ '1'..='9') => return self.go_to(digit as usize - '1' as usize),
+            KeyCode::Tab | KeyCode::Right => return self.go_to((self.at + 1) % self.pages.len()),
+            KeyCode::BackTab | KeyCode::Left => return self.go_to((self.at + self.pages.len() - 1) % self.pages.len()),
             KeyCode::Down => self.above += 1,
             KeyCode::Up => self.above = self.above.saturating_sub(1),
             KeyCode::PageDown => self.above += 10,
@@ -195,10 +194,12 @@ impl Screen {
         Act::Nothing
     }
 
-    fn go_to(&mut self, page: usize) {
-        if page < self.pages.len() {
-            (self.at, self.above) = (page, 0);
+    fn go_to(&mut self, page: usize) -> Act {
+        if page >= self.pages.len() {
+            return Act::Nothing;
         }
+        (self.at, self.above) = (page, 0);
+        Act::Renew
     }
 
     fn draw(&mut self, frame: &mut Frame<'_>) {

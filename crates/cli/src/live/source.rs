@@ -1,4 +1,4 @@
-//! A recording of the moment: the agent is in the program for as long as somebody looks.
+//! A recording of the moment: the agent is in the program for as long as a screen is open.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use clrscope_contract::request::{InstrumentRequest, Request};
 use clrscope_recording::model::Recording;
 use tempfile::TempDir;
 
-use crate::attach::{AttachPlan, LiveRecording, Target, Until};
-use crate::errors::{Failure, reason};
+use crate::attach::{AttachPlan, LiveRecording, Target, Until, moment_folder};
+use crate::errors::Failure;
 use crate::recording_file;
 
 /// Between two looks.
@@ -18,14 +18,14 @@ pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) const NOW: Duration = Duration::from_secs(5);
 /// The next look waits for so many times as long as the last one took: a hundredth of a processor.
 const PATIENCE: u32 = 100;
-/// Looks that come each second whatever they take: nobody likes to wait for the first values.
+/// The first looks come each second whatever they take: the user waits for values.
 const AT_FIRST: u32 = 5;
 /// Longest wait for the first values.
 const FOR_THE_FIRST: Duration = Duration::from_secs(10);
 /// Between two looks for the first values.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Samples in a second: enough for the methods of five seconds, and no more than that.
-const RATE: u32 = 49;
+pub(crate) const RATE: u32 = 49;
 
 /// The recording with its folder.
 pub(crate) struct Source<'a> {
@@ -42,26 +42,15 @@ impl<'a> Source<'a> {
     /// # Errors
     /// When the process can't be attached to.
     pub(crate) fn begin(target: &'a Target, instruments: &[&str]) -> Result<Self, Failure> {
-        let folder = tempfile::Builder::new().prefix("clrscope-live-").tempdir().map_err(|error| {
-            Failure::new("cannot make a folder for the moment", reason(&error), "set TMPDIR to a folder with space")
-        })?;
-        let plan = AttachPlan {
-            target,
-            request: Request {
-                instruments: instruments.iter().map(|name| InstrumentRequest::named(name)).collect(),
-                last_ms: Some(NOW.as_millis() as u64),
-                rate_hz: RATE,
-                is_live: true,
-                ..Request::default()
-            },
-            instruments_given: "",
-            output: Some(folder.path().join("live.clrs")),
-            force: false,
-            progress: false,
-            quiet: true,
-            until: Until::End,
-            view: false,
+        let folder = moment_folder("live")?;
+        let request = Request {
+            instruments: instruments.iter().map(|name| InstrumentRequest::named(name)).collect(),
+            last_ms: Some(NOW.as_millis() as u64),
+            rate_hz: RATE,
+            is_live: true,
+            ..Request::default()
         };
+        let plan = AttachPlan::for_moment(target, request, folder.path().join("live.clrs"), Until::End);
         Ok(Self { recording: LiveRecording::begin(&plan)?, _folder: folder, next: Instant::now(), looks: 0 })
     }
 
@@ -88,21 +77,20 @@ impl<'a> Source<'a> {
         recording
     }
 
-    /// Calls `take` with each look of so long a time, or until nothing more comes.
-    pub(crate) fn each_for(&mut self, time: Duration, mut take: impl FnMut(&Recording)) {
+    /// Calls `take` with each look for so long a time, or until nothing more comes. Returns the last one.
+    pub(crate) fn each_for(&mut self, time: Duration, mut take: impl FnMut(&Recording)) -> Option<Recording> {
         let began = Instant::now();
-        let mut is_last = false;
-        while !is_last {
-            is_last = began.elapsed() >= time || !self.goes_on();
+        loop {
+            let is_last = began.elapsed() >= time || !self.goes_on();
             if is_last {
                 self.next = Instant::now();
             }
-            if let Some(recording) = self.look() {
-                take(&recording);
+            let recording = self.look();
+            recording.iter().for_each(&mut take);
+            if is_last {
+                return recording;
             }
-            if !is_last {
-                thread::park_timeout(self.pause().min(LOOK_EVERY));
-            }
+            thread::park_timeout(self.pause().min(LOOK_EVERY));
         }
     }
 

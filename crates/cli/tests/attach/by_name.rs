@@ -4,7 +4,6 @@ use std::fs;
 use std::time::Duration;
 
 use clrscope_testkit as testkit;
-use serde_json::Value;
 
 use crate::common::TestFolder;
 use crate::server::said;
@@ -16,13 +15,10 @@ fn a_program_is_meant_by_its_name_where_one_process_alone_has_it() {
     let runtime = testkit::runtimes().last().expect("a runtime");
     let start = || Waiting::start(runtime, "Troubles", &["cpu", "60000"]);
     let (place, first) = (TestFolder::new(), start());
-    let output = place.run("counters 'Trou*' --once --format json".replace('\'', "").as_str());
-    assert!(output.status.success(), "{}", said(&output));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let report = place.json("counters Trou* --once");
     assert_eq!(report["recording"]["processes"][0]["pid"], first.child.id(), "{report:#}");
 
-    let output = place.run("ps --format json");
-    let listed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let listed = place.json("ps");
     let row = listed["rows"].as_array().and_then(|rows| rows.iter().find(|row| row["pid"] == first.child.id()));
     let row = row.expect("it is listed");
     // By the system's own account, a moment later.
@@ -33,7 +29,7 @@ fn a_program_is_meant_by_its_name_where_one_process_alone_has_it() {
     assert!(said_bytes.abs_diff(resident) < 8 << 20, "{said_bytes} of {resident}");
     // It computes all the time, and a busy machine may give it less.
     let busy = || {
-        let listed: Value = serde_json::from_slice(&place.run("ps --format json").stdout).expect("JSON");
+        let listed = place.json("ps");
         let rows = listed["rows"].as_array().cloned().unwrap_or_default();
         rows.iter().find(|row| row["pid"] == first.child.id()).and_then(|row| row["cpu_percent"].as_f64())
     };

@@ -57,7 +57,7 @@ fn counters_of_a_running_program_are_those_that_it_adds_to() {
     });
 }
 
-/// Reads both exports by the classes of those whose formats they are, and prints sums by name and labels.
+/// Reads both exports by the official classes of the formats, and prints sums by name and labels.
 const READ: &str = "
 import json
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData

@@ -6,19 +6,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clrscope_testkit::{self as testkit, Runtime, each_runtime};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
 use serde_json::Value;
 
 use crate::common::TestFolder;
+use crate::common::terminal::open_terminal;
 use crate::server::{kill, said};
 use crate::waiting::Waiting;
-
-fn json(place: &TestFolder, words: &str) -> Value {
-    let output = place.run(&format!("{words} --once --format json"));
-    assert!(output.status.success(), "{words}: {}", said(&output));
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
 
 /// The row whose column has such a value.
 fn row<'a>(rows: &'a Value, column: &str, wanted: &str) -> &'a Value {
@@ -40,7 +34,7 @@ fn counters_of_a_running_program_are_shown_once_and_the_agent_leaves() {
         // Its meter is made behind the line.
         testkit::pause(Duration::from_secs(1));
         let pid = program.child.id();
-        let report = json(&place, &format!("counters {pid}"));
+        let report = place.json(&format!("counters {pid} --once"));
         let rows = &report["rows"];
         let of = |provider: &str, name: &str| {
             let all = rows.as_array().into_iter().flatten();
@@ -52,7 +46,7 @@ fn counters_of_a_running_program_are_shown_once_and_the_agent_leaves() {
         assert_eq!(tags, ["kind=new", "kind=old"], "{rows:#} on {}", runtime.version);
         let memory = of("System.Runtime", "working-set")[0]["value"].as_f64();
         assert!(memory.is_some_and(|megabytes| (10.0..1_000.0).contains(&megabytes)), "{memory:?}");
-        let chosen = json(&place, &format!("counters {pid} --name level"));
+        let chosen = place.json(&format!("counters {pid} --name level --once"));
         assert_eq!(chosen["rows"].as_array().map(Vec::len), Some(2), "{chosen:#}");
         assert_left(pid, &runtime.version.to_string());
     });
@@ -63,7 +57,7 @@ fn top_shows_what_a_busy_program_says_that_it_does() {
     each_runtime(|runtime| {
         let (place, mut program) = (TestFolder::new(), Waiting::start(runtime, "Busy", &[]));
         let pid = program.child.id();
-        let report = json(&place, &format!("top {pid}"));
+        let report = place.json(&format!("top {pid} --once"));
         assert_left(pid, &runtime.version.to_string());
         let output = program.go_on("");
         let per_second = |word: &str| {
@@ -100,11 +94,7 @@ struct Terminal {
 
 impl Terminal {
     fn start(place: &TestFolder, words: &str) -> Self {
-        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&terminal).expect("a terminal");
-        unlockpt(&terminal).expect("a terminal");
-        let name = ptsname(&terminal, Vec::new()).expect("its name").into_string().expect("UTF-8");
-        let slave = File::options().read(true).write(true).open(name).expect("its other end");
+        let (master, slave) = open_terminal();
         let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&slave, size).expect("a size");
         let copy = || slave.try_clone().expect("a copy");
@@ -112,7 +102,7 @@ impl Terminal {
         command.args(words.split_whitespace()).current_dir(place.path());
         command.env("TERM", "xterm-256color").stdin(copy()).stdout(copy()).stderr(copy());
         let tool = command.spawn().expect("the tool starts");
-        Self { tool, master: File::from(terminal), slave, shown: String::new() }
+        Self { tool, master, slave, shown: String::new() }
     }
 
     /// Reads until the terminal has been sent a text.
@@ -155,14 +145,8 @@ fn a_screen_shows_its_pages_and_gives_the_terminal_back_on_every_end() {
         let (place, mut program) = (TestFolder::new(), Waiting::start(newest(), "Busy", &[]));
         let pid = program.child.id();
         let mut terminal = Terminal::start(&place, &format!("{command} {pid}"));
-        let before = {
-            // As a terminal is before anybody changes it.
-            let other = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-            grantpt(&other).expect("a terminal");
-            unlockpt(&other).expect("a terminal");
-            let name = ptsname(&other, Vec::new()).expect("its name").into_string().expect("UTF-8");
-            modes(&File::open(name).expect("its other end"))
-        };
+        // As a terminal is before anything changes it.
+        let before = modes(&open_terminal().1);
         terminal.wait_for("exceptions");
         assert_ne!(modes(&terminal.slave), before, "keys come one by one");
         if command == "top" {
@@ -174,6 +158,14 @@ fn a_screen_shows_its_pages_and_gives_the_terminal_back_on_every_end() {
                 terminal.wait_for(text);
             }
         }
+        // A paused screen waits for keys, and does nothing meanwhile.
+        terminal.press("p");
+        terminal.wait_for("paused");
+        let used = |tool: u32| clr_diagnostics::Process::open(tool).expect("it lives").cpu_time();
+        let before_pause = used(terminal.tool.id());
+        testkit::pause(Duration::from_secs(1));
+        let paused = used(terminal.tool.id()) - before_pause;
+        assert!(paused < Duration::from_millis(200), "{paused:?} of a second for {command}");
         match how {
             "TERM" | "HUP" => kill(terminal.tool.id(), how),
             "gone" => drop(program.go_on("")),

@@ -5,6 +5,7 @@
 pub mod blocked;
 pub mod counted;
 pub mod pending;
+pub mod terminal;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,6 +16,7 @@ use clrscope_recording::model::{
     CallTreeBuilder, CallsInfo, Clock, Exit, Function, FunctionKind, HookCost, Loss, LossReason, Module, Node,
     NodeFlags, NodeValues, Process, ROOT, Recording, Remark, Run, SourceKind, Thread, ThreadRole, TreeSource,
 };
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// A folder of its own for a test, with the tool run inside.
@@ -64,6 +66,13 @@ impl TestFolder {
     /// Runs it with words that hold no spaces.
     pub fn run(&self, line: &str) -> Output {
         self.clrscope(line.split_whitespace()).output().expect("the tool starts")
+    }
+
+    /// Runs it with words that hold no spaces, and reads the JSON document that it prints.
+    pub fn json(&self, line: &str) -> Value {
+        let output = self.run(&format!("{line} --format json"));
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
     /// Exit code, stdout and stderr as one text, without the folder's name.

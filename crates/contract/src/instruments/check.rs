@@ -88,7 +88,7 @@ fn check_last(request: &Request, checked: &[CheckedInstrument]) -> Result<(), Re
             format!("name it too: -i {instrument}"),
         );
     }
-    // Whoever looks at a recording while it grows takes differences of sums.
+    // Readers of a live recording take differences of sums.
     let keeps = |one: &&CheckedInstrument| one.spec().keeps_last || request.is_live;
     let sums = request.last_ms.and_then(|_| checked.iter().find(|one| !keeps(one)));
     if let Some(one) = sums {

@@ -27,8 +27,8 @@ fn rows<'r>(
     }
 }
 
-/// Whether what a counter adds up never falls. An event counter that polls a number has the name of one that grows, whatever
-/// the number does.
+/// Whether what a counter adds up never falls. An event counter that polls a number has the name of
+/// one that grows, whatever the number does.
 fn only_grows(row: &CounterRow<'_>) -> bool {
     row.kind == CounterKind::Counter && row.points.iter().all(|point| point.value >= 0.0)
 }

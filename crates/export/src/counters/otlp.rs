@@ -1,5 +1,5 @@
-//! `otlp-metrics`: counters as OpenTelemetry has them, the message `MetricsData` of `metrics/v1`: what collectors and their
-//! exporters of files read.
+//! `otlp-metrics`: counters as OpenTelemetry has them, the message `MetricsData` of `metrics/v1`:
+//! what collectors and their exporters of files read.
 //!
 //! A resource for each process, in it a scope for each provider. Every value has its time. What adds
 //! up is the sum since the first interval that was recorded; of an up-down counter it is what the

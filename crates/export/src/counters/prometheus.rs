@@ -1,9 +1,10 @@
 //! `prometheus`: counters in the text format of Prometheus (version 0.0.4), as a program would
 //! expose them at the recording's end, without times.
 //!
-//! A name is that of the provider and of the counter, in small letters, with what a name can't have as `_`, the unit, and
-//! `_total` where the value only grows. Gauges and up-down counters have their last value, counters the sum of the recording.
-//! Histograms are summaries: number and sum of the recording, quantiles of the last interval.
+//! A name is that of the provider and of the counter, in small letters, with what a name can't have
+//! as `_`, the unit, and `_total` where the value only grows. Gauges and up-down counters have their
+//! last value, counters the sum of the recording. Histograms are summaries: number and sum of the
+//! recording, quantiles of the last interval.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};

@@ -62,13 +62,18 @@ pub struct CounterReading {
 }
 
 impl CounterReading {
+    /// The value, unless nothing was measured: the runtime has a number for that as well.
+    #[must_use]
+    pub fn measured(&self) -> Option<f64> {
+        self.value.filter(|_| self.count != Some(0))
+    }
+
     /// The value that people read: of a gauge the state, of a counter what was added in a second,
     /// of an up-down counter the sum since the program began, of a histogram the mean of what was
     /// measured. `None` where the interval has none.
     #[must_use]
     pub fn shown(&self, kind: CounterKind) -> Option<f64> {
-        // Who measured nothing says nothing, though the runtime has a number for it.
-        let value = self.value.filter(|_| self.count != Some(0));
+        let value = self.measured();
         match kind {
             CounterKind::Gauge => value,
             CounterKind::Counter if self.interval_ns == 0 => None,

@@ -141,7 +141,7 @@ fn read_state<const BYTES: usize>(path: &Path, at: usize) -> io::Result<[u8; BYT
     Ok(bytes)
 }
 
-/// Folders of the processes that record into `folder` and have given a sign of life in the last second.
+/// Folders of the processes that record into `folder` and gave a sign of life in the last second.
 pub fn living_processes(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let is_alive = |process: &PathBuf| {
         let last = read_state(&process.join("state.seg"), state::MONO_LAST).map_or(0, u64::from_le_bytes);

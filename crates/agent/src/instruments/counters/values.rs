@@ -38,7 +38,7 @@ fn text(fields: &mut Fields<'_>) -> Option<String> {
 }
 
 impl CounterValue {
-    /// A counter of which nothing is told yet.
+    /// A counter without a value.
     fn new(name: String, kind: CounterKind) -> Self {
         let (unit, labels, quantiles) = Default::default();
         Self { name, unit, labels, kind, value: None, total: None, count: None, quantiles, interval_s: None }

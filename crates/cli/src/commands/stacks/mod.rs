@@ -15,8 +15,8 @@ use clrscope_report::{Format, Request as ReportRequest, STACKS};
 
 use super::heap::by_command;
 use super::report::print;
-use crate::attach::{AttachPlan, Target, Until, record};
-use crate::errors::{Failure, reason};
+use crate::attach::{AttachPlan, Target, Until, moment_folder, record};
+use crate::errors::Failure;
 use crate::recording_file::{open_for, query_failure};
 
 /// Options of `stacks`.
@@ -51,10 +51,7 @@ pub(crate) fn perform(options: &StacksOptions) -> Result<(), Failure> {
     if options.reads_heap && !options.force {
         check_size(&target.process)?;
     }
-    // One that only this user sees, and that goes with the value.
-    let folder = tempfile::Builder::new().prefix("clrscope-stacks-").tempdir().map_err(|error| {
-        Failure::new("cannot make a folder for the moment", reason(&error), "set TMPDIR to a folder with space")
-    })?;
+    let folder = moment_folder("stacks")?;
     let recorded = record_moment(options, &target, &folder.path().join("stacks.clrs")).inspect_err(|_| {
         if target.process.is_alive() {
             system_threads::show(options);
@@ -73,17 +70,9 @@ pub(crate) fn perform(options: &StacksOptions) -> Result<(), Failure> {
 fn record_moment(options: &StacksOptions, target: &Target, output: &Path) -> Result<PathBuf, Failure> {
     let mut instruments = vec![InstrumentRequest::named(WALL.name)];
     instruments.extend(options.reads_heap.then(|| by_command(true)));
-    let attached = record(AttachPlan {
-        target,
-        request: Request { instruments, ..Request::default() },
-        instruments_given: "",
-        output: Some(output.to_owned()),
-        force: false,
-        progress: false,
-        quiet: true,
-        until: Until::Moment { look_for: LOOK_FOR, reads_heap: options.reads_heap },
-        view: false,
-    })?;
+    let request = Request { instruments, ..Request::default() };
+    let until = Until::Moment { look_for: LOOK_FOR, reads_heap: options.reads_heap };
+    let attached = record(AttachPlan::for_moment(target, request, output.to_owned(), until))?;
     match attached.no_snapshot {
         None => Ok(attached.path),
         Some(why) => {
