@@ -73,6 +73,7 @@ mod idle_threads;
 mod limit;
 mod locks;
 mod logical;
+mod memory;
 mod metric;
 mod metric_events;
 mod metrics;
@@ -146,6 +147,7 @@ pub use heap::{
 pub use limit::LeftOut;
 pub use locks::{LockKind, LockPath, LockQuery, LockRow, locks};
 pub use logical::make_paths_logical;
+pub use memory::{MemoryPart, MemoryRow, MemoryTimes, MemoryView, memory};
 pub use metric::{Amount, CALLS, CPU, Column, Metric, SampleCount, Source, StackEvent, StackEvents, Unit, WALL};
 pub use metrics::METRICS;
 pub use native::{leave_inlined_out, name_native_code};

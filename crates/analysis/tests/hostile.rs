@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clrscope_analysis::{
     EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Metric, ProbeCallers, ProbeLog, Query, awaits,
-    counters, each_request, functions, loads, requests,
+    counters, each_request, functions, loads, memory, requests,
 };
 use clrscope_recording::events::{Encoder, EntityRef, Field, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, value};
@@ -73,6 +73,9 @@ fn all_views(recording: &Recording) -> String {
         for curve in loads(recording, &Query::default()).expect("requests were recorded") {
             text += &format!("{} {:?} {:?}\n", curve.route, curve.levels, curve.knee().map(|level| level.load));
         }
+    }
+    if let Ok(view) = memory(recording, &Query::default()) {
+        text += &format!("{:?} {:?}\n", view.rows.len(), view.rows.first().map(|row| row.resident_bytes));
     }
     if let Ok((rows, _)) = counters(recording, &Query::default(), &[]) {
         for row in &rows {
@@ -226,13 +229,13 @@ fn types() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn any_bytes_are_survived(bytes in vec(any::<u8>(), 0..600)) {
-        let arenas = ["events", "exceptions", "awaits", "requests", "counters", "flow", "flow-types", "probes", "probe-calls", "probe-callers"].map(|name| (name, bytes.clone()));
+        let arenas = ["events", "exceptions", "awaits", "requests", "counters", "memory", "flow", "flow-types", "probes", "probe-calls", "probe-callers"].map(|name| (name, bytes.clone()));
         check(&recording(arenas.into()))?;
     }
 
     #[test]
     fn whole_records_in_any_order_are_survived(log in records(), thrown in records()) {
-        check(&recording(vec![("events", log), ("exceptions", thrown.clone()), ("awaits", thrown.clone()), ("requests", thrown.clone()), ("counters", thrown)]))?;
+        check(&recording(vec![("events", log), ("exceptions", thrown.clone()), ("awaits", thrown.clone()), ("requests", thrown.clone()), ("counters", thrown.clone()), ("memory", thrown)]))?;
     }
 
     #[test]

@@ -180,7 +180,7 @@ fn a_switch_is_taken_bare_and_with_on_and_off_everywhere() {
 #[test]
 fn refusals_name_what_is_known() {
     assert!(refusal("nothing").hint.starts_with(
-        "known instruments: calls, flow, events, exceptions, cpu, wall, gc, locks, awaits, requests, counters, heap, alloc, coverage"
+        "known instruments: calls, flow, events, exceptions, cpu, wall, gc, locks, awaits, requests, counters, memory, heap, alloc, coverage"
     ));
     assert!(refusal("calls:speed=9").hint.contains("clock, noinline, native, helpers, trivial, max"));
     assert_eq!(refusal("calls:clock=sun").hint, "write clock=sampled|tsc");
@@ -262,7 +262,7 @@ fn every_group_can_be_named_alone() {
 fn what_is_misspelt_is_guessed() {
     assert_eq!(
         refusal("call").hint,
-        "did you mean 'calls'? known instruments: calls, flow, events, exceptions, cpu, wall, gc, locks, awaits, requests, counters, heap, alloc, coverage, \
+        "did you mean 'calls'? known instruments: calls, flow, events, exceptions, cpu, wall, gc, locks, awaits, requests, counters, memory, heap, alloc, coverage, \
          probes"
     );
     assert!(refusal("calls:clocks=tsc").hint.starts_with("did you mean 'clock'? its options: clock, noinline"));

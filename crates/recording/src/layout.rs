@@ -105,6 +105,8 @@ pub mod instrument {
     pub const REQUESTS: &str = "requests";
     /// Counters of event sources and meters, as [records](crate::events).
     pub const COUNTERS: &str = "counters";
+    /// Looks at where the memory of the process is, as [records](crate::events).
+    pub const MEMORY: &str = "memory";
     /// [Samples](super::sample) of threads by their CPU time.
     pub const CPU: &str = "cpu";
     /// [Samples](super::sample) of threads by the clock.

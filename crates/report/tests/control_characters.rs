@@ -123,6 +123,16 @@ fn counters() -> EventArena {
     EventArena { instrument: "counters".into(), chunks: vec![chunk.finish()] }
 }
 
+/// Memory of a file that somebody named.
+fn memory() -> EventArena {
+    let number = (Tag::NUMBER, 1_u64.into());
+    let place = [number, (Tag::PLACE, 3_u64.into()), (Tag::BYTES, 9_u64.into()), (Tag::NAME, PLANTED.into())];
+    let chunk = HandmadeChunk::new(0, 1, 4_000)
+        .put(Kind::MEMORY_LOOK, &[number, (Tag::COUNT, 1_u64.into())])
+        .put(Kind::MEMORY_PLACE, &place);
+    EventArena { instrument: "memory".into(), chunks: vec![chunk.finish()] }
+}
+
 /// A call with a string as its argument, and the dictionary that says so.
 fn calls() -> [EventArena; 2] {
     let mut values = vec![value::STRING];
@@ -253,6 +263,7 @@ fn everything() -> Recording {
         awaits(&mut stacks),
         requests(),
         counters(),
+        memory(),
         calls,
         types,
         samples,

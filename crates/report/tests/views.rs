@@ -133,6 +133,32 @@ fn counters() -> EventArena {
     EventArena { instrument: "counters".into(), chunks: vec![valued.finish(), late.finish()] }
 }
 
+/// Three looks at the memory: the second is the peak, the last one is cut.
+fn memory() -> EventArena {
+    let look = |chunk: HandmadeChunk, number: u64, heap: u64, records: u64| {
+        let number = (Tag::NUMBER, number.into());
+        let place = |place: u64, bytes: u64| {
+            [number, (Tag::PLACE, place.into()), (Tag::BYTES, bytes.into()), (Tag::COMMITTED, (bytes * 2).into())]
+        };
+        let file = [&place(4, 3_000_000)[..], &[(Tag::NAME, "/usr/lib/libcoreclr.so".into())]].concat();
+        let sizes = |generation: u64, bytes: u64| {
+            let after = (Tag::AFTER, bytes.into());
+            [number, (Tag::GENERATION, generation.into()), after, (Tag::FREE_AFTER, (bytes / 4).into())]
+        };
+        let head = [number, (Tag::COUNT, records.into()), (Tag::MOST, 99_000_000_u64.into())];
+        chunk
+            .put(Kind::MEMORY_LOOK, &head)
+            .put(Kind::MEMORY_PLACE, &place(1, heap))
+            .put(Kind::MEMORY_PLACE, &file)
+            .put(Kind::MEMORY_PLACE, &place(6, 1_000_000))
+            .put(Kind::MEMORY_GENERATION, &sizes(0, 0))
+            .put(Kind::MEMORY_GENERATION, &sizes(2, 4_000_000))
+    };
+    let first = look(look(HandmadeChunk::new(0, 1, 0), 1, 9_000_000, 5), 2, 30_000_000, 5);
+    let last = look(look(HandmadeChunk::new(1, 2, 0), 3, 20_000_000, 5), 4, 90_000_000, 6);
+    EventArena { instrument: "memory".into(), chunks: vec![first.finish(), last.finish()] }
+}
+
 /// Two requests that were served, one of them in vain, one that was made, and one that never ended.
 fn requests() -> EventArena {
     let name = |chunk: HandmadeChunk, number: u64, direction: u64, name: &'static str| {
@@ -482,6 +508,7 @@ fn everything() -> Recording {
         awaited(nodes),
         requests(),
         counters(),
+        memory(),
         calls(),
         samples(&mut stacks, nameless),
         collections(nodes),

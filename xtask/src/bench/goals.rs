@@ -68,7 +68,7 @@ const fn beside(what: &'static str, threads: u32, subject: Under, limit: Limit) 
 const LITTLE: Limit = Limit::Ratio(1.01);
 
 /// All of them, in the order of the report: the compiler, which takes longest, comes last.
-pub(super) const GOALS: [Goal; 48] = [
+pub(super) const GOALS: [Goal; 49] = [
     goal("P1", "tiny functions, `clock=tsc` / two bare clock reads", Tiny(400), TSC, BareClocks, Limit::Ratio(1.10)),
     goal("P2", "tiny functions, `clock=sampled` / empty hooks", Tiny(2_000), SAMPLED, EmptyHooks, Limit::Ratio(1.15)),
     goal("P2", "tiny functions, empty hooks / bare", Tiny(2_000), EmptyHooks, Bare, Limit::None),
@@ -164,6 +164,7 @@ pub(super) const GOALS: [Goal; 48] = [
     beside("libraries and 2,000 idle threads, EventPipe's sampler / bare", 2_000, EventPipe, Limit::None),
     beside("libraries and 2,000 idle threads, `dotnet-trace` / bare", 2_000, DotnetTrace, Limit::None),
     goal("counters", "libraries, `counters` / bare", Library(2_000), Agent("counters"), Bare, Limit::None),
+    goal("memory", "libraries, `memory` / bare", Library(2_000), Agent("memory"), Bare, Limit::None),
     goal("rates", "compiler, `cpu` at 100 Hz / bare", Compiler, Agent("cpu:rate=100"), Bare, Limit::None),
     goal("rates", "compiler, `cpu` at 1 kHz / bare", Compiler, Agent("cpu"), Bare, Limit::None),
     goal("rates", "compiler, `cpu` at 10 kHz / bare", Compiler, Agent("cpu:rate=10000"), Bare, Limit::None),

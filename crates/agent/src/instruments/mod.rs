@@ -104,6 +104,7 @@ instruments! {
     awaits: Awaits,
     requests: Requests,
     counters: Counters,
+    memory: Memory,
     heap: Heap,
     alloc: Alloc,
     coverage: Coverage,

@@ -7,6 +7,7 @@
 //! - [`dictionary`]: names of what is no function, noted once
 //! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of functions and classes
 //! - [`event_ring`]: the last events of calls, in chunks per thread
+//! - [`gc_events`]: what the runtime's own events say about collections
 //! - [`held_exceptions`]: exceptions that no collection may move while the runtime looks for their handlers
 //! - [`detach`]: how an attached agent leaves; [`detach_cleanup`]: what it then takes away
 //! - [`code_authors`]: who changes the program's methods, and what must be in every body of theirs
@@ -36,6 +37,7 @@ pub(crate) mod event_log;
 pub(crate) mod event_ring;
 pub(crate) mod field_cache;
 pub(crate) mod fixed_modules;
+pub(crate) mod gc_events;
 pub(crate) mod held_exceptions;
 pub(crate) mod kept_code;
 pub(crate) mod kept_events;

@@ -655,3 +655,29 @@ fn a_kill_in_the_middle_of_a_large_snapshot_leaves_what_was_written() {
         });
     });
 }
+
+/// The program has more than 350 MiB in memory for three seconds of its time, and never 90 GiB.
+#[test]
+fn a_snapshot_is_taken_once_so_much_is_in_memory() {
+    each_runtime(|runtime| {
+        let folder = scratch();
+        let mut program = runtime.command(&fixture("Memory"));
+        program.arg(folder.path().join("mapped"));
+        let run = record_command(runtime, "Memory", "heap:at=350MiB+360MiB+90GiB", program);
+        let output = run.finished.clone().expect_success().stdout_text();
+        let peak = output.lines().find_map(|line| line.strip_prefix("PEAK ")).expect("a peak");
+        let [bytes, from, to] = peak.split(' ').map(|word| word.parse().expect("a number")).collect::<Vec<u64>>()[..]
+        else {
+            panic!("{output}")
+        };
+        assert!(bytes > 360 << 20, "{output}");
+        let snapshots = &run.recording.processes[0].snapshots;
+        let sizes: Vec<_> = snapshots.iter().filter(|snapshot| snapshot.reason == SnapshotReason::Size).collect();
+        assert!((1..=2).contains(&sizes.len()) && snapshots.len() == sizes.len(), "{snapshots:?}");
+        for snapshot in sizes {
+            assert_eq!(snapshot.state, SnapshotState::Complete, "{snapshot:?}");
+            let at = run.start_ns() + snapshot.time_ns;
+            assert!((from..to).contains(&at), "{at}: {output}");
+        }
+    });
+}

@@ -21,6 +21,7 @@ mod hosts;
 mod inlined;
 mod known_answers;
 mod locks;
+mod memory;
 mod on_threads;
 mod panics;
 mod paths;

@@ -97,7 +97,7 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
 
-    /// Keep what happened in the last so much time alone, such as 60s or 5m, however long the program runs: it is written at the end, by 'clrscope record PID write', and with --on; for cpu, wall, exceptions, gc, locks, awaits, requests, counters and events
+    /// Keep what happened in the last so much time alone, such as 60s or 5m, however long the program runs: it is written at the end, by 'clrscope record PID write', and with --on; for cpu, wall, exceptions, gc, locks, awaits, requests, counters, memory and events
     #[arg(long, value_name = "TIME")]
     last: Option<String>,
 

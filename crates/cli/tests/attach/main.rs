@@ -19,6 +19,7 @@ mod probe_types;
 mod probes;
 mod refusals;
 mod requests;
+mod resident;
 mod screens;
 mod server;
 mod single_file;

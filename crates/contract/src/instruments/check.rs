@@ -298,15 +298,22 @@ fn read_moments(value: &str) -> Option<Vec<Moment>> {
     }
     let moment = |word| match word {
         AT_END => Some(Moment::End),
-        _ => parse_duration(word).ok().map(Moment::After),
+        _ => parse_duration(word).ok().map(Moment::After).or_else(|| read_resident(word)),
     };
     let mut moments: Vec<Moment> = value.split('+').map(moment).collect::<Option<_>>()?;
     moments.sort_by_key(|moment| match moment {
-        Moment::After(ms) => *ms,
-        Moment::End => u64::MAX,
+        Moment::After(ms) => (0, *ms),
+        Moment::Resident(bytes) => (1, *bytes),
+        Moment::End => (2, 0),
     });
     moments.dedup();
     Some(moments)
+}
+
+/// A size with its unit: a number alone may be meant as a time. No process has less than a megabyte.
+fn read_resident(word: &str) -> Option<Moment> {
+    let has_unit = word.ends_with(|last: char| last.is_ascii_alphabetic());
+    parse_size(word).ok().filter(|bytes| has_unit && *bytes >= 1 << 20).map(Moment::Resident)
 }
 
 /// The names of types in a value; `None` where one can't be a type's name.

@@ -26,7 +26,7 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: AT,
             value: Value::Moments { default: &[Moment::End] },
-            about: "when: at the end, times after the start, or by 'clrscope heap PID' alone",
+            about: "when: at the end, times after the start, once so much of the process is in memory (2GiB), or by 'clrscope heap PID' alone",
         },
         OptionSpec {
             name: COLLECT,

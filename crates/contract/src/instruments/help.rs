@@ -39,7 +39,7 @@ impl OptionSpec {
             Value::OneOf { words, .. } => format!("{name}={}", words.join("|")),
             Value::Size { .. } => format!("{name}=SIZE"),
             Value::Count { .. } => format!("{name}=N"),
-            Value::Moments { .. } => format!("{name}={AT_END}|TIME+TIME|{BY_COMMAND}"),
+            Value::Moments { .. } => format!("{name}={AT_END}|TIME+SIZE|{BY_COMMAND}"),
             Value::Set { .. } => format!("{name}={0}+{0}", name.trim_end_matches('s').to_uppercase()),
             Value::Names => format!("{name}=NAME+NAME"),
         }

@@ -18,6 +18,7 @@ pub mod gc;
 pub mod heap;
 mod help;
 pub mod locks;
+pub mod memory;
 pub mod probes;
 pub mod requests;
 pub mod samples;
@@ -44,6 +45,7 @@ pub const ALL: &[&Spec] = &[
     awaits::SPEC,
     requests::SPEC,
     counters::SPEC,
+    memory::SPEC,
     heap::SPEC,
     alloc::SPEC,
     coverage::SPEC,

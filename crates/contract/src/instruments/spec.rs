@@ -78,7 +78,8 @@ pub enum Value {
         /// Default: what holds where none is given.
         default: u32,
     },
-    /// Moments, joined by `+`: times after the start of the recording such as `10s`, [`AT_END`], or [`BY_COMMAND`].
+    /// Moments, joined by `+`: times after the start of the recording such as `10s`, sizes such as
+    /// `2GiB`, [`AT_END`], or [`BY_COMMAND`].
     Moments {
         /// Moments that hold where none is given.
         default: &'static [Moment],
@@ -105,6 +106,8 @@ pub const BY_COMMAND: &str = "command";
 pub enum Moment {
     /// So many milliseconds after the start of the recording.
     After(u64),
+    /// So many bytes of the process are in memory for the first time.
+    Resident(u64),
     /// The end of the recording.
     End,
 }
@@ -114,6 +117,9 @@ impl std::fmt::Display for Moment {
         match self {
             Self::After(ms) if ms.is_multiple_of(1_000) => write!(f, "{}s", ms / 1_000),
             Self::After(ms) => write!(f, "{ms}ms"),
+            Self::Resident(bytes) if bytes.is_multiple_of(1 << 30) => write!(f, "{}GiB", bytes >> 30),
+            Self::Resident(bytes) if bytes.is_multiple_of(1 << 20) => write!(f, "{}MiB", bytes >> 20),
+            Self::Resident(bytes) => write!(f, "{bytes}b"),
             Self::End => f.write_str(AT_END),
         }
     }

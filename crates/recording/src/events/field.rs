@@ -101,6 +101,14 @@ impl Tag {
     pub const TOTAL: Self = Self(60);
     /// Number of a request that was under way when the recording was copied: its end has the same.
     pub const COPIED: Self = Self(61);
+    /// Place of memory, as [`MemoryPlace`](crate::model::MemoryPlace) numbers them.
+    pub const PLACE: Self = Self(62);
+    /// Bytes that are mapped for reading or writing.
+    pub const COMMITTED: Self = Self(63);
+    /// Bytes that the system has swapped out.
+    pub const SWAPPED: Self = Self(31);
+    /// The most bytes so far.
+    pub const MOST: Self = Self(30);
     /// Reason as a text.
     pub const REASON: Self = Self(64);
     /// A name.

@@ -220,6 +220,15 @@ impl Kind {
     pub const COUNTER_NAME: Self = Self(231);
     /// What a counter says at the end of an interval.
     pub const COUNTER_VALUE: Self = Self(232);
+    /// A look at the memory of the process: its number, the bytes in memory, the most so far by the
+    /// system's count, and how many records with the same number follow. This and the next two
+    /// kinds are what `memory` records.
+    pub const MEMORY_LOOK: Self = Self(233);
+    /// Memory of one place, or of one file there: bytes in memory, on disk (swapped), and mapped
+    /// for use, and how many mappings.
+    pub const MEMORY_PLACE: Self = Self(234);
+    /// Sizes of one generation after the last collection before a look.
+    pub const MEMORY_GENERATION: Self = Self(235);
 
     /// Whether later records refer to it, however long ago it was written.
     #[must_use]

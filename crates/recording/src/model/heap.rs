@@ -15,6 +15,8 @@ by_number! {
         End = 1 "end",
         /// The time had come that the request names.
         Time = 2 "time",
+        /// As much of the process was in memory as the request names.
+        Size = 3 "size",
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
     );
     let asked = event_records((227..=229).map(Kind));
     let counted = event_records((231..=232).map(Kind));
+    let looked = event_records((233..=235).map(Kind));
     let all = [
         (instrument::FLOW, calls),
         (instrument::FLOW_TYPES, vec![types()]),
@@ -35,6 +36,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
         (instrument::AWAITS, vec![awaited]),
         (instrument::REQUESTS, vec![asked]),
         (instrument::COUNTERS, vec![counted]),
+        (instrument::MEMORY, vec![looked]),
         (instrument::ALLOC, vec![(0..20).flat_map(allocation).collect()]),
         (instrument::CPU, vec![samples.clone()]),
         (instrument::COVERAGE, vec![(0..20).flat_map(method_hits).collect()]),

@@ -19,6 +19,7 @@ mod load;
 mod located_path;
 mod locks;
 mod losses;
+mod memory;
 mod modules;
 mod neighbours;
 mod pending_frame;
@@ -82,6 +83,7 @@ pub static VIEWS: &[&View] = &[
     &requests::VIEW,
     &request::VIEW,
     &load::VIEW,
+    &memory::VIEW,
     &counters::VIEW,
     &survivors::VIEW,
     &heap::HEAP,

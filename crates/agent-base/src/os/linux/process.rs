@@ -22,6 +22,36 @@ pub fn mappings() -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
+/// Mappings of this process with what of each is in memory, as `/proc/PID/smaps` has them; empty
+/// where the system doesn't say. Takes some milliseconds for each 100 MB, and other threads wait
+/// meanwhile that change mappings.
+pub fn resident_mappings() -> String {
+    let bytes = fs::read("/proc/self/smaps").unwrap_or_default();
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// Bytes of this process that are in memory, now and at most so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Resident {
+    /// Now.
+    pub bytes: u64,
+    /// The most at a time since the process began, by the system's own count.
+    pub most_bytes: u64,
+}
+
+/// Bytes of this process that are in memory; zeros where the system doesn't say.
+pub fn resident() -> Resident {
+    parse_resident(&fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
+fn parse_resident(status: &str) -> Resident {
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+    };
+    Resident { bytes: bytes("VmRSS:").unwrap_or(0), most_bytes: bytes("VmHWM:").unwrap_or(0) }
+}
+
 /// Threads of the machine that run or wait for a processor, for each processor; 1 where the system doesn't say.
 pub fn runnable_per_processor() -> u32 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -74,6 +104,14 @@ mod tests {
         assert_eq!((field::<i32>(status, 19), field::<u64>(status, 22)), (Some(-5), Some(4711)));
         assert_eq!((field::<u64>(status, 90), field::<u64>("", 3)), (None, None));
         assert!((-20..=19).contains(&niceness()) && start_of(std::process::id()).is_some());
+    }
+
+    #[test]
+    fn resident_bytes_are_read_from_the_status() {
+        let status = "Name:\tVmRSS:\nVmHWM:\t    2048 kB\nVmRSS:\t     512 kB\n";
+        assert_eq!(parse_resident(status), Resident { bytes: 512 << 10, most_bytes: 2 << 20 });
+        assert_eq!(parse_resident("VmRSS:\tmany kB\n"), Resident::default());
+        assert!(resident().bytes > 0 && resident().most_bytes >= 1 << 20);
     }
 
     #[test]

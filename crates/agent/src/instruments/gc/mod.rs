@@ -12,7 +12,6 @@
 
 mod limits;
 mod options;
-mod runtime_events;
 mod survivors;
 
 use std::sync::Arc;
@@ -21,25 +20,23 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use clr_profiler::callback_args::{
     EventPipeEvent, GcReason, Generations, MovedRanges, ObjectsOfClass, SurvivingRanges, SuspendReason,
 };
-use clr_profiler::{
-    Callbacks, ClassId, Error, Events, FunctionId, ModuleId, ObjectId, ProfilerInfo, Result,
-};
+use clr_profiler::{Callbacks, ClassId, Error, Events, FunctionId, ModuleId, ObjectId, ProfilerInfo, Result};
+use clrscope_agent_base::event_pipe::{EventPipe, RUNTIME, level};
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::os::threads::thread_id;
+use clrscope_agent_base::own_memory::OwnMemory;
+use clrscope_agent_stacks::stacks::{CallStacks, StackOptions, Walk};
 use clrscope_recording::events::{Encoder, Kind, Tag};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::monotonic_ns;
-use clrscope_agent_base::os::threads::thread_id;
-use clrscope_agent_base::event_pipe::{EventPipe, RUNTIME, level};
-use clrscope_agent_base::helper::Task;
-use clrscope_agent_base::own_memory::OwnMemory;
-use clrscope_agent_stacks::stacks::{CallStacks, StackOptions, Walk};
 
 use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};
 use crate::services::event_log::EventLog;
+use crate::services::gc_events::{GC_KEYWORD, GENERATIONS, GcEvent, GenerationSizes};
 use crate::services::no_stack_remark::NoStackRemark;
 
 use limits::Limits;
-use runtime_events::{GC_KEYWORD, GENERATIONS, GcEvent, GenerationSizes};
 use survivors::Survivors;
 
 pub(crate) use options::GcOptions;
@@ -96,7 +93,9 @@ impl Gc {
         match *event {
             GcEvent::Triggered { reason } => {
                 let stack = if self.suspender.load(Ordering::Relaxed) == thread_id() { 0 } else { self.stack() };
-                write(Kind::GC_TRIGGERED, &|e| _ = e.number(Tag::REASON_CODE, reason.into()).number(Tag::STACK_NODE, stack.into()));
+                write(Kind::GC_TRIGGERED, &|e| {
+                    _ = e.number(Tag::REASON_CODE, reason.into()).number(Tag::STACK_NODE, stack.into())
+                });
             }
             GcEvent::Started { number, generation, reason, kind } => write(Kind::GC_STARTED, &|e| {
                 e.number(Tag::NUMBER, number.into()).number(Tag::GENERATION, generation.into());
@@ -125,6 +124,8 @@ impl Gc {
                 }
             }),
             GcEvent::Finalizers { count } => write(Kind::GC_FINALIZERS, &|e| _ = e.number(Tag::COUNT, count.into())),
+            // The ranges are known from the heap's own list.
+            GcEvent::Range { .. } => {}
         }
     }
 }

@@ -94,7 +94,8 @@ impl Survivors {
 
     pub(super) fn collection_started(&self, generations: Generations<'_>) {
         let is_collected = |range: &HeapRange| generations.contains(range.generation.as_raw() as usize);
-        let mut heap: Vec<_> = self.info.generation_bounds().unwrap_or_default().into_iter().filter(is_collected).collect();
+        let mut heap: Vec<_> =
+            self.info.generation_bounds().unwrap_or_default().into_iter().filter(is_collected).collect();
         heap.sort_unstable_by_key(|range| range.start);
         *self.noted() = CollectionNotes::new(heap, self.limits);
         self.is_collecting.store(true, Ordering::Release);
@@ -106,7 +107,8 @@ impl Survivors {
     }
 
     pub(super) fn moved(&self, ranges: MovedRanges<'_>) {
-        let ranges = ranges.iter().map(|range| Range { old: range.old_start, new: range.new_start, bytes: range.bytes });
+        let ranges =
+            ranges.iter().map(|range| Range { old: range.old_start, new: range.new_start, bytes: range.bytes });
         self.noted().add(ranges);
     }
 
@@ -149,7 +151,9 @@ impl Survivors {
             // SAFETY: the runtime has reported the range as one of live objects that lie side by side, and does so for whole
             // objects only; nothing moves them while this callback runs. Each further address is the end of the object before.
             let object = unsafe { ObjectId::from_address(at) };
-            let (Ok(class), Ok(bytes)) = (self.info.class_of_object(object), self.info.object_size(object)) else { return };
+            let (Ok(class), Ok(bytes)) = (self.info.class_of_object(object), self.info.object_size(object)) else {
+                return;
+            };
             if bytes == 0 {
                 return;
             }

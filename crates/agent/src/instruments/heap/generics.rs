@@ -254,7 +254,11 @@ fn first_values(head: usize, classes: &[Class], room: &Room) -> Option<Vec<usize
     let head = words::<5>(Some(head).filter(|head| head.is_multiple_of(8) && *head != 0)?)?;
     head.windows(2).find_map(|pair| {
         let (table, length) = (pair[0], pair[1]);
-        if table == 0 || !table.is_multiple_of(8) || length > MOST_CLASSES || !classes.iter().all(|class| class.number < length) {
+        if table == 0
+            || !table.is_multiple_of(8)
+            || length > MOST_CLASSES
+            || !classes.iter().all(|class| class.number < length)
+        {
             return None;
         }
         let value = |class: &Class| match word(table.checked_add(16 * class.number)?)? {
@@ -348,8 +352,11 @@ mod tests {
         let room = Room(vec![ROOM]);
         let mut class = vec![0_usize; 90];
         let class_at = address(&class);
-        let descriptions =
-            [description(class_at, 9, STATIC, 8, REFERENCE), description(class_at, 10, STATIC | OF_THREAD, 16, REFERENCE)].concat();
+        let descriptions = [
+            description(class_at, 9, STATIC, 8, REFERENCE),
+            description(class_at, 10, STATIC | OF_THREAD, 16, REFERENCE),
+        ]
+        .concat();
         class[21..23].copy_from_slice(&[address(&descriptions), 1]);
         let by_number = [0, class_at];
         let entry = [ROOM.0 + 0x40];

@@ -33,7 +33,8 @@ mod tests {
 
     #[test]
     fn only_what_can_be_written_to_is_found() {
-        let maps = Mappings::parse("1000-2000 r--p 0 00:00 0 /lib\n3000-5000 rw-p 0 00:00 0\n5000-6000 ---p 0 00:00 0\n");
+        let maps =
+            Mappings::parse("1000-2000 r--p 0 00:00 0 /lib\n3000-5000 rw-p 0 00:00 0\n5000-6000 ---p 0 00:00 0\n");
         let end = |at| maps.around(at).map(|(_, end)| end);
         assert_eq!([0x1000, 0x3000, 0x4fff, 0x5000].map(end), [None, Some(0x5000), Some(0x5000), None]);
     }

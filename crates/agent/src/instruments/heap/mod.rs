@@ -28,9 +28,9 @@ mod shape;
 mod shot;
 mod stacks;
 mod statics;
+mod taker;
 mod task;
 mod task_words;
-mod taker;
 mod thread_values;
 mod types;
 mod walk;
@@ -40,12 +40,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clr_profiler::callback_args::{GcReason, Generations, MovedRanges, Roots, WeakTableElements};
 use clr_profiler::{Callbacks, ClassId, Error, Events, FunctionId, ModuleId, ObjectId, Result};
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::os::signals;
+use clrscope_agent_base::recording_lifetime::keep;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::SnapshotReason;
 use clrscope_recording::writer::{Keep, monotonic_ns};
-use clrscope_agent_base::os::signals;
-use clrscope_agent_base::helper::Task;
-use clrscope_agent_base::recording_lifetime::keep;
 
 use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};

@@ -13,6 +13,8 @@ use crate::instrument::InstrumentOptions;
 pub(crate) struct HeapOptions {
     /// Times of snapshots after the start of the recording, ascending.
     pub(super) after: Vec<Duration>,
+    /// Bytes in memory at which there is to be one, ascending.
+    pub(super) sizes: Vec<u64>,
     /// Whether there is to be one at the end.
     pub(super) at_end: bool,
     /// Whether snapshots are of what a full collection leaves.
@@ -26,10 +28,15 @@ impl InstrumentOptions for HeapOptions {
         let moments = request.moments(AT);
         let time = |moment: &Moment| match moment {
             Moment::After(ms) => Some(Duration::from_millis(*ms)),
-            Moment::End => None,
+            Moment::Resident(_) | Moment::End => None,
+        };
+        let size = |moment: &Moment| match moment {
+            Moment::Resident(bytes) => Some(*bytes),
+            Moment::After(_) | Moment::End => None,
         };
         Self {
             after: moments.iter().filter_map(time).collect(),
+            sizes: moments.iter().filter_map(size).collect(),
             at_end: moments.contains(&Moment::End),
             collects: request.is_on(COLLECT),
         }
@@ -44,10 +51,15 @@ mod tests {
     #[test]
     fn every_option_arrives() {
         let of = |text| HeapOptions::from_request(&checked(text));
-        assert_eq!(of("heap"), HeapOptions { after: Vec::new(), at_end: true, collects: true });
-        assert_eq!(of("heap:at=command"), HeapOptions { after: Vec::new(), at_end: false, collects: true });
+        assert_eq!(of("heap"), HeapOptions { after: Vec::new(), sizes: Vec::new(), at_end: true, collects: true });
+        assert_eq!(
+            of("heap:at=command"),
+            HeapOptions { after: Vec::new(), sizes: Vec::new(), at_end: false, collects: true }
+        );
         let after = [500, 10_000].map(Duration::from_millis).to_vec();
-        assert_eq!(of("heap:at=10s+end+500ms"), HeapOptions { after, at_end: true, collects: true });
+        let sizes = vec![300 << 20, 2 << 30];
+        let all = HeapOptions { after, sizes, at_end: true, collects: true };
+        assert_eq!(of("heap:at=10s+2GiB+end+500ms+300MiB"), all);
         assert!(!of("heap:collect=off").collects);
     }
 }

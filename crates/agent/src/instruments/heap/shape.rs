@@ -147,7 +147,12 @@ impl Shape {
     fn repeated(&mut self, class: usize, count: u64) -> Option<()> {
         let start = i64_before(class, 16)? as u64;
         let room = u64::from(self.component);
-        if count > MOST_SERIES || room == 0 || !room.is_multiple_of(8) || !start.is_multiple_of(8) || start < u64::from(self.elements_at()) {
+        if count > MOST_SERIES
+            || room == 0
+            || !room.is_multiple_of(8)
+            || !start.is_multiple_of(8)
+            || start < u64::from(self.elements_at())
+        {
             return None;
         }
         let mut word = 0_u32;
@@ -218,7 +223,8 @@ mod tests {
         assert_eq!(references.bytes(3), 48);
         // Values of a number, a reference, another number and two references: 40 bytes.
         let items = [2_u64 | 8 << 32, 1 | 8 << 32];
-        let values = Class::new(&[items[0], items[1], 24, -2_i64 as u64], HAS_REFERENCES | HAS_COMPONENTS | 40, 24).shape();
+        let values =
+            Class::new(&[items[0], items[1], 24, -2_i64 as u64], HAS_REFERENCES | HAS_COMPONENTS | 40, 24).shape();
         assert_eq!((values.element_first, values.element.as_slice()), (3, &[0, 2, 3][..]));
     }
 

@@ -144,7 +144,8 @@ impl Shot {
         // Before .NET 8 there are none.
         ranges.extend(info.non_gc_heap_bounds().unwrap_or_default());
         let stays = |of: Generation| matches!(of, Generation::PinnedObjects | Generation::LargeObjects);
-        let room = ranges.iter().filter(|range| stays(range.generation)).map(|range| (range.start, range.start + range.bytes));
+        let room =
+            ranges.iter().filter(|range| stays(range.generation)).map(|range| (range.start, range.start + range.bytes));
         self.room = Room(room.collect());
         // So that they are there if the program is killed meanwhile.
         self.writer.flush_all();

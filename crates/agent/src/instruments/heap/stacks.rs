@@ -32,7 +32,7 @@ impl Holders {
             if os_id == threads::thread_id() {
                 continue;
             }
-            let Some(from) = stack_pointer(os_id) else { continue };
+            let Some(from) = threads::stack_pointer(os_id) else { continue };
             let Some((_, end)) = stacks.around(from) else { continue };
             holders.look_through(os_id, from & !7, end.min(from.saturating_add(MOST)), &mut words);
         }
@@ -66,27 +66,9 @@ impl Holders {
     }
 }
 
-/// Stack pointer of a thread that waits in the kernel, as a thread does that the runtime has stopped.
-fn stack_pointer(os_id: u32) -> Option<usize> {
-    let text = std::fs::read_to_string(format!("/proc/self/task/{os_id}/syscall")).ok()?;
-    parse_stack_pointer(&text)
-}
-
-/// `number six-arguments stack-pointer instruction`, or `running`.
-fn parse_stack_pointer(text: &str) -> Option<usize> {
-    let word = text.split_ascii_whitespace().rev().nth(1)?;
-    usize::from_str_radix(word.strip_prefix("0x")?, 16).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn stack_pointers_are_read_from_the_system_s_words() {
-        assert_eq!(parse_stack_pointer("202 0x1 0x2 0x0 0x0 0x0 0x0 0x7ffd10 0x7f00aa\n"), Some(0x7ffd10));
-        assert_eq!(parse_stack_pointer("running\n"), None);
-    }
 
     #[test]
     fn an_object_on_the_stack_of_a_waiting_thread_is_found_there() {

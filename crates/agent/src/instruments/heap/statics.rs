@@ -73,7 +73,13 @@ impl StaticFields {
     }
 
     /// Name of a static field of a class, `Shop.Cache<Shop.Order>.items`; `None` where the class declares none of this token.
-    pub(super) fn name(&mut self, info: &ProfilerInfo, names: &NameCache, class: ClassId, token: u32) -> Option<String> {
+    pub(super) fn name(
+        &mut self,
+        info: &ProfilerInfo,
+        names: &NameCache,
+        class: ClassId,
+        token: u32,
+    ) -> Option<String> {
         let about = info.class_info(class).ok()?;
         let declared = self.of_module(info, names, about.module).get(&about.token)?;
         let (_, field) = declared.iter().find(|(known, _)| known.as_raw() == token)?;
@@ -85,7 +91,11 @@ impl StaticFields {
     }
 }
 
-fn declared_in(info: &ProfilerInfo, names: &NameCache, module: ModuleId) -> clr_profiler::Result<HashMap<Token, Declared>> {
+fn declared_in(
+    info: &ProfilerInfo,
+    names: &NameCache,
+    module: ModuleId,
+) -> clr_profiler::Result<HashMap<Token, Declared>> {
     let metadata = names.metadata(info, module)?;
     let mut found = HashMap::new();
     for class in metadata.type_defs()? {

@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{ClassId, ModuleId, ProfilerInfo, ThreadId};
-use clrscope_recording::model::{HeapAwait, HeapPlace, HeapSnapshot, HeapType, LossReason, RootKind, SnapshotReason, SnapshotState};
-use clrscope_recording::writer::{EventStore, HeapRootRecord, ProcessWriter, monotonic_ns};
 use clrscope_agent_base::developer_log::{Level, log};
-use clrscope_agent_base::os::memory::copy_if_there;
 use clrscope_agent_base::functions::Functions;
+use clrscope_agent_base::os::memory::copy_if_there;
 use clrscope_agent_base::threads;
 use clrscope_agent_base::unloads::Unloads;
 use clrscope_agent_stacks::awaiters::{BoxLayout, task_class};
+use clrscope_recording::model::{
+    HeapAwait, HeapPlace, HeapSnapshot, HeapType, LossReason, RootKind, SnapshotReason, SnapshotState,
+};
+use clrscope_recording::writer::{EventStore, HeapRootRecord, ProcessWriter, monotonic_ns};
 
 use super::generics::{self, Room, ThreadField, ValuesOfClass};
 use super::shot::{Exposure, Shot};
@@ -197,7 +199,10 @@ impl Taker {
             Some(why) => (SnapshotState::Refused, why),
             None if !shot.writer.has_room() => {
                 let why = clrscope_recording::writer::first_refusal();
-                (SnapshotState::NoRoom, why.map_or_else(|| "the recording could not grow".to_owned(), |why| why.to_string()))
+                (
+                    SnapshotState::NoRoom,
+                    why.map_or_else(|| "the recording could not grow".to_owned(), |why| why.to_string()),
+                )
             }
             None => (SnapshotState::Complete, String::new()),
         };
@@ -224,7 +229,12 @@ impl Taker {
         let mut places = fields.places(info, names, serial);
         // Classes with objects are loaded, too. Those that may be unloaded are asked about only where that was noted.
         // SAFETY: as in `describe`, of classes that stay as long as the process.
-        let stay = shot.classes.all().iter().filter(|class| class.loader == 0).map(|class| unsafe { ClassId::from_raw(class.id) });
+        let stay = shot
+            .classes
+            .all()
+            .iter()
+            .filter(|class| class.loader == 0)
+            .map(|class| unsafe { ClassId::from_raw(class.id) });
         places.extend(self.statics().add(info, names, stay, &mut seen).places(info, names, serial));
         let generic = generics::find(info, shot.classes.all().iter().map(|class| class.id), &shot.room);
         let name_of = |class: usize, token| {
@@ -391,7 +401,10 @@ impl Taker {
             lose(unlike.len(), &text);
         }
         if shot.kept.left_out > 0 {
-            let text = format!("the awaits of {} objects that may be async methods, for which there was no room", shot.kept.left_out);
+            let text = format!(
+                "the awaits of {} objects that may be async methods, for which there was no room",
+                shot.kept.left_out
+            );
             lose(shot.kept.left_out as usize, &text);
         }
         if let Some(text) = shot.sums.gap().filter(|_| shot.writer.has_room()) {

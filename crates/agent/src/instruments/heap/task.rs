@@ -5,19 +5,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use clrscope_agent_base::helper::Task;
+use clrscope_agent_base::os::process::resident;
+use clrscope_agent_base::runtime_thread::RuntimeThread;
+use clrscope_contract::instruments::spec::Moment;
 use clrscope_recording::model::SnapshotReason;
 use clrscope_recording::writer::{Answer, Command};
-use clrscope_agent_base::runtime_thread::RuntimeThread;
-use clrscope_agent_base::helper::Task;
 
 use super::options::HeapOptions;
 use super::taker::Taker;
+
+/// Between two questions how much of the process is in memory.
+const ASK_EVERY_NS: u64 = 100_000_000;
 
 /// The instrument's work on the helper thread: begins snapshots.
 pub(super) struct HeapTask {
     taker: &'static Taker,
     /// Times after the start, in nanoseconds.
     after: VecDeque<u64>,
+    /// Bytes in memory.
+    sizes: VecDeque<u64>,
+    /// When the process was asked for them last, in nanoseconds.
+    asked_ns: u64,
     at_end: bool,
     has_ended: Arc<AtomicBool>,
     /// The snapshot that a command asked for.
@@ -30,7 +39,8 @@ impl HeapTask {
     pub(super) fn new(taker: &'static Taker, options: &HeapOptions, has_ended: &Arc<AtomicBool>) -> Self {
         let after = options.after.iter().map(Duration::as_nanos).map(|ns| ns as u64).collect();
         let has_ended = Arc::clone(has_ended);
-        Self { taker, after, at_end: options.at_end, has_ended, commanded: None, last: None }
+        let sizes = options.sizes.iter().copied().collect();
+        Self { taker, after, sizes, asked_ns: 0, at_end: options.at_end, has_ended, commanded: None, last: None }
     }
 
     /// Begins a snapshot on a thread of its own: the runtime forces collections only for threads that have run no managed code, and
@@ -50,6 +60,17 @@ impl Task for HeapTask {
         if self.after.front().is_some_and(|after| *after <= since) {
             self.after.pop_front();
             self.begin(SnapshotReason::Time, "");
+        }
+        let asks = !self.sizes.is_empty() && now_ns.saturating_sub(self.asked_ns) >= ASK_EVERY_NS;
+        if asks {
+            self.asked_ns = now_ns;
+            let bytes = resident().bytes;
+            // One snapshot is of all sizes that were passed by now, and has the name of the greatest.
+            let passed = self.sizes.iter().take_while(|size| **size <= bytes).count();
+            let greatest = self.sizes.drain(..passed).next_back();
+            if let Some(greatest) = greatest {
+                self.begin(SnapshotReason::Size, &Moment::Resident(greatest).to_string());
+            }
         }
     }
 

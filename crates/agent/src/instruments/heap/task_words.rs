@@ -34,7 +34,8 @@ pub(super) enum TaskWords {
 impl TaskWords {
     /// Finds the words to keep of a class that is derived from one that is derived from `task`.
     pub(super) fn find(class: usize, shape: &Shape, task: usize) -> Option<Self> {
-        let bases: Vec<usize> = std::iter::successors(Some(class), |class| parent_of(*class)).take(MOST_BASES).collect();
+        let bases: Vec<usize> =
+            std::iter::successors(Some(class), |class| parent_of(*class)).take(MOST_BASES).collect();
         let with_result = bases.iter().position(|base| *base == task)?.checked_sub(1).filter(|at| *at > 0)?;
         let Description::Object(base) = describe(bases[with_result]) else { return None };
         let own = base.elements_at() / 8..shape.elements_at() / 8;
@@ -118,9 +119,8 @@ impl KeptWords {
         let (expected, count) = known;
         let bytes = &mut bytes[..count * 8];
         if first == expected && copy_if_there(machine as usize, bytes) {
-            self.words.extend(
-                bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes"))),
-            );
+            self.words
+                .extend(bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes"))));
         }
     }
 
@@ -149,7 +149,9 @@ impl KeptWords {
             let Some(word) = self.words[object.first..end].get(place) else { continue };
             let number = await_number((if is_upper { word >> 32 } else { *word }) as u32) as i32;
             // Negative ones are of a method that runs, or has ended.
-            let Some(place) = usize::try_from(number).ok().and_then(|number| *layout.awaits.get(number)?) else { continue };
+            let Some(place) = usize::try_from(number).ok().and_then(|number| *layout.awaits.get(number)?) else {
+                continue;
+            };
             found.entry((object.class, place)).or_default().push(object.address);
         }
         found
@@ -182,7 +184,9 @@ mod tests {
             // first word and number.
             let references = 0x0100_0000_u64;
             for (at, (base, series)) in
-                [(24, None), (64, Some((1, 5))), (72, Some((1, 5))), (104, Some((1, 5))), (80, None), (40, None)].into_iter().enumerate()
+                [(24, None), (64, Some((1, 5))), (72, Some((1, 5))), (104, Some((1, 5))), (80, None), (40, None)]
+                    .into_iter()
+                    .enumerate()
             {
                 let flags = if series.is_some() || at == 4 { references } else { 0 };
                 words[at][AT] = flags | base << 32;
@@ -223,7 +227,14 @@ mod tests {
 
     fn layout(machine: usize, is_value: bool, state: usize) -> BoxLayout {
         let awaits: Arc<[Option<u32>]> = [Some(17), None, Some(40)].into();
-        BoxLayout { module: ModuleId::NULL, token: Token::new(0x600_0001), machine, is_value, state: Some(state), awaits }
+        BoxLayout {
+            module: ModuleId::NULL,
+            token: Token::new(0x600_0001),
+            machine,
+            is_value,
+            state: Some(state),
+            awaits,
+        }
     }
 
     #[test]

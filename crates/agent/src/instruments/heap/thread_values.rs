@@ -53,9 +53,7 @@ impl ThreadValues {
     pub(super) fn find(fields: &[ThreadField], threads: &[usize], modules: &[usize], heap: Room) -> Option<Self> {
         let way = match fields.first()?.values {
             ValuesOfClass::Index(_) => Way::Array(threads.iter().find_map(|thread| place_of_array(*thread))?),
-            ValuesOfClass::OfModule { .. } => {
-                Way::Tables(place_of_tables(threads, &heap)?, numbers_of(modules)?)
-            }
+            ValuesOfClass::OfModule { .. } => Way::Tables(place_of_tables(threads, &heap)?, numbers_of(modules)?),
         };
         Some(Self { way, heap })
     }
@@ -73,7 +71,8 @@ impl ThreadValues {
                 let [tables, count] = words::<2>(thread + place)?;
                 let module = *numbers.get(&module).filter(|module| **module < count)?;
                 let [classes, count] = words::<2>(word(tables + 8 * module).filter(|table| *table != 0)?)?;
-                let entry = (number < count).then(|| word(classes + 16 * number)).flatten().filter(|entry| *entry != 0)?;
+                let entry =
+                    (number < count).then(|| word(classes + 16 * number)).flatten().filter(|entry| *entry != 0)?;
                 self.heap.first_value(word(entry)?, field.offset)?
             }
             _ => return None,

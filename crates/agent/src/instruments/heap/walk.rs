@@ -269,7 +269,8 @@ mod tests {
     #[test]
     fn equal_strings_have_equal_hashes_whatever_stands_behind_them() {
         let hash_of = |word: &str, filling| hash_characters(&text(word, filling), word.encode_utf16().count() as u64);
-        let words = ["", "a", "ab", "abc", "abcd", "abcde", "abcdef", "abcdefg", "b", "ba", "\u{e9}t\u{e9}", "a\0", "a\0\0"];
+        let words =
+            ["", "a", "ab", "abc", "abcd", "abcde", "abcdef", "abcdefg", "b", "ba", "\u{e9}t\u{e9}", "a\0", "a\0\0"];
         for word in words {
             assert_eq!(hash_of(word, 0), hash_of(word, 0xAA), "{word:?}");
         }

@@ -7,6 +7,7 @@ mod cpu_places;
 mod elsewhere;
 mod finding;
 mod findings;
+mod resident;
 mod sampled;
 mod slow_awaits;
 mod snapshots;
@@ -209,6 +210,7 @@ fn ranked(evidence: &Evidence<'_, '_>, recording: &Recording, query: &Query) -> 
     found.extend(collections::found(recording, query));
     found.extend(allocating::found(view.allocated.as_ref(), run_ns));
     found.extend(snapshots::found(recording, query));
+    found.extend(resident::found(recording, query));
     if !is_filtered {
         let others = found.iter().any(|found| found.cost >= waiting::MUCH);
         found.extend(slow_awaits::found(recording, query, others));

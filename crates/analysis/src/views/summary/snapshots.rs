@@ -23,7 +23,12 @@ pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
         texts.extend(process.snapshots.iter().map(outcome));
         texts.extend(moments_missed(process, moments).map(|moment| {
             let (pid, lasted) = (process.pid, time(process.duration_ns));
-            format!("there is no snapshot of the heap at {moment}: process {pid} was recorded for {lasted}")
+            match moment {
+                Moment::Resident(_) => {
+                    format!("there is no snapshot of the heap at {moment}: process {pid} never had so much in memory")
+                }
+                _ => format!("there is no snapshot of the heap at {moment}: process {pid} was recorded for {lasted}"),
+            }
         }));
         if is_wanted_at_end && process.refusal().is_none() && lacks_its_last(process) {
             texts.push(format!(
@@ -36,13 +41,20 @@ pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     texts.into_iter().map(|text| Finding::exact(FindingKind::Recording, text, 0.0)).collect()
 }
 
-/// The times of snapshots at which a process was not recorded any more.
+/// Moments of snapshots that a process did not reach while it was recorded.
 fn moments_missed<'a>(process: &Process, moments: &'a [Moment]) -> impl Iterator<Item = &'a Moment> + use<'a> {
-    let taken = process.snapshots.iter().filter(|found| found.reason == SnapshotReason::Time).count();
+    let taken = |reason| process.snapshots.iter().filter(move |found| found.reason == reason);
+    let times = taken(SnapshotReason::Time).count();
     let lasted = process.duration_ns;
     let is_over = process.exit.is_some() && process.refusal().is_none();
-    let times = moments.iter().filter(|moment| matches!(moment, Moment::After(_))).skip(taken);
-    times.filter(move |moment| is_over && matches!(moment, Moment::After(ms) if ms.saturating_mul(1_000_000) > lasted))
+    let all_times = moments.iter().filter(|moment| matches!(moment, Moment::After(_))).skip(times);
+    let missed_times =
+        all_times.filter(move |moment| matches!(moment, Moment::After(ms) if ms.saturating_mul(1_000_000) > lasted));
+    // A snapshot has the name of the greatest size that was passed by then.
+    let all_sizes = moments.iter().filter(|moment| matches!(moment, Moment::Resident(_)));
+    let is_taken = |moment: &Moment| taken(SnapshotReason::Size).any(|found| found.name == moment.to_string());
+    let passed = all_sizes.clone().enumerate().filter(|(_, moment)| is_taken(moment)).map(|(at, _)| at + 1).last();
+    missed_times.chain(all_sizes.skip(passed.unwrap_or(0))).filter(move |_| is_over)
 }
 
 fn lacks_its_last(process: &Process) -> bool {
@@ -85,6 +97,21 @@ mod tests {
         assert_eq!(missed(&process), ["2s", "3s"]);
         process.duration_ns = 2_100_000_000;
         assert_eq!(missed(&process), ["3s"]);
+    }
+
+    /// One snapshot is of all sizes that were passed at once.
+    #[test]
+    fn sizes_behind_the_last_snapshot_were_never_reached() {
+        let moments = [100_u64 << 20, 1 << 30, 2 << 30].map(Moment::Resident);
+        let missed = |snapshots: Vec<HeapSnapshot>| {
+            let process = Process { exit: Some(Exit::Code(0)), snapshots, ..Process::default() };
+            moments_missed(&process, &moments).map(Moment::to_string).collect::<Vec<_>>()
+        };
+        let at =
+            |name: &str| HeapSnapshot { name: name.into(), reason: SnapshotReason::Size, ..HeapSnapshot::default() };
+        assert_eq!(missed(vec![]), ["100MiB", "1GiB", "2GiB"]);
+        assert_eq!(missed(vec![at("1GiB")]), ["2GiB"]);
+        assert_eq!(missed(vec![at("100MiB"), at("2GiB")]), [""; 0]);
     }
 
     #[test]

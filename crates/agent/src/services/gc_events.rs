@@ -3,17 +3,17 @@
 use clrscope_agent_base::event_pipe::{Fields, RuntimeEvent};
 
 /// The provider's keyword for events about collections.
-pub(super) const GC_KEYWORD: u64 = 1;
+pub(crate) const GC_KEYWORD: u64 = 1;
 
 /// Generations, with those of large and of pinned objects.
-pub(super) const GENERATIONS: usize = 5;
+pub(crate) const GENERATIONS: usize = 5;
 
 /// Bytes that the runtime stores of a generation: ten numbers.
 const GENERATION_BYTES: usize = 80;
 
 /// An event about collections.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum GcEvent {
+pub(crate) enum GcEvent {
     /// A thread asks for a collection.
     Triggered { reason: u32 },
     /// A collection begins.
@@ -30,25 +30,28 @@ pub(super) enum GcEvent {
     Suspension { step: u32, reason: Option<u32> },
     /// Finalizers have run.
     Finalizers { count: u32 },
+    /// The heap has a further range: where objects begin there, and its size.
+    Range { start: u64, bytes: u64 },
 }
 
 /// Sizes of a generation of one heap, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct GenerationSizes {
-    pub(super) before: u64,
-    pub(super) free_before: u64,
-    pub(super) after: u64,
-    pub(super) free_after: u64,
+pub(crate) struct GenerationSizes {
+    pub(crate) before: u64,
+    pub(crate) free_before: u64,
+    pub(crate) after: u64,
+    pub(crate) free_after: u64,
 }
 
 impl GcEvent {
     /// The event; `None` where it is another one, or shorter than events of its kind are.
-    pub(super) fn read(event: RuntimeEvent<'_>) -> Option<Self> {
+    pub(crate) fn read(event: RuntimeEvent<'_>) -> Option<Self> {
         let mut fields = event.fields;
         match event.id {
             1 => started(&mut fields, event.version),
             2 => Some(Self::Ended { number: fields.u32()?, generation: fields.u32()? }),
             4 => statistics(&mut fields),
+            5 => Some(Self::Range { start: fields.u64()?, bytes: fields.u64()? }),
             step @ (3 | 7 | 8) => Some(Self::Suspension { step, reason: None }),
             step @ 9 => Some(Self::Suspension { step, reason: Some(fields.u32()?) }),
             13 => Some(Self::Finalizers { count: fields.u32()? }),
@@ -151,6 +154,8 @@ mod tests {
         assert_eq!(event(9, 1, &words(&[6, 7])), Some(GcEvent::Suspension { step: 9, reason: Some(6) }));
         assert_eq!(event(3, 1, &[9, 0]), Some(GcEvent::Suspension { step: 3, reason: None }));
         assert_eq!(event(13, 1, &words(&[12])), Some(GcEvent::Finalizers { count: 12 }));
+        let range = GcEvent::Range { start: 0x7_0000_0028, bytes: 1 << 22 };
+        assert_eq!(event(5, 1, &words(&[0x28, 7, 1 << 22, 0, 0])), Some(range));
         assert_eq!(event(35, 0, &words(&[4])), Some(GcEvent::Triggered { reason: 4 }));
         let Some(GcEvent::Heap { heap: 3, generations }) = event(204, 3, &heap_event(5)) else { panic!("a heap") };
         let second = GenerationSizes { before: 2_000, free_before: 11, after: 200, free_after: 6 };
@@ -187,7 +192,7 @@ mod tests {
         let count = bytes.len() - GENERATION_BYTES - 4;
         bytes[count..count + 4].copy_from_slice(&u32::MAX.to_le_bytes());
         assert_eq!(event(204, 3, &bytes), None);
-        for id in [1, 2, 4, 9, 13, 35, 205] {
+        for id in [1, 2, 4, 5, 9, 13, 35, 205] {
             assert_eq!(event(id, 1, &[1, 0, 0]), None, "event {id}");
         }
         assert_eq!(event(10, 4, &[0; 200]), None, "an event that is of no interest");
@@ -208,7 +213,7 @@ mod tests {
                 let (at, length) = (random(), bytes.len());
                 bytes.get_mut(at % length.max(1)).into_iter().for_each(|byte| *byte = random() as u8);
             });
-            let id = [1, 2, 3, 4, 7, 8, 9, 13, 35, 204, 205, 206][random() % 12];
+            let id = [1, 2, 3, 4, 5, 7, 8, 9, 13, 35, 204, 205, 206][random() % 13];
             if let Some(GcEvent::Heap { ref generations, .. }) = event(id, random() as u32 % 5, &bytes) {
                 read += usize::from(generations.iter().any(Option::is_some));
             }

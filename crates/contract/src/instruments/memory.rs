@@ -1,0 +1,25 @@
+//! The specification of `memory`.
+
+use super::spec::{Attach, OptionSpec, Spec, Value};
+use super::{LEAST_LIMIT, LIMIT};
+
+/// Memory limit in bytes.
+pub const MAX: &str = "max";
+
+/// The specification.
+pub const SPEC: &Spec = &Spec {
+    name: "memory",
+    about: "where the memory of the process is: managed heap by generation, code, stacks, libraries, native; now and at its peak",
+    options: &[OptionSpec {
+        name: MAX,
+        value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
+        about: "memory limit per process",
+    }],
+    rules: &[],
+    conflicts: &[],
+    attach: Attach::Without(&[]),
+    changes_methods: false,
+    views: &["memory"],
+    keeps_last: true,
+    has_code: false,
+};
