@@ -32,8 +32,11 @@ const MOST_OPEN: usize = 1_024;
 /// Boundaries in a recording, of which each costs a record, and with `calls` a look at all trees.
 const MOST_BOUNDARIES: usize = 1 << 15;
 
-/// The type of a field that is a text (`System.TypeCode.String`).
+/// The types of fields that are a text, and fields of their own (`System.TypeCode`).
 const TEXT: u32 = 18;
+const OBJECT: u32 = 1;
+/// Objects within each other that are looked into for the first field.
+const MOST_OBJECTS: usize = 8;
 
 /// Parts by the program's code.
 pub(crate) struct CodeMarks(&'static Marks);
@@ -263,14 +266,26 @@ impl<'a> EventFields<'a> {
         let name = fields;
         let _name = fields.text()?;
         let (_keywords, _version, _level) = (fields.u64()?, fields.u32()?, fields.u32()?);
-        let begins_with_text = fields.u32().is_some_and(|count| count > 0) && fields.u32() == Some(TEXT);
-        Some(Self { name, begins_with_text })
+        Some(Self { name, begins_with_text: begins_with_text(fields) })
     }
 
     fn is_named(&self, name: &str) -> bool {
         let mut fields = self.name;
         fields.text().is_some_and(|units| units.eq(name.encode_utf16()))
     }
+}
+
+/// Whether the first of these fields is a text. Events that describe themselves have one object,
+/// whose fields stand behind its type.
+fn begins_with_text(mut fields: Fields<'_>) -> bool {
+    for _ in 0..MOST_OBJECTS {
+        match (fields.u32(), fields.u32()) {
+            (Some(1..), Some(OBJECT)) => {}
+            (Some(1..), kind) => return kind == Some(TEXT),
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// The name of a part: no longer than names are, with something to see in the place of what has no
@@ -333,6 +348,17 @@ mod tests {
         bytes.extend((types.len() as u32).to_le_bytes());
         bytes.extend(types.iter().flat_map(|number| number.to_le_bytes()));
         bytes
+    }
+
+    #[test]
+    fn events_that_describe_themselves_have_their_fields_in_an_object() {
+        let begins = |words: &[u32]| {
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            begins_with_text(Fields::new(&bytes))
+        };
+        assert!(begins(&[1, OBJECT, 1, TEXT]) && begins(&[1, OBJECT, 1, OBJECT, 2, TEXT, 9]));
+        let others = [&[1, OBJECT, 0][..], &[1, OBJECT], &[1, OBJECT, 1, 9], &[1, OBJECT].repeat(1_000)];
+        assert!(!others.into_iter().any(begins));
     }
 
     #[test]
