@@ -151,9 +151,17 @@ mod tests {
     fn what_lies_in_several_parts_counts_once() {
         let mut recording = recording();
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
-        let parts = [("load", 0, 10, &["load"][..], &[][..]), ("test", 10, 5, &["test"], &["test"]), ("load", 20, 3, &[], &["load"])];
+        let parts = [
+            ("load", 0, 10, &["load"][..], &[][..]),
+            ("test", 10, 5, &["test"], &["test"]),
+            ("load", 20, 3, &[], &["load"]),
+        ];
         recording.processes[0].parts = parts
-            .map(|(name, since_ns, calls, begins, ends)| Part { begins: names(begins), ends: names(ends), ..part(name, since_ns, calls) })
+            .map(|(name, since_ns, calls, begins, ends)| Part {
+                begins: names(begins),
+                ends: names(ends),
+                ..part(name, since_ns, calls)
+            })
             .into();
         for (asked, calls, shown) in
             [(&["load"][..], 18, (0, 30)), (&["test"], 5, (10, 20)), (&["load", "test"], 18, (0, 30))]
@@ -161,7 +169,10 @@ mod tests {
             let mut recording = recording.clone();
             keep_parts(&mut recording, &names(asked)).expect("parts");
             let process = &recording.processes[0];
-            assert_eq!((process.threads[0].tree.load().calls(1), process.shown.as_deref()), (calls, Some(&[shown][..])));
+            assert_eq!(
+                (process.threads[0].tree.load().calls(1), process.shown.as_deref()),
+                (calls, Some(&[shown][..]))
+            );
         }
     }
 

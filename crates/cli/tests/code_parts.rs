@@ -71,9 +71,8 @@ fn ignored(report: &Value) -> (u64, Vec<&str>) {
 }
 
 /// Those of `Marked parts`, in the order in which they begin.
-const PARTS: [&str; 12] = [
-    "a", "b", "c", "again", "again", "again", "twice", "more", "thread 0", "thread 1", "thread 2", "to the end",
-];
+const PARTS: [&str; 12] =
+    ["a", "b", "c", "again", "again", "again", "twice", "more", "thread 0", "thread 1", "thread 2", "to the end"];
 
 #[test]
 fn parts_have_the_calls_and_exceptions_that_the_program_counted_in_them() {
@@ -147,10 +146,8 @@ fn too_many_parts_are_counted_and_what_was_before_is_there() {
     let place = TestFolder::new();
     record(&place, runtime, "-i calls", "many 20000");
     let whole = report(&place, "losses", &[]);
-    let reasons = [
-        "part 'name16384' began behind 32768 beginnings and ends",
-        "part 'name16384' ended, and has not begun",
-    ];
+    let reasons =
+        ["part 'name16384' began behind 32768 beginnings and ends", "part 'name16384' ended, and has not begun"];
     assert_eq!(ignored(&whole), (2 * (20_000 - 16_384), reasons.to_vec()));
     assert_eq!(names(&whole).len(), 16_384);
     assert_eq!(calls(&place, &["name7", "name16383"]), 2);
@@ -171,7 +168,10 @@ fn nobody_but_the_source_of_marks_is_listened_to() {
         let mut bare = runtime.command(&fixture(PROGRAM));
         bare.arg("listen");
         let bare = testkit::run(bare).expect_success().stdout_text();
-        assert!(bare.contains("SOURCE clrscope False\n") && bare.contains("HEARD Marked.Heard Start inside\n"), "{bare}");
+        assert!(
+            bare.contains("SOURCE clrscope False\n") && bare.contains("HEARD Marked.Heard Start inside\n"),
+            "{bare}"
+        );
         let expected = bare.replace("SOURCE clrscope False\n", "SOURCE clrscope True\n");
         for options in ["-i cpu", "-i calls"] {
             let run = record(&TestFolder::new(), runtime, options, "listen");

@@ -36,8 +36,8 @@ pub const RUNTIME_PRIVATE: &str = "Microsoft-Windows-DotNETRuntimePrivate";
 
 /// The event source by which a program marks parts of its recording.
 pub const MARKS: &str = "clrscope";
-/// The event source of xUnit, which says when a test begins and ends (`TestEventSource`, xUnit 2
-/// and 3).
+/// The event source of xUnit, which says when a test begins and ends (`TestEventSource` of xUnit 2 and
+/// 3).
 pub const XUNIT: &str = "xUnit.TestEventSource";
 
 /// Providers that events are looked for of.

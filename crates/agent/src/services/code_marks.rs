@@ -91,7 +91,9 @@ impl Ignored {
             Self::NotOpen => format!("part '{name}' ended, and has not begun"),
             Self::TooManyOpen => format!("part '{name}' began while {MOST_OPEN} others were open"),
             Self::TooMany => format!("part '{name}' began behind {MOST_BOUNDARIES} beginnings and ends"),
-            Self::Late => format!("part '{name}' began or ended late, as the machine was busy; its calls are uncertain"),
+            Self::Late => {
+                format!("part '{name}' began or ended late, as the machine was busy; its calls are uncertain")
+            }
         }
     }
 }
@@ -365,7 +367,9 @@ mod tests {
     fn events_are_told_by_their_names_and_their_first_field() {
         let text = metadata(&[TEXT, 9]);
         let about = EventFields::of(&text).expect("an event");
-        assert!(about.is_named("Start") && !about.is_named("Star") && !about.is_named("Stop") && about.begins_with_text);
+        assert!(
+            about.is_named("Start") && !about.is_named("Star") && !about.is_named("Stop") && about.begins_with_text
+        );
         for types in [&[][..], &[9], &[9, TEXT]] {
             assert!(!EventFields::of(&metadata(types)).expect("an event").begins_with_text, "{types:?}");
         }

@@ -307,8 +307,11 @@ mod tests {
     }
 
     fn read(boundaries: &[(u64, BoundaryKind, &str)]) -> Vec<Part> {
-        let boundary = |&(mono_ns, kind, name): &(u64, BoundaryKind, &str)| {
-            PartBoundary { mono_ns, kind, name: name.to_owned(), number: 0 }
+        let boundary = |&(mono_ns, kind, name): &(u64, BoundaryKind, &str)| PartBoundary {
+            mono_ns,
+            kind,
+            name: name.to_owned(),
+            number: 0,
         };
         Part::between(&boundaries.iter().map(boundary).collect::<Vec<_>>(), 100, 200)
     }
@@ -381,7 +384,8 @@ mod tests {
     /// Nor of recordings from before spans.
     #[test]
     fn parts_that_say_nothing_of_spans_are_spans_themselves() {
-        let part = |name: &str, since_ns| Part { name: name.to_owned(), since_ns, until_ns: since_ns + 5, ..Part::default() };
+        let part =
+            |name: &str, since_ns| Part { name: name.to_owned(), since_ns, until_ns: since_ns + 5, ..Part::default() };
         let parts = [part("1", 0), part("load", 5), part("load", 20)];
         let expected = [("1", 0, 5), ("load", 5, 10), ("load", 20, 25)];
         assert_eq!(spans(&parts), expected.map(|(name, since, until)| (name.to_owned(), since, until)));

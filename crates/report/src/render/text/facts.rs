@@ -6,7 +6,9 @@ use clrscope_analysis::{
     Conditions, InliningKnowledge, ProcessConditions, Program, Totals, own_programs, stack_overflows,
     unmatched_patterns,
 };
-use clrscope_recording::model::{CallsInfo, Clock, Exit, LossReason, Part, PartSpan, Process, Recording, RemarkKind, ShownWork};
+use clrscope_recording::model::{
+    CallsInfo, Clock, Exit, LossReason, Part, PartSpan, Process, Recording, RemarkKind, ShownWork,
+};
 
 use super::one_line;
 use super::sampling::{awaiters, inlined, sampled};
