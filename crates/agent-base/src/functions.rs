@@ -484,11 +484,62 @@ pub fn beside_program(path: String) -> String {
     }
 }
 
-/// Whether an assembly belongs to the framework: it lies in a shared framework's folder, or, in a
-/// self-contained program, its name says so.
+/// Beginnings of the names of assemblies of the framework, and of what finds and runs tests: xUnit,
+/// NUnit, MSTest and their adapters. The test platform's begin with `Microsoft.` like the
+/// framework's. Compared as they are written: a program's own tests of NUnit are `NUnit.Something`.
+const FRAMEWORK_BEGINNINGS: &[&str] =
+    &["System.", "Microsoft.", "xunit.", "nunit.", "NUnit3.TestAdapter", "MSTest.", "MSTestAdapter."];
+
+/// Names of other assemblies of the framework, and of the test platform's programs.
+const FRAMEWORK_NAMES: &[&str] = &[
+    "System",
+    "mscorlib",
+    "netstandard",
+    "WindowsBase",
+    "testhost",
+    "testhost.x86",
+    "vstest.console",
+    "datacollector",
+];
+
+/// Whether an assembly belongs to the framework, or to what runs tests: it lies in a shared
+/// framework's folder, or its name says so, as in a self-contained program.
 fn is_framework(path: &str, name: &str) -> bool {
     path.contains("/shared/Microsoft.")
-        || name.starts_with("System.")
-        || name.starts_with("Microsoft.")
-        || matches!(name, "System" | "mscorlib" | "netstandard" | "WindowsBase")
+        || FRAMEWORK_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+        || FRAMEWORK_NAMES.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_framework;
+
+    #[test]
+    fn the_framework_and_what_runs_tests_are_told_by_their_names() {
+        let framework = [
+            "System.Private.CoreLib",
+            "Microsoft.AspNetCore.Http",
+            "netstandard",
+            // dotnet test, and what it loads for each framework of tests
+            "testhost",
+            "Microsoft.TestPlatform.CrossPlatEngine",
+            "Microsoft.VisualStudio.TestPlatform.ObjectModel",
+            "Microsoft.Testing.Platform",
+            "xunit.core",
+            "xunit.execution.dotnet",
+            "xunit.runner.visualstudio.testadapter",
+            "xunit.v3.core",
+            "nunit.framework",
+            "NUnit3.TestAdapter",
+            "MSTest.TestFramework",
+            "MSTestAdapter.PlatformServices",
+        ];
+        for name in framework {
+            assert!(is_framework("/app/it.dll", name), "{name}");
+        }
+        for name in ["App", "App.Tests", "Xunit2.Tests", "NUnit.Own", "testhosts", "MSTests", "SystemTests"] {
+            assert!(!is_framework("/app/it.dll", name), "{name}");
+        }
+        assert!(is_framework("/usr/share/dotnet/shared/Microsoft.NETCore.App/8.0.0/Any.dll", "Any"));
+    }
 }

@@ -33,7 +33,7 @@ pub(crate) fn setup(running: &'static Running, beginning: Beginning) -> Setup {
     // Names are looked up and forgotten by these whatever the instruments want.
     let names = Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS | Events::THREADS;
     let debug = running.debug_events.as_ref().map_or(Events::NONE, DebugEvents::events);
-    let events = Events::of_parts([running.instruments.events(), names, debug]);
+    let events = Events::of_parts([running.instruments.events(), running.code_marks.events(), names, debug]);
     let setup = Setup::new(match beginning {
         Beginning::Launch => events,
         Beginning::Attach => allowed_after_attach(running, events),

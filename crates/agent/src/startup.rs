@@ -32,6 +32,7 @@ use crate::instruments::{self, Instruments, Requested};
 use crate::process::program::ProgramNames;
 use crate::process::{child_process, fork, trust};
 use crate::services::code_authors::CodeAuthors;
+use crate::services::code_marks::CodeMarks;
 use crate::services::context::Beginning;
 use crate::services::context::{Context, SharedTypes};
 use crate::services::detach::{Detachment, GoDormant};
@@ -64,11 +65,13 @@ pub(crate) struct Running {
     sampler: Option<&'static Sampler>,
     thread_names: Names,
     held_exceptions: Arc<HeldExceptions>,
+    /// Parts that the program's own code begins and ends.
+    pub(crate) code_marks: CodeMarks,
     end: End,
 }
 
 // In this order: what holds exceptions is told of them first, `code` and the instruments need the names that `functions` forgets, and the end is last.
-clr_profiler::compose_callbacks! { Running { held_exceptions, types, debug_events, code, sampler, instruments, object_types, functions, thread_names, end } }
+clr_profiler::compose_callbacks! { Running { held_exceptions, types, debug_events, code, sampler, instruments, object_types, functions, thread_names, code_marks, end } }
 
 impl Running {
     /// Removes what the recording left, in a process whose agent goes dormant. No callback is under
@@ -364,6 +367,8 @@ fn start_instruments(
         debug_events.map(|feed| DebugEvents::new(info, &functions, context.event_pipe(), feed.inlined()));
     tasks.extend(triggers.task(writer));
     tasks.extend(context.event_pipe.in_use().map(EventPipe::task));
+    let code_marks = CodeMarks::new(info, writer, &helper);
+    tasks.push(code_marks.task());
     #[cfg(feature = "panic-on-demand")]
     tasks.push(Box::new(crate::panic_on_demand::PanickingTask));
     let held_exceptions = Arc::new(HeldExceptions::new(info));
@@ -396,6 +401,7 @@ fn start_instruments(
         debug_events,
         sampler: context.sampler.in_use(),
         held_exceptions,
+        code_marks,
         end: End { helper, writer },
     })
 }

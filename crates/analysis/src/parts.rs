@@ -1,12 +1,15 @@
 //! Reducing a recording to some of its parts, before anything is asked of it.
 
+use std::collections::HashSet;
+
 use clrscope_recording::model::{CallTree, Part, Process, Recording, TreeSource};
 
 use crate::query::{Query, QueryProblem};
 use crate::select::quoted_list;
 
 /// Takes everything out of a recording that lies in none of the parts with these names: trees become what they gained in the
-/// parts, and events are shown where they lie in one. Several parts of one name count together. Without names nothing changes.
+/// parts, and events are shown where they lie in one. Several parts of one name count together, and what lies in several parts
+/// counts once. Without names nothing changes.
 ///
 /// # Errors
 /// When no process has a part of one of the names.
@@ -15,12 +18,13 @@ pub fn keep_parts(recording: &mut Recording, names: &[String]) -> Result<(), Que
         return Ok(());
     }
     let mut known: Vec<String> = Vec::new();
-    for part in recording.processes.iter().flat_map(|process| &process.parts) {
-        if !known.contains(&part.name) {
-            known.push(part.name.clone());
+    let mut seen = HashSet::new();
+    for span in recording.processes.iter().flat_map(|process| Part::spans(&process.parts)) {
+        if seen.insert(span.name.clone()) {
+            known.push(span.name);
         }
     }
-    let unknown: Vec<String> = names.iter().filter(|name| !known.contains(name)).cloned().collect();
+    let unknown: Vec<String> = names.iter().filter(|name| !seen.contains(*name)).cloned().collect();
     if !unknown.is_empty() {
         return Err(QueryProblem::NoPart { wanted: quoted_list(&unknown), known });
     }
@@ -29,7 +33,7 @@ pub fn keep_parts(recording: &mut Recording, names: &[String]) -> Result<(), Que
 }
 
 fn keep_parts_of(process: &mut Process, names: &[String]) {
-    let kept: Vec<&Part> = process.parts.iter().filter(|part| names.contains(&part.name)).collect();
+    let kept: Vec<&Part> = Part::named(&process.parts, names).into_iter().map(|at| &process.parts[at]).collect();
     let cpu_ns = |tree: &CallTree| tree.values().iter().map(|(_, values)| values.cpu_ns).sum::<u64>();
     for (index, thread) in (0..).zip(&mut process.threads) {
         let trees: Vec<TreeSource> = kept.iter().filter_map(|part| part.trees.of_thread(index)).collect();
@@ -41,7 +45,22 @@ fn keep_parts_of(process: &mut Process, names: &[String]) {
         thread.cpu_ns = thread.cpu_ns.map(|_| cpu_ns(&thread.tree.load()));
     }
     process.cpu_ns = process.cpu_ns.map(|_| process.threads.iter().filter_map(|thread| thread.cpu_ns).sum());
-    process.shown = Some(kept.iter().map(|part| (part.since_ns, part.until_ns)).collect());
+    process.shown = Some(merged(kept.iter().map(|part| (part.since_ns, part.until_ns))));
+}
+
+/// Times in order, where those that follow each other at once are one.
+fn merged(times: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+    let mut times: Vec<(u64, u64)> = times.collect();
+    // A damaged recording may have them in any order.
+    times.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (since, until) in times {
+        match merged.last_mut() {
+            Some(last) if last.1 >= since => last.1 = last.1.max(until),
+            _ => merged.push((since, until)),
+        }
+    }
+    merged
 }
 
 /// Time that goes on what is shown of a recording.
@@ -104,7 +123,7 @@ mod tests {
 
     fn part(name: &str, since_ns: u64, calls: u64) -> Part {
         let trees = PartTrees::new(BTreeMap::from([(0, tree(calls))]));
-        Part { name: name.to_owned(), since_ns, until_ns: since_ns + 10, trees }
+        Part { name: name.to_owned(), since_ns, until_ns: since_ns + 10, trees, ..Part::default() }
     }
 
     fn recording() -> Recording {
@@ -125,6 +144,36 @@ mod tests {
         assert_eq!([10, 20, 30, 31, 50].map(|time| process.shows(time)), [false, true, true, false, true]);
         assert!(!other.shows(20));
         assert_eq!(shown_ns(&recording), 20);
+    }
+
+    /// The part "test" lies in "load", and both are asked for.
+    #[test]
+    fn what_lies_in_several_parts_counts_once() {
+        let mut recording = recording();
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+        let parts = [
+            ("load", 0, 10, &["load"][..], &[][..]),
+            ("test", 10, 5, &["test"], &["test"]),
+            ("load", 20, 3, &[], &["load"]),
+        ];
+        recording.processes[0].parts = parts
+            .map(|(name, since_ns, calls, begins, ends)| Part {
+                begins: names(begins),
+                ends: names(ends),
+                ..part(name, since_ns, calls)
+            })
+            .into();
+        for (asked, calls, shown) in
+            [(&["load"][..], 18, (0, 30)), (&["test"], 5, (10, 20)), (&["load", "test"], 18, (0, 30))]
+        {
+            let mut recording = recording.clone();
+            keep_parts(&mut recording, &names(asked)).expect("parts");
+            let process = &recording.processes[0];
+            assert_eq!(
+                (process.threads[0].tree.load().calls(1), process.shown.as_deref()),
+                (calls, Some(&[shown][..]))
+            );
+        }
     }
 
     #[test]

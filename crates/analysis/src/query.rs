@@ -57,6 +57,9 @@ pub struct Query {
     pub metric: Option<&'static Metric>,
 }
 
+/// Names of parts that an error lists.
+const MOST_PARTS: usize = 20;
+
 /// Kind of paths: who stands above a method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum PathKind {
@@ -375,7 +378,12 @@ impl fmt::Display for QueryProblem {
                 write!(f, "no part is named {wanted}; the recording has none")
             }
             Self::NoPart { wanted, known } => {
-                write!(f, "no part is named {wanted}; the recording has {}", known.join(", "))
+                let more = match known.len().saturating_sub(MOST_PARTS) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let named = known.iter().take(MOST_PARTS).map(String::as_str).collect::<Vec<_>>().join(", ");
+                write!(f, "no part is named {wanted}; the recording has {named}{more}")
             }
             Self::RequestsNotRecorded => {
                 write!(

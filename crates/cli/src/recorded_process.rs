@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clr_diagnostics::Process;
+use clrscope_recording::writer::Command;
 
 use crate::errors::{Failure, quoted, reason};
 
@@ -121,10 +122,8 @@ fn seen_from_here(root: &Path, folder: PathBuf) -> PathBuf {
 /// # Errors
 /// When it can't be a name.
 pub(crate) fn part_name(name: &str, longest: usize) -> Result<(), Failure> {
-    let why = if name.trim().is_empty() {
-        "it is empty".to_owned()
-    } else if name.chars().all(|c| c.is_ascii_digit()) {
-        "numbers name the parts without a name".to_owned()
+    let why = if let Some(why) = Command::names_no_part(name) {
+        why.to_owned()
     } else if name.len() > longest {
         format!("it is longer than {longest} bytes")
     } else if name.chars().any(char::is_control) {

@@ -3,12 +3,13 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use clrscope_recording::model::LossReason;
+use clrscope_recording::model::{LossReason, Module, ModuleKind};
 use clrscope_testkit as testkit;
 use common::TestFolder;
 use serde_json::Value;
@@ -288,6 +289,30 @@ fn building_running_and_testing_give_the_same_results() {
     assert_as_bare(&with, &projects.bare("tests", &["test"]), totals);
     assert!(with.stderr_text().contains(" --process testhost\n"), "{}", with.stderr_text());
     assert_eq!(projects.calls(tested, "testhost", "Tests::Work"), 777);
+    each_test_is_a_part(&projects, tested);
+}
+
+/// And nothing of what runs the tests is the user's own code.
+fn each_test_is_a_part(projects: &Projects, recording: &Path) {
+    let path = recording.to_str().expect("UTF-8");
+    let part = |name: &str, calls: u64| {
+        let text = projects.report(&[path, "--view", "functions", "--part", name, "--format", "json"]);
+        let document: Value = serde_json::from_str(&text).expect("JSON");
+        let rows = document["rows"].as_array().expect("rows").iter().filter(|row| row["name"] == "Tests::Work");
+        assert_eq!(rows.filter_map(|row| row["calls"].as_u64()).sum::<u64>(), calls, "test {name}");
+    };
+    part("Tests.Passes", 777);
+    part("Tests.Fails", 0);
+    let recording = clrscope_recording::open(recording).expect("a recording");
+    let is_host = |command: &[String]| command.iter().any(|word| word.ends_with("testhost.dll"));
+    let host = recording.processes.iter().find(|process| is_host(&process.command)).expect("the test host");
+    let own: BTreeSet<&str> = host.modules.iter().filter(|module| is_own(module)).map(|module| &*module.name).collect();
+    // The test platform brings a library of somebody else's.
+    assert_eq!(own.into_iter().filter(|name| *name != "Newtonsoft.Json").collect::<Vec<_>>(), ["tests"]);
+}
+
+fn is_own(module: &Module) -> bool {
+    !module.framework && module.kind == ModuleKind::Managed && module.path.ends_with(".dll")
 }
 
 #[test]

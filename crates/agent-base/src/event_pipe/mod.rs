@@ -34,8 +34,14 @@ pub const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 /// The provider of what the runtime's own developers look at.
 pub const RUNTIME_PRIVATE: &str = "Microsoft-Windows-DotNETRuntimePrivate";
 
+/// The event source by which a program marks parts of its recording.
+pub const MARKS: &str = "clrscope";
+/// The event source of xUnit, which says when a test begins and ends (`TestEventSource` of xUnit 2 and
+/// 3).
+pub const XUNIT: &str = "xUnit.TestEventSource";
+
 /// Providers that events are looked for of.
-const KNOWN: [&str; 2] = [RUNTIME, RUNTIME_PRIVATE];
+const KNOWN: [&str; 4] = [RUNTIME, RUNTIME_PRIVATE, MARKS, XUNIT];
 
 /// Keyword of randomly sampled allocations (.NET 10 and later).
 pub const SAMPLED_ALLOCATIONS: u64 = 0x800_0000_0000;
@@ -99,7 +105,8 @@ pub struct EventPipe {
 }
 
 impl EventPipe {
-    fn new(info: &ProfilerInfo, writer: &'static ProcessWriter) -> Self {
+    /// Sessions of their own, beside those that instruments [share](SharedEventPipe).
+    pub fn new(info: &ProfilerInfo, writer: &'static ProcessWriter) -> Self {
         Self {
             info: info.clone(),
             writer,
@@ -167,6 +174,24 @@ impl EventPipe {
     /// `begins`, as often as one likes.
     pub fn begin(&'static self) {
         self.is_wanted.store(true, Ordering::Release);
+        self.settle();
+    }
+
+    /// As [`begin`](Self::begin), but the session is there when this returns: for the callback
+    /// `event_pipe_provider_created`, on the thread that makes the provider, which may raise an
+    /// event next. Where another thread is about to start or stop sessions nothing is done: waiting
+    /// for it would be a deadlock, as it may need the lock of event sources, which this thread has.
+    pub fn begin_here(&self) {
+        let Ok(mut sessions) = self.sessions.try_lock() else { return };
+        if sessions.first.is_none() {
+            self.is_wanted.store(true, Ordering::Release);
+            sessions.first = self.start_first();
+        }
+    }
+
+    /// Ends all sessions, soon.
+    pub fn end_soon(&'static self) {
+        self.is_wanted.store(false, Ordering::Release);
         self.settle();
     }
 

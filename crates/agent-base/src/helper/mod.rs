@@ -10,8 +10,10 @@
 //! | `rounds` | the thread's rounds |
 //! | `commands` | what is asked for from outside while the program runs |
 //! | `switching` | recording stops, starts again, and ends; boundaries between parts |
+//! | `marks` | boundaries that the program's own code draws |
 
 mod commands;
+mod marks;
 mod rounds;
 mod switching;
 
@@ -25,6 +27,7 @@ use clrscope_recording::writer::{Answer, Command, ProcessWriter, monotonic_ns};
 use crate::hooks;
 use crate::os::signals;
 
+use marks::Marks;
 use rounds::Helper;
 
 /// Time that a request to stop recording or start it again waits for its answer.
@@ -73,6 +76,10 @@ pub trait Task: Send {
     fn gains(&mut self) -> Gains {
         Gains::Noted(0)
     }
+    /// Whether [`gains`](Self::gains) notes anything.
+    fn has_gains(&self) -> bool {
+        false
+    }
     /// Recording is about to start again after [`stop`](Self::stop): what was known of threads is out of date.
     fn start_again(&mut self, now_ns: u64) {}
 }
@@ -118,6 +125,8 @@ struct Link {
     is_stop_wanted: AtomicBool,
     /// Whether it is.
     is_stopped: AtomicBool,
+    /// Boundaries that the program's own code draws.
+    marks: Marks,
 }
 
 impl HelperHandle {
@@ -194,6 +203,7 @@ impl HelperHandle {
             link.is_stop_wanted.store(true, Ordering::Release);
             link.is_stopped.store(true, Ordering::Release);
         }
+        self.0.marks.begin(delay_ends.is_none(), tasks.iter().any(|task| task.has_gains()));
         let mut helper = Helper::new(writer, tasks, link, (delay_ends, schedule.duration));
         let builder = std::thread::Builder::new().name("clrscope".into()).stack_size(512 << 10);
         // Signals are blocked before the thread exists, so that not even its first instruction gets one.

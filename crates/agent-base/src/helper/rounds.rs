@@ -83,6 +83,7 @@ impl Helper {
                     self.stop_for_now();
                     continue;
                 }
+                self.note_marks();
                 self.round();
                 std::thread::park_timeout(pauses.next());
             }
@@ -95,6 +96,7 @@ impl Helper {
             crate::boundary::guard(developer_log::flush);
         }
         self.link.gone.store(true, Ordering::Release);
+        self.link.marks.take(false);
     }
 
     pub(super) fn is_over(&self, now: u64) -> bool {

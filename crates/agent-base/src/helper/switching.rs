@@ -28,8 +28,19 @@ impl Helper {
 
     /// Draws a boundary between parts of the recording.
     pub(super) fn boundary(&mut self, kind: BoundaryKind) {
-        let (mono_ns, name) = (monotonic_ns(), std::mem::take(&mut self.next_part));
-        let number = if kind == BoundaryKind::Delay { 0 } else { self.note_gains(kind == BoundaryKind::Mark) };
+        let name = std::mem::take(&mut self.next_part);
+        self.draw_boundary(kind, name);
+    }
+
+    /// As [`boundary`](Self::boundary), before a part of this name, or at the end of one that the
+    /// program's code has begun.
+    pub(super) fn draw_boundary(&mut self, kind: BoundaryKind, name: String) {
+        let mono_ns = monotonic_ns();
+        let number = match kind {
+            BoundaryKind::Delay => 0,
+            BoundaryKind::Start | BoundaryKind::Stop => self.note_gains(false),
+            _ => self.note_gains(true),
+        };
         self.writer.part_boundary(&PartBoundary { mono_ns, kind, name, number });
     }
 
@@ -54,6 +65,8 @@ impl Helper {
     /// Stops recording until it is wanted again, or the recording is over.
     pub(super) fn stop_for_now(&mut self) {
         log(Level::Info, || "recording stops for now".to_owned());
+        // First, so that no thread of the program waits for one while tasks wait for that thread.
+        self.link.marks.take(false);
         let began = monotonic_ns();
         let is_commanded = self.unanswered.is_some();
         self.round();
@@ -62,6 +75,7 @@ impl Helper {
             self.show_life();
             std::thread::park_timeout(STOP_PAUSE);
         }
+        self.note_marks();
         self.boundary(BoundaryKind::Stop);
         self.link.is_stopped.store(true, Ordering::Release);
         self.answer(Answer::Done);
@@ -102,6 +116,7 @@ impl Helper {
         }
         log(Level::Info, || "recording starts again".to_owned());
         hooks::stopped_flag().store(0, Ordering::SeqCst);
+        self.link.marks.take(true);
         self.link.is_stopped.store(false, Ordering::Release);
         self.answer(Answer::Done);
     }
@@ -146,6 +161,8 @@ impl Helper {
     /// so.
     pub(super) fn stop(&mut self) {
         log(Level::Info, || "recording ends: every thread's hooks are switched off".to_owned());
+        self.link.marks.take(false);
+        self.note_marks();
         if !self.is_stopped() {
             self.round();
             self.slow_round(monotonic_ns());

@@ -101,6 +101,7 @@ impl Resident {
         let running: &'static Running = keep(running);
         fork::prepare(|| running.detach_in_child());
         running.instruments.begin(beginning);
+        running.code_marks.begin(beginning);
         running.debug_events.iter().for_each(DebugEvents::begin);
         self.running.put(running);
         Ok(running)

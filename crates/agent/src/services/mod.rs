@@ -16,6 +16,7 @@
 //! - [`changed_methods`]: methods of a library that get other code
 //! - [`kept_code`]: methods whose code stays changed to the end of the process
 //! - [`kept_events`]: which events a recording keeps; [`triggers`]: what has them written out
+//! - [`code_marks`]: parts of the recording that the program's own code begins and ends
 //! - [`request_work`]: the request for which each thread works
 //! - [`stack_rate`]: how many stacks are taken in a second
 //! - [`stop_of_threads`]: a stop of all threads at the end of a recording
@@ -29,6 +30,7 @@ pub(crate) mod changed_methods;
 pub(crate) mod clauses;
 pub(crate) mod code_address;
 pub(crate) mod code_authors;
+pub(crate) mod code_marks;
 pub(crate) mod context;
 pub(crate) mod detach;
 pub(crate) mod detach_cleanup;

@@ -3,6 +3,7 @@
 mod awaiters;
 mod awaits;
 mod by_name;
+mod code_parts;
 #[path = "../common/mod.rs"]
 mod common;
 mod counters;

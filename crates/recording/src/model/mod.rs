@@ -46,7 +46,7 @@ pub use heap::{HeapAwait, HeapGeneration, HeapPlace, HeapSnapshot, HeapType, Roo
 pub use memory::MemoryPlace;
 pub use object_types::ObjectType;
 pub use own_memory::OwnMemory;
-pub use parts::{BoundaryKind, Part, PartBoundary, PartTrees};
+pub use parts::{BoundaryKind, Part, PartBoundary, PartSpan, PartTrees};
 pub use probe_callers::ProbeCaller;
 pub use probe_lines::ProbedLine;
 pub use probes::{ProbeCallEnd, ProbeCallRecord, ProbedMethod};

@@ -1,6 +1,10 @@
-//! Parts of a recording: what lies between two boundaries, each of which somebody drew while the program ran.
+//! Parts of a recording: what lies between two boundaries, each of which was drawn while the program ran, by a command or by
+//! the program's own code.
+//!
+//! Parts stand in a row: none overlaps another. What has a name is a [`PartSpan`] of one part or several, since what the
+//! program's code begins and ends may nest and overlap; the parts say which spans begin and end with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,15 +12,20 @@ use super::{Problem, TreeSource};
 use crate::codec::{numbered, record};
 
 record! {
-    /// A part of the recording of one process: from a start or a mark to the next stop or mark.
+    /// A part of the recording of one process: from one boundary to the next.
     #[derive(Debug, Clone, Default)]
     pub struct Part {
-        /// The name it was given, or its number among the parts of its process, from 1.
+        /// The name of the span that it lies in, of several of the one that the program's code began last; its number among
+        /// the parts of its process, from 1, where it lies in none.
         pub name: String,
         /// Beginning of the part, nanoseconds since the start of the run.
         pub since_ns: u64,
         /// End of the part, nanoseconds since the start of the run.
         pub until_ns: u64,
+        /// Names of the spans that begin with the part.
+        pub begins: Vec<String>,
+        /// Names of the spans that end with the part.
+        pub ends: Vec<String>,
     }
     beside {
         /// Gains of the threads' trees in the part.
@@ -93,34 +102,182 @@ pub enum BoundaryKind {
     Stop = 2,
     /// The process begins, and its recording does not: it starts later.
     Delay = 3,
+    /// The program's code begins a span of this name.
+    Begin = 4,
+    /// The program's code ends the span of this name.
+    End = 5,
 }
 
-numbered!(BoundaryKind: Mark, Start, Stop, Delay);
+numbered!(BoundaryKind: Mark, Start, Stop, Delay, Begin, End);
+
+impl BoundaryKind {
+    /// Whether a part begins here, as long as something is recorded.
+    pub(crate) fn begins_part(self) -> bool {
+        !matches!(self, Self::Stop | Self::Delay)
+    }
+
+    /// Whether a boundary of this kind is one only while something is recorded.
+    pub(crate) fn is_of_code(self) -> bool {
+        matches!(self, Self::Begin | Self::End)
+    }
+}
+
+/// What reports show as a part: from a boundary to the one that ends what began there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PartSpan {
+    /// The name, or the number of the part.
+    pub name: String,
+    /// Its beginning, nanoseconds since the start of the run.
+    pub since_ns: u64,
+    /// Its end, nanoseconds since the start of the run.
+    pub until_ns: u64,
+}
 
 impl Part {
     /// The parts between `boundaries`, which are in order, of a recording that began at `start_ns` and ended at `end_ns`, both
     /// monotonic. Times of parts are counted from `start_ns`. A recording without boundaries has no parts.
+    ///
+    /// A span ends where its end is drawn, where recording stops, and with the recording.
     #[must_use]
     pub fn between(boundaries: &[PartBoundary], start_ns: u64, end_ns: u64) -> Vec<Self> {
-        let mut parts = Vec::new();
-        let mut open = (!boundaries.is_empty()).then_some((start_ns, ""));
-        let mut end = |(since, name): (u64, &str), until: u64| {
-            let since_ns = since.saturating_sub(start_ns);
-            let number = parts.len() + 1;
-            let name = if name.is_empty() { number.to_string() } else { name.to_owned() };
-            let until_ns = until.saturating_sub(start_ns).max(since_ns);
-            parts.push(Self { name, since_ns, until_ns, trees: PartTrees::default() });
+        let mut parts: Vec<Self> = Vec::new();
+        let begin = |since_ns: u64| Self { since_ns, ..Self::default() };
+        let mut current = (!boundaries.is_empty()).then(|| begin(start_ns));
+        let mut open = OpenSpans::default();
+        let mut end = |mut part: Self, until_ns: u64, name: Option<&str>| {
+            part.name = name.map_or_else(|| (parts.len() + 1).to_string(), str::to_owned);
+            part.since_ns = part.since_ns.saturating_sub(start_ns);
+            part.until_ns = until_ns.saturating_sub(start_ns).max(part.since_ns);
+            parts.push(part);
         };
-        for boundary in boundaries {
-            let before = open.take().filter(|_| boundary.kind != BoundaryKind::Delay);
-            before.into_iter().for_each(|part| end(part, boundary.mono_ns));
-            if matches!(boundary.kind, BoundaryKind::Start | BoundaryKind::Mark) {
-                open = Some((boundary.mono_ns, &boundary.name));
+        for PartBoundary { kind, name, mono_ns, .. } in boundaries {
+            if kind.is_of_code() && current.is_none() {
+                continue;
             }
+            let (name_before, name) = (open.last(), cut(name));
+            let (begins, ends) = match kind {
+                BoundaryKind::Mark | BoundaryKind::Start => open.mark(name),
+                BoundaryKind::Stop | BoundaryKind::Delay => (Vec::new(), open.end_all()),
+                BoundaryKind::Begin => (open.begin(name), Vec::new()),
+                BoundaryKind::End => (Vec::new(), open.end(name)),
+            };
+            if let Some(part) = current.take().filter(|_| *kind != BoundaryKind::Delay) {
+                end(Self { ends, ..part }, *mono_ns, name_before);
+            }
+            current = kind.begins_part().then(|| Self { begins, ..begin(*mono_ns) });
         }
-        open.into_iter().for_each(|part| end(part, end_ns));
+        if let Some(part) = current {
+            let name = open.last();
+            end(Self { ends: open.end_all(), ..part }, end_ns, name);
+        }
         parts
     }
+
+    /// Which of `parts`, those of one process, lie in what has one of these names: places in ascending order.
+    #[must_use]
+    pub fn named<S: AsRef<str>>(parts: &[Self], names: &[S]) -> Vec<usize> {
+        let is_meant = |name: &str| names.iter().any(|wanted| wanted.as_ref() == name);
+        let mut open = 0_usize;
+        let mut found = Vec::new();
+        for (place, part) in parts.iter().enumerate() {
+            open += part.begins.iter().filter(|name| is_meant(name)).count();
+            if open > 0 || is_meant(&part.name) {
+                found.push(place);
+            }
+            open = open.saturating_sub(part.ends.iter().filter(|name| is_meant(name)).count());
+        }
+        found
+    }
+
+    /// What reports show as the parts of a process: all that has a name, as a whole, and the parts without one. In the order
+    /// in which they begin.
+    #[must_use]
+    pub fn spans(parts: &[Self]) -> Vec<PartSpan> {
+        let mut spans: Vec<PartSpan> = Vec::new();
+        // Places among the spans.
+        let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
+        for part in parts {
+            let span =
+                |name: &str| PartSpan { name: name.to_owned(), since_ns: part.since_ns, until_ns: part.until_ns };
+            for name in &part.begins {
+                open.entry(name).or_default().push(spans.len());
+                spans.push(span(name));
+            }
+            if open.is_empty() {
+                spans.push(span(&part.name));
+            }
+            for name in &part.ends {
+                let Some(places) = open.get_mut(name.as_str()) else { continue };
+                places.pop().into_iter().for_each(|place| spans[place].until_ns = part.until_ns);
+                if places.is_empty() {
+                    open.remove(name.as_str());
+                }
+            }
+        }
+        spans
+    }
+}
+
+/// Bytes of the longest name of a part.
+pub(crate) const LONGEST_NAME: usize = 256;
+
+/// The name, no longer than names are: parts repeat it.
+fn cut(name: &str) -> &str {
+    &name[..name.floor_char_boundary(LONGEST_NAME)]
+}
+
+/// Names of spans that have begun and not ended.
+#[derive(Default)]
+struct OpenSpans<'a> {
+    /// What a command gave a name to; empty for none.
+    mark: &'a str,
+    /// What the program's code began, by the number of the beginning.
+    by_number: BTreeMap<u32, &'a str>,
+    numbers: HashMap<&'a str, u32>,
+    begun: u32,
+}
+
+impl<'a> OpenSpans<'a> {
+    /// A command ends what one has begun, and begins a span where it has a name. Returns what begins and what ends.
+    fn mark(&mut self, name: &'a str) -> (Vec<String>, Vec<String>) {
+        let ended = std::mem::replace(&mut self.mark, name);
+        (named(name), named(ended))
+    }
+
+    /// Returns the name, unless it is open already.
+    fn begin(&mut self, name: &'a str) -> Vec<String> {
+        if name.is_empty() || self.numbers.contains_key(name) {
+            return Vec::new();
+        }
+        self.begun += 1;
+        self.by_number.insert(self.begun, name);
+        self.numbers.insert(name, self.begun);
+        named(name)
+    }
+
+    /// Returns the name, where it was open.
+    fn end(&mut self, name: &str) -> Vec<String> {
+        let Some(number) = self.numbers.remove(name) else { return Vec::new() };
+        self.by_number.remove(&number);
+        named(name)
+    }
+
+    fn end_all(&mut self) -> Vec<String> {
+        let Self { mark, by_number, .. } = std::mem::take(self);
+        by_number.values().map(|name| (*name).to_owned()).chain(named(mark)).collect()
+    }
+
+    /// What names a part now.
+    fn last(&self) -> Option<&'a str> {
+        let by_code = self.by_number.last_key_value().map(|(_, name)| *name);
+        by_code.or(Some(self.mark).filter(|name| !name.is_empty()))
+    }
+}
+
+/// A name; nothing where it is empty.
+fn named(name: &str) -> Vec<String> {
+    Some(name).filter(|name| !name.is_empty()).map(str::to_owned).into_iter().collect()
 }
 
 #[cfg(test)]
@@ -147,5 +304,99 @@ mod tests {
         assert_eq!(parts(&switched), [part("1", 0, 10), part("load", 20, 30), part("3", 50, 100)]);
         assert_eq!(parts(&[(100, Delay, ""), (130, Start, "")]), [part("1", 30, 100)]);
         assert_eq!(parts(&[(100, Delay, "")]), [], "it ended before the delay was over");
+    }
+
+    fn read(boundaries: &[(u64, BoundaryKind, &str)]) -> Vec<Part> {
+        let boundary = |&(mono_ns, kind, name): &(u64, BoundaryKind, &str)| PartBoundary {
+            mono_ns,
+            kind,
+            name: name.to_owned(),
+            number: 0,
+        };
+        Part::between(&boundaries.iter().map(boundary).collect::<Vec<_>>(), 100, 200)
+    }
+
+    fn spans(parts: &[Part]) -> Vec<(String, u64, u64)> {
+        Part::spans(parts).into_iter().map(|span| (span.name, span.since_ns, span.until_ns)).collect()
+    }
+
+    /// Those in the spans of a name: beginning and end of each.
+    fn times(parts: &[Part], name: &str) -> Vec<(u64, u64)> {
+        Part::named(parts, &[name]).into_iter().map(|at| (parts[at].since_ns, parts[at].until_ns)).collect()
+    }
+
+    #[test]
+    fn what_code_begins_and_ends_may_nest_overlap_and_come_again() {
+        use BoundaryKind::{Begin, End};
+        let span = |name: &str, since, until| (name.to_owned(), since, until);
+        let all = [
+            (110, Begin, "a"),
+            (120, Begin, "b"),
+            (130, End, "b"),
+            (140, Begin, "c"),
+            (150, End, "a"),
+            (160, End, "c"),
+            (170, Begin, "a"),
+        ];
+        let parts = read(&all);
+        let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+        assert_eq!(names, ["1", "a", "b", "a", "c", "c", "7", "a"]);
+        let expected = [("1", 0, 10), ("a", 10, 50), ("b", 20, 30), ("c", 40, 60), ("7", 60, 70), ("a", 70, 100)];
+        assert_eq!(spans(&parts), expected.map(|(name, since, until)| span(name, since, until)));
+        assert_eq!(times(&parts, "a"), [(10, 20), (20, 30), (30, 40), (40, 50), (70, 100)]);
+        assert_eq!(times(&parts, "b"), [(20, 30)]);
+        assert_eq!(times(&parts, "c"), [(40, 50), (50, 60)]);
+        assert_eq!(times(&parts, "7"), [(60, 70)]);
+        assert_eq!(times(&parts, "d"), []);
+    }
+
+    #[test]
+    fn what_code_begins_goes_on_over_marks_and_ends_where_recording_stops() {
+        use BoundaryKind::{Begin, End, Mark, Start, Stop};
+        let span = |name: &str, since, until| (name.to_owned(), since, until);
+        let all = [
+            (110, Mark, "load"),
+            (120, Begin, "a"),
+            (130, Mark, "more"),
+            (140, Stop, ""),
+            (145, Begin, "never"),
+            (150, Start, ""),
+            (160, End, "a"),
+            (170, Begin, "a"),
+            (180, Begin, "a"),
+        ];
+        let parts = read(&all);
+        let expected = [
+            ("1", 0, 10),
+            ("load", 10, 30),
+            ("a", 20, 40),
+            ("more", 30, 40),
+            ("5", 50, 60),
+            ("6", 60, 70),
+            ("a", 70, 100),
+        ];
+        assert_eq!(spans(&parts), expected.map(|(name, since, until)| span(name, since, until)));
+        assert_eq!(times(&parts, "load"), [(10, 20), (20, 30)]);
+        assert_eq!(times(&parts, "a"), [(20, 30), (30, 40), (70, 80), (80, 100)]);
+        assert_eq!(times(&parts, "more"), [(30, 40)]);
+    }
+
+    /// Nor of recordings from before spans.
+    #[test]
+    fn parts_that_say_nothing_of_spans_are_spans_themselves() {
+        let part =
+            |name: &str, since_ns| Part { name: name.to_owned(), since_ns, until_ns: since_ns + 5, ..Part::default() };
+        let parts = [part("1", 0), part("load", 5), part("load", 20)];
+        let expected = [("1", 0, 5), ("load", 5, 10), ("load", 20, 25)];
+        assert_eq!(spans(&parts), expected.map(|(name, since, until)| (name.to_owned(), since, until)));
+        assert_eq!(times(&parts, "load"), [(5, 10), (20, 25)]);
+    }
+
+    #[test]
+    fn a_long_name_is_not_repeated_at_its_length() {
+        let long = "é".repeat(LONGEST_NAME);
+        let parts = read(&[(110, BoundaryKind::Begin, &long), (120, BoundaryKind::End, &long)]);
+        assert_eq!(parts[1].name, "é".repeat(LONGEST_NAME / 2));
+        assert_eq!(spans(&parts).len(), 3);
     }
 }

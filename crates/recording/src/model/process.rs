@@ -52,8 +52,8 @@ record! {
         pub losses: Vec<Loss>,
         /// Remarks for the head of reports.
         pub remarks: Vec<Remark>,
-        /// Times that are shown, each from and to a nanosecond since the start of the run, where the recording was reduced to
-        /// some of its parts.
+        /// Times that are shown, each from and to a nanosecond since the start of the run, in order and apart from each
+        /// other, where the recording was reduced to some of its parts.
         pub shown: Option<Vec<(u64, u64)>>,
         /// The work that is shown, where the recording was reduced to what was done for some
         /// requests.
@@ -119,7 +119,10 @@ impl Process {
     /// Whether a moment, in nanoseconds since the start of the run, is shown.
     #[must_use]
     pub fn shows(&self, time_ns: u64) -> bool {
-        self.shown.as_ref().is_none_or(|times| times.iter().any(|(since, until)| (since..=until).contains(&&time_ns)))
+        self.shown.as_ref().is_none_or(|times| {
+            let begun = times.partition_point(|(since, _)| *since <= time_ns);
+            begun.checked_sub(1).is_some_and(|last| time_ns <= times[last].1)
+        })
     }
 
     /// Whether what a thread did at a moment, in nanoseconds since the start of the run, is shown.

@@ -105,11 +105,13 @@ pub enum LossReason {
     AwaitsNotFollowed = 33,
     /// A library could not be changed: nothing is known of the requests that it serves or makes.
     RequestsNotFollowed = 34,
+    /// The program's code began or ended a part in a way that has no meaning, or too often.
+    MarkIgnored = 35,
 }
 
 impl LossReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::PanicCaught,
         Self::TreeFull,
         Self::DiskFull,
@@ -145,6 +147,7 @@ impl LossReason {
         Self::CallerUnknown,
         Self::AwaitsNotFollowed,
         Self::RequestsNotFollowed,
+        Self::MarkIgnored,
     ];
 
     /// The name in JSON (`losses` rows) and in tables.
@@ -186,6 +189,7 @@ impl LossReason {
             Self::CallerUnknown => "caller_unknown",
             Self::AwaitsNotFollowed => "awaits_not_followed",
             Self::RequestsNotFollowed => "requests_not_followed",
+            Self::MarkIgnored => "mark_ignored",
         }
     }
 
@@ -232,6 +236,7 @@ impl LossReason {
             Self::RequestsNotFollowed => {
                 "a library of the framework could not be changed; nothing is known of its requests"
             }
+            Self::MarkIgnored => "parts that the program's own code began or ended are missing, or uncertain",
         }
     }
 

@@ -156,6 +156,7 @@ pub(super) fn read(
     start_ns: u64,
     end_ns: u64,
 ) -> Vec<(Part, Option<Arc<PartGains>>)> {
+    let boundaries = &in_order(boundaries);
     let records: Vec<PartBoundary> = boundaries.iter().map(|boundary| boundary.record.clone()).collect();
     let parts = Part::between(&records, start_ns, end_ns);
     let log = Arc::new(GainsLog { bytes: log, records: OnceLock::new() });
@@ -165,7 +166,7 @@ pub(super) fn read(
         if is_open && record.kind != BoundaryKind::Delay {
             ends.push(at);
         }
-        is_open = matches!(record.kind, BoundaryKind::Start | BoundaryKind::Mark);
+        is_open = record.kind.begins_part();
     }
     // Once something found no room nobody can tell the rest apart.
     let told = boundaries.iter().position(|b| b.record.number == 0 && b.record.kind != BoundaryKind::Delay);
@@ -186,6 +187,20 @@ pub(super) fn read(
         _ => None,
     };
     parts.into_iter().enumerate().map(|(at, part)| (part, of_part(at))).collect()
+}
+
+/// Boundaries in the order of their times, without those of the program's code that were drawn while nothing was recorded.
+/// Several threads of the program may note some at once, beside the agent's; those with numbers are all of one thread.
+fn in_order(boundaries: &[Boundary]) -> Vec<Boundary> {
+    let mut ordered = boundaries.to_vec();
+    ordered.sort_by_key(|boundary| boundary.record.mono_ns);
+    let mut is_open = true;
+    ordered.retain(|Boundary { record, .. }| {
+        let counts = is_open || !record.kind.is_of_code();
+        is_open = if counts { record.kind.begins_part() } else { is_open };
+        counts
+    });
+    ordered
 }
 
 /// Each with how often it is there, in ascending order.

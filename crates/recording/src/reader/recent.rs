@@ -1,10 +1,10 @@
 //! Recordings that keep their last time only: what is older is left out when they are read.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::events::records_since;
 use crate::layout::{instrument, sample};
-use crate::model::{ByteSource, EventBytes, EventChunk, Part, PartTrees, Problem, Process, RemarkKind, Sample};
+use crate::model::{ByteSource, EventBytes, EventChunk, Part, Problem, Process, RemarkKind, Sample};
 
 /// The time of a process of which events are kept.
 #[derive(Debug, Clone, Copy)]
@@ -153,15 +153,35 @@ pub(super) fn keep_of_process(process: &mut Process, kept: KeptTime) {
     let since_ns = kept.offset_ns();
     if process.parts.is_empty() {
         let name = format!("last {} s", kept.length_ns as f64 / 1e9);
-        process.parts = vec![Part { name, since_ns, until_ns, trees: PartTrees::default() }];
+        process.parts = vec![Part { name, since_ns, until_ns, ..Part::default() }];
     } else {
-        process.parts.retain(|part| part.until_ns >= since_ns);
+        keep_parts(&mut process.parts, since_ns);
         process.parts.iter_mut().for_each(|part| part.since_ns = part.since_ns.max(since_ns));
     }
     process.cpu_ns = None;
     process.threads.iter_mut().for_each(|thread| thread.cpu_ns = None);
     process.losses.retain(|loss| loss.last_ns >= since_ns);
     process.remarks.retain(|remark| remark.kind != RemarkKind::Trigger || remark.time_ns >= since_ns);
+}
+
+/// Keeps the parts that end at or after this moment; the first of them begins what goes on of those before it.
+fn keep_parts(parts: &mut Vec<Part>, since_ns: u64) {
+    let first = parts.partition_point(|part| part.until_ns < since_ns);
+    let (mut begun, mut ended) = (Vec::new(), HashMap::new());
+    for part in parts.drain(..first) {
+        begun.extend(part.begins);
+        part.ends.into_iter().for_each(|name| *ended.entry(name).or_insert(0_usize) += 1);
+    }
+    begun.retain(|name| match ended.get_mut(name).filter(|times| **times > 0) {
+        Some(times) => {
+            *times -= 1;
+            false
+        }
+        None => true,
+    });
+    if let Some(part) = parts.first_mut() {
+        part.begins.splice(..0, begun);
+    }
 }
 
 #[cfg(test)]

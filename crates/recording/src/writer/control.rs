@@ -44,6 +44,18 @@ impl Command {
     /// Bytes of the longest pattern, and of the longest line.
     pub const LONGEST_PATTERN: usize = state::COMMAND_NAME_MOST;
 
+    /// Reason why nothing can be a part of this name, where it can't be told from one without a name.
+    #[must_use]
+    pub fn names_no_part(name: &str) -> Option<&'static str> {
+        if name.trim().is_empty() {
+            Some("it is empty")
+        } else if name.chars().all(|c| c.is_ascii_digit()) {
+            Some("numbers name the parts without a name")
+        } else {
+            None
+        }
+    }
+
     fn kind(&self) -> u32 {
         match self {
             Self::Start(_) => 1,

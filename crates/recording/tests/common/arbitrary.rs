@@ -82,8 +82,10 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn part()(name in text(), since_ns: u64, until_ns: u64) -> Part {
-        Part { name, since_ns, until_ns, trees: PartTrees::default() }
+    fn part()(
+        name in text(), since_ns: u64, until_ns: u64, begins in vec(text(), 0..3), ends in vec(text(), 0..3),
+    ) -> Part {
+        Part { name, since_ns, until_ns, begins, ends, trees: PartTrees::default() }
     }
 }
 

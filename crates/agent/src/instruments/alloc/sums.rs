@@ -374,6 +374,10 @@ impl Task for KeepSums {
         let _ = self.sums.store.segment().write_out();
     }
 
+    fn has_gains(&self) -> bool {
+        true
+    }
+
     fn gains(&mut self) -> Gains {
         // What is allocated from now on belongs to the next part.
         self.sums.next_period();

@@ -392,6 +392,10 @@ impl Task for Sampler {
         self.gains.step(self.shared, &self.times)
     }
 
+    fn has_gains(&self) -> bool {
+        true
+    }
+
     /// Every thread starts at the root of its tree, and nothing is charged for the time in between.
     fn start_again(&mut self, now: u64) {
         (self.stop_rounds, self.is_off) = (0, false);

@@ -1,6 +1,7 @@
 //! Providers that have counters, and what a session asks them for.
 
 use clr_profiler::ProviderConfig;
+use clrscope_agent_base::event_pipe::{MARKS, XUNIT};
 
 /// The event source that publishes values of meters.
 pub(super) const METERS: &str = "System.Diagnostics.Metrics";
@@ -26,6 +27,10 @@ pub(super) const SOURCES: &[&str] = &[
 /// `System.Threading.Tasks.TplEventSource` gives tasks ids.
 const FRAMEWORK: &[&str] = &["Microsoft-", "Microsoft.", "System.", "Private.", "dotnet-"];
 
+/// Event sources that have no counters, by their name: further sessions that ask for one would
+/// have each of its events delivered twice.
+const WITHOUT_COUNTERS: &[&str] = &[MARKS, XUNIT];
+
 /// Critical events alone: event sources publish counters at whatever level is asked for.
 const CRITICAL: u32 = 1;
 /// A keyword that no event has: events of sources are left out, but those without any keyword that
@@ -46,7 +51,8 @@ const SHARED: &str = "SessionId=SHARED;ClientId=clrscope;RefreshInterval=1;MaxTi
 
 /// Whether an event source may be one of the program's own.
 pub(super) fn is_own(name: &str) -> bool {
-    !FRAMEWORK.iter().any(|start| name.starts_with(start)) && can_be_asked(name)
+    let is_framework = FRAMEWORK.iter().any(|start| name.starts_with(start));
+    !is_framework && !WITHOUT_COUNTERS.contains(&name) && can_be_asked(name)
 }
 
 /// Whether a name can stand in the arguments of a session.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clrscope_analysis::unmatched_patterns;
-use clrscope_recording::model::{Exit, Loss, LossReason, Part, Process, Recording};
+use clrscope_recording::model::{Exit, Loss, LossReason, Part, PartSpan, Process, Recording};
 use serde_json::{Value, json};
 
 use super::{Object, object};
@@ -21,10 +21,12 @@ pub(crate) fn recording(recording: &Recording) -> Object {
         ("processes", array(recording.processes.iter().map(process))),
         ("losses", array(all_losses(recording).into_iter())),
     ]);
-    let mut parts =
-        recording.processes.iter().flat_map(|process| process.parts.iter().map(move |part| (process, part))).peekable();
-    if parts.peek().is_some() {
-        all.insert("parts".to_owned(), array(parts.map(|(process, one)| part(process, one))));
+    let mut parts = Vec::new();
+    for process in &recording.processes {
+        parts.extend(Part::spans(&process.parts).iter().map(|span| part(process, span)));
+    }
+    if !parts.is_empty() {
+        all.insert("parts".to_owned(), array(parts.into_iter()));
     }
     let unmatched = unmatched_patterns(recording);
     if !unmatched.is_empty() {
@@ -65,7 +67,7 @@ fn process(process: &Process) -> Object {
 }
 
 /// A part of the recording of a process.
-fn part(process: &Process, part: &Part) -> Object {
+fn part(process: &Process, part: &PartSpan) -> Object {
     object([
         ("name", json!(part.name)),
         ("pid", json!(process.pid)),

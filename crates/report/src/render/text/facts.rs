@@ -6,7 +6,9 @@ use clrscope_analysis::{
     Conditions, InliningKnowledge, ProcessConditions, Program, Totals, own_programs, stack_overflows,
     unmatched_patterns,
 };
-use clrscope_recording::model::{CallsInfo, Clock, Exit, LossReason, Part, Process, Recording, RemarkKind, ShownWork};
+use clrscope_recording::model::{
+    CallsInfo, Clock, Exit, LossReason, Part, PartSpan, Process, Recording, RemarkKind, ShownWork,
+};
 
 use super::one_line;
 use super::sampling::{awaiters, inlined, sampled};
@@ -212,11 +214,11 @@ fn ran(recording: &Recording) -> String {
 /// The parts of the recording, where it has some: those that are shown, or all.
 pub(super) fn parts(recording: &Recording) -> Option<Fact> {
     let of_process = |process: &'_ Process| {
-        let is_shown = |part: &&Part| process.shows(part.since_ns) && process.shows(part.until_ns);
-        process.parts.iter().filter(is_shown).cloned().collect::<Vec<_>>()
+        let is_shown = |part: &PartSpan| process.shows(part.since_ns) && process.shows(part.until_ns);
+        Part::spans(&process.parts).into_iter().filter(is_shown).collect::<Vec<_>>()
     };
-    let parts: Vec<Part> = recording.processes.iter().flat_map(of_process).collect();
-    let name = |part: &Part| {
+    let parts: Vec<PartSpan> = recording.processes.iter().flat_map(of_process).collect();
+    let name = |part: &PartSpan| {
         let long = time(part.until_ns.saturating_sub(part.since_ns));
         format!("{} ({long} from {})", one_line(&part.name), time(part.since_ns))
     };
