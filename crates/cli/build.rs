@@ -4,6 +4,10 @@
 //! a file; so it is built here, in release, into a target directory of its own: sharing the outer
 //! one would wait for ever on its lock. Builds of the tool for tests, for lints and for use share that
 //! directory where they share theirs.
+//!
+//! `CLRSCOPE_PREBUILT_AGENT=FILE` gives the tool an agent that was built before, with another linker
+//! for instance (`cargo xtask dist`): the inner build would not get the outer one's. A file that is no
+//! agent of this version and processor fails the build.
 
 use std::env;
 use std::ffi::OsString;
@@ -13,8 +17,13 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
+#[path = "build/prebuilt.rs"]
+mod prebuilt;
+
 /// Environment variable with the directory for builds of the agent; the test kit sets it.
 const AGENT_TARGET: &str = "CLRSCOPE_AGENT_TARGET";
+/// Environment variable with an agent that was built before.
+const PREBUILT_AGENT: &str = "CLRSCOPE_PREBUILT_AGENT";
 const LIBRARY: &str = "libclrscope_agent.so";
 /// The crates that make up the agent: a change in one of them is a change of the agent.
 const CRATES: [&str; 11] = [
@@ -37,15 +46,35 @@ fn main() {
     for part in CRATES.iter().flat_map(|name| ["src", "Cargo.toml"].map(|part| crates.join(name).join(part))) {
         println!("cargo::rerun-if-changed={}", part.display());
     }
+    println!("cargo::rerun-if-env-changed={PREBUILT_AGENT}");
     for part in ["agent/build.rs", "../Cargo.toml", "../Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", crates.join(part).display());
     }
-    let built = build(&crates.join("agent/Cargo.toml"), &agent_target(&out));
-    let bytes = fs::read(&built).unwrap_or_else(|e| panic!("cannot read {}: {e}", built.display()));
+    let bytes = match env::var_os(PREBUILT_AGENT) {
+        Some(file) => match read_prebuilt(Path::new(&file)) {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                println!("cargo::error={PREBUILT_AGENT}={}: {why}", Path::new(&file).display());
+                return;
+            }
+        },
+        None => {
+            let built = build(&crates.join("agent/Cargo.toml"), &agent_target(&out));
+            fs::read(&built).unwrap_or_else(|e| panic!("cannot read {}: {e}", built.display()))
+        }
+    };
     let hash: String = Sha256::digest(&bytes).iter().take(8).map(|b| format!("{b:02x}")).collect();
     fs::write(out.join(LIBRARY), bytes).unwrap_or_else(|e| panic!("cannot write {LIBRARY}: {e}"));
     println!("cargo::rustc-env=CLRSCOPE_AGENT_FILE={}", out.join(LIBRARY).display());
     println!("cargo::rustc-env=CLRSCOPE_AGENT_HASH={hash}");
+}
+
+/// The bytes of an agent that was built before.
+fn read_prebuilt(file: &Path) -> Result<Vec<u8>, String> {
+    println!("cargo::rerun-if-changed={}", file.display());
+    let bytes = fs::read(file).map_err(|e| format!("cannot read it: {e}"))?;
+    prebuilt::check(&bytes, &variable("CARGO_PKG_VERSION"), &variable("CARGO_CFG_TARGET_ARCH"))?;
+    Ok(bytes)
 }
 
 /// The directory for builds of the agent: the one that the variable names, or `agent-target` in the

@@ -8,6 +8,7 @@ mod agents;
 mod async_chains;
 mod attaches;
 mod bench;
+mod dist;
 #[cfg(test)]
 mod documents;
 mod findings;
@@ -21,6 +22,7 @@ mod notices;
 mod picture;
 mod probes;
 mod programs;
+mod published;
 mod rare;
 mod reference;
 mod sampling;
@@ -32,6 +34,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 commands:
   accuracy    compare reports with programs that know their answer, into docs/accuracy.md
   bench       measure what profiling costs, into docs/benchmarks.md
+  dist        build what is published for glibc 2.17, and pack it, into target/dist
   fixtures    compile the programs in dotnet/ and write dotnet/sources.sha256
   large       write a recording of ten million samples, or of as many as you like
   layers      compare the layers of crates and modules with layers.toml
@@ -39,7 +42,7 @@ commands:
   picture     make docs/page.png, the demo's page as README shows it
   reference   list instruments, views, metrics, exports and losses, into docs/reference.md
   soak        feed damaged recordings and requests to the readers for a while; run real programs with all values read;
-              sample hostile programs";
+              sample hostile programs; try what is published";
 
 #[expect(clippy::print_stderr, reason = "a command line tool")]
 fn main() -> ExitCode {
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
     let result = match arguments.first().map(String::as_str) {
         Some("accuracy") => accuracy::run(&arguments[1..]),
         Some("bench") => bench::run(&arguments[1..]),
+        Some("dist") => dist::run(&arguments[1..]),
         Some("fixtures") => fixtures::run(),
         Some("large") => large::run(&arguments[1..]),
         Some("layers") => layers::run(),

@@ -29,3 +29,12 @@ mod tests;
 pub use agent::Agent;
 
 clr_profiler::export_profiler!(Agent, "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}");
+
+/// Version of this crate.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The version that a library has, for builds of the tool that are given a built agent: the tool and
+/// the agent inside it must speak the same language.
+// SAFETY: no other library has a symbol of this name.
+#[unsafe(no_mangle)]
+pub static CLRSCOPE_AGENT_VERSION: [u8; VERSION.len()] = *VERSION.as_bytes().first_chunk().unwrap();

@@ -28,7 +28,7 @@ use clr_metadata::{Assembly, Files, Pdb, SequencePoint};
 
 use calls::Calls;
 pub use clr_metadata::Obstacle;
-pub use native::{GlibcVersion, NativeRange, kernel_symbols, library_symbols};
+pub use native::{GlibcSymbol, GlibcVersion, NativeRange, kernel_symbols, library_symbols};
 pub use sources::Sources;
 
 /// Bytes of code before the first line of a method that are passed over.

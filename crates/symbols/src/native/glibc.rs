@@ -8,8 +8,8 @@ use std::path::Path;
 
 use clr_metadata::{MOST_BYTES, read_bounded};
 use object::Endianness;
-use object::elf::FileHeader64;
-use object::read::elf::{FileHeader, SectionTable};
+use object::elf::{FileHeader64, SHT_DYNSYM};
+use object::read::elf::{FileHeader, SectionTable, Sym};
 
 /// The prefix of names of versions. Others of the library's, such as `GLIBC_PRIVATE`, are no numbers.
 const PREFIX: &str = "GLIBC_";
@@ -80,6 +80,53 @@ impl fmt::Display for GlibcVersion {
     }
 }
 
+/// A symbol of the GNU C library with the version that it carries.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GlibcSymbol {
+    /// Name of the function or variable.
+    pub name: String,
+    /// The version that it came with, or was last changed in.
+    pub version: GlibcVersion,
+    /// Whether the file does without it where it is not there, once it was linked with a library that lacks it.
+    pub is_weak: bool,
+}
+
+impl GlibcSymbol {
+    /// Returns the symbols that an ELF file takes from the library, by name; none where it is no such file.
+    #[must_use]
+    pub fn imported_by(elf: &[u8]) -> Vec<Self> {
+        Self::of(elf, true).unwrap_or_default()
+    }
+
+    /// Returns the symbols that a file of the library provides, by name and version; none where it is no such file.
+    #[must_use]
+    pub fn defined_by(elf: &[u8]) -> Vec<Self> {
+        Self::of(elf, false).unwrap_or_default()
+    }
+
+    fn of(elf: &[u8], imported: bool) -> Option<Vec<Self>> {
+        let (endian, sections) = sections_of(elf)?;
+        let versions = sections.versions(endian, elf).ok()??;
+        let symbols = sections.symbols(endian, elf, SHT_DYNSYM).ok()?;
+        let read = |(index, symbol): (_, &<FileHeader64<Endianness> as FileHeader>::Sym)| {
+            let version = versions.version(versions.version_index(endian, index).index()).ok()??;
+            let name = symbols.symbol_name(endian, symbol).ok()?;
+            let name = String::from_utf8_lossy(name).into_owned();
+            (symbol.is_undefined(endian) == imported).then_some(())?;
+            Some(Self { name, version: GlibcVersion::parse(version.name())?, is_weak: symbol.is_weak() })
+        };
+        let mut found: Vec<Self> = symbols.enumerate().filter_map(read).collect();
+        found.sort();
+        Some(found)
+    }
+}
+
+impl fmt::Display for GlibcSymbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.name, self.version)
+    }
+}
+
 fn sections_of(elf: &[u8]) -> Option<(Endianness, SectionTable<'_, FileHeader64<Endianness>>)> {
     let header = FileHeader64::<Endianness>::parse(elf).ok()?;
     let endian = header.endian().ok()?;
@@ -127,6 +174,19 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&said.stdout), format!("glibc {provided}\n"));
     }
 
+    /// The oldest version of a file is the newest of its symbols', read from two tables of the file.
+    #[test]
+    fn symbols_carry_the_versions_that_the_file_needs() {
+        let own = std::fs::read("/proc/self/exe").expect("the test");
+        let imported = GlibcSymbol::imported_by(&own);
+        let newest = imported.iter().map(|symbol| symbol.version).max();
+        assert_eq!(newest, GlibcVersion::needed_by(&own));
+        let start = imported.iter().find(|symbol| symbol.name == "__libc_start_main").expect("a program starts");
+        assert!(start.to_string().starts_with("__libc_start_main of 2."), "{start}");
+        assert_eq!(GlibcSymbol::defined_by(&own), []);
+        assert_eq!(GlibcSymbol::imported_by(b"\x7fELF and no more"), []);
+    }
+
     #[test]
     fn what_is_no_library_has_no_version() {
         assert_eq!(GlibcVersion::needed_by(b""), None);
@@ -138,5 +198,6 @@ mod tests {
             damaged[at] ^= 0x55;
         }
         let _ = GlibcVersion::needed_by(&damaged);
+        let _ = GlibcSymbol::imported_by(&damaged);
     }
 }

@@ -7,7 +7,7 @@ mod kernel;
 mod unwind_table;
 
 pub use elf::library_symbols;
-pub use glibc::GlibcVersion;
+pub use glibc::{GlibcSymbol, GlibcVersion};
 pub use kernel::kernel_symbols;
 
 /// A range of native code with its name.

@@ -130,7 +130,7 @@ impl PerfEvents {
     pub(crate) fn open(wanted: EventSettings) -> io::Result<Self> {
         let period_ns = odd_period(wanted.interval_ns);
         let open = |kernel: bool| -> io::Result<Self> {
-            let processors = processors();
+            let processors = processors()?;
             let most = MOST_PAGES / processors.len().max(1);
             let ring = |processor| {
                 let open =
@@ -203,13 +203,29 @@ fn odd_period(interval_ns: u64) -> u64 {
 }
 
 /// The processors that are on.
-fn processors() -> Vec<i32> {
-    let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_else(|_| "0".to_owned());
+///
+/// # Errors
+/// Where the system does not list them: what runs on one without an event would be missing without a
+/// word.
+fn processors() -> io::Result<Vec<i32>> {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").map(|list| processors_in_list(&list));
+    // Roots without `/sys` are usual in sandboxes; the kernel's counters have a line for each as well.
+    let found = online.or_else(|_| fs::read_to_string("/proc/stat").map(|stat| processors_in_counters(&stat)))?;
+    if found.is_empty() { Err(io::Error::other("the system lists no processors")) } else { Ok(found) }
+}
+
+/// The numbers in `0-3,6`.
+fn processors_in_list(list: &str) -> Vec<i32> {
     let ranges = list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         Some(first.parse::<i32>().ok()?..=last.parse::<i32>().ok()?)
     });
     ranges.flatten().collect()
+}
+
+/// The numbers of the lines `cpu0 ...`; a line `cpu ...` has their sum.
+fn processors_in_counters(stat: &str) -> Vec<i32> {
+    stat.lines().filter_map(|line| line.strip_prefix("cpu")?.split(' ').next()?.parse().ok()).collect()
 }
 
 impl EventAttributes {
@@ -404,12 +420,25 @@ mod tests {
         // Phases of a loop as long as the interval are met in turn within the first 27 samples.
         let drift = odd_period(1_000_000) - 1_000_000;
         assert!(drift * 27 > 1_000_000, "{drift}");
-        assert!(!processors().is_empty());
         assert_eq!([10_000_000, 1_000_000, 50_000].map(|interval| pages_for(interval, 8 << 10)), [32, 256, 8192]);
         assert!((USUAL_PAGES..=2 * USUAL_PAGES).contains(&pages_for(1_000_000, STACK_BYTES[0])));
         assert_eq!(RING_PAGES[6], LEAST_PAGES);
         // Ten thousand samples a second have 32 KiB of the stack where there are two processors.
         assert_eq!(pages_for(100_000, 32 << 10) / 2, MOST_PAGES / 2);
+    }
+
+    /// In a root without `/sys` only the first processor had an event: most samples were missing, and
+    /// nothing said so.
+    #[test]
+    fn processors_are_known_without_sys() {
+        let read = |path| fs::read_to_string(path).expect("a file of the system");
+        let found = processors().expect("the system lists them");
+        assert_eq!(processors_in_list(&read("/sys/devices/system/cpu/online")), found);
+        assert_eq!(processors_in_counters(&read("/proc/stat")), found);
+        assert!(found.len() >= std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
+        assert_eq!(processors_in_list("0-2,6\n"), [0, 1, 2, 6]);
+        assert_eq!(processors_in_counters("cpu  9 9\ncpu0 4 4\ncpu12 5 5\nintr 7\n"), [0, 12]);
+        assert_eq!([processors_in_list(""), processors_in_counters("intr 7\n")], [[]; 2].map(Vec::<i32>::from));
     }
 
     #[test]

@@ -1,0 +1,44 @@
+//! An agent that was built before: whether it fits the tool that is to carry it.
+//!
+//! A test of the tool includes this file too.
+
+use object::elf::{EM_AARCH64, EM_X86_64, ET_DYN};
+use object::read::elf::{ElfFile64, FileHeader};
+use object::{Object, ObjectSection, ObjectSymbol};
+
+/// Symbol by which the runtime makes a profiler.
+const ENTRY: &str = "DllGetClassObject";
+/// Symbol with the version of an agent (`crates/agent/src/lib.rs`).
+const VERSION: &str = "CLRSCOPE_AGENT_VERSION";
+
+/// Checks that `library` is an agent of this version for this processor, as Cargo names it.
+///
+/// # Errors
+/// One line that says what it is instead.
+pub(crate) fn check(library: &[u8], version: &str, processor: &str) -> Result<(), String> {
+    let elf = ElfFile64::<object::Endianness>::parse(library).map_err(|_| "it is no 64-bit ELF file".to_owned())?;
+    let (header, endian) = (elf.elf_header(), elf.endian());
+    if header.e_type(endian) != ET_DYN {
+        return Err("it is no shared library".to_owned());
+    }
+    let machine = match processor {
+        "x86_64" => EM_X86_64,
+        "aarch64" => EM_AARCH64,
+        other => return Err(format!("no agent is made for {other}")),
+    };
+    let found = header.e_machine(endian);
+    if found != machine {
+        return Err(format!("it is for ELF machine {}, and the tool for {processor} ({})", found.0, machine.0));
+    }
+    let exported = |name: &str| {
+        elf.dynamic_symbols().find(|symbol| symbol.is_definition() && symbol.name_bytes() == Ok(name.as_bytes()))
+    };
+    let (Some(_), Some(symbol)) = (exported(ENTRY), exported(VERSION)) else {
+        return Err(format!("it is no agent of clrscope: it lacks {ENTRY} or {VERSION}"));
+    };
+    let data = elf.sections().find_map(|section| section.data_range(symbol.address(), symbol.size()).ok().flatten());
+    match String::from_utf8_lossy(data.unwrap_or_default()) {
+        own if own == version => Ok(()),
+        other => Err(format!("it is the agent of clrscope {other:?}, and the tool is {version}")),
+    }
+}

@@ -1,0 +1,179 @@
+//! Agent and tool, built to be published: for glibc 2.17, without paths of this machine.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clrscope_symbols::{GlibcSymbol, GlibcVersion};
+use clrscope_testkit::{from_pypi, target_folder, workspace_root};
+
+/// Name of the platform in names of packages.
+pub(super) const PLATFORM: &str = "x86_64-linux-gnu";
+/// The platform for Cargo.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// The oldest C library that what is published loads with: that of RHEL 7 and of manylinux2014.
+const OLDEST: GlibcVersion = GlibcVersion { major: 2, minor: 17 };
+/// The linker and C compiler, which has the symbols of every version of glibc, from PyPI.
+const ZIG: (&str, &str) = ("ziglang", "0.17.1");
+/// What has Cargo use it, from crates.io.
+const ZIGBUILD: (&str, &str) = ("cargo-zigbuild", "0.24.1");
+
+/// What is published.
+#[derive(Debug, Clone)]
+pub(crate) struct Binaries {
+    /// The program `clrscope`.
+    pub(crate) tool: Vec<u8>,
+    /// The agent, the one inside the tool.
+    pub(crate) agent: Vec<u8>,
+}
+
+impl Binaries {
+    /// Builds both with `target` as Cargo's target folder.
+    ///
+    /// # Errors
+    /// A sentence or the compiler's words, when they can't be built, or are not as they are to be.
+    pub(crate) fn build(target: &Path) -> Result<Self, String> {
+        let builder = Builder::prepare(target)?;
+        // Names of functions stay in the agent: a crash in somebody's program must say where.
+        let agent = builder.build("clrscope-agent", "libclrscope_agent.so", "debuginfo", None)?;
+        let tool = builder.build("clrscope", "clrscope", "symbols", Some(&agent))?;
+        let read = |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+        let both = Self { tool: read(&tool)?, agent: read(&agent)? };
+        for (name, bytes) in [("clrscope", &both.tool), ("libclrscope_agent.so", &both.agent)] {
+            check_library(name, bytes)?;
+            check_paths(name, bytes, &builder.private_paths())?;
+        }
+        if !both.tool.windows(both.agent.len()).any(|part| part == both.agent) {
+            return Err("the tool has another agent in it".to_owned());
+        }
+        Ok(both)
+    }
+}
+
+/// Refuses a file that needs a newer C library, and says what of it.
+fn check_library(name: &str, bytes: &[u8]) -> Result<(), String> {
+    match GlibcVersion::needed_by(bytes) {
+        None => Err(format!("{name} is bound to no glibc")),
+        Some(needed) if needed > OLDEST => {
+            let imported = GlibcSymbol::imported_by(bytes).into_iter().filter(|symbol| symbol.version > OLDEST);
+            let newer: Vec<String> = imported.map(|symbol| symbol.to_string()).collect();
+            Err(format!("{name} needs more than glibc {OLDEST}: {}", newer.join(", ")))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Refuses a file that names folders of this machine, and shows where.
+fn check_paths(name: &str, bytes: &[u8], private: &[PathBuf]) -> Result<(), String> {
+    for path in private {
+        let path = path.to_string_lossy();
+        if let Some(at) = bytes.windows(path.len()).position(|part| part == path.as_bytes()) {
+            let around = &bytes[at.saturating_sub(20)..(at + path.len() + 60).min(bytes.len())];
+            return Err(format!("{name} names a folder of this machine: {}", around.escape_ascii()));
+        }
+    }
+    Ok(())
+}
+
+/// The tools for a build, and where it is built.
+struct Builder {
+    zig: PathBuf,
+    zigbuild: PathBuf,
+    target: PathBuf,
+    cargo_home: PathBuf,
+}
+
+impl Builder {
+    /// Fetches the tools where they are not there.
+    fn prepare(target: &Path) -> Result<Self, String> {
+        let tools = target_folder().join("tools");
+        let place = tools.join(ZIG.1);
+        fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
+        let package = format!("{}=={} --no-deps", ZIG.0, ZIG.1);
+        let python = from_pypi(&package, &place).ok_or_else(|| format!("pip could not install {package}"))?;
+        let zigbuild = tools.join("bin").join(ZIGBUILD.0);
+        let said = Command::new(&zigbuild).arg("--version").output();
+        if !said.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim().ends_with(ZIGBUILD.1)) {
+            let mut install = Command::new(cargo());
+            install.args(["install", "--quiet", "--locked", "--force", "--root"]).arg(&tools);
+            run(install.arg(format!("{}@{}", ZIGBUILD.0, ZIGBUILD.1)))?;
+        }
+        let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+        let cargo_home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
+        let cargo_home = cargo_home.ok_or("neither CARGO_HOME nor HOME is set")?;
+        Ok(Self { zig: python.join("ziglang/zig"), zigbuild, target: target.to_owned(), cargo_home })
+    }
+
+    /// Builds a package and returns the file of it; `agent` is the one that the tool carries.
+    fn build(&self, package: &str, file: &str, strip: &str, agent: Option<&Path>) -> Result<PathBuf, String> {
+        let mut command = Command::new(&self.zigbuild);
+        command.current_dir(workspace_root()).args(["zigbuild", "--quiet", "--release", "--locked"]);
+        command.args(["--target", &format!("{TARGET}.{OLDEST}"), "--package", package]);
+        command.arg("--target-dir").arg(&self.target);
+        for (name, _) in env::vars_os().filter(|(name, _)| disturbs(name)) {
+            command.env_remove(name);
+        }
+        command.env("CARGO_ZIGBUILD_ZIG_PATH", &self.zig).env("CARGO_PROFILE_RELEASE_STRIP", strip);
+        command.env("CARGO_ENCODED_RUSTFLAGS", self.renamed_folders().join("\u{1f}"));
+        command.envs(agent.map(|agent| ("CLRSCOPE_PREBUILT_AGENT", agent)));
+        run(&mut command)?;
+        Ok(self.target.join(TARGET).join("release").join(file))
+    }
+
+    /// Flags by which messages of panics name no folder of this machine.
+    fn renamed_folders(&self) -> Vec<String> {
+        let sources = fs::read_dir(self.cargo_home.join("registry/src")).into_iter().flatten().flatten();
+        let crates = sources.map(|registry| (registry.path(), "/crates"));
+        let mut all: Vec<_> = crates.chain([(workspace_root(), "/clrscope")]).collect();
+        all.sort();
+        all.into_iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).collect()
+    }
+
+    /// Folders that only this machine has.
+    fn private_paths(&self) -> Vec<PathBuf> {
+        vec![workspace_root(), self.cargo_home.clone(), self.target.clone()]
+    }
+}
+
+/// Whether a variable must not reach the build: it would make other binaries.
+fn disturbs(name: &OsString) -> bool {
+    let name = name.to_string_lossy();
+    let starts = ["CARGO_BUILD_", "CARGO_PROFILE_", "CARGO_TARGET_", "CARGO_ENCODED_", "CARGO_PKG_", "RUSTC", "CFLAGS"];
+    starts.iter().any(|start| name.starts_with(start)) || name == "RUSTFLAGS" || name == "CARGO_MANIFEST_DIR"
+}
+
+fn cargo() -> OsString {
+    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// Runs a command to its end.
+fn run(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// This test was built for this machine, in a folder of it.
+    #[test]
+    fn newer_libraries_and_folders_of_this_machine_are_found() {
+        let own = fs::read("/proc/self/exe").expect("the test");
+        let refusal = check_library("own", &own).expect_err("it is built for this machine's C library");
+        let imported = GlibcSymbol::imported_by(&own).into_iter().max_by_key(|symbol| symbol.version);
+        let newest = imported.expect("it has some").to_string();
+        assert!(refusal.starts_with("own needs more than glibc 2.17: ") && refusal.contains(&newest), "{refusal}");
+        let assembly = fs::read(clrscope_testkit::fixture("Hello")).expect("a fixture");
+        assert_eq!(check_library("Hello.dll", &assembly), Err("Hello.dll is bound to no glibc".to_owned()));
+        let refusal = check_paths("own", &own, &[workspace_root()]);
+        let refusal = refusal.expect_err("the test kit knows where it lies");
+        assert!(refusal.contains(&*workspace_root().to_string_lossy()), "{refusal}");
+        assert_eq!(check_paths("Hello.dll", &assembly, &[workspace_root()]), Ok(()));
+    }
+}

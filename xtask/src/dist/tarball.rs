@@ -1,0 +1,42 @@
+//! The tarball: tool, agent, licences, documents, below one folder.
+
+use std::fs;
+
+use clrscope_testkit::workspace_root;
+
+use super::binaries::{Binaries, PLATFORM};
+use super::entries::{Entry, gzip, tar};
+use super::{VERSION, read};
+
+/// Files of the root of the workspace that every package has.
+pub(super) const NOTICES: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-NOTICES.txt", "CHANGELOG.md"];
+
+/// The name without its ending, which is the name of the folder in it as well.
+pub(crate) fn name() -> String {
+    format!("clrscope-{VERSION}-{PLATFORM}")
+}
+
+/// Returns the name and the bytes.
+pub(super) fn make(binaries: &Binaries) -> Result<(String, Vec<u8>), String> {
+    let name = name();
+    let at = |path: &str| format!("{name}/{path}");
+    let mut entries = vec![
+        Entry::program(at("bin/clrscope"), binaries.tool.clone()),
+        Entry::file(at("lib/libclrscope_agent.so"), binaries.agent.clone()),
+    ];
+    for file in NOTICES.into_iter().chain(["README.md"]) {
+        entries.push(Entry::file(at(file), read(file)?));
+    }
+    for document in documents()? {
+        entries.push(Entry::file(at(&document), read(&document)?));
+    }
+    Ok((format!("{name}.tar.gz"), gzip(&tar(entries)?)?))
+}
+
+/// The documents that README leads to.
+fn documents() -> Result<Vec<String>, String> {
+    let folder = workspace_root().join("docs");
+    let listed = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let files = listed.flatten().filter(|entry| entry.path().is_file());
+    Ok(files.map(|entry| format!("docs/{}", entry.file_name().to_string_lossy())).collect())
+}
