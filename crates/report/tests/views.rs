@@ -133,7 +133,7 @@ fn counters() -> EventArena {
     EventArena { instrument: "counters".into(), chunks: vec![valued.finish(), late.finish()] }
 }
 
-/// Three looks at the memory: the second is the peak, the last one is cut.
+/// Looks at the memory: the first is the peak, the last whole one lies behind what `--until` leaves.
 fn memory() -> EventArena {
     let look = |chunk: HandmadeChunk, number: u64, heap: u64, records: u64| {
         let number = (Tag::NUMBER, number.into());
@@ -154,8 +154,8 @@ fn memory() -> EventArena {
             .put(Kind::MEMORY_GENERATION, &sizes(0, 0))
             .put(Kind::MEMORY_GENERATION, &sizes(2, 4_000_000))
     };
-    let first = look(look(HandmadeChunk::new(0, 1, 0), 1, 9_000_000, 5), 2, 30_000_000, 5);
-    let last = look(look(HandmadeChunk::new(1, 2, 0), 3, 20_000_000, 5), 4, 90_000_000, 6);
+    let first = look(HandmadeChunk::new(0, 1, 0), 1, 30_000_000, 5);
+    let last = look(look(HandmadeChunk::new(1, 2, 9_000_000), 2, 20_000_000, 5), 3, 90_000_000, 6);
     EventArena { instrument: "memory".into(), chunks: vec![first.finish(), last.finish()] }
 }
 

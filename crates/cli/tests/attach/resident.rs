@@ -1,5 +1,7 @@
 //! `attach PID -i memory`: where the memory of a program is that runs already.
 
+use std::time::Duration;
+
 use clrscope_testkit as testkit;
 use serde_json::Value;
 
@@ -34,9 +36,14 @@ fn the_memory_of_a_running_program_is_where_it_put_it() {
         let place = TestFolder::new();
         let mut program = Waiting::start(runtime, "Memory", &[&mapped(&place)]);
         let pid = program.child.id();
-        let recorder = attach(&place, pid, "-q -i memory -o r.clrs --duration 5s").spawn().expect("the tool starts");
+        let recorder = attach(&place, pid, "-q -i memory -o r.clrs --duration 6s").spawn().expect("the tool starts");
         testkit::wait_until("it records", || is_following(&place, "r.clrs"));
-        let output = program.go_on("DONE");
+        // The agent has asked the runtime for events by the second one at the latest.
+        let collect = |_| {
+            testkit::pause(Duration::from_secs(1));
+            program.go_on("DONE")
+        };
+        let output = (0..3).map(collect).last().expect("three times");
         let recorder = recorder.wait_with_output().expect("it ends");
         assert!(recorder.status.success(), "{} on {}", said(&recorder), runtime.version);
         let rows = rows(&place, "r.clrs", "memory");

@@ -12,18 +12,18 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
+use clrscope_agent_base::clock;
+use clrscope_agent_base::helper::{Gains, Task};
+use clrscope_agent_base::hooks;
+use clrscope_agent_base::hooks::own;
 use clrscope_recording::layout::thread;
 use clrscope_recording::model::{LossReason, SampleSteps};
 use clrscope_recording::writer::{ThreadRecord, TimeTable, monotonic_ns};
-use clrscope_agent_base::hooks;
-use clrscope_agent_base::hooks::own;
-use clrscope_agent_base::clock;
-use clrscope_agent_base::helper::{Gains, Task};
 
 use super::calibrate::{Calibration, Constants};
 use super::frames::{frame_at, words};
-use super::parts::PartGains;
 use super::hook_cost::CostExperiment;
+use super::parts::PartGains;
 use super::shared::Shared;
 use super::slow::{stopped_top, top_of};
 use super::stack_room;
@@ -223,7 +223,11 @@ impl Sampler {
             stack_room::look_at(record, top);
         }
         let os_id = record.u32(thread::OS_ID).load(Ordering::Relaxed);
-        let cpu = if ended != 0 { Some(record.u64(thread::CPU).load(Ordering::Relaxed)) } else { clock::thread_cpu_ns(os_id) };
+        let cpu = if ended != 0 {
+            Some(record.u64(thread::CPU).load(Ordering::Relaxed))
+        } else {
+            clock::thread_cpu_ns(os_id)
+        };
         let read_ns = monotonic_ns();
         // A frame of an ended thread may belong to somebody else by now.
         let edge = if ended != 0 { watched.edge } else { position(record) };
@@ -268,7 +272,8 @@ impl Sampler {
     fn place_all(&mut self) {
         for at in 0..self.live.len() {
             let watched = &mut self.live[at];
-            let (record, edge, UnplacedTime { ns, .. }) = (watched.record, watched.edge, std::mem::take(&mut watched.unplaced));
+            let (record, edge, UnplacedTime { ns, .. }) =
+                (watched.record, watched.edge, std::mem::take(&mut watched.unplaced));
             self.steps.add(0, ns);
             self.charge(record, edge, 0, ns);
         }
@@ -402,7 +407,9 @@ impl Task for Sampler {
         self.stopped_at_cpu.clear();
         for index in 0..self.shared.writer.threads().len() {
             let Some(record) = self.shared.writer.threads().record(index) else { continue };
-            if record.u32(thread::ROOT).load(Ordering::Acquire) != 0 && record.u64(thread::ENDED).load(Ordering::Acquire) == 0 {
+            if record.u32(thread::ROOT).load(Ordering::Acquire) != 0
+                && record.u64(thread::ENDED).load(Ordering::Acquire) == 0
+            {
                 record.u64(own::LAST_TICKS).store(clock::ticks(), Ordering::Relaxed);
                 let frames = record.u64(own::FRAMES).load(Ordering::Relaxed);
                 record.u64(own::TOP).store(frames, Ordering::SeqCst);
@@ -411,7 +418,17 @@ impl Task for Sampler {
         for watched in &mut self.live {
             let cpu_ns = clock::thread_cpu_ns(watched.record.u32(thread::OS_ID).load(Ordering::Relaxed));
             let last_cpu_ns = cpu_ns.unwrap_or(watched.last_cpu_ns);
-            *watched = WatchedThread { last_ns: now, last_cpu_ns, read_ns: now, edge: 0, due_ns: 0, pause_ns: self.interval_ns, busy: false, unplaced: UnplacedTime::default(), ..*watched };
+            *watched = WatchedThread {
+                last_ns: now,
+                last_cpu_ns,
+                read_ns: now,
+                edge: 0,
+                due_ns: 0,
+                pause_ns: self.interval_ns,
+                busy: false,
+                unplaced: UnplacedTime::default(),
+                ..*watched
+            };
         }
         let process_ns = clock::process_cpu_ns().unwrap_or(self.balance.process_ns);
         self.balance = Balance { process_ns, ..Balance::default() };
@@ -453,16 +470,23 @@ mod tests {
         // On a busy machine the helper thread gets no processor for half a second, and the program a fifth of one.
         steps.add(500_000_000, 100_000_000);
         let ms = |ns: u64| ns / 1_000_000;
-        assert_eq!((ms(steps.means().wall_ns), ms(steps.means().cpu_ns)), ((100 + 250_000) / 600, (100 + 10_000) / 200));
+        assert_eq!(
+            (ms(steps.means().wall_ns), ms(steps.means().cpu_ns)),
+            ((100 + 250_000) / 600, (100 + 10_000) / 200)
+        );
     }
 
     #[test]
     fn cpu_time_waits_for_a_sample_that_finds_the_thread_at_work() {
         let mut unplaced = UnplacedTime::default();
-        assert_eq!([unplaced.add_sample(300, false), unplaced.add_sample(0, false), unplaced.add_sample(200, true)], [0, 0, 500]);
+        assert_eq!(
+            [unplaced.add_sample(300, false), unplaced.add_sample(0, false), unplaced.add_sample(200, true)],
+            [0, 0, 500]
+        );
         assert_eq!(unplaced.add_sample(0, true), 0);
         // One that is never found at work has its time all the same.
-        let found: Vec<u64> = (0..2 * MOST_UNPLACED).map(|_| unplaced.add_sample(1, false)).filter(|&ns| ns > 0).collect();
+        let found: Vec<u64> =
+            (0..2 * MOST_UNPLACED).map(|_| unplaced.add_sample(1, false)).filter(|&ns| ns > 0).collect();
         assert_eq!(found, [u64::from(MOST_UNPLACED); 2]);
     }
 }

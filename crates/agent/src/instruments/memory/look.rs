@@ -187,7 +187,8 @@ impl Task for Looker {
         }
     }
 
-    fn stop(&mut self) -> bool {
+    /// Nothing is written once recording has stopped, so the last look comes before.
+    fn finish(&mut self) -> bool {
         self.end();
         true
     }
