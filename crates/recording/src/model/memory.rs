@@ -28,8 +28,8 @@ pub enum MemoryPlace {
 /// The places in the order of their numbers, with their names in JSON and in words.
 const NAMES: &[(MemoryPlace, &str, &str)] = &[
     (MemoryPlace::ManagedHeap, "managed-heap", "managed heap"),
-    (MemoryPlace::FrozenObjects, "frozen-objects", "objects that are never collected"),
-    (MemoryPlace::Code, "code", "compiled code, tables of types"),
+    (MemoryPlace::FrozenObjects, "frozen-objects", "frozen objects"),
+    (MemoryPlace::Code, "code", "code, tables of types"),
     (MemoryPlace::Libraries, "libraries", "native libraries"),
     (MemoryPlace::Assemblies, "assemblies", "assemblies"),
     (MemoryPlace::Stacks, "stacks", "stacks of threads"),

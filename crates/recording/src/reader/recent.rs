@@ -57,7 +57,8 @@ impl Encoding {
             | instrument::LOCKS
             | instrument::AWAITS
             | instrument::REQUESTS
-            | instrument::COUNTERS => Self::Records,
+            | instrument::COUNTERS
+            | instrument::MEMORY => Self::Records,
             _ => Self::Other,
         }
     }

@@ -74,7 +74,7 @@ fn in_words(row: &MemoryRow<'_>) -> String {
         MemoryPart::Generation(number @ 0..=2) => format!("generation {number}"),
         MemoryPart::Generation(3) => "large objects".to_owned(),
         MemoryPart::Generation(_) => "pinned objects".to_owned(),
-        MemoryPart::Newer => "newer than the last collection, or unused".to_owned(),
+        MemoryPart::Newer => "newer, or not used".to_owned(),
     };
     format!("    {words}")
 }
