@@ -118,6 +118,9 @@ impl Helper {
         }
         if self.link.is_ending.load(Ordering::Acquire) {
             self.tasks.iter_mut().for_each(|task| task.end());
+            // The recording lasts up to here: what was recorded since the last sign would lie behind
+            // its end, and behind that of its last part.
+            self.give_sign(monotonic_ns());
         }
         // At once: a program that is refused space may be about to end.
         self.report_refusal(now);
@@ -130,11 +133,16 @@ impl Helper {
         self.link.rounds.fetch_add(1, Ordering::Release);
     }
 
+    /// A sign of life, with the clocks of this moment.
+    pub(super) fn give_sign(&self, now: u64) {
+        self.writer.state().alive(now, clock::ticks(), clock::process_cpu_ns().unwrap_or(0));
+    }
+
     pub(super) fn slow_round(&mut self, now: u64) {
         for task in &mut self.tasks {
             task.slow_tick(now);
         }
-        self.writer.state().alive(now, clock::ticks(), clock::process_cpu_ns().unwrap_or(0));
+        self.give_sign(now);
         developer_log::flush();
         if now >= self.next_write_out {
             self.next_write_out = now + WRITE_OUT_NS;

@@ -8,7 +8,6 @@ use clrscope_recording::writer::{Answer, monotonic_ns};
 
 use super::Gains;
 use super::rounds::{Helper, WRITE_OUT_NS};
-use crate::clock;
 use crate::developer_log::{self, Level, log};
 use crate::hooks;
 
@@ -124,7 +123,7 @@ impl Helper {
     /// The part of a round that goes on without recording.
     fn show_life(&mut self) {
         let now = monotonic_ns();
-        self.writer.state().alive(now, clock::ticks(), clock::process_cpu_ns().unwrap_or(0));
+        self.give_sign(now);
         developer_log::flush();
         if now >= self.next_write_out {
             self.next_write_out = now + WRITE_OUT_NS;
