@@ -123,7 +123,7 @@ fn counters() -> EventArena {
     EventArena { instrument: "counters".into(), chunks: vec![chunk.finish()] }
 }
 
-/// Memory of a file that somebody named.
+/// Memory of a file with a planted name.
 fn memory() -> EventArena {
     let number = (Tag::NUMBER, 1_u64.into());
     let place = [number, (Tag::PLACE, 3_u64.into()), (Tag::BYTES, 9_u64.into()), (Tag::NAME, PLANTED.into())];

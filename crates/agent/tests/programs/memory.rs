@@ -1,4 +1,5 @@
-//! Where the memory of a program is, against what it took itself and what the system and the runtime say.
+//! Where the memory of a program is, against what it took itself and what the system and the
+//! runtime say.
 
 use std::collections::BTreeMap;
 

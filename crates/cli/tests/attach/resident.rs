@@ -63,7 +63,7 @@ fn the_memory_of_a_running_program_is_where_it_put_it() {
     });
 }
 
-/// What nobody has said is not guessed; the table fits 80 columns.
+/// What is not known is not guessed; the table fits 80 columns.
 #[test]
 fn without_a_collection_the_generations_are_not_known() {
     let (place, newest) = (TestFolder::new(), testkit::runtimes().last().expect("a runtime"));

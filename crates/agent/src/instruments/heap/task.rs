@@ -65,7 +65,7 @@ impl Task for HeapTask {
         if asks {
             self.asked_ns = now_ns;
             let bytes = resident().bytes;
-            // One snapshot is of all sizes that were passed by now, and has the name of the greatest.
+            // One snapshot stands for all sizes passed by now, and has the name of the greatest.
             let passed = self.sizes.iter().take_while(|size| **size <= bytes).count();
             let greatest = self.sizes.drain(..passed).next_back();
             if let Some(greatest) = greatest {

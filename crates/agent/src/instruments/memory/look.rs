@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clrscope_agent_base::clock::own_cpu_ns;
 use clrscope_agent_base::helper::Task;
-use clrscope_agent_base::os::process::{Resident, resident, resident_mappings};
+use clrscope_agent_base::os::process::{Resident, executable, resident, resident_mappings};
 use clrscope_agent_base::os::threads;
 use clrscope_recording::events::{Kind, Tag};
 use clrscope_recording::model::MemoryPlace;
@@ -99,9 +99,9 @@ impl ManagedHeap {
 
 /// Looks at the memory now and then, on the helper thread.
 pub(super) struct Looker {
-    pub(super) log: &'static EventLog,
-    pub(super) heap: Arc<ManagedHeap>,
-    pub(super) recording: String,
+    log: &'static EventLog,
+    heap: Arc<ManagedHeap>,
+    recording: String,
     schedule: Schedule,
     looks: u64,
 }
@@ -121,10 +121,22 @@ impl Looker {
         marks.heap.iter().for_each(|extent| self.heap.has_range(extent.clone()));
         let sums = few_files(sum_up(&mappings, &marks));
         let generations = self.heap.told().generations;
+        let total: u64 = sums.iter().map(|(_, _, amount)| amount.resident).sum();
+        self.write(&sums, generations, total, is);
+        let took_ns = own_cpu_ns().unwrap_or(0).saturating_sub(began_ns);
+        self.schedule.looked(total.max(is.bytes), monotonic_ns(), took_ns);
+    }
+
+    fn write(
+        &mut self,
+        sums: &[(MemoryPlace, String, Amount)],
+        generations: Option<[GenerationSizes; GENERATIONS]>,
+        total: u64,
+        is: Resident,
+    ) {
         self.looks += 1;
         let number = self.looks;
         let records = sums.len() + generations.map_or(0, |all| all.len());
-        let total: u64 = sums.iter().map(|(_, _, amount)| amount.resident).sum();
         self.log.write(
             Kind::MEMORY_LOOK,
             &[
@@ -134,7 +146,7 @@ impl Looker {
                 (Tag::MOST, is.most_bytes.into()),
             ],
         );
-        for (place, file, amount) in &sums {
+        for (place, file, amount) in sums {
             self.log.write_with(Some(monotonic_ns()), Kind::MEMORY_PLACE, |encoder| {
                 encoder
                     .number(Tag::NUMBER, number)
@@ -153,8 +165,6 @@ impl Looker {
                 encoder.number(Tag::AFTER, sizes.after).number(Tag::FREE_AFTER, sizes.free_after);
             });
         }
-        let took_ns = own_cpu_ns().unwrap_or(0).saturating_sub(began_ns);
-        self.schedule.looked(total.max(is.bytes), monotonic_ns(), took_ns);
     }
 
     fn marks(&self) -> Marks {
@@ -170,6 +180,7 @@ impl Looker {
             stacks,
             own_code,
             recording: self.recording.clone(),
+            executable: executable(),
         }
     }
 }
@@ -210,11 +221,7 @@ fn few_files(sums: BTreeMap<(MemoryPlace, String), Amount>) -> Vec<(MemoryPlace,
     let mut few: BTreeMap<(MemoryPlace, String), Amount> = Default::default();
     for (key, amount) in sums {
         let key = if kept.contains(&key) { key } else { (key.0, String::new()) };
-        let sum = few.entry(key).or_default();
-        sum.resident += amount.resident;
-        sum.swapped += amount.swapped;
-        sum.committed += amount.committed;
-        sum.mappings += amount.mappings;
+        *few.entry(key).or_default() += amount;
     }
     few.into_iter().map(|((place, file), amount)| (place, file, amount)).collect()
 }
@@ -249,7 +256,7 @@ impl Schedule {
         self.next_ns = ended_ns.saturating_add(took_ns.saturating_mul(PART_OF_TIME));
     }
 
-    /// The end comes in several rounds, of which the first looks.
+    /// The end comes in several rounds; the first one looks.
     fn is_last(&mut self) -> bool {
         !std::mem::replace(&mut self.has_ended, true)
     }

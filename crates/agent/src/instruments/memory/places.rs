@@ -1,7 +1,8 @@
 //! The place of each mapping, and what each place takes.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
+use std::path::PathBuf;
 
 use clrscope_recording::model::MemoryPlace;
 
@@ -28,6 +29,8 @@ pub(super) struct Marks {
     pub(super) own_code: u64,
     /// Folder of the recording.
     pub(super) recording: String,
+    /// The file that the process runs.
+    pub(super) executable: PathBuf,
 }
 
 /// What a place, or a file there, takes.
@@ -40,12 +43,19 @@ pub(super) struct Amount {
     pub(super) mappings: u64,
 }
 
-impl Amount {
-    fn add(&mut self, mapping: &Mapping) {
-        self.resident += mapping.resident;
-        self.swapped += mapping.swapped;
-        self.committed += if mapping.is_usable { mapping.bytes() } else { 0 };
-        self.mappings += 1;
+impl AddAssign for Amount {
+    fn add_assign(&mut self, more: Self) {
+        self.resident += more.resident;
+        self.swapped += more.swapped;
+        self.committed += more.committed;
+        self.mappings += more.mappings;
+    }
+}
+
+impl From<&Mapping> for Amount {
+    fn from(mapping: &Mapping) -> Self {
+        let committed = if mapping.is_usable { mapping.bytes() } else { 0 };
+        Self { resident: mapping.resident, swapped: mapping.swapped, committed, mappings: 1 }
     }
 }
 
@@ -68,23 +78,21 @@ pub(super) fn sum_up(mappings: &[Mapping], marks: &Marks) -> BTreeMap<(MemoryPla
             "" if plain && is_arena(mapping, mappings.get(at + 1)) => MemoryPlace::NativeHeap,
             "" if mapping.is_code => MemoryPlace::Code,
             "" => MemoryPlace::Other,
-            path => place_of_file(path, own_file, &marks.recording),
+            path => place_of_file(path, own_file, marks),
         };
         let file = match (place, continued) {
             (MemoryPlace::Libraries, Some(library)) => library.path.as_str(),
             (MemoryPlace::Libraries | MemoryPlace::Assemblies | MemoryPlace::Files, None) => mapping.path.as_str(),
             _ => "",
         };
-        library = match place {
-            MemoryPlace::Libraries => Some(continued.unwrap_or(mapping)).filter(|_| continued.is_none()),
-            _ => None,
-        };
-        sums.entry((place, file.to_owned())).or_default().add(mapping);
+        library = Some(mapping).filter(|_| place == MemoryPlace::Libraries && continued.is_none());
+        *sums.entry((place, file.to_owned())).or_default() += mapping.into();
     }
     sums
 }
 
-fn place_of_file(path: &str, own_file: Option<&str>, recording: &str) -> MemoryPlace {
+fn place_of_file(path: &str, own_file: Option<&str>, marks: &Marks) -> MemoryPlace {
+    let recording = &marks.recording;
     let file = path.trim_end_matches(" (deleted)");
     let name = file.rsplit('/').next().unwrap_or(file);
     match file {
@@ -95,7 +103,7 @@ fn place_of_file(path: &str, own_file: Option<&str>, recording: &str) -> MemoryP
         _ if file.starts_with("/memfd:doublemapper") => MemoryPlace::Code,
         _ if file.starts_with('[') => MemoryPlace::Libraries,
         _ if name.ends_with(".so") || name.contains(".so.") => MemoryPlace::Libraries,
-        _ if std::env::current_exe().is_ok_and(|own| own.as_os_str() == file) => MemoryPlace::Libraries,
+        _ if marks.executable.as_os_str() == file => MemoryPlace::Libraries,
         _ if name.ends_with(".dll") || name.ends_with(".exe") => MemoryPlace::Assemblies,
         _ => MemoryPlace::Files,
     }
