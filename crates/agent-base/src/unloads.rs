@@ -1,7 +1,11 @@
 //! Names of what may be unloaded at any moment: asked for only as long as nothing was.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Longest time that an unload waits for questions about what a collection left.
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// Lets unloads wait for a question that is under way, and no question begin after an unload. A
 /// question is asked under a lock, which unloads take, too: the runtime must not need an unload to
@@ -13,6 +17,25 @@ pub struct Unloads {
     under_way: AtomicU64,
     /// Held for one question to the runtime at a time.
     asking: Mutex<()>,
+    /// Unloads of dynamic methods so far.
+    methods: AtomicU64,
+    /// Where unloads of modules wait, number of unloads of dynamic methods when that began. Locked
+    /// for moments only.
+    keeps: Mutex<Option<u64>>,
+    released: Condvar,
+}
+
+/// When something was seen, for a question about it later.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen {
+    /// When there had been so many unloads.
+    After(u64),
+    /// Alive at the end of a full collection, from where on unloads of modules [wait](Unloads::keep);
+    /// when there had been so many unloads of dynamic methods.
+    Kept {
+        /// Number of unloads of dynamic methods.
+        methods: u64,
+    },
 }
 
 impl Unloads {
@@ -35,9 +58,70 @@ impl Unloads {
         is_there.then_some(UnloadsHeld { _asking: asking })
     }
 
-    /// [`unloads`](Self::unloads), of what goes step by step until [`ends`](Self::ends): nobody
-    /// asks meanwhile.
+    /// Lets each unload of a module that begins from here on wait until [`release`](Self::release),
+    /// half a second at most. In the callback about the end of a full collection, while the program
+    /// stands: what is alive then can't begin to unload before another full collection has ended,
+    /// which comes after this call (a module unloads when a collection found its loader dead:
+    /// `LoaderAllocator::GCLoaderAllocators` in the runtime's loaderallocator.cpp). So unloads that
+    /// are under way are of other modules.
+    pub fn keep(&self) {
+        *self.keeps() = Some(self.methods.load(Ordering::Acquire));
+    }
+
+    /// Unloads wait no longer.
+    pub fn release(&self) {
+        *self.keeps() = None;
+        self.released.notify_all();
+    }
+
+    /// What is asked about what was alive when [`keep`](Self::keep) was called; `None` where it was
+    /// not, or an unload has waited too long.
+    pub fn kept(&self) -> Option<Seen> {
+        self.keeps().map(|methods| Seen::Kept { methods })
+    }
+
+    fn keeps(&self) -> MutexGuard<'_, Option<u64>> {
+        self.keeps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks about a type or a module; `None` where it may be gone.
+    pub fn ask_of_module<R>(&self, seen: Seen, question: impl FnOnce() -> R) -> Option<R> {
+        match seen {
+            Seen::After(count) => self.ask(count, question),
+            Seen::Kept { .. } => {
+                let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+                let keeps = self.keeps().is_some();
+                keeps.then(question)
+            }
+        }
+    }
+
+    /// Asks about a function, which may be a dynamic method; `None` where it may be gone.
+    pub fn ask_of_function<R>(&self, seen: Seen, question: impl FnOnce() -> R) -> Option<R> {
+        let is_there = || match seen {
+            Seen::After(_) => true,
+            Seen::Kept { methods } => self.methods.load(Ordering::Acquire) == methods,
+        };
+        self.ask_of_module(seen, || is_there().then(question)).flatten()
+    }
+
+    /// Waits while what a collection left is asked about. Who has waited too long ends that.
+    fn wait(&self) {
+        let keeps = self.released.wait_timeout_while(self.keeps(), LONGEST_WAIT, |keeps| keeps.is_some());
+        *keeps.unwrap_or_else(PoisonError::into_inner).0 = None;
+    }
+
+    /// A dynamic method is about to go. Its thread may be one that a collection waits for, so it
+    /// waits for one question at most.
+    pub fn method_unloads(&self) {
+        self.methods.fetch_add(1, Ordering::AcqRel);
+        self.unloads();
+    }
+
+    /// [`unloads`](Self::unloads), of what goes step by step until [`ends`](Self::ends): nothing is
+    /// asked meanwhile.
     pub fn begins(&self) {
+        self.wait();
         self.under_way.fetch_add(1, Ordering::AcqRel);
         self.unloads();
     }
@@ -76,6 +160,39 @@ mod tests {
         unloads.unloads();
         assert_eq!(unloads.ask(before, || 1), None);
         assert_eq!(unloads.ask(unloads.count(), || 1), Some(1));
+    }
+
+    #[test]
+    fn what_a_collection_left_is_asked_about_while_other_modules_go() {
+        let unloads = Unloads::default();
+        assert!(unloads.kept().is_none());
+        unloads.begins();
+        unloads.keep();
+        let seen = unloads.kept().expect("it was asked for");
+        unloads.ends();
+        assert_eq!(unloads.ask_of_module(seen, || 1), Some(1), "one that had begun was another one");
+        assert_eq!(unloads.ask_of_function(seen, || 1), Some(1));
+        unloads.method_unloads();
+        assert_eq!(unloads.ask_of_function(seen, || 1), None, "a dynamic method may be gone");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| unloads.begins());
+            assert_eq!(unloads.ask_of_module(seen, || 1), Some(1), "an unload that begins waits");
+            unloads.release();
+            waits.join().expect("an unload");
+        });
+        assert_eq!(unloads.ask_of_module(seen, || 1), None);
+    }
+
+    #[test]
+    fn an_unload_waits_half_a_second_at_most_and_ends_all_questions() {
+        let unloads = Unloads::default();
+        unloads.keep();
+        let seen = unloads.kept().expect("it was asked for");
+        let began = std::time::Instant::now();
+        unloads.begins();
+        assert!(began.elapsed() >= LONGEST_WAIT);
+        assert_eq!(unloads.ask_of_module(seen, || 1), None);
+        assert!(unloads.kept().is_none());
     }
 
     #[test]

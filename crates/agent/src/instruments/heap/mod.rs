@@ -96,7 +96,11 @@ impl Callbacks for Heap {
     fn garbage_collection_finished(&self) {
         // SAFETY: this is the callback, and the proof is dropped with the statement.
         let stopped = unsafe { StopProof::in_collection() };
-        signals::with_all_blocked(|| self.taker.exposure.collection_finished(&self.taker.info, &stopped));
+        let is_taken =
+            signals::with_all_blocked(|| self.taker.exposure.collection_finished(&self.taker.info, &stopped));
+        if is_taken {
+            self.taker.unloads.keep();
+        }
     }
 
     fn class_load_finished(&self, class: ClassId, status: Result<()>) {
@@ -118,7 +122,7 @@ impl Callbacks for Heap {
     }
 
     fn dynamic_method_unloaded(&self, _function: FunctionId) {
-        self.taker.unloads.unloads();
+        self.taker.unloads.method_unloads();
     }
 
     /// The program ends when the snapshot is taken.

@@ -244,19 +244,21 @@ impl Exposure {
         }
     }
 
-    /// A collection has ended, and the program still stands. In the callback about that.
-    pub(super) fn collection_finished(&self, info: &ProfilerInfo, stopped: &StopProof) {
+    /// A collection has ended, and the program still stands. In the callback about that. Returns
+    /// whether there is a snapshot of what the collection left.
+    pub(super) fn collection_finished(&self, info: &ProfilerInfo, stopped: &StopProof) -> bool {
         let mut shot = {
             let mut phase = self.phase();
             match std::mem::take(&mut *phase) {
                 Phase::Collecting(shot) => shot,
                 other => {
                     *phase = other;
-                    return;
+                    return false;
                 }
             }
         };
-        if shot.collects {
+        let is_of_survivors = shot.collects;
+        if is_of_survivors {
             // Without the lock: the runtime is asked.
             shot.walk(info, stopped);
         } else {
@@ -265,5 +267,6 @@ impl Exposure {
         shot.finish();
         shot.pause_ns = monotonic_ns() - shot.began_ns;
         *self.phase() = Phase::Taken(shot);
+        is_of_survivors
     }
 }

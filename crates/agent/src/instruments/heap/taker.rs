@@ -9,7 +9,7 @@ use clrscope_agent_base::developer_log::{Level, log};
 use clrscope_agent_base::functions::Functions;
 use clrscope_agent_base::os::memory::copy_if_there;
 use clrscope_agent_base::threads;
-use clrscope_agent_base::unloads::Unloads;
+use clrscope_agent_base::unloads::{Seen, Unloads};
 use clrscope_agent_stacks::awaiters::{BoxLayout, task_class};
 use clrscope_recording::model::{
     HeapAwait, HeapPlace, HeapSnapshot, HeapType, LossReason, RootKind, SnapshotReason, SnapshotState,
@@ -147,22 +147,24 @@ impl Taker {
         let heap: usize = self.info.generation_bounds().unwrap_or_default().iter().map(|range| range.bytes).sum();
         // What finds no room shows when it is written.
         let _ = self.store.back((heap / HEAP_PER_BYTE).clamp(1 << 20, MOST_BACKED));
+        let _release = Release(&self.unloads);
         match self.collect(begun.number) {
-            Ok((shot, unloads)) => self.finish(&begun, *shot, (fields, seen), unloads),
+            Ok((shot, of_shot)) => self.finish(&begun, *shot, (fields, seen), of_shot),
             Err(why) => HeapSnapshot { state: SnapshotState::Refused, why, ..begun },
         }
     }
 
-    /// Has a full collection run, in which the heap is read; with the number of unloads before. More than once, if need be: where one
-    /// that somebody else asked for is under way already, the runtime takes it for ours.
-    fn collect(&self, number: u32) -> Result<(Box<Shot>, u64), String> {
+    /// Has a full collection run, in which the heap is read; with how its types are asked about.
+    /// More than once, if need be: where another one that was asked for is under way already, the
+    /// runtime takes it for ours.
+    fn collect(&self, number: u32) -> Result<(Box<Shot>, Seen), String> {
         let task = task_class(&self.info, &self.functions);
         for _ in 0..MOST_COLLECTIONS {
             let unloads = self.unloads.count();
             self.exposure.arm(self.store, number, self.collects, &self.object_types, task);
             let forced = self.info.force_gc();
             match (self.exposure.finish(), forced) {
-                (Some(shot), _) => return Ok((shot, unloads)),
+                (Some(shot), _) => return Ok((shot, self.unloads.kept().unwrap_or(Seen::After(unloads)))),
                 (None, Err(error)) => return Err(error.to_string()),
                 (None, Ok(())) => {}
             }
@@ -186,12 +188,12 @@ impl Taker {
     }
 
     /// Asks for the names of what was found, when the program goes on.
-    fn finish(&self, begun: &HeapSnapshot, mut shot: Shot, fields: (Fields, Fields), unloads: u64) -> HeapSnapshot {
+    fn finish(&self, begun: &HeapSnapshot, mut shot: Shot, fields: (Fields, Fields), seen: Seen) -> HeapSnapshot {
         // First, as these may move with the next collection.
-        self.places(&mut shot, fields, unloads);
-        let types = self.types(&mut shot, unloads);
-        self.stack_roots(&mut shot, unloads);
-        self.awaits(&mut shot, unloads);
+        self.places(&mut shot, fields, seen);
+        let types = self.types(&mut shot, seen);
+        self.stack_roots(&mut shot, seen);
+        self.awaits(&mut shot, seen);
         shot.writer.flush_all();
         self.count_gaps(&shot, &types);
         let (first_chunk, last_chunk) = shot.writer.chunks();
@@ -223,7 +225,7 @@ impl Taker {
     }
 
     /// Writes the places of static fields.
-    fn places(&self, shot: &mut Shot, (fields, mut seen): (Fields, Fields), unloads: u64) {
+    fn places(&self, shot: &mut Shot, (fields, mut looked_up): (Fields, Fields), seen: Seen) {
         let serial = |thread| self.info.os_thread(thread).map_or(0, serial_of);
         let (info, names) = (&self.info, self.functions.names());
         let mut places = fields.places(info, names, serial);
@@ -235,13 +237,13 @@ impl Taker {
             .iter()
             .filter(|class| class.loader == 0)
             .map(|class| unsafe { ClassId::from_raw(class.id) });
-        places.extend(self.statics().add(info, names, stay, &mut seen).places(info, names, serial));
+        places.extend(self.statics().add(info, names, stay, &mut looked_up).places(info, names, serial));
         let generic = generics::find(info, shot.classes.all().iter().map(|class| class.id), &shot.room);
         let name_of = |class: usize, token| {
             // SAFETY: the runtime's tables say that the class is there: forever, or until the runtime says that it unloads, for which
             // `Unloads` lets that wait.
             let class = unsafe { ClassId::from_raw(class) };
-            self.unloads.ask(unloads, || self.statics().name(info, names, class, token)).flatten()
+            self.unloads.ask_of_module(seen, || self.statics().name(info, names, class, token)).flatten()
         };
         // First those that may move.
         places.extend(self.of_threads(&generic.of_threads, serial, name_of));
@@ -291,7 +293,7 @@ impl Taker {
     }
 
     /// Writes the types with their names, some at a time: what is written shows also where the program is killed meanwhile.
-    fn types(&self, shot: &mut Shot, unloads: u64) -> Vec<HeapType> {
+    fn types(&self, shot: &mut Shot, seen: Seen) -> Vec<HeapType> {
         let classes = shot.classes.all();
         let mut types: Vec<(usize, HeapType)> = Vec::with_capacity(classes.len());
         // Those first that may be unloaded.
@@ -302,7 +304,7 @@ impl Taker {
             let number = at as u32 + 1;
             let described = match class.loader {
                 0 => Some(self.describe(number, class)),
-                _ => self.unloads.ask(unloads, || self.describe(number, class)),
+                _ => self.unloads.ask_of_module(seen, || self.describe(number, class)),
             };
             types.push((at, described.unwrap_or_else(|| class.without_names(number))));
             if types.len().is_multiple_of(TYPES_AT_ONCE) {
@@ -337,13 +339,13 @@ impl Taker {
     }
 
     /// Writes what stacks hold, with thread and method.
-    fn stack_roots(&self, shot: &mut Shot, unloads: u64) {
+    fn stack_roots(&self, shot: &mut Shot, seen: Seen) {
         for root in std::mem::take(&mut shot.stack_roots) {
             let index = |function| {
                 let known = self.functions.known(function).map(|known| known.index);
                 let ask = || self.functions.noted(function).index;
                 // Noted again where it was only known: reports need its name.
-                self.unloads.ask(unloads, ask).or(known)
+                self.unloads.ask_of_function(seen, ask).or(known)
             };
             shot.writer.root(HeapRootRecord {
                 kind: RootKind::Stack,
@@ -356,7 +358,7 @@ impl Taker {
     }
 
     /// Writes at which awaits the boxes of async methods wait.
-    fn awaits(&self, shot: &mut Shot, unloads: u64) {
+    fn awaits(&self, shot: &mut Shot, seen: Seen) {
         let (info, names) = (&self.info, self.functions.names());
         let found = |class: &HeapClass| {
             let find = || {
@@ -365,7 +367,7 @@ impl Taker {
                 let module = self.functions.module_index(layout.module);
                 Some((layout, module))
             };
-            if class.loader == 0 { find() } else { self.unloads.ask(unloads, find).flatten() }
+            if class.loader == 0 { find() } else { self.unloads.ask_of_module(seen, find).flatten() }
         };
         let (mut boxes, mut modules) = (HashMap::new(), HashMap::new());
         for number in shot.kept.classes() {
@@ -410,6 +412,15 @@ impl Taker {
         if let Some(text) = shot.sums.gap().filter(|_| shot.writer.has_room()) {
             lose(shot.sums.unread_pieces, &text);
         }
+    }
+}
+
+/// Lets unloads go on when it is dropped.
+struct Release<'a>(&'a Unloads);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        self.0.release();
     }
 }
 
