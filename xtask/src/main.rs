@@ -27,6 +27,7 @@ mod rare;
 mod reference;
 mod sampling;
 mod soak;
+mod triages;
 mod verdict;
 
 const USAGE: &str = "usage: cargo xtask COMMAND

@@ -30,6 +30,7 @@ fn usage() -> String {
        cargo xtask soak probes [ROUNDS]
        cargo xtask soak attaches [INSTRUMENT... [ROUNDS]]
        cargo xtask soak rare [RUNS]
+       cargo xtask soak triage [PROGRAM...]
        cargo xtask soak dist
        cargo xtask soak replay TARGET FILE
        cargo xtask soak seeds FOLDER
@@ -41,6 +42,8 @@ sampling: hostile programs at the highest rate, each 60 seconds unless given, on
 attach and detach over and over, and a launcher that is killed while attached
 async: chains of awaits at full rate while memory is compacted and classes unload, each load 10 seconds unless given
 probes: 5,000 methods of a web program under load are compiled anew and reverted, ten times unless given, on each runtime
+triage: the first look at 36 programs, of which two may be named wrongly (some ten minutes, needs python3 and nothing
+else that runs)
 dist: what is published is packed twice to the same bytes, installed, and tried in a root of Debian 11 (as root, with debootstrap)",
         Soak::all().map(Soak::name).collect::<Vec<_>>().join(", ")
     )
@@ -187,6 +190,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         ["sampling", ref words @ ..] => crate::sampling::run(Duration::from_secs(number_or(words, 60)?)),
         ["async", ref words @ ..] => crate::async_chains::run(Duration::from_secs(number_or(words, 10)?)),
         ["probes", ref words @ ..] => crate::probes::run(number_or(words, 10)?),
+        ["triage", ref programs @ ..] => crate::triages::run(programs),
         ["dist"] => crate::published::run(),
         ["rare", ref words @ ..] => crate::rare::run(number_or(words, 2000)?),
         ["attaches", ref words @ ..] => {

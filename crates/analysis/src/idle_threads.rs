@@ -10,8 +10,15 @@ use crate::samples::thread_numbered;
 use crate::waits::{WaitKind, WaitReason, wait_reason};
 
 /// What threads wait for that are there to wait: consumers of queues, and who asks people.
-const OF_CONSUMERS: [&str; 6] =
-    ["work", "a connection", "a semaphore", "an event", "a pulse (Monitor.Wait)", "the terminal"];
+const OF_CONSUMERS: [&str; 7] = [
+    "work",
+    "a connection",
+    "a semaphore",
+    "an event",
+    "an item of a queue (BlockingCollection)",
+    "a pulse (Monitor.Wait)",
+    "the terminal",
+];
 /// Share of its life from which on a thread that stands in one wait does nothing else. A thread
 /// that works a little after each wait has waits that count.
 const ALWAYS: f64 = 0.97;
@@ -20,6 +27,8 @@ const ALWAYS: f64 = 0.97;
 const LONG_LIFE: f64 = 0.5;
 /// Share of the time from which on what other threads do is what the program does.
 const MUCH: f64 = 0.05;
+/// Share of the time in which one of the threads that wait for a semaphore works, if it is a lock.
+const ALWAYS_HELD: f64 = 0.8;
 
 /// Time that threads were blocked.
 #[derive(Debug, Clone, Copy, Default)]
@@ -153,6 +162,22 @@ impl<'a> ThreadTimes<'a> {
         always.map(|((thread, .., reason), _)| (thread, reason.kind)).collect()
     }
 
+    /// Own functions that wait for a semaphore which serves as a lock: at nearly all times one of the
+    /// threads that wait below them works. Threads that take from a queue wait at the same time.
+    pub(crate) fn semaphores_held(&self, watched_ns: u64) -> FxHashSet<&'a str> {
+        let mut waiting: FxHashMap<&str, FxHashSet<u32>> = FxHashMap::default();
+        for &(thread, stack, state) in self.blocked.keys() {
+            if let Some(wait) = self.wait(stack, state).filter(|wait| wait.reason == WaitReason::SEMAPHORE) {
+                waiting.entry(wait.function.name()).or_default().insert(thread);
+            }
+        }
+        let busy_ns = |thread: &u32| self.lives.get(thread).map_or(0, |life| life.busy_ns);
+        let is_held = |threads: &FxHashSet<u32>| {
+            threads.len() > 1 && threads.iter().map(busy_ns).sum::<u64>() as f64 >= ALWAYS_HELD * watched_ns as f64
+        };
+        waiting.into_iter().filter(|(_, threads)| is_held(threads)).map(|(function, _)| function).collect()
+    }
+
     /// Returns what a thread in a state waits for below own code.
     pub(crate) fn wait(&self, stack: u32, state: ThreadState) -> Option<WaitBelow<'a>> {
         self.facts.get(&(stack, state)).and_then(|facts| facts.wait)
@@ -178,8 +203,10 @@ pub(crate) fn is_trouble(role: ThreadRole, reason: WaitReason) -> bool {
     match role {
         ThreadRole::Pool => true,
         // Who waits for others' work is not what takes the time.
-        ThreadRole::Main => reason.kind != WaitKind::Signal,
-        ThreadRole::User => reason.kind != WaitKind::Signal || reason == WaitReason::TASK,
+        ThreadRole::Main => reason.kind != WaitKind::Signal || reason == WaitReason::PROCESS,
+        ThreadRole::User => {
+            reason.kind != WaitKind::Signal || [WaitReason::TASK, WaitReason::PROCESS].contains(&reason)
+        }
         _ => false,
     }
 }

@@ -109,6 +109,10 @@ impl WaitReason {
     pub(crate) const LOCK: Self = Self { kind: WaitKind::Lock, what: "a lock" };
     /// A task, below code that uses it in place of an await.
     pub(crate) const TASK: Self = Self { kind: WaitKind::Signal, what: "a task" };
+    /// A semaphore that own code waits for itself: as a lock, or for what others put in a queue.
+    pub(crate) const SEMAPHORE: Self = Self { kind: WaitKind::Signal, what: "a semaphore" };
+    /// Another program, which this one started.
+    pub(crate) const PROCESS: Self = Self { kind: WaitKind::Signal, what: "the end of a process" };
 }
 
 /// Functions of the framework that wait for one thing.
@@ -224,11 +228,16 @@ const WAITING: &[Wait] = &[
         "a pulse (Monitor.Wait)",
         &["System.Threading.Monitor::ObjWait", "System.Threading.Monitor::Wait"],
     ),
-    wait(WaitKind::Signal, "a semaphore", &["System.Threading.SemaphoreSlim::Wait"]),
+    wait(
+        WaitKind::Signal,
+        "an item of a queue (BlockingCollection)",
+        &["System.Collections.Concurrent.BlockingCollection"],
+    ),
+    wait(WaitReason::SEMAPHORE.kind, WaitReason::SEMAPHORE.what, &["System.Threading.SemaphoreSlim::Wait"]),
     wait(WaitKind::Signal, "a countdown", &["System.Threading.CountdownEvent::Wait"]),
     wait(WaitKind::Signal, "a barrier", &["System.Threading.Barrier::"]),
     wait(WaitKind::Signal, "the end of a thread", &["System.Threading.Thread::Join"]),
-    wait(WaitKind::Signal, "the end of a process", &["System.Diagnostics.Process::WaitForExit"]),
+    wait(WaitReason::PROCESS.kind, WaitReason::PROCESS.what, &["System.Diagnostics.Process::WaitForExit"]),
 ];
 
 /// Kind of wait of a thread that stands in the function; `None` for functions that do not wait.

@@ -29,6 +29,8 @@ const LONGEST_NS: u64 = 100_000_000;
 const PART_OF_WAIT: u64 = 16;
 /// Looks for a stack of a thread that stands still.
 const TRIES: u32 = 6;
+/// Time on a processor in which a thread does not get far from where it was seen.
+const SHORT_NS: u64 = 500_000;
 /// Longest time that one record stands for.
 const RECORD_NS: u64 = 1_000_000_000;
 
@@ -65,6 +67,10 @@ struct WatchedThread {
     /// The stack when one was seen last, whether the thread ran or waited.
     seen: FoundStack,
     seen_ns: u64,
+    /// Where the thread was seen last while it waited: its time on a processor by then.
+    ran_when_waiting_ns: Option<u64>,
+    /// Whether the time that it waits for a processor is spent where it was seen last.
+    is_ready_where_seen: bool,
     /// End of the stack, once that was looked up.
     stack_end: Option<usize>,
     /// Times that the stack is looked for again where it was not found whole: what it leads through may have been loaded a moment ago,
@@ -145,7 +151,7 @@ impl Poll {
         // Samples are taken from the engine later than threads are looked at.
         let time_ns = sample.time_ns + self.start_ns;
         if time_ns > watched.seen_ns {
-            (watched.seen, watched.seen_ns) = (found, time_ns);
+            (watched.seen, watched.seen_ns, watched.ran_when_waiting_ns) = (found, time_ns, None);
         }
         watched.ran_ns += sample.weight_ns;
         let count = watched.ran_ns / self.interval_ns;
@@ -182,6 +188,8 @@ impl WatchedThread {
             stack: FoundStack::default(),
             seen: FoundStack::default(),
             seen_ns: 0,
+            ran_when_waiting_ns: None,
+            is_ready_where_seen: true,
             stack_end: None,
             tries: TRIES,
             open_ns: 0,
@@ -230,6 +238,10 @@ impl WatchedThread {
         let passed = now.saturating_sub(self.until_ns);
         let ran = schedule.ran_ns.saturating_sub(self.schedule.ran_ns);
         let waited = schedule.waited_ns.saturating_sub(self.schedule.waited_ns).min(passed);
+        let slices = schedule.slices.saturating_sub(self.schedule.slices);
+        if slices > 0 {
+            self.is_ready_where_seen = self.stays_where_seen(schedule, ran / slices);
+        }
         self.until_ns = now;
         self.schedule = schedule;
         self.open_ns += passed.saturating_sub(ran).saturating_sub(waited);
@@ -239,11 +251,22 @@ impl WatchedThread {
         }
     }
 
-    /// Records time waiting for a processor, where the thread was seen last.
+    /// Whether a thread waits for a processor where it was seen last, when it has been put on one for
+    /// `slice_ns` each time on average: it waits where it was interrupted in its work, or it has just
+    /// been woken. One that gives its processor away all the time (`sched_yield`, as who spins for a
+    /// lock does) is hardly ever seen on one, and its last sample may be from other work.
+    fn stays_where_seen(&self, schedule: Schedule, slice_ns: u64) -> bool {
+        let since_wait = self.ran_when_waiting_ns.map(|ran_ns| schedule.ran_ns.saturating_sub(ran_ns));
+        slice_ns >= SHORT_NS || since_wait.is_some_and(|ran_ns| ran_ns < SHORT_NS)
+    }
+
+    /// Records time waiting for a processor: where the thread was seen last, or without a stack where
+    /// it may be elsewhere.
     fn close_ready(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
         if self.ready_ns >= interval_ns / 2 {
             let ready_ns = std::mem::take(&mut self.ready_ns);
-            self.write(ThreadState::Ready, self.seen, ready_ns, start_ns, interval_ns, output);
+            let stack = if self.is_ready_where_seen { self.seen } else { FoundStack::default() };
+            self.write(ThreadState::Ready, stack, ready_ns, start_ns, interval_ns, output);
         }
     }
 
@@ -265,6 +288,7 @@ impl WatchedThread {
         };
         self.stack = stack;
         (self.seen, self.seen_ns) = (self.stack, sample.time_ns);
+        self.ran_when_waiting_ns = Some(self.schedule.ran_ns);
         self.open_ns += std::mem::take(&mut self.unseen_ns);
         self.state = match call.state() {
             ThreadState::Lock => {

@@ -330,6 +330,35 @@ fn types_that_are_loaded_are_told_and_code_that_goes_is_not_asked_about() {
     });
 }
 
+/// A thread that gives its processor away all the time is ready, and hardly ever seen on one. Its time
+/// was counted where it had been sampled last, which was other work: six threads had a semaphore for
+/// four times as long as there was.
+#[test]
+fn threads_that_yield_are_not_where_they_were_sampled_last() {
+    each_runtime(|runtime| {
+        for engine in ["perf", "timer"] {
+            let request = format!("cpu:engine={engine};wall");
+            let run = record_with(runtime, "Sampled", &request, &["yields", "2000"]);
+            if !is_engine(&run, engine) {
+                continue;
+            }
+            let process = &run.recording.processes[0];
+            let text = run.finished.stdout_text();
+            let had = text.lines().find_map(|line| line.strip_prefix("had ")?.parse::<u64>().ok());
+            let had = had.expect("what the program measured");
+            let wall = samples(process, "wall");
+            let method = "Sampled.Program::HaveTurn";
+            let seen = weights(process, &wall, &[method])[method];
+            // Each of at most so many samples stands for an interval more or less.
+            let ready = wall.iter().filter(|sample| sample.state == ThreadState::Ready).map(|sample| sample.weight_ns);
+            let (ready, tolerance) = (ready.sum::<u64>(), had / 5);
+            let place = format!("{} {engine}: {seen} ns of {had}, {ready} ns ready", runtime.version);
+            assert!(seen <= had + tolerance, "{place}");
+            assert!(seen >= had / 3, "{place}");
+        }
+    });
+}
+
 /// While one thread collects, the others stand still, each time for less than a millisecond; and the collector's time is told from the runtime's
 /// other work. Looks at threads came every 10 ms whatever the rate, and after other work of the draining thread: by then the thread that it had
 /// taken the processor from was ready to run, nobody saw what it waited for, and all its waits were counted as one state.

@@ -124,7 +124,7 @@ pub struct Vitals {
     /// Processors that it kept busy; `None` where CPU time was not sampled.
     pub cpu: Option<f64>,
     /// Threads that wanted a processor and got none, on average, where threads were sampled by the
-    /// clock.
+    /// clock; those alone of which it is known what they wanted it for.
     pub ready: f64,
     /// Share of the time that it stood still for collections.
     pub paused: f64,
@@ -184,7 +184,9 @@ pub fn triage(recording: &Recording, query: &Query) -> Result<Triage, QueryProbl
             verdicts.push(verdict(trouble, finding, &vitals));
         }
     }
-    verdicts.extend(slow_requests(&rows, &vitals).filter(|_| verdicts.is_empty()));
+    // Threads sleep in sound programs, too.
+    let is_sound = verdicts.iter().all(|one| one.finding.as_ref().is_some_and(|finding| finding.is_sleep));
+    verdicts.extend(slow_requests(&rows, &vitals).filter(|_| is_sound));
     verdicts.extend(growing(&rows).filter(|_| verdicts.iter().all(|known| known.trouble != Trouble::GrowingHeap)));
     verdicts.sort_by(|a, b| b.cost.total_cmp(&a.cost));
     // Some thread always waits where others have a trouble.
@@ -193,9 +195,11 @@ pub fn triage(recording: &Recording, query: &Query) -> Result<Triage, QueryProbl
     let own_ns = view.own.iter().fold(0_u64, |sum, own| sum.saturating_add(own.work_ns));
     let own = own_ns as f64 / vitals.time_ns.max(1) as f64;
     // Who sleeps and hardly works between has nothing to do; who works has to wait for it.
-    let sleeps = |one: &&mut TriageVerdict| one.finding.as_ref().is_some_and(|finding| finding.is_sleep);
-    if own < OWN_IDLE {
-        verdicts.iter_mut().filter(sleeps).for_each(|one| one.trouble = Trouble::Idle);
+    let sleeps = |one: &TriageVerdict| one.finding.as_ref().is_some_and(|finding| finding.is_sleep);
+    let is_idle = |one: &TriageVerdict| own < OWN_IDLE && one.trouble == Trouble::Wait && sleeps(one);
+    verdicts.iter_mut().filter(|one| is_idle(one)).for_each(|one| one.trouble = Trouble::Idle);
+    if verdicts.iter().any(|one| one.trouble != Trouble::Idle) {
+        verdicts.retain(|one| one.trouble != Trouble::Idle);
     }
     if verdicts.is_empty() {
         let is_idle = vitals.cpu.is_some_and(|cpu| cpu < IDLE);
@@ -220,7 +224,9 @@ fn vitals(recording: &Recording, query: &Query, view: &Summary<'_>, rows: &[Coun
     let memory_ns: u64 = view.kinds.iter().filter(memory).map(|row| row.time_ns).sum();
     let of_time = |ns: u64| ns as f64 / time_ns.max(1) as f64;
     let seconds = time_ns.max(1) as f64 / 1e9;
-    let ready_ns: u64 = view.states.iter().filter(|row| row.state == ThreadState::Ready).map(|row| row.time_ns).sum();
+    // Of what has no place it is not known which work it belongs to.
+    let ready = view.states.iter().filter(|row| row.state == ThreadState::Ready);
+    let ready_ns: u64 = ready.map(|row| row.time_ns.saturating_sub(row.unplaced_ns)).sum();
     let is_sampled = recording.processes.iter().any(|process| process.arenas(instrument::CPU).next().is_some());
     Vitals {
         time_ns,
@@ -270,7 +276,7 @@ fn verdict(trouble: Trouble, finding: &Finding, vitals: &Vitals) -> TriageVerdic
             evidence.push(per_second(format!("{} allocated", bytes(rate as u64)), rate, "bytes/s"));
             // The code that allocates is busy with that, and with what follows from it.
             if rate >= STORM && vitals.paused < PAUSED * 2.0 {
-                cost = cost.max(vitals.cpu.unwrap_or_default());
+                cost = cost.max(vitals.cpu.unwrap_or_default() + vitals.ready);
             }
         }
         Trouble::Gc => {
@@ -305,28 +311,27 @@ fn share(what: &str, share: f64) -> Evidence {
     Evidence { text: format!("{:.0} % {what}", share * 100.0), value: share, unit: "share" }
 }
 
-/// Requests that wait for something: most of their time no processor works for them.
+/// Requests, served or made, that wait for something: most of their time no processor works for
+/// them.
 fn slow_requests(rows: &[CounterRow<'_>], vitals: &Vitals) -> Option<TriageVerdict> {
     /// Time that a request takes which is worth a verdict, in seconds, and requests in flight.
     const LEAST: (f64, f64) = (0.1, 0.5);
-    let of = |name: &'static str| rows.iter().filter(move |row| row.name == name);
-    let sum =
-        |name| of(name).fold((0.0, 0), |(total, count), row| (total + row.total.unwrap_or(0.0), count + row.count));
-    let (seconds, count) = sum("http.server.request.duration");
     let time_s = vitals.time_ns.max(1) as f64 / 1e9;
-    let (mean, in_flight) = (seconds / count.max(1) as f64, seconds / time_s);
+    let of = |name: &str, what: &str| {
+        let rows = rows.iter().filter(|row| row.name == name);
+        let (seconds, count) =
+            rows.fold((0.0, 0), |(total, count), row| (total + row.total.unwrap_or(0.0), count + row.count));
+        let mean = seconds / count.max(1) as f64;
+        let text = format!("{} requests that it {what} took {:.0} ms on average", number(count), mean * 1e3);
+        (mean, seconds / time_s, (count > 0).then_some(Evidence { text, value: mean, unit: "s" }))
+    };
+    let (served, made) = (of("http.server.request.duration", "served"), of("http.client.request.duration", "made"));
+    // A program that serves is as slow as what it serves; one that does not may only ask others.
+    let (mean, in_flight) = if served.2.is_some() { (served.0, served.1) } else { (made.0, made.1) };
     if mean < LEAST.0 || in_flight < LEAST.1 || vitals.cpu.is_some_and(|cpu| cpu > in_flight / 2.0) {
         return None;
     }
-    let took = |what: &str, mean: f64| {
-        let text = format!("{what} took {:.0} ms on average", mean * 1e3);
-        Evidence { text, value: mean, unit: "s" }
-    };
-    let mut evidence = vec![took(&format!("{} requests that it served", number(count)), mean)];
-    let (asked, others) = sum("http.client.request.duration");
-    let made = took(&format!("{} requests that it made", number(others)), asked / others.max(1) as f64);
-    evidence.extend((others > 0).then_some(made));
-    evidence.extend(vitals.cpu.map(processors));
+    let evidence = [served.2, made.2, vitals.cpu.map(processors)].into_iter().flatten().collect();
     Some(TriageVerdict { trouble: Trouble::Wait, is_certain: false, cost: in_flight, finding: None, evidence })
 }
 

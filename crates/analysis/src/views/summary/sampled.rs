@@ -47,6 +47,8 @@ pub struct StateRow<'a> {
     pub samples: u64,
     /// Thread time that they stand for.
     pub time_ns: u64,
+    /// The part of it of which no stack is known.
+    pub unplaced_ns: u64,
     /// Threads that were met in the state.
     pub threads: u64,
     /// The own function on top of which most of that time was, and its part.
@@ -125,6 +127,7 @@ pub(super) fn owners(process: &Process, catalog: &Catalog<'_>, query: &Query) ->
 struct StateSums<'a> {
     samples: u64,
     time_ns: u64,
+    unplaced_ns: u64,
     /// By process and serial number of the thread.
     threads: FxHashMap<(u32, u32), ()>,
     /// By process and function index, with the function.
@@ -141,6 +144,8 @@ pub(super) fn states<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<
         let sum = sums.entry(sample.state).or_default();
         sum.samples = sum.samples.saturating_add(u64::from(sample.count));
         sum.time_ns = sum.time_ns.saturating_add(sample.weight_ns);
+        let unplaced_ns = if sample.stack == 0 { sample.weight_ns } else { 0 };
+        sum.unplaced_ns = sum.unplaced_ns.saturating_add(unplaced_ns);
         sum.threads.insert((*pid, sample.thread), ());
         if let Some((index, function)) = own.innermost(sample.stack) {
             let most = &mut sum.own.entry((*pid, index)).or_insert((function, 0)).1;
@@ -151,7 +156,14 @@ pub(super) fn states<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<
         let by_time =
             |a: &&(FunctionRef<'a>, u64), b: &&(FunctionRef<'a>, u64)| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0));
         let most = sums.own.values().min_by(by_time).copied();
-        StateRow { state, samples: sums.samples, time_ns: sums.time_ns, threads: sums.threads.len() as u64, most }
+        StateRow {
+            state,
+            samples: sums.samples,
+            time_ns: sums.time_ns,
+            unplaced_ns: sums.unplaced_ns,
+            threads: sums.threads.len() as u64,
+            most,
+        }
     };
     Ok(ThreadState::ALL.iter().filter_map(|state| sums.get_key_value(state)).map(row).collect())
 }

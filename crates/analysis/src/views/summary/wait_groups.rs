@@ -90,11 +90,15 @@ pub(super) fn process_waits<'a>(
 fn grouping<'a>(process: &'a Process, times: &ThreadTimes<'a>, query: &Query) -> Grouping<'a> {
     let watched_ns = watched_ns(process, query).max(1);
     let idle = times.idle_threads(watched_ns, 0);
+    let held = times.semaphores_held(watched_ns);
+    let counts = |role: ThreadRole, wait: &WaitBelow<'_>| {
+        is_trouble(role, wait.reason) || wait.reason == WaitReason::SEMAPHORE && held.contains(wait.function.name())
+    };
     let mut sums: BTreeMap<GroupKey<'a>, (WaitGroup<'a>, BTreeMap<CodePlace<'a>, u64>)> = BTreeMap::new();
     let mut group_of_wait = FxHashMap::default();
     for (&(thread, stack, state), &blocked) in &times.blocked {
         let role = role_of(process, thread);
-        let Some(wait) = times.wait(stack, state).filter(|wait| is_trouble(role, wait.reason)) else { continue };
+        let Some(wait) = times.wait(stack, state).filter(|wait| counts(role, wait)) else { continue };
         if idle.contains(&thread) {
             continue;
         }

@@ -100,7 +100,8 @@ fn about_group(waits: &ProcessWaits<'_>, group: &WaitGroup<'_>) -> Option<Findin
         WaitKind::Sleep => format!("below {function} threads slept {waited} in all{at_once}"),
         _ => format!("below {function} threads waited {waited} in all for {what}{instead}{at_once}"),
     };
-    let is_convoy = kind == WaitKind::Lock && group.most_at_once > 1;
+    let is_lock = kind == WaitKind::Lock || group.reason == WaitReason::SEMAPHORE;
+    let is_convoy = is_lock && group.most_at_once > 1;
     let kind = if is_convoy { FindingKind::LockConvoy } else { FindingKind::Wait };
     finding(waits, kind, text, group.blocked, group)
 }
