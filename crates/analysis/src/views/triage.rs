@@ -177,15 +177,21 @@ pub fn triage(recording: &Recording, query: &Query) -> Result<Triage, QueryProbl
     let rows = counters(recording, query, &[]).map(|(rows, _)| rows).unwrap_or_default();
     let vitals = vitals(recording, query, &view, &rows);
     let mut verdicts: Vec<TriageVerdict> = Vec::new();
+    let sleeps = |one: &TriageVerdict| one.finding.as_ref().is_some_and(|finding| finding.is_sleep);
     for finding in &view.findings {
         let Some(trouble) = Trouble::of_finding(finding.kind) else { continue };
-        let is_new = verdicts.iter().all(|known| known.trouble != trouble);
-        if is_new && is_trouble(trouble, finding, &vitals) {
-            verdicts.push(verdict(trouble, finding, &vitals));
+        if !is_trouble(trouble, finding, &vitals) {
+            continue;
+        }
+        match verdicts.iter_mut().find(|known| known.trouble == trouble) {
+            None => verdicts.push(verdict(trouble, finding, &vitals)),
+            // A wait for something says more than a sleep.
+            Some(known) if sleeps(known) && !finding.is_sleep => *known = verdict(trouble, finding, &vitals),
+            Some(_) => {}
         }
     }
     // Threads sleep in sound programs, too.
-    let is_sound = verdicts.iter().all(|one| one.finding.as_ref().is_some_and(|finding| finding.is_sleep));
+    let is_sound = verdicts.iter().all(sleeps);
     verdicts.extend(slow_requests(&rows, &vitals).filter(|_| is_sound));
     verdicts.extend(growing(&rows).filter(|_| verdicts.iter().all(|known| known.trouble != Trouble::GrowingHeap)));
     verdicts.sort_by(|a, b| b.cost.total_cmp(&a.cost));
@@ -195,7 +201,6 @@ pub fn triage(recording: &Recording, query: &Query) -> Result<Triage, QueryProbl
     let own_ns = view.own.iter().fold(0_u64, |sum, own| sum.saturating_add(own.work_ns));
     let own = own_ns as f64 / vitals.time_ns.max(1) as f64;
     // Who sleeps and hardly works between has nothing to do; who works has to wait for it.
-    let sleeps = |one: &TriageVerdict| one.finding.as_ref().is_some_and(|finding| finding.is_sleep);
     let is_idle = |one: &TriageVerdict| own < OWN_IDLE && one.trouble == Trouble::Wait && sleeps(one);
     verdicts.iter_mut().filter(|one| is_idle(one)).for_each(|one| one.trouble = Trouble::Idle);
     if verdicts.iter().any(|one| one.trouble != Trouble::Idle) {
