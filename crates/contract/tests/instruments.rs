@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clrscope_contract::instruments::events::Group;
-use clrscope_contract::instruments::spec::{ALL_MEMBERS, Attach, OptionSpec, Rule, Value, With};
+use clrscope_contract::instruments::spec::{ALL_MEMBERS, Limit, OptionSpec, Rule, Value, With};
 use clrscope_contract::instruments::{
     ALL, CheckedInstrument, DEFAULT, Refusal, Spec, check, check_all, check_for_attach, find, first_view,
 };
@@ -385,7 +385,7 @@ fn what_the_runtime_allows_at_its_start_only_is_not_attached() {
 #[test]
 fn what_is_not_attached_is_there() {
     for spec in ALL {
-        let Attach::Without(parts) = spec.attach else { continue };
+        let Limit::Without(parts) = spec.attach else { continue };
         for part in parts {
             let option = spec.option(part.option).expect("an option");
             let Some(word) = part.word else { continue };

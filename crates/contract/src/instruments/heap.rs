@@ -1,7 +1,7 @@
 //! The specification of `heap`.
 
 use super::events::GROUPS;
-use super::spec::{Attach, Conflict, Moment, OptionSpec, Spec, Value, With};
+use super::spec::{Limit, Conflict, Moment, OptionSpec, Spec, Value, With};
 
 /// Moments of snapshots.
 pub const AT: &str = "at";
@@ -41,7 +41,8 @@ pub const SPEC: &Spec = &Spec {
     ],
     changes_methods: false,
     views: &["summary", "heap", "roots", "dominators", "waste", "pending", "heap-diff"],
-    attach: Attach::Without(&[]),
+    attach: Limit::Without(&[]),
+    notification_only: Limit::Without(&[]),
     keeps_last: false,
     has_code: false,
 };

@@ -143,8 +143,10 @@ impl Instrument for Alloc {
 
     fn begins(&self, beginning: Beginning) {
         let shared = self.0;
-        // The runtime tells of each object of the pinned heap only who was there when it started.
-        shared.sees_pinned.store(beginning == Beginning::Launch || shared.event_pipe.is_none(), Ordering::Relaxed);
+        // The runtime tells of each object of the pinned heap only the main profiler that was there when
+        // it started.
+        let is_told = beginning == Beginning::Launch && !shared.info.is_notification_only();
+        shared.sees_pinned.store(is_told || shared.event_pipe.is_none(), Ordering::Relaxed);
         shared.tell();
         if let Some(event_pipe) = shared.event_pipe {
             event_pipe.begin();

@@ -1,0 +1,60 @@
+//! The checks of what is asked for where the runtime gives a profiler less than others: attached to a
+//! program that runs, and where another profiler has the main slot.
+
+use super::spec::{Limit, LimitedPart};
+use super::{ALL, CheckedInstrument, Refusal, Spec};
+
+/// Checks that a running program can be attached to for these instruments.
+///
+/// # Errors
+/// For the first that the runtime allows at its start only; the hint says how to start the program
+/// instead.
+pub fn check_for_attach(instruments: &[CheckedInstrument]) -> Result<(), Refusal> {
+    first_refused(instruments, |spec| spec.attach, |checked| {
+        format!("start the program instead: clrscope run -i {checked} -- PROGRAM")
+    })
+}
+
+/// Checks that these instruments work in a notification-only profiler, while another profiler has the
+/// main slot.
+///
+/// # Errors
+/// For the first that needs the main slot; the hint names instruments that don't.
+pub fn check_for_notification_only(instruments: &[CheckedInstrument]) -> Result<(), Refusal> {
+    first_refused(instruments, |spec| spec.notification_only, |_| {
+        let names: Vec<_> = of_notification_only().map(|spec| spec.name).collect();
+        format!("start the program without the other profiler, or record others of these: {}", names.join(", "))
+    })
+}
+
+/// The instruments that work, most of their options included, while another profiler has the main
+/// slot.
+pub fn of_notification_only() -> impl Iterator<Item = &'static Spec> {
+    ALL.iter().copied().filter(|spec| matches!(spec.notification_only, Limit::Without(_)))
+}
+
+fn first_refused(
+    instruments: &[CheckedInstrument],
+    limit: impl Fn(&Spec) -> Limit,
+    hint: impl Fn(&CheckedInstrument) -> String,
+) -> Result<(), Refusal> {
+    let refused = instruments.iter().find_map(|one| Some((one, refused_part(one, limit(one.spec()))?)));
+    refused.map_or(Ok(()), |(checked, why)| Err(Refusal { why: why.to_owned(), hint: hint(checked) }))
+}
+
+/// Reason why an instrument, with its options, is not possible under a limit.
+fn refused_part(checked: &CheckedInstrument, limit: Limit) -> Option<&'static str> {
+    match limit {
+        Limit::Never(why) => Some(why),
+        Limit::Without(parts) => parts.iter().find(|part| part.is_in(checked)).map(|part| part.why),
+    }
+}
+
+impl LimitedPart {
+    fn is_in(&self, checked: &CheckedInstrument) -> bool {
+        match self.word {
+            Some(word) => checked.has(self.option, word),
+            None => checked.is_on(self.option),
+        }
+    }
+}
