@@ -53,7 +53,9 @@ pub(crate) fn under_agent(command: &mut Command, request: &str, out: &Path) {
 
 /// Sets the variable that loads the agent as a notification-only profiler.
 pub(crate) fn notify_agent(command: &mut Command) {
-    command.env("CORECLR_NOTIFICATION_PROFILERS", format!("{}={NOTIFICATION_CLSID}", agent().display()));
+    command.env("CORECLR_ENABLE_NOTIFICATION_PROFILERS", "1");
+    // Without the semicolon .NET 9 and later load nothing.
+    command.env("CORECLR_NOTIFICATION_PROFILERS", format!("{}={NOTIFICATION_CLSID};", agent().display()));
 }
 
 /// The program does what it does without us.
