@@ -22,7 +22,9 @@ use clrscope_agent_stacks::inlined::DebugEvents;
 use clrscope_agent_stacks::sampling::{Sampler, SharedSampler};
 use clrscope_agent_stacks::stacks::table::SharedStackTable;
 use clrscope_agent_values::types::Types;
-use clrscope_contract::instruments::{CheckedInstrument, DEFAULT, check_all, check_for_attach, check_for_notification_only};
+use clrscope_contract::instruments::{
+    CheckedInstrument, DEFAULT, check_all, check_for_attach, check_for_notification_only,
+};
 use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, MAX_SIZE, Request, without_arguments};
 use clrscope_recording::refusal;
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, limit_size, monotonic_ns};
@@ -250,6 +252,10 @@ fn start_in(
         return Err(Aside::Asked("this program is not one of those to be profiled"));
     }
     checked(info, request, beginning)?;
+    if threads::is_prepared() {
+        // The runtime takes a main profiler and notification-only ones, and the library is there once.
+        return Err(Aside::Forced("another agent of clrscope records this process".to_owned()));
+    }
     let is_over = || request.join && is_over(folder);
     if is_over() {
         return Err(Aside::Asked(OVER));

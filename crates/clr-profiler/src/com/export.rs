@@ -193,8 +193,7 @@ mod tests {
 
     fn class_object(class: &Guid, iid: &Guid) -> (HResult, *mut c_void) {
         let mut object = std::ptr::null_mut();
-        let classes: [Class; 2] =
-            [(OURS, Loader::new::<Idle>), (SECOND, || Loader::new::<Idle>().notification_only())];
+        let classes: [Class; 2] = [(OURS, Loader::new::<Idle>), (SECOND, || Loader::new::<Idle>().notification_only())];
         // SAFETY: three valid references.
         let answer = unsafe { get_class_object(&classes, class, iid, &mut object) };
         (answer, object)
@@ -241,8 +240,7 @@ mod tests {
             let (mut object, mut is_second) = (std::ptr::null_mut(), BOOL(7));
             // SAFETY: valid pointers, and a fresh owned reference.
             unsafe {
-                let made =
-                    factory.CreateInstance(std::ptr::null_mut(), &ICorProfilerCallback11::IID, &mut object);
+                let made = factory.CreateInstance(std::ptr::null_mut(), &ICorProfilerCallback11::IID, &mut object);
                 assert_eq!(made, HRESULT(0));
                 let callback = ICorProfilerCallback11::from_raw(object);
                 assert_eq!(callback.LoadAsNotificationOnly(&mut is_second), HRESULT(0));

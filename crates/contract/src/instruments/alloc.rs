@@ -1,6 +1,6 @@
 //! The specification of `alloc`.
 
-use super::spec::{Limit, OptionSpec, Spec, LimitedPart, Value};
+use super::spec::{Limit, LimitedPart, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// Each object instead of samples.
@@ -45,7 +45,11 @@ pub const SPEC: &Spec = &Spec {
         word: None,
         why: "alloc:exact needs the runtime's slow way to allocate, which is chosen when the runtime starts",
     }]),
-    notification_only: Limit::Without(&[]),
+    notification_only: Limit::Without(&[LimitedPart {
+        option: EXACT,
+        word: None,
+        why: "alloc:exact needs to be the main profiler: .NET 10 leaves objects out for others",
+    }]),
     changes_methods: false,
     views: &["allocations", "functions", "tree", "flame", "callers", "callees"],
     keeps_last: false,

@@ -1,6 +1,6 @@
 //! The specification of `awaits`.
 
-use super::spec::{Limit, Conflict, OptionSpec, Spec, Value, With};
+use super::spec::{Conflict, Limit, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// The path of each await, however many there are.

@@ -51,7 +51,9 @@ pub const SPEC: &Spec = &Spec {
     rules: &[],
     conflicts: &[],
     attach: Limit::Never("calls needs enter and leave hooks, and the runtime takes those only when it starts"),
-    notification_only: Limit::Never("calls needs enter and leave hooks, and the runtime gives those to the main profiler alone"),
+    notification_only: Limit::Never(
+        "calls needs enter and leave hooks, and the runtime gives those to the main profiler alone",
+    ),
     changes_methods: false,
     views: &["summary", "functions", "tree", "flame", "callers", "callees", "threads", "modules"],
     keeps_last: false,

@@ -102,9 +102,20 @@ pub const SPEC: &Spec = &Spec {
         },
     ]),
     notification_only: Limit::Without(&[
-        of_main_profiler("objects", "events:objects asks for each object, and the runtime tells the main profiler alone"),
+        LimitedPart {
+            option: ALLOCATIONS,
+            word: None,
+            why: "events:allocations needs to be the main profiler: .NET 10 leaves objects out for others",
+        },
+        of_main_profiler(
+            "objects",
+            "events:objects asks for each object, and the runtime tells the main profiler alone",
+        ),
         of_main_profiler("heap", "events:heap asks for each object, and the runtime tells the main profiler alone"),
-        of_main_profiler("handles", "events:handles asks for GC handles, and the runtime tells the main profiler alone"),
+        of_main_profiler(
+            "handles",
+            "events:handles asks for GC handles, and the runtime tells the main profiler alone",
+        ),
     ]),
     changes_methods: false,
     views: &["events"],

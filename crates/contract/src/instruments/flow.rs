@@ -49,7 +49,9 @@ pub const SPEC: &Spec = &Spec {
     rules: &[Rule::Either(&[LAST, ALL]), Rule::Needs { option: DEPTH, value: None, other: ARGS, word: VALUES }],
     conflicts: &[],
     attach: Limit::Never("flow needs enter and leave hooks, and the runtime takes those only when it starts"),
-    notification_only: Limit::Never("flow needs enter and leave hooks, and the runtime gives those to the main profiler alone"),
+    notification_only: Limit::Never(
+        "flow needs enter and leave hooks, and the runtime gives those to the main profiler alone",
+    ),
     changes_methods: false,
     views: &["flow"],
     keeps_last: false,

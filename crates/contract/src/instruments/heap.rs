@@ -1,7 +1,7 @@
 //! The specification of `heap`.
 
 use super::events::GROUPS;
-use super::spec::{Limit, Conflict, Moment, OptionSpec, Spec, Value, With};
+use super::spec::{Conflict, Limit, LimitedPart, Moment, OptionSpec, Spec, Value, With};
 
 /// Moments of snapshots.
 pub const AT: &str = "at";
@@ -42,7 +42,11 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: false,
     views: &["summary", "heap", "roots", "dominators", "waste", "pending", "heap-diff"],
     attach: Limit::Without(&[]),
-    notification_only: Limit::Without(&[]),
+    notification_only: Limit::Without(&[LimitedPart {
+        option: COLLECT,
+        word: Some("off"),
+        why: "heap:collect=off follows where objects move, which the runtime tells the main profiler alone",
+    }]),
     keeps_last: false,
     has_code: false,
 };

@@ -10,9 +10,11 @@ use super::{ALL, CheckedInstrument, Refusal, Spec};
 /// For the first that the runtime allows at its start only; the hint says how to start the program
 /// instead.
 pub fn check_for_attach(instruments: &[CheckedInstrument]) -> Result<(), Refusal> {
-    first_refused(instruments, |spec| spec.attach, |checked| {
-        format!("start the program instead: clrscope run -i {checked} -- PROGRAM")
-    })
+    first_refused(
+        instruments,
+        |spec| spec.attach,
+        |checked| format!("start the program instead: clrscope run -i {checked} -- PROGRAM"),
+    )
 }
 
 /// Checks that these instruments work in a notification-only profiler, while another profiler has the
@@ -21,10 +23,14 @@ pub fn check_for_attach(instruments: &[CheckedInstrument]) -> Result<(), Refusal
 /// # Errors
 /// For the first that needs the main slot; the hint names instruments that don't.
 pub fn check_for_notification_only(instruments: &[CheckedInstrument]) -> Result<(), Refusal> {
-    first_refused(instruments, |spec| spec.notification_only, |_| {
-        let names: Vec<_> = of_notification_only().map(|spec| spec.name).collect();
-        format!("start the program without the other profiler, or record others of these: {}", names.join(", "))
-    })
+    first_refused(
+        instruments,
+        |spec| spec.notification_only,
+        |_| {
+            let names: Vec<_> = of_notification_only().map(|spec| spec.name).collect();
+            format!("start the program without the other profiler, or record others of these: {}", names.join(", "))
+        },
+    )
 }
 
 /// The instruments that work, most of their options included, while another profiler has the main

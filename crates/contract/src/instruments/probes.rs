@@ -2,7 +2,7 @@
 
 use super::LIMIT;
 use super::flow::{TYPES, VALUES};
-use super::spec::{Limit, Conflict, OptionSpec, Rule, Spec, Value, With};
+use super::spec::{Conflict, Limit, OptionSpec, Rule, Spec, Value, With};
 
 /// Each call is recorded, not counted alone.
 pub const EACH: &str = "each";

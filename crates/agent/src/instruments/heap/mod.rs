@@ -15,6 +15,7 @@
 //! | [`task_words`] | at which awaits async methods wait |
 //! | [`stacks`] | on which thread's stack an object is held |
 //! | [`root_events`] | the roots where another profiler may have the main slot, which alone has callbacks about them |
+//! | [`process_exit`] | when the snapshot at the end is taken there |
 //! | [`moves`] | where objects lay before the collection |
 //! | [`statics`] | the places of static fields; [`generics`] those of generic classes |
 //! | [`maps`] | the process's mappings |
@@ -25,6 +26,7 @@ mod maps;
 mod memory;
 mod moves;
 mod options;
+mod process_exit;
 mod root_events;
 mod shape;
 mod shot;
@@ -41,7 +43,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clr_profiler::callback_args::{EventPipeEvent, GcReason, Generations, MovedRanges, Roots, WeakTableElements};
-use clr_profiler::{Callbacks, ClassId, Error, Events, FunctionId, ModuleId, ObjectId, Result};
+use clr_profiler::{AssemblyId, Callbacks, ClassId, Error, Events, FunctionId, ModuleId, ObjectId, Result};
 use clrscope_agent_base::helper::Task;
 use clrscope_agent_base::os::signals;
 use clrscope_agent_base::recording_lifetime::keep;
@@ -53,6 +55,7 @@ use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};
 
 use memory::StopProof;
+use process_exit::ProcessExit;
 use taker::Taker;
 use task::HeapTask;
 
@@ -67,14 +70,20 @@ pub(crate) struct Heap {
     options: HeapOptions,
     /// Whether the snapshot at the end was taken, or is being taken.
     has_ended: Arc<AtomicBool>,
+    /// The beginning of the program's end, where the end itself is too late.
+    exit: Option<ProcessExit>,
 }
 
 impl Callbacks for Heap {
-    fn garbage_collection_started(&self, generations: Generations<'_>, _reason: GcReason) {
+    fn garbage_collection_started(&self, generations: Generations<'_>, reason: GcReason) {
         // SAFETY: this is the callback, and the proof is dropped with the statement.
         let stopped = unsafe { StopProof::in_collection() };
         let is_full = generations.contains(2);
-        signals::with_all_blocked(|| self.taker.exposure.collection_started(is_full, &self.taker.info, &stopped));
+        // Without callbacks about objects collections run in the background, too, of which none names roots.
+        let may_be_ours = self.taker.root_events.is_none() || reason == GcReason::Induced;
+        signals::with_all_blocked(|| {
+            self.taker.exposure.collection_started(is_full && may_be_ours, &self.taker.info, &stopped)
+        });
     }
 
     fn moved_references(&self, moved: MovedRanges<'_>) {
@@ -107,6 +116,21 @@ impl Callbacks for Heap {
         signals::with_all_blocked(|| self.taker.exposure.collection_finished(&self.taker.info, &stopped));
     }
 
+    fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
+        if let Some(exit) = &self.exit {
+            exit.module_attached(&self.taker.info, self.taker.functions.names(), module);
+        }
+    }
+
+    fn jit_cached_function_search_started(&self, function: FunctionId) -> bool {
+        self.may_exit(function);
+        true
+    }
+
+    fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
+        self.may_exit(function);
+    }
+
     fn class_load_finished(&self, class: ClassId, status: Result<()>) {
         if status.is_ok() {
             self.taker.class_loaded(class);
@@ -131,6 +155,21 @@ impl Callbacks for Heap {
 
     /// The program ends when the snapshot is taken.
     fn shutdown(&self) {
+        self.take_last();
+    }
+}
+
+impl Heap {
+    /// Takes the snapshot at the end where `function` is the first that runs at the program's end.
+    fn may_exit(&self, function: FunctionId) {
+        // No lock of the runtime's is held that a collection waits for: nobody else calls this method.
+        if self.exit.as_ref().is_some_and(|exit| exit.begins(&self.taker.info, function)) {
+            self.take_last();
+        }
+    }
+
+    /// Takes the snapshot at the end, once, while this thread waits.
+    fn take_last(&self) {
         if !self.options.at_end || self.has_ended.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -161,7 +200,8 @@ impl Instrument for Heap {
             .map_err(|error| format!("no memory for snapshots: {error}"))?;
         let store = keep(store);
         let taker = keep(Taker::new(context, store, options.collects));
-        Ok(Self { taker, options: options.clone(), has_ended: Arc::default() })
+        let exit = (options.at_end && taker.root_events.is_some()).then(ProcessExit::default);
+        Ok(Self { taker, options: options.clone(), has_ended: Arc::default(), exit })
     }
 
     fn events(&self) -> Events {
@@ -169,10 +209,14 @@ impl Instrument for Heap {
             None => Events::GC,
             Some(_) => Events::BASIC_GC | Events::GC_MOVED_OBJECTS | Events::EVENT_PIPE,
         };
-        collections | Events::CLASS_LOADS | Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS
+        let exit = self.exit.as_ref().map_or(Events::NONE, |_| Events::CACHE_SEARCHES | Events::JIT_COMPILATION);
+        collections | exit | Events::CLASS_LOADS | Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS
     }
 
     fn begins(&self, beginning: Beginning) {
+        if let Some(events) = &self.taker.root_events {
+            events.begin();
+        }
         match beginning {
             Beginning::Launch if self.taker.root_events.is_some() => {}
             Beginning::Launch => {

@@ -4,12 +4,11 @@
 //! The runtime reports the same roots by the events `GCBulkRootEdge` and
 //! `GCBulkRootConditionalWeakTableElementEdge` while a session asks for a heap dump, in the same walk
 //! after a full collection that a diagnostics tool asked for, which `ForceGC` counts as (`ScanRootsHelper`
-//! in `vm/proftoeeinterfaceimpl.cpp`, fields in `vm/ClrEtwAll.man`). The session is open during such a
-//! collection only: it makes the runtime walk the objects as well, which takes as long as the callbacks
-//! would.
+//! in `vm/proftoeeinterfaceimpl.cpp`, fields in `vm/ClrEtwAll.man`). The session is open all the time:
+//! none can be started when the program ends. Collections that the program has make no such events.
 
+use clr_profiler::FunctionId;
 use clr_profiler::callback_args::{EventPipeEvent, RootFlags, RootKind};
-use clr_profiler::{FunctionId, ProfilerInfo, ProviderConfig, Result};
 use clrscope_agent_base::event_pipe::{EventPipe, Fields, RUNTIME, level};
 
 use super::shot::{Exposure, RootReference};
@@ -23,34 +22,23 @@ const ROOTS: u32 = 16;
 const DEPENDENTS: u32 = 17;
 
 /// The session that delivers roots.
-pub(super) struct RootEvents {
-    info: ProfilerInfo,
-    /// Knows which provider is the runtime's.
-    pipe: EventPipe,
-}
+pub(super) struct RootEvents(&'static EventPipe);
 
 impl RootEvents {
     pub(super) fn new(context: &Context) -> Self {
-        Self { info: context.info.clone(), pipe: EventPipe::new(&context.info, context.writer) }
+        let pipe = context.event_pipe();
+        pipe.want(RUNTIME, HEAP_DUMP, level::INFORMATIONAL);
+        Self(pipe)
     }
 
-    /// Runs `collect`, which has the runtime collect, while roots are delivered. On a thread of the
-    /// agent's own.
-    ///
-    /// # Errors
-    /// The runtime's refusal of the session or of the collection.
-    pub(super) fn during(&self, collect: impl FnOnce() -> Result<()>) -> Result<()> {
-        let roots = ProviderConfig {
-            name: RUNTIME.to_owned(),
-            keywords: HEAP_DUMP,
-            level: level::INFORMATIONAL,
-            filter: None,
-        };
-        let session = self.info.event_pipe_start_session(&[roots], false)?;
-        let collected = collect();
-        // A session that can't be stopped has ended with the program.
-        let _ = self.info.event_pipe_stop_session(session);
-        collected
+    /// Begins the session.
+    pub(super) fn begin(&self) {
+        self.0.begin();
+    }
+
+    /// Whether there is a session.
+    pub(super) fn is_open(&self) -> bool {
+        self.0.is_open()
     }
 
     /// Takes the roots out of an event. In the callback, during the collection.
@@ -58,7 +46,7 @@ impl RootEvents {
         if !matches!(event.event_id, ROOTS | DEPENDENTS) {
             return;
         }
-        let Some(event) = self.pipe.of_runtime(event) else { return };
+        let Some(event) = self.0.of_runtime(event) else { return };
         match event.id {
             ROOTS => exposure.add_roots(roots(event.fields)),
             _ => exposure.add_dependents(dependents(event.fields)),

@@ -59,6 +59,8 @@ pub(super) struct Shot {
     pub(super) room: Room,
     /// Whether the heap is walked after the collection; otherwise before it, and then objects have moved when roots are reported.
     collects: bool,
+    /// Whether a collection without roots is another one, which ran in the background.
+    needs_roots: bool,
     pub(super) moves: Moves,
     /// Roots and pairs by the addresses after the collection, of a heap that was walked before.
     late_roots: Vec<HeapRootRecord>,
@@ -70,7 +72,7 @@ impl Shot {
     fn new(
         store: &'static EventStore,
         number: u32,
-        collects: bool,
+        (collects, needs_roots): (bool, bool),
         object_types: Arc<ObjectTypes>,
         task: Option<usize>,
     ) -> Self {
@@ -89,6 +91,7 @@ impl Shot {
             refused: None,
             room: Room::default(),
             collects,
+            needs_roots,
             moves: Moves::default(),
             late_roots: Vec::new(),
             late_pairs: Vec::new(),
@@ -189,16 +192,16 @@ impl Exposure {
     }
 
     /// Wants a snapshot with this number of the next full collection: after it, or of the heap as
-    /// it is before. `task` is the type of tasks.
+    /// it is before, and whether one without roots does not count (`of`). `task` is the type of tasks.
     pub(super) fn arm(
         &self,
         store: &'static EventStore,
         number: u32,
-        collects: bool,
+        of: (bool, bool),
         object_types: &Arc<ObjectTypes>,
         task: Option<usize>,
     ) {
-        *self.phase() = Phase::Armed(Box::new(Shot::new(store, number, collects, Arc::clone(object_types), task)));
+        *self.phase() = Phase::Armed(Box::new(Shot::new(store, number, of, Arc::clone(object_types), task)));
     }
 
     /// Ends the exposure, and returns the snapshot if it was taken.
@@ -272,6 +275,10 @@ impl Exposure {
         let mut shot = {
             let mut phase = self.phase();
             match std::mem::take(&mut *phase) {
+                Phase::Collecting(shot) if shot.needs_roots && shot.roots == 0 => {
+                    *phase = Phase::Armed(shot);
+                    return;
+                }
                 Phase::Collecting(shot) => shot,
                 other => {
                     *phase = other;

@@ -160,14 +160,15 @@ impl Taker {
     /// Has a full collection run, in which the heap is read; with the number of unloads before. More than once, if need be: where one
     /// that somebody else asked for is under way already, the runtime takes it for ours.
     fn collect(&self, number: u32) -> Result<(Box<Shot>, u64), String> {
+        if self.root_events.as_ref().is_some_and(|events| !events.is_open()) {
+            return Err("the runtime delivers no events, by which a notification-only profiler gets roots".to_owned());
+        }
         let task = task_class(&self.info, &self.functions);
         for _ in 0..MOST_COLLECTIONS {
             let unloads = self.unloads.count();
-            self.exposure.arm(self.store, number, self.collects, &self.object_types, task);
-            let forced = match &self.root_events {
-                None => self.info.force_gc(),
-                Some(events) => events.during(|| self.info.force_gc()),
-            };
+            let needs_roots = self.root_events.is_some();
+            self.exposure.arm(self.store, number, (self.collects, needs_roots), &self.object_types, task);
+            let forced = self.info.force_gc();
             match (self.exposure.finish(), forced) {
                 (Some(shot), _) => return Ok((shot, unloads)),
                 (None, Err(error)) => return Err(error.to_string()),

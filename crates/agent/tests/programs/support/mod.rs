@@ -37,6 +37,11 @@ const RECORDING: &str = "run.clrs.d";
 /// profiler in the main slot: the library of that one, `=` and its class id.
 pub(crate) const MAIN_PROFILER: &str = "CLRSCOPE_TEST_MAIN_PROFILER";
 
+/// Whether another profiler has the main slot in these tests.
+pub(crate) fn is_notification_only() -> bool {
+    std::env::var_os(MAIN_PROFILER).is_some()
+}
+
 /// Sets the variables that load the agent into whatever `command` starts.
 pub(crate) fn under_agent(command: &mut Command, request: &str, out: &Path) {
     match std::env::var(MAIN_PROFILER) {
