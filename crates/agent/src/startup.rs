@@ -297,7 +297,8 @@ fn checked(info: &ProfilerInfo, request: &Request, beginning: Beginning) -> Resu
         check_for_attach(&checked).map_err(|refusal| refusal.to_string())?;
     }
     if info.is_notification_only() {
-        check_for_notification_only(&checked).map_err(|refusal| refusal.to_string())?;
+        check_for_notification_only(request, &checked, beginning == Beginning::Attach)
+            .map_err(|refusal| refusal.to_string())?;
     }
     Ok(checked)
 }

@@ -387,8 +387,10 @@ fn what_the_runtime_allows_at_its_start_only_is_not_attached() {
 fn what_is_limited_is_there() {
     type Check = fn(&[CheckedInstrument]) -> Result<(), Refusal>;
     type Of = fn(&Spec) -> Limit;
-    let limits: [(Of, Check); 2] =
-        [(|spec| spec.attach, check_for_attach), (|spec| spec.notification_only, check_for_notification_only)];
+    let limits: [(Of, Check); 2] = [
+        (|spec| spec.attach, check_for_attach),
+        (|spec| spec.notification_only, |checked| check_for_notification_only(&Request::default(), checked, true)),
+    ];
     for (spec, (limit, is_allowed)) in ALL.iter().flat_map(|spec| limits.map(|limit| (spec, limit))) {
         let Limit::Without(parts) = limit(spec) else { continue };
         for part in parts {
@@ -406,13 +408,20 @@ fn what_needs_the_main_slot_is_refused_without_it() {
     let without = |text: &str| {
         let request = Request::parse(text).expect("a request");
         let checked = request.instruments.iter().map(|one| check(one).expect("an instrument")).collect::<Vec<_>>();
-        check_for_notification_only(&checked)
+        check_for_notification_only(&request, &checked, false)
     };
-    for allowed in ["cpu;wall;gc;exceptions;heap", "alloc;locks;counters;memory", "events", "heap:at=command"] {
+    for allowed in [
+        "cpu;wall;gc;exceptions;heap:at=2GiB",
+        "heap;duration=5s",
+        "alloc;locks;counters;memory",
+        "events",
+        "heap:at=command",
+    ] {
         assert_eq!(without(allowed), Ok(()), "{allowed}");
     }
     for refused in ["cpu;calls", "heap:collect=off", "exceptions:args", "alloc:exact", "events:objects,allocations"] {
         let refusal = without(refused).expect_err(refused);
         assert!(refusal.hint.ends_with("counters, memory, heap, alloc"), "{refusal}");
     }
+    assert!(without("heap").expect_err("at the end").hint.starts_with("take it earlier: heap:at=10s"));
 }

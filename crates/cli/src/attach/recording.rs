@@ -294,7 +294,7 @@ impl Session {
             }
             let Err(mut error) = port.attach_profiler(&profiler(AGENT_CLSID)) else { return Ok(()) };
             // The program was started with a profiler, which has the main slot for good.
-            if has_other_profiler(process, &error) && needs_main_slot(&plan.request).is_none() {
+            if has_other_profiler(process, &error) && needs_main_slot(&plan.request, true).is_none() {
                 match port.attach_profiler(&profiler(NOTIFICATION_CLSID)) {
                     Ok(()) => return Ok(()),
                     Err(refusal) => error = refusal,

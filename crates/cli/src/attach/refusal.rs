@@ -11,7 +11,7 @@ use clrscope_recording::model::Process as Recorded;
 use super::target::explained;
 use crate::agent_file::LIBRARY;
 use crate::errors::{Failure, shell_word};
-use crate::launch::{OtherProfiler, listed_agent, names_of_notification_only, needs_main_slot};
+use crate::launch::{OtherProfiler, instead, listed_agent, needs_main_slot};
 use crate::recorded_process::process_folder;
 
 /// The profiler that the program was started with, as its environment names it.
@@ -58,10 +58,10 @@ pub(super) fn refused(process: &Process, error: &Error, folder: &Path, request: 
                 let why = "it was started under clrscope, which records it from its start";
                 cannot(why.to_owned(), &instead(process.pid()))
             }
-            Present::Other(other) => match needs_main_slot(request) {
+            Present::Other(other) => match needs_main_slot(request, true) {
                 Some(refusal) => cannot(
                     format!("another profiler is loaded, {}, and {}", other.in_words(), refusal.why),
-                    &format!("start the program without it, or record others of these: {}", names_of_notification_only()),
+                    &format!("start the program without it, or {}", instead(&refusal)),
                 ),
                 None => cannot(
                     format!("another profiler is loaded, {}, and another 'clrscope attach' records", other.in_words()),

@@ -12,7 +12,7 @@ use crate::access::{Obstacle, User};
 use crate::agent_file;
 use crate::c_library;
 use crate::errors::{Failure, one_line, quoted, reason, shell_word, shown};
-use crate::launch::{Slot, names_of_notification_only, needs_main_slot};
+use crate::launch::{Slot, instead, needs_main_slot};
 use crate::programs;
 use crate::terminal::say;
 
@@ -110,12 +110,12 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
 /// own variables name another profiler. The other forms are for programs elsewhere.
 fn slot(form: Form, notification_only: bool, request: &Request) -> Result<Slot, Failure> {
     if notification_only {
-        return match needs_main_slot(request) {
+        return match needs_main_slot(request, false) {
             None => Ok(Slot::NotificationOnly),
             Some(refusal) => Err(Failure::new(
                 "the agent can't do that as a notification-only profiler",
-                refusal.why,
-                format!("leave --notification-only out, or record others of these: {}", names_of_notification_only()),
+                &refusal.why,
+                format!("leave --notification-only out, or {}", instead(&refusal)),
             )),
         };
     }

@@ -35,7 +35,7 @@ impl Slot {
             Obstacle::BesideUs(..) | Obstacle::Disabled(_) => None,
         });
         let Some(other) = other else { return Ok((Self::Main, None)) };
-        match refusal(request) {
+        match refusal(request, false) {
             None => Ok((Self::NotificationOnly, Some(other))),
             Some(refusal) => Err(refused(&other, &refusal)),
         }
@@ -62,10 +62,10 @@ impl Slot {
     }
 }
 
-/// Reason why a request needs the main slot.
-pub(crate) fn refusal(request: &Request) -> Option<Refusal> {
+/// Reason why a request needs the main slot; `attached` to a program that runs.
+pub(crate) fn refusal(request: &Request, attached: bool) -> Option<Refusal> {
     // What is wrong anyway was said when the command line was read.
-    check_all(request).and_then(|checked| check_for_notification_only(&checked)).err()
+    check_all(request).and_then(|checked| check_for_notification_only(request, &checked, attached)).err()
 }
 
 /// The names of the instruments that do without the main slot.
@@ -73,8 +73,16 @@ pub(crate) fn names_of_notification_only() -> String {
     of_notification_only().map(|spec| spec.name).collect::<Vec<_>>().join(", ")
 }
 
+/// What can be done without the main slot, the last part of a hint.
+pub(crate) fn instead(refusal: &Refusal) -> &str {
+    refusal
+        .hint
+        .split_once(", or ")
+        .filter(|(first, _)| first.starts_with("start "))
+        .map_or(&refusal.hint, |(_, or)| or)
+}
+
 fn refused(other: &OtherProfiler, refusal: &Refusal) -> Failure {
     let what = format!("cannot record while the runtime's main slot is that of {}", other.in_words());
-    let hint = format!("unset {}, or record others of these: {}", other.switch(), names_of_notification_only());
-    Failure::new(what, &refusal.why, hint)
+    Failure::new(what, &refusal.why, format!("unset {}, or {}", other.switch(), instead(refusal)))
 }

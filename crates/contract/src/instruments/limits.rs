@@ -2,7 +2,8 @@
 //! program that runs, and where another profiler has the main slot.
 
 use super::spec::{Limit, LimitedPart};
-use super::{ALL, CheckedInstrument, Refusal, Spec};
+use super::{ALL, CheckedInstrument, Refusal, Spec, heap};
+use crate::request::Request;
 
 /// Checks that a running program can be attached to for these instruments.
 ///
@@ -17,12 +18,17 @@ pub fn check_for_attach(instruments: &[CheckedInstrument]) -> Result<(), Refusal
     )
 }
 
-/// Checks that these instruments work in a notification-only profiler, while another profiler has the
-/// main slot.
+/// Checks that the instruments of a request work in a notification-only profiler, while another
+/// profiler has the main slot. `attached`: of a program that runs on when the recording ends.
 ///
 /// # Errors
-/// For the first that needs the main slot; the hint names instruments that don't.
-pub fn check_for_notification_only(instruments: &[CheckedInstrument]) -> Result<(), Refusal> {
+/// For the first that needs the main slot; the hint names instruments that don't. Where `heap` is asked
+/// for a snapshot at the end of the program, with other moments.
+pub fn check_for_notification_only(
+    request: &Request,
+    instruments: &[CheckedInstrument],
+    attached: bool,
+) -> Result<(), Refusal> {
     first_refused(
         instruments,
         |spec| spec.notification_only,
@@ -30,7 +36,16 @@ pub fn check_for_notification_only(instruments: &[CheckedInstrument]) -> Result<
             let names: Vec<_> = of_notification_only().map(|spec| spec.name).collect();
             format!("start the program without the other profiler, or record others of these: {}", names.join(", "))
         },
-    )
+    )?;
+    let ends_with_program = !attached && request.duration_ms.is_none();
+    let is_late = |one: &CheckedInstrument| one.spec().name == heap::SPEC.name && heap::AT_PROGRAM_END.is_in(one);
+    match ends_with_program && instruments.iter().any(is_late) {
+        true => Err(Refusal {
+            why: heap::AT_PROGRAM_END.why.to_owned(),
+            hint: "take it earlier: heap:at=10s, heap:at=2GiB, or heap:at=command and 'clrscope heap PID'".to_owned(),
+        }),
+        false => Ok(()),
+    }
 }
 
 /// The instruments that work, most of their options included, while another profiler has the main

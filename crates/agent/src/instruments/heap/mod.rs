@@ -15,7 +15,6 @@
 //! | [`task_words`] | at which awaits async methods wait |
 //! | [`stacks`] | on which thread's stack an object is held |
 //! | [`root_events`] | the roots where another profiler may have the main slot, which alone has callbacks about them |
-//! | [`process_exit`] | when the snapshot at the end is taken there |
 //! | [`moves`] | where objects lay before the collection |
 //! | [`statics`] | the places of static fields; [`generics`] those of generic classes |
 //! | [`maps`] | the process's mappings |
@@ -26,7 +25,6 @@ mod maps;
 mod memory;
 mod moves;
 mod options;
-mod process_exit;
 mod root_events;
 mod shape;
 mod shot;
@@ -43,7 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clr_profiler::callback_args::{EventPipeEvent, GcReason, Generations, MovedRanges, Roots, WeakTableElements};
-use clr_profiler::{AssemblyId, Callbacks, ClassId, Error, Events, FunctionId, ModuleId, ObjectId, Result};
+use clr_profiler::{Callbacks, ClassId, Error, Events, FunctionId, ModuleId, ObjectId, Result};
 use clrscope_agent_base::helper::Task;
 use clrscope_agent_base::os::signals;
 use clrscope_agent_base::recording_lifetime::keep;
@@ -55,7 +53,6 @@ use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};
 
 use memory::StopProof;
-use process_exit::ProcessExit;
 use taker::Taker;
 use task::HeapTask;
 
@@ -70,8 +67,6 @@ pub(crate) struct Heap {
     options: HeapOptions,
     /// Whether the snapshot at the end was taken, or is being taken.
     has_ended: Arc<AtomicBool>,
-    /// The beginning of the program's end, where the end itself is too late.
-    exit: Option<ProcessExit>,
 }
 
 impl Callbacks for Heap {
@@ -116,21 +111,6 @@ impl Callbacks for Heap {
         signals::with_all_blocked(|| self.taker.exposure.collection_finished(&self.taker.info, &stopped));
     }
 
-    fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
-        if let Some(exit) = &self.exit {
-            exit.module_attached(&self.taker.info, self.taker.functions.names(), module);
-        }
-    }
-
-    fn jit_cached_function_search_started(&self, function: FunctionId) -> bool {
-        self.may_exit(function);
-        true
-    }
-
-    fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
-        self.may_exit(function);
-    }
-
     fn class_load_finished(&self, class: ClassId, status: Result<()>) {
         if status.is_ok() {
             self.taker.class_loaded(class);
@@ -155,21 +135,6 @@ impl Callbacks for Heap {
 
     /// The program ends when the snapshot is taken.
     fn shutdown(&self) {
-        self.take_last();
-    }
-}
-
-impl Heap {
-    /// Takes the snapshot at the end where `function` is the first that runs at the program's end.
-    fn may_exit(&self, function: FunctionId) {
-        // No lock of the runtime's is held that a collection waits for: nobody else calls this method.
-        if self.exit.as_ref().is_some_and(|exit| exit.begins(&self.taker.info, function)) {
-            self.take_last();
-        }
-    }
-
-    /// Takes the snapshot at the end, once, while this thread waits.
-    fn take_last(&self) {
         if !self.options.at_end || self.has_ended.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -200,8 +165,7 @@ impl Instrument for Heap {
             .map_err(|error| format!("no memory for snapshots: {error}"))?;
         let store = keep(store);
         let taker = keep(Taker::new(context, store, options.collects));
-        let exit = (options.at_end && taker.root_events.is_some()).then(ProcessExit::default);
-        Ok(Self { taker, options: options.clone(), has_ended: Arc::default(), exit })
+        Ok(Self { taker, options: options.clone(), has_ended: Arc::default() })
     }
 
     fn events(&self) -> Events {
@@ -209,8 +173,7 @@ impl Instrument for Heap {
             None => Events::GC,
             Some(_) => Events::BASIC_GC | Events::GC_MOVED_OBJECTS | Events::EVENT_PIPE,
         };
-        let exit = self.exit.as_ref().map_or(Events::NONE, |_| Events::CACHE_SEARCHES | Events::JIT_COMPILATION);
-        collections | exit | Events::CLASS_LOADS | Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS
+        collections | Events::CLASS_LOADS | Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS
     }
 
     fn begins(&self, beginning: Beginning) {

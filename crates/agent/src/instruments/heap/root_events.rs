@@ -4,8 +4,9 @@
 //! The runtime reports the same roots by the events `GCBulkRootEdge` and
 //! `GCBulkRootConditionalWeakTableElementEdge` while a session asks for a heap dump, in the same walk
 //! after a full collection that a diagnostics tool asked for, which `ForceGC` counts as (`ScanRootsHelper`
-//! in `vm/proftoeeinterfaceimpl.cpp`, fields in `vm/ClrEtwAll.man`). The session is open all the time:
-//! none can be started when the program ends. Collections that the program has make no such events.
+//! in `vm/proftoeeinterfaceimpl.cpp`, fields in `vm/ClrEtwAll.man`). The session is open all the time;
+//! collections that the program has make no such events. When the program ends the runtime has closed
+//! all sessions.
 
 use clr_profiler::FunctionId;
 use clr_profiler::callback_args::{EventPipeEvent, RootFlags, RootKind};
