@@ -12,7 +12,8 @@ use clrscope_analysis::{Collection, ExceptionLog, ExceptionQuery, LockQuery, Que
 use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE, NOTIFICATION_CLSID};
 use clrscope_recording::model::Recording;
 use clrscope_testkit::{
-    Expectations, Finished, Runtime, agent, each_runtime, example, fixture, load_profiler, run, run_within, scratch,
+    Expectations, Finished, Runtime, agent, attempted, each_runtime, example, fixture, load_profiler, run, run_within,
+    scratch,
 };
 
 use crate::support::{MAIN_PROFILER, Sums, assert_unchanged, notify_agent, under_agent};
@@ -24,7 +25,7 @@ const LOCKS: &str = "{9754FACF-377E-48AB-AF30-AD3E50437A82}";
 const THREADS: &str = "{1256BFA0-BB2F-40C6-BA1D-B74528EB6025}";
 
 /// Tests of instruments that hold in any slot. What they compare with is what programs count and clock.
-const OF_INSTRUMENTS: [&str; 8] = [
+const OF_INSTRUMENTS: [&str; 7] = [
     "exceptions::each_story_is_what_the_program_did",
     "gc::collections_are_those_that_the_program_asked_for_and_the_runtime_counts",
     "sampling::shares_of_cpu_time_are_those_that_the_program_measures",
@@ -32,18 +33,24 @@ const OF_INSTRUMENTS: [&str; 8] = [
     "heap::snapshots_are_whole_while_four_threads_allocate",
     "locks::a_convoy_at_a_monitor_is_counted_and_clocked_as_the_program_does",
     "counters::counters_have_what_the_program_adds_to_them",
-    "memory::each_place_has_what_the_program_put_there",
 ];
+/// As these; looks at memory may miss a peak on a busy machine.
+const OF_MEMORY: [&str; 1] = ["memory::each_place_has_what_the_program_put_there"];
 
-/// The tests run once more, in a process of their own, with hooks of another profiler in each method.
+/// Runs tests once more, in a process of their own, with hooks of another profiler in each method.
+fn again(names: &[&str]) -> Result<(), String> {
+    let mut tests = Command::new(std::env::current_exe().expect("this program"));
+    tests.args(["--exact", "--test-threads", "2"]).args(names);
+    tests.env(MAIN_PROFILER, format!("{}={TEMPLATE}", example("template").display()));
+    let said = run_within(tests, Duration::from_secs(900)).stdout_text();
+    let have_passed = said.contains(&format!("{} passed; 0 failed; 0 ignored", names.len()));
+    if have_passed { Ok(()) } else { Err(said) }
+}
+
 #[test]
 fn instruments_are_right_where_another_profiler_has_the_main_slot() {
-    let mut tests = Command::new(std::env::current_exe().expect("this program"));
-    tests.args(["--exact", "--test-threads", "2"]).args(OF_INSTRUMENTS);
-    tests.env(MAIN_PROFILER, format!("{}={TEMPLATE}", example("template").display()));
-    let finished = run_within(tests, Duration::from_secs(900)).expect_success();
-    let said = finished.stdout_text();
-    assert!(said.contains(&format!("{} passed; 0 failed; 0 ignored", OF_INSTRUMENTS.len())), "{said}");
+    again(&OF_INSTRUMENTS).unwrap_or_else(|said| panic!("{said}"));
+    attempted(|| again(&OF_MEMORY)).unwrap_or_else(|said| panic!("{said}"));
 }
 
 fn opened(out: &Path) -> Recording {

@@ -11,7 +11,7 @@ use clrscope_recording::model::Process as Recorded;
 use super::target::explained;
 use crate::agent_file::LIBRARY;
 use crate::errors::{Failure, shell_word};
-use crate::launch::{OtherProfiler, instead, listed_agent, needs_main_slot};
+use crate::launch::{OtherProfiler, alternative, listed_agent, needs_main_slot};
 use crate::recorded_process::process_folder;
 
 /// The profiler that the program was started with, as its environment names it.
@@ -61,7 +61,7 @@ pub(super) fn refused(process: &Process, error: &Error, folder: &Path, request: 
             Present::Other(other) => match needs_main_slot(request, true) {
                 Some(refusal) => cannot(
                     format!("another profiler is loaded, {}, and {}", other.in_words(), refusal.why),
-                    &format!("start the program without it, or {}", instead(&refusal)),
+                    &format!("start the program without it, or {}", alternative(&refusal)),
                 ),
                 None => cannot(
                     format!("another profiler is loaded, {}, and another 'clrscope attach' records", other.in_words()),

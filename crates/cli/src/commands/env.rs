@@ -12,7 +12,7 @@ use crate::access::{Obstacle, User};
 use crate::agent_file;
 use crate::c_library;
 use crate::errors::{Failure, one_line, quoted, reason, shell_word, shown};
-use crate::launch::{Slot, instead, needs_main_slot};
+use crate::launch::{Slot, alternative, needs_main_slot};
 use crate::programs;
 use crate::terminal::say;
 
@@ -115,7 +115,7 @@ fn slot(form: Form, notification_only: bool, request: &Request) -> Result<Slot, 
             Some(refusal) => Err(Failure::new(
                 "the agent can't do that as a notification-only profiler",
                 &refusal.why,
-                format!("leave --notification-only out, or {}", instead(&refusal)),
+                format!("leave --notification-only out, or {}", alternative(&refusal)),
             )),
         };
     }

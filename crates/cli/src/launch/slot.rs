@@ -74,7 +74,7 @@ pub(crate) fn names_of_notification_only() -> String {
 }
 
 /// What can be done without the main slot, the last part of a hint.
-pub(crate) fn instead(refusal: &Refusal) -> &str {
+pub(crate) fn alternative(refusal: &Refusal) -> &str {
     refusal
         .hint
         .split_once(", or ")
@@ -84,5 +84,5 @@ pub(crate) fn instead(refusal: &Refusal) -> &str {
 
 fn refused(other: &OtherProfiler, refusal: &Refusal) -> Failure {
     let what = format!("cannot record while the runtime's main slot is that of {}", other.in_words());
-    Failure::new(what, &refusal.why, format!("unset {}, or {}", other.switch(), instead(refusal)))
+    Failure::new(what, &refusal.why, format!("unset {}, or {}", other.switch(), alternative(refusal)))
 }

@@ -48,7 +48,7 @@ pub const SPEC: &Spec = &Spec {
     notification_only: Limit::Without(&[LimitedPart {
         option: EXACT,
         word: None,
-        why: "alloc:exact needs to be the main profiler: .NET 10 leaves objects out for others",
+        why: "alloc:exact changes a method of .NET 10, which the runtime lets the main profiler do alone",
     }]),
     changes_methods: false,
     views: &["allocations", "functions", "tree", "flame", "callers", "callees"],

@@ -102,11 +102,6 @@ pub const SPEC: &Spec = &Spec {
         },
     ]),
     notification_only: Limit::Without(&[
-        LimitedPart {
-            option: ALLOCATIONS,
-            word: None,
-            why: "events:allocations needs to be the main profiler: .NET 10 leaves objects out for others",
-        },
         of_main_profiler(
             "objects",
             "events:objects asks for each object, and the runtime tells the main profiler alone",
