@@ -53,7 +53,7 @@ fn run_keeps_the_other_profiler_and_says_so() {
             report["rows"].as_array().expect("rows").iter().filter_map(|row| row["count"].as_u64()).sum::<u64>();
         assert_eq!(count, 40 * 100, "{}", runtime.version);
         let head = String::from_utf8_lossy(&place.run("report e.clrs --view exceptions --verbose").stdout).into_owned();
-        assert!(head.contains("notification-only: the agent left the runtime's main slot to "), "{head}");
+        assert!(head.contains("notification-only: the agent left the runtime's main slot to"), "{head}");
     }
 }
 
