@@ -39,15 +39,18 @@ fn programs_that_were_started_with_a_profiler_keep_it() {
     let place = TestFolder::new();
     let runtime = some_runtime();
     let ours = agent(&place);
-    let other = place.file("libother.so");
-    fs::copy(&ours, &other).expect("a copy");
-    // The other library is one of the agent, too, which needs the main slot for what is asked of it.
-    for (library, asked, words) in [
-        (&ours, "-i exceptions", "it was started under clrscope"),
-        (&other, "-i alloc -i requests", "libother.so', and requests changes methods"),
+    let other = testkit::example("template");
+    for (library, class, asked, words) in [
+        (&ours, "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}", "-i exceptions", "it was started under clrscope"),
+        (
+            &other,
+            "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C01}",
+            "-i alloc -i requests",
+            "libtemplate.so', and requests changes methods",
+        ),
     ] {
         let mut command = runtime.command(&testkit::fixture("Server"));
-        testkit::load_profiler(&mut command, library, "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}");
+        testkit::load_profiler(&mut command, library, class);
         let out = place.file(&format!("{}.clrs.d", library.file_name().expect("a name").to_string_lossy()));
         command.env("CLRSCOPE_AGENT", format!("exceptions;trust-writable;out={}", out.display()));
         let server = Server::spawn(command);

@@ -9,12 +9,18 @@
 //! all sessions.
 
 use clr_profiler::FunctionId;
+use std::thread;
+use std::time::{Duration, Instant};
+
 use clr_profiler::callback_args::{EventPipeEvent, RootFlags, RootKind};
 use clrscope_agent_base::event_pipe::{EventPipe, Fields, RUNTIME, level};
 
 use super::shot::{Exposure, RootReference};
 use crate::services::context::Context;
 
+/// Longest wait for a session: one begins within milliseconds of an attach.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(2);
 /// Keyword of the events that describe the heap after a collection.
 const HEAP_DUMP: u64 = 0x10_0000;
 /// Number of the event `GCBulkRootEdge`.
@@ -37,8 +43,12 @@ impl RootEvents {
         self.0.begin();
     }
 
-    /// Whether there is a session.
-    pub(super) fn is_open(&self) -> bool {
+    /// Whether there is a session, which may be about to begin. On a thread of the agent's own.
+    pub(super) fn wait_until_open(&self) -> bool {
+        let began = Instant::now();
+        while !self.0.is_open() && began.elapsed() < LONGEST_WAIT {
+            thread::park_timeout(PAUSE);
+        }
         self.0.is_open()
     }
 

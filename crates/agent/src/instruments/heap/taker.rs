@@ -160,7 +160,7 @@ impl Taker {
     /// Has a full collection run, in which the heap is read; with the number of unloads before. More than once, if need be: where one
     /// that somebody else asked for is under way already, the runtime takes it for ours.
     fn collect(&self, number: u32) -> Result<(Box<Shot>, u64), String> {
-        if self.root_events.as_ref().is_some_and(|events| !events.is_open()) {
+        if self.root_events.as_ref().is_some_and(|events| !events.wait_until_open()) {
             return Err("the runtime delivers no events, by which a notification-only profiler gets roots".to_owned());
         }
         let task = task_class(&self.info, &self.functions);
