@@ -61,7 +61,9 @@ impl Agent {
 
 impl Profiler for Agent {
     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
-        let given = std::env::var(AGENT_VARIABLE).unwrap_or_default();
+        // What a diagnostics tool sets before the program starts is known to the runtime alone.
+        let of_runtime = info.environment_variable(AGENT_VARIABLE).ok().flatten();
+        let given = of_runtime.or_else(|| std::env::var(AGENT_VARIABLE).ok()).unwrap_or_default();
         Self::start(info, &given, Beginning::Launch)
     }
 

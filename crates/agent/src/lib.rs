@@ -28,7 +28,11 @@ mod tests;
 
 pub use agent::Agent;
 
-clr_profiler::export_profiler!(Agent, "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}");
+clr_profiler::export_profiler!(
+    Agent,
+    "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}",
+    notification_only = "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A12}"
+);
 
 /// Version of this crate.
 const VERSION: &str = env!("CARGO_PKG_VERSION");

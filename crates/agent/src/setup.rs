@@ -28,15 +28,44 @@ fn allowed_after_attach(running: &Running, events: Events) -> Events {
     })
 }
 
+/// Events that the runtime reports to the main profiler alone, and of which an instrument can do
+/// without.
+const OF_MAIN_PROFILER: [(Events, &str); 1] = [(Events::PINNED_OBJECT_ALLOCATED, "allocations of pinned objects")];
+
+/// The events without those that a notification-only profiler does not get. The recording says so,
+/// and that the agent was one.
+fn allowed_as_notification_only(running: &Running, events: Events) -> Events {
+    let note = |text: &str| running.writer.note(monotonic_ns(), &format!("notification-only: {text}"));
+    note(&match main_profiler() {
+        Some(other) => format!("the agent left the runtime's main slot to {other}"),
+        None => "the agent left the runtime's main slot to other profilers".to_owned(),
+    });
+    OF_MAIN_PROFILER.iter().filter(|(event, _)| events.contains(*event)).fold(events, |events, (event, what)| {
+        note(&format!("the runtime reports {what} to the main profiler alone"));
+        events - *event
+    })
+}
+
+/// The profiler that the variables of this process name, by its library or by its class.
+fn main_profiler() -> Option<String> {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    variable("CORECLR_ENABLE_PROFILING").filter(|value| value == "1")?;
+    ["CORECLR_PROFILER_PATH_64", "CORECLR_PROFILER_PATH", "CORECLR_PROFILER"].into_iter().find_map(variable)
+}
+
 /// The setup of a recording: the events and the hooks that it needs.
 pub(crate) fn setup(running: &'static Running, beginning: Beginning) -> Setup {
     // Names are looked up and forgotten by these whatever the instruments want.
     let names = Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS | Events::THREADS;
     let debug = running.debug_events.as_ref().map_or(Events::NONE, DebugEvents::events);
     let events = Events::of_parts([running.instruments.events(), running.code_marks.events(), names, debug]);
-    let setup = Setup::new(match beginning {
+    let events = match beginning {
         Beginning::Launch => events,
         Beginning::Attach => allowed_after_attach(running, events),
+    };
+    let setup = Setup::new(match running.is_notification_only {
+        false => events,
+        true => allowed_as_notification_only(running, events),
     });
     let slow = running.instruments.slow_hooks();
     let (events, has_hooks) = (setup.events(), running.hooks.is_some() || slow.is_some());

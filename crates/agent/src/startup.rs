@@ -22,7 +22,9 @@ use clrscope_agent_stacks::inlined::DebugEvents;
 use clrscope_agent_stacks::sampling::{Sampler, SharedSampler};
 use clrscope_agent_stacks::stacks::table::SharedStackTable;
 use clrscope_agent_values::types::Types;
-use clrscope_contract::instruments::{CheckedInstrument, DEFAULT, check_all, check_for_attach};
+use clrscope_contract::instruments::{
+    CheckedInstrument, DEFAULT, check_all, check_for_attach, check_for_notification_only,
+};
 use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, MAX_SIZE, Request, without_arguments};
 use clrscope_recording::refusal;
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, limit_size, monotonic_ns};
@@ -54,6 +56,8 @@ pub(crate) struct Running {
     pub(crate) writer: &'static ProcessWriter,
     pub(crate) functions: Arc<Functions>,
     pub(crate) helper: HelperHandle,
+    /// Whether another profiler may have the runtime's main slot.
+    pub(crate) is_notification_only: bool,
     pub(crate) instruments: &'static Instruments,
     /// The hooks, where an instrument needs some.
     pub(crate) hooks: Option<&'static HookSet>,
@@ -247,7 +251,11 @@ fn start_in(
         // With the variables set for a whole machine this is what most programs meet.
         return Err(Aside::Asked("this program is not one of those to be profiled"));
     }
-    checked(request, beginning)?;
+    checked(info, request, beginning)?;
+    if threads::is_prepared() {
+        // The runtime takes a main profiler and notification-only ones, and the library is there once.
+        return Err(Aside::Forced("another agent of clrscope records this process".to_owned()));
+    }
     let is_over = || request.join && is_over(folder);
     if is_over() {
         return Err(Aside::Asked(OVER));
@@ -283,10 +291,14 @@ fn start_in(
 }
 
 /// The instruments, checked.
-fn checked(request: &Request, beginning: Beginning) -> Result<Vec<CheckedInstrument>, String> {
+fn checked(info: &ProfilerInfo, request: &Request, beginning: Beginning) -> Result<Vec<CheckedInstrument>, String> {
     let checked = check_all(request).map_err(|refusal| refusal.to_string())?;
     if beginning == Beginning::Attach {
         check_for_attach(&checked).map_err(|refusal| refusal.to_string())?;
+    }
+    if info.is_notification_only() {
+        check_for_notification_only(request, &checked, beginning == Beginning::Attach)
+            .map_err(|refusal| refusal.to_string())?;
     }
     Ok(checked)
 }
@@ -299,7 +311,7 @@ fn start_instruments(
     start_ns: u64,
     (beginning, sleep): (Beginning, GoDormant),
 ) -> Result<Running, String> {
-    let checked = checked(request, beginning)?;
+    let checked = checked(info, request, beginning)?;
     let mut requested = Requested::default();
     checked.iter().try_for_each(|instrument| requested.add(instrument))?;
     let mut words: Vec<_> = checked.iter().map(ToString::to_string).collect();
@@ -393,6 +405,7 @@ fn start_instruments(
         functions,
         object_types,
         helper: helper.clone(),
+        is_notification_only: info.is_notification_only(),
         instruments,
         hooks,
         types: context.types.in_use(),

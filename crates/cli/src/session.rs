@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use crate::agent_file;
 use crate::c_library;
 use crate::errors::{Failure, reason, shown};
-use crate::launch::{Debugger, Program, ProgramEnd, Signals, Stdout, agent_variables, start};
+use crate::launch::{Debugger, Program, ProgramEnd, Signals, Slot, Stdout, start};
 use crate::output::{self, RecordingPath, Start};
 use crate::pack;
 use crate::progress::Shown;
@@ -33,6 +33,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) command: &'a [OsString],
     /// Request, without a place.
     pub(crate) request: Request,
+    /// Slot of the runtime for the agent.
+    pub(crate) slot: Slot,
     /// The instruments as the user gave them.
     pub(crate) instruments_given: &'a str,
     /// Name of the recording; taken from the program when `None`.
@@ -99,7 +101,10 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<FinishedRecording, Failure> {
     request.out = Some(place.folder_text());
     // A program that outlives the recording may start others: these must not make its directory again.
     request.join = true;
-    let running = start(plan.program, &agent_variables(&agent, &request), plan.stdout, signals.clone(), plan.debugger)
+    let running = plan
+        .slot
+        .variables(&agent, &request)
+        .and_then(|variables| start(plan.program, &variables, plan.stdout, signals.clone(), plan.debugger))
         .inspect_err(|_| discard(&place))?;
     let pid = running.id();
     let live = Shown::recording(plan.live, place.folder.clone());

@@ -227,9 +227,21 @@ fn other_profilers_are_named() {
     let mut command = doctor(&place);
     command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", "{1}");
     command.env("CORECLR_PROFILER_PATH", "/opt/apm.so").env("CORECLR_NOTIFICATION_PROFILERS", "/opt/ear.so={2}");
+    command.env("CORECLR_ENABLE_NOTIFICATION_PROFILERS", "1");
     let rows = rows(command);
-    assert_row(&rows, "profilers", "warning", "'/opt/apm.so'", "unset CORECLR_ENABLE_PROFILING");
+    let found = "main slot, '/opt/apm.so'; with it can be recorded: events, exceptions, cpu, wall, gc, locks, ";
+    assert_row(&rows, "profilers", "note", found, "unset CORECLR_ENABLE_PROFILING");
     assert_row(&rows, "profilers", "note", "/opt/ear.so={2}", "unset CORECLR_NOTIFICATION_PROFILERS");
+}
+
+#[test]
+fn known_profilers_are_called_by_their_names() {
+    let place = TestFolder::new();
+    let mut command = doctor(&place);
+    command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", "{918728DD-259F-4A6A-AC2B-B85E1B658318}");
+    command.env("CORECLR_PROFILER_PATH", "/opt/otel/linux-x64/OpenTelemetry.AutoInstrumentation.Native.so");
+    let rows = rows(command);
+    assert_row(&rows, "profilers", "note", "main slot, OpenTelemetry ('/opt/otel/", "unset CORECLR_ENABLE_PROFILING");
 }
 
 /// An installation with this runtime whose `libcoreclr.so` is no library.

@@ -357,6 +357,35 @@ impl FakeRuntime {
         Running::start(self, Some(client_data), |then| Loader::of_then(then))
     }
 
+    /// Loads the profiler as [`load`](Self::load) does, but without the main slot, which another
+    /// profiler may have.
+    ///
+    /// # Errors
+    /// As for [`load`](Self::load).
+    pub fn load_as_notification_only<P: Profiler>(self) -> Result<Running<P>> {
+        Running::start(self, None, |then| Loader::of_then(then).notification_only())
+    }
+
+    /// Loads callbacks as [`load_with`](Self::load_with) does, but without the main slot.
+    ///
+    /// # Errors
+    /// As for [`load`](Self::load).
+    pub fn load_as_notification_only_with<C: Callbacks + 'static>(
+        self,
+        initialize: impl FnOnce(&ProfilerInfo) -> Result<(C, Setup)> + 'static,
+    ) -> Result<Running<C>> {
+        let initialize = |info: &ProfilerInfo, _: Option<&[u8]>| initialize(info);
+        Running::start(self, None, |then| Loader::with_then(initialize, |_, _| (), then).notification_only())
+    }
+
+    /// Attaches the profiler as [`attach`](Self::attach) does, but without the main slot.
+    ///
+    /// # Errors
+    /// As for [`load`](Self::load).
+    pub fn attach_as_notification_only<P: Profiler>(self, client_data: &[u8]) -> Result<Running<P>> {
+        Running::start(self, Some(client_data), |then| Loader::of_then(then).notification_only())
+    }
+
     /// Loads callbacks that a closure of the test's makes in the place of `initialize_for_attach`.
     ///
     /// # Errors

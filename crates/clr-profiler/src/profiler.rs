@@ -133,6 +133,13 @@ impl Loader {
         Self { is_content_with_notifications: P::load_as_notification_only(), ..loader }
     }
 
+    /// Has the runtime load the profiler as a notification-only one, whatever the profiler
+    /// [says](Profiler::load_as_notification_only).
+    #[must_use]
+    pub fn notification_only(self) -> Self {
+        Self { is_content_with_notifications: true, ..self }
+    }
+
     /// Loader of callbacks that `initialize` makes; they can't be attached.
     pub fn with<C: Callbacks + 'static>(
         initialize: impl FnOnce(&ProfilerInfo) -> Result<(C, Setup)> + 'static,

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use clrscope_contract::instruments::events::Group;
-use clrscope_contract::instruments::spec::{ALL_MEMBERS, Attach, OptionSpec, Rule, Value, With};
+use clrscope_contract::instruments::spec::{ALL_MEMBERS, Limit, OptionSpec, Rule, Value, With};
 use clrscope_contract::instruments::{
-    ALL, CheckedInstrument, DEFAULT, Refusal, Spec, check, check_all, check_for_attach, find, first_view,
+    ALL, CheckedInstrument, DEFAULT, Refusal, Spec, check, check_all, check_for_attach, check_for_notification_only,
+    find, first_view,
 };
 use clrscope_contract::request::{InstrumentRequest, RecordedRequest, Request};
 use proptest::collection::vec;
@@ -381,17 +382,46 @@ fn what_the_runtime_allows_at_its_start_only_is_not_attached() {
     assert!(refusal.hint.contains("-i events:groups=transitions+gc,"), "{refusal}");
 }
 
-/// Each option and word that an instrument can't be attached with is one that it has.
+/// Each option and word that a limit names is one that the instrument has.
 #[test]
-fn what_is_not_attached_is_there() {
-    for spec in ALL {
-        let Attach::Without(parts) = spec.attach else { continue };
+fn what_is_limited_is_there() {
+    type Check = fn(&[CheckedInstrument]) -> Result<(), Refusal>;
+    type Of = fn(&Spec) -> Limit;
+    let limits: [(Of, Check); 2] = [
+        (|spec| spec.attach, check_for_attach),
+        (|spec| spec.notification_only, |checked| check_for_notification_only(&Request::default(), checked, true)),
+    ];
+    for (spec, (limit, is_allowed)) in ALL.iter().flat_map(|spec| limits.map(|limit| (spec, limit))) {
+        let Limit::Without(parts) = limit(spec) else { continue };
         for part in parts {
             let option = spec.option(part.option).expect("an option");
             let Some(word) = part.word else { continue };
             let way = format!("{}:{}={word}", spec.name, option.name);
             let checked = parse(&way).unwrap_or_else(|refusal| panic!("{way}: {refusal}"));
-            assert!(check_for_attach(&[checked]).is_err(), "{way}");
+            assert!(is_allowed(&[checked]).is_err(), "{way}");
         }
     }
+}
+
+#[test]
+fn what_needs_the_main_slot_is_refused_without_it() {
+    let without = |text: &str| {
+        let request = Request::parse(text).expect("a request");
+        let checked = request.instruments.iter().map(|one| check(one).expect("an instrument")).collect::<Vec<_>>();
+        check_for_notification_only(&request, &checked, false)
+    };
+    for allowed in [
+        "cpu;wall;gc;exceptions;heap:at=2GiB",
+        "heap;duration=5s",
+        "alloc;locks;counters;memory",
+        "events",
+        "heap:at=command",
+    ] {
+        assert_eq!(without(allowed), Ok(()), "{allowed}");
+    }
+    for refused in ["cpu;calls", "heap:collect=off", "exceptions:args", "alloc:exact", "events:objects,allocations"] {
+        let refusal = without(refused).expect_err(refused);
+        assert!(refusal.hint.ends_with("counters, memory, heap, alloc"), "{refusal}");
+    }
+    assert!(without("heap").expect_err("at the end").hint.starts_with("take it earlier: heap:at=10s"));
 }

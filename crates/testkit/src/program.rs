@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use crate::signals;
 
 /// Variables that make the runtime load a profiler, ours or another's.
-pub const PROFILER_VARIABLES: [&str; 6] = [
+pub const PROFILER_VARIABLES: [&str; 7] = [
     "CORECLR_ENABLE_PROFILING",
     "CORECLR_PROFILER",
     "CORECLR_PROFILER_PATH",
     "CORECLR_PROFILER_PATH_64",
+    "CORECLR_ENABLE_NOTIFICATION_PROFILERS",
     "CORECLR_NOTIFICATION_PROFILERS",
     "CLRSCOPE_AGENT",
 ];

@@ -11,7 +11,11 @@ use clr_profiler::callback_args::SuspendReason;
 use clr_profiler::{Callbacks, Events, Profiler, ProfilerInfo, Result, Setup, ThreadId};
 
 // The class identifier is how the runtime finds a profiler: each has its own.
-clr_profiler::export_profiler!(Threads, "{1256BFA0-BB2F-40C6-BA1D-B74528EB6024}");
+clr_profiler::export_profiler!(
+    Threads,
+    "{1256BFA0-BB2F-40C6-BA1D-B74528EB6024}",
+    notification_only = "{1256BFA0-BB2F-40C6-BA1D-B74528EB6025}"
+);
 
 /// The profiler the runtime makes when it loads this library.
 struct Threads {

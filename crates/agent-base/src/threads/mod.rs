@@ -82,6 +82,11 @@ pub fn prepare(
     made
 }
 
+/// Whether threads are known to followers: a recording of this process goes on.
+pub fn is_prepared() -> bool {
+    REGISTRY.get().is_some()
+}
+
 /// Forgets everything: for a forked child, in which no thread begins or ends for us. Async-signal-safe.
 pub fn withdraw() {
     REGISTRY.withdraw();

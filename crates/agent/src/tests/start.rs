@@ -2,10 +2,12 @@
 
 use clr_profiler::{Events, HResult};
 use clr_profiler_fake::{Event::*, FakeRuntime, on};
-use clrscope_contract::instruments::Spec;
+use clrscope_contract::instruments::spec::Limit;
+use clrscope_contract::instruments::{Spec, heap};
 use clrscope_recording::events::{Kind, OwnedRecord};
 
 use super::Session;
+use crate::services::context::Beginning;
 use crate::{Agent, instruments};
 
 fn refusal(request: &str) -> String {
@@ -76,4 +78,23 @@ fn an_attached_agent_is_refused_hooks_in_a_sentence() {
     let process = session.process();
     let refusal = process.refusal().unwrap_or_default();
     assert!(refusal.contains("calls needs enter and leave hooks"), "{refusal}");
+}
+
+/// The fake runtime checks events as the runtimes do, and gives no hooks.
+#[test]
+fn what_works_without_the_main_slot_asks_for_nothing_that_the_runtime_refuses_there() {
+    for spec in instruments::ALL {
+        let session = Session::new();
+        let moment = if spec.name == heap::SPEC.name { ":at=command" } else { "" };
+        let request = session.request(&format!("{}{moment}", spec.name));
+        let loaded = FakeRuntime::new()
+            .load_as_notification_only_with(move |info| Agent::start(info, &request, Beginning::Launch));
+        let is_allowed = matches!(spec.notification_only, Limit::Without(_));
+        assert_eq!(loaded.is_ok(), is_allowed, "{}: {:?}", spec.name, loaded.err());
+        if is_allowed {
+            let process = session.process();
+            let said = process.remarks.iter().any(|remark| remark.text.starts_with("notification-only: "));
+            assert!(said, "{}: {:?}", spec.name, process.remarks);
+        }
+    }
 }

@@ -22,6 +22,7 @@ mod inlined;
 mod known_answers;
 mod locks;
 mod memory;
+mod notification;
 mod on_threads;
 mod panics;
 mod paths;

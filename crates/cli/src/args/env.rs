@@ -55,6 +55,11 @@ pub(super) struct Env {
     #[arg(long, value_name = "DIR", conflicts_with = "agent")]
     install: Option<PathBuf>,
 
+    /// Leave the runtime's main slot to another profiler, and load the agent as a notification-only one; the default with
+    /// --shell where the shell's own variables name another profiler
+    #[arg(long)]
+    notification_only: bool,
+
     /// User that the program runs as: refuse an agent that this user can't load
     #[arg(long, value_name = "NAME", conflicts_with = "dockerfile")]
     user: Option<String>,
@@ -78,7 +83,7 @@ impl Env {
             let hint = "attach to the program: clrscope attach PID --last 60s --on 'request>2s'";
             return Err(Failure::usage(what, why, hint));
         }
-        let Self { output, agent, install, user, .. } = self;
-        Ok(EnvOptions { form, request, output, agent, install, user })
+        let Self { output, agent, install, notification_only, user, .. } = self;
+        Ok(EnvOptions { form, request, output, agent, install, notification_only, user })
     }
 }

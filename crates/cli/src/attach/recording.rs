@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use clr_diagnostics::{AttachProfiler, Error, Process, ProcessEnd, ResultCode};
 use clrscope_contract::developer_log::VARIABLE;
 use clrscope_contract::instruments::find;
-use clrscope_contract::request::{AGENT_CLSID, Request};
+use clrscope_contract::request::{AGENT_CLSID, NOTIFICATION_CLSID, Request};
 use clrscope_recording::model::Exit;
 use clrscope_recording::writer::{Answer, Command, ControlError, RunWriter, Standing, command, standing};
 
@@ -21,7 +21,7 @@ use super::refusal::{Present, refused};
 use super::target::{Target, unless_ended};
 use crate::agent_file;
 use crate::errors::{Failure, reason, shown};
-use crate::launch::Signals;
+use crate::launch::{Signals, needs_main_slot};
 use crate::output::{self, RecordingPath, Start};
 use crate::progress::Progress;
 use crate::recorded_process::StopWatch;
@@ -281,19 +281,28 @@ impl Session {
         // The process has an environment of its own.
         request.log = std::env::var(VARIABLE).ok().filter(|level| !level.is_empty());
         let request = request.to_string();
-        let class = AGENT_CLSID.parse().expect("our own class id");
-        let profiler =
-            AttachProfiler::new(class, &self.agent).with_client_data(request.as_bytes()).with_timeout(FOR_COLLECTIONS);
+        let profiler = |class: &str| {
+            let class = class.parse().expect("our own class id");
+            AttachProfiler::new(class, &self.agent).with_client_data(request.as_bytes()).with_timeout(FOR_COLLECTIONS)
+        };
+        let port = plan.target.port.with_limit(PATIENCE);
         let began = Instant::now();
         let process = &plan.target.process;
         loop {
             if dormant::wake(process, &request, PATIENCE)? {
                 return Ok(());
             }
-            let Err(error) = plan.target.port.with_limit(PATIENCE).attach_profiler(&profiler) else { return Ok(()) };
+            let Err(mut error) = port.attach_profiler(&profiler(AGENT_CLSID)) else { return Ok(()) };
+            // The program was started with a profiler, which has the main slot for good.
+            if has_other_profiler(process, &error) && needs_main_slot(&plan.request, true).is_none() {
+                match port.attach_profiler(&profiler(NOTIFICATION_CLSID)) {
+                    Ok(()) => return Ok(()),
+                    Err(refusal) => error = refusal,
+                }
+            }
             let may_pass = is_in_the_way(process, &error) && began.elapsed() < FOR_THE_LAST;
             if !may_pass || is_interrupted.load(Ordering::Acquire) {
-                return Err(refused(process, &error, &self.place.folder));
+                return Err(refused(process, &error, &self.place.folder, &plan.request));
             }
             thread::park_timeout(LOOK_EVERY);
         }
@@ -413,6 +422,12 @@ impl Session {
         // What can't be removed reads as what it is.
         let _ = fs::remove_dir_all(&self.place.folder);
     }
+}
+
+/// Whether the runtime refused the agent because of a profiler that the program was started with.
+fn has_other_profiler(process: &Process, error: &Error) -> bool {
+    error.code() == Some(ResultCode::PROFILER_ALREADY_ACTIVE)
+        && matches!(Present::in_process(process), Present::Other(_))
 }
 
 /// Whether what keeps the runtime from taking the agent may be an agent that is about to leave.

@@ -1,14 +1,17 @@
 //! Refusals: what it means that a runtime does not take the agent.
 
+use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use clr_diagnostics::{Error, Process, ResultCode};
+use clrscope_contract::request::Request;
 use clrscope_recording::model::Process as Recorded;
 
 use super::target::explained;
 use crate::agent_file::LIBRARY;
-use crate::errors::{Failure, quoted, shell_word};
+use crate::errors::{Failure, shell_word};
+use crate::launch::{OtherProfiler, alternative, listed_agent, needs_main_slot};
 use crate::recorded_process::process_folder;
 
 /// The profiler that the program was started with, as its environment names it.
@@ -18,26 +21,29 @@ pub(super) enum Present {
     None,
     /// Our agent.
     Ours,
-    /// The library of another.
-    Other(String),
+    /// Another.
+    Other(OtherProfiler),
 }
 
 impl Present {
     pub(super) fn in_process(process: &Process) -> Self {
-        let variable = |name| process.variable(name).ok().flatten().filter(|value| !value.is_empty());
+        let variable = |name: &str| process.variable(name).ok().flatten().filter(|value| !value.is_empty());
+        if listed_agent(|name| variable(name).map(OsString::from)).is_some() {
+            return Self::Ours;
+        }
         if variable("CORECLR_ENABLE_PROFILING").as_deref() != Some("1") {
             return Self::None;
         }
-        match variable("CORECLR_PROFILER_PATH_64").or_else(|| variable("CORECLR_PROFILER_PATH")) {
-            Some(path) if path.ends_with(LIBRARY) => Self::Ours,
-            Some(path) => Self::Other(path),
-            None => variable("CORECLR_PROFILER").map_or(Self::None, Self::Other),
+        let path = variable("CORECLR_PROFILER_PATH_64").or_else(|| variable("CORECLR_PROFILER_PATH"));
+        if path.is_some_and(|path| path.ends_with(LIBRARY)) {
+            return Self::Ours;
         }
+        OtherProfiler::find(|name| variable(name).map(OsString::from)).map_or(Self::None, Self::Other)
     }
 }
 
 /// Refusal of the runtime, explained. `folder` is the recording's, in which an agent that steps aside says why.
-pub(super) fn refused(process: &Process, error: &Error, folder: &Path) -> Failure {
+pub(super) fn refused(process: &Process, error: &Error, folder: &Path, request: &Request) -> Failure {
     let cannot =
         |why: String, hint: &str| Failure::new(format!("cannot attach to process {}", process.pid()), why, hint);
     let said = clrscope_recording::open(folder)
@@ -52,10 +58,16 @@ pub(super) fn refused(process: &Process, error: &Error, folder: &Path) -> Failur
                 let why = "it was started under clrscope, which records it from its start";
                 cannot(why.to_owned(), &instead(process.pid()))
             }
-            Present::Other(path) => cannot(
-                format!("another profiler is loaded, {}, and the runtime takes one at a time", quoted(&path)),
-                "start the program without that profiler",
-            ),
+            Present::Other(other) => match needs_main_slot(request, true) {
+                Some(refusal) => cannot(
+                    format!("another profiler is loaded, {}, and {}", other.in_words(), refusal.why),
+                    &format!("start the program without it, or {}", alternative(&refusal)),
+                ),
+                None => cannot(
+                    format!("another profiler is loaded, {}, and another 'clrscope attach' records", other.in_words()),
+                    "end that one, and attach again",
+                ),
+            },
             Present::None => cannot(
                 "another 'clrscope attach', or another tool, is attached to it, and the runtime takes one profiler at a time"
                     .to_owned(),

@@ -10,9 +10,9 @@ use clrscope_recording::model::Recording;
 use clrscope_report::first_coverage;
 
 use super::print;
-use super::run::warn_of_obstacles;
+use super::run::say_slot;
 use crate::errors::{Failure, reason, shell_word, shown};
-use crate::launch::{Stdout, resolve};
+use crate::launch::{Slot, Stdout, resolve};
 use crate::recording_file::{OpenRecording, open, open_together, query_failure};
 use crate::session::{FinishedRecording, Plan, record};
 use crate::terminal::{message_width, messages_on_terminal, say};
@@ -98,13 +98,15 @@ fn run(
 ) -> Result<FinishedRecording, Failure> {
     let program = resolve(command, runtime::host)?;
     programs::check(&request.programs, request.trust_writable)?;
+    let (slot, other) = Slot::choose(&request)?;
     if !quiet {
-        warn_of_obstacles("clrscope");
+        say_slot(other.as_ref());
     }
     record(Plan {
         program: &program,
         command,
         request,
+        slot,
         instruments_given: given,
         output,
         force,

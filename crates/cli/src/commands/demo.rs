@@ -10,7 +10,7 @@ use clrscope_report::{Format, Request as ReportRequest, view};
 use crate::dotnet::{self, Install};
 use crate::embedded;
 use crate::errors::{Failure, reason};
-use crate::launch::{Program, Stdout};
+use crate::launch::{Program, Slot, Stdout};
 use crate::recording_file::{open, query_failure};
 use crate::result_file;
 use crate::session::{FinishedRecording, Plan, record};
@@ -105,6 +105,8 @@ fn run(
         },
         command: &["dotnet".into(), "Demo.dll".into()],
         request,
+        // No program of the user's loses a profiler by that.
+        slot: Slot::Main,
         instruments_given,
         output: Some(output),
         force,

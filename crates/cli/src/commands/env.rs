@@ -12,7 +12,7 @@ use crate::access::{Obstacle, User};
 use crate::agent_file;
 use crate::c_library;
 use crate::errors::{Failure, one_line, quoted, reason, shell_word, shown};
-use crate::launch::agent_variables;
+use crate::launch::{Slot, alternative, needs_main_slot};
 use crate::programs;
 use crate::terminal::say;
 
@@ -42,6 +42,8 @@ pub(crate) struct EnvOptions {
     pub(crate) agent: Option<PathBuf>,
     /// Folder to put the agent into.
     pub(crate) install: Option<PathBuf>,
+    /// Load the agent as a notification-only profiler.
+    pub(crate) notification_only: bool,
     /// The user that the program runs as.
     pub(crate) user: Option<String>,
 }
@@ -55,6 +57,7 @@ const AGENT_IN_IMAGE: &str = "/usr/local/lib/clrscope/libclrscope_agent.so";
 /// When the agent can't be put into the cache or a path can't be written in that form.
 pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
     let mut request = options.request;
+    let slot = slot(options.form, options.notification_only, &request)?;
     if let Some(folder) = options.output {
         let absolute = path::absolute(&folder).map_err(|e| unusable(&folder, &reason(&e)))?;
         let text = absolute.to_str().ok_or_else(|| unusable(&folder, "the path is not UTF-8"))?;
@@ -93,7 +96,7 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
     if let Some(sentence) = is_elsewhere.then(c_library::said_of_other_places).flatten() {
         say(&format!("clrscope: {sentence}"));
     }
-    let variables = agent_variables(&agent, &request);
+    let variables = slot.variables(&agent, &request)?;
     let text = match options.form {
         Form::Shell => lines(&variables, |name, value| format!("export {name}={}", shell_word(value))),
         Form::Dockerfile => lines(&variables, |name, value| format!("ENV {name}={}", docker_word(value))),
@@ -101,6 +104,28 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
         Form::Json => json(&variables),
     };
     super::print(&(copied + &text))
+}
+
+/// Returns the slot for the agent: without the main one where that is asked for, and in a shell whose
+/// own variables name another profiler. The other forms are for programs elsewhere.
+fn slot(form: Form, notification_only: bool, request: &Request) -> Result<Slot, Failure> {
+    if notification_only {
+        return match needs_main_slot(request, false) {
+            None => Ok(Slot::NotificationOnly),
+            Some(refusal) => Err(Failure::new(
+                "the agent can't do that as a notification-only profiler",
+                &refusal.why,
+                format!("leave --notification-only out, or {}", alternative(&refusal)),
+            )),
+        };
+    }
+    match form {
+        Form::Shell => Slot::choose(request).map(|(slot, other)| {
+            super::run::say_slot(other.as_ref());
+            slot
+        }),
+        Form::Dockerfile | Form::Systemd | Form::Json => Ok(Slot::Main),
+    }
 }
 
 /// The line that takes the agent from the build context into the image.

@@ -8,7 +8,7 @@ use clrscope_contract::request::Request;
 
 use crate::doctor::little_address_space;
 use crate::errors::{Failure, one_line};
-use crate::launch::{Debugger, Obstacle, Stdout, obstacles, resolve};
+use crate::launch::{Debugger, Obstacle, OtherProfiler, Slot, Stdout, obstacles, resolve};
 use crate::session::{Plan, record};
 use crate::terminal::{messages_on_terminal, results_on_terminal, say};
 use crate::{programs, runtime, summary};
@@ -43,8 +43,9 @@ pub(crate) struct RunOptions {
 pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
     let program = resolve(&options.command, runtime::host)?;
     programs::check(&options.request.programs, options.request.trust_writable)?;
+    let (slot, other) = Slot::choose(&options.request)?;
     if !options.quiet {
-        warn_of_obstacles("clrscope");
+        say_slot(other.as_ref());
         // The runtime may not even start, and its own words then name neither us nor the limit.
         if let Some(little) = little_address_space() {
             say(&format!("clrscope: {little}; if it does not start: ulimit -v unlimited, or -i calls:max=256MiB"));
@@ -54,6 +55,7 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
         program: &program,
         command: &options.command,
         request: options.request,
+        slot,
         instruments_given: &options.instruments_given,
         output: options.output,
         force: options.force,
@@ -70,17 +72,31 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
     Ok(recorded.ended.code())
 }
 
+/// Says that another profiler keeps the main slot, and what keeps all of them out.
+pub(crate) fn say_slot(other: Option<&OtherProfiler>) {
+    if let Some(other) = other {
+        say(&one_line(format!(
+            "clrscope: {} keeps the runtime's main slot; the agent runs as a notification-only profiler",
+            other.in_words()
+        )));
+    }
+    say_disabled("clrscope");
+}
+
+fn say_disabled(ours: &str) {
+    for obstacle in obstacles(|name| env::var_os(name)) {
+        if let Obstacle::Disabled(name) = obstacle {
+            say(&format!("clrscope: {name}=0 disables every profiler, {ours} too, unless it is unset"));
+        }
+    }
+}
+
 /// One line each, before the program's own output begins; `ours` is the profiler that is loaded.
 pub(super) fn warn_of_obstacles(ours: &str) {
-    for obstacle in obstacles(|name| env::var_os(name)) {
-        say(&match obstacle {
-            Obstacle::BesideUs(..) => continue,
-            Obstacle::OtherProfiler(name, value) => one_line(format!(
-                "clrscope: the profiler named by {name} ({value}) is not loaded in this run; {ours} is"
-            )),
-            Obstacle::Disabled(name) => {
-                format!("clrscope: {name}=0 disables every profiler, {ours} too, unless it is unset")
-            }
-        });
+    if let Some(OtherProfiler { variable, value, .. }) = OtherProfiler::find(|name| env::var_os(name)) {
+        say(&one_line(format!(
+            "clrscope: the profiler named by {variable} ({value}) is not loaded in this run; {ours} is"
+        )));
     }
+    say_disabled(ours);
 }

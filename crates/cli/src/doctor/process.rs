@@ -1,6 +1,7 @@
 //! One process: whether it can be attached to, and whether it has loaded the agent that its variables name.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clr_diagnostics::Process;
 use clrscope_contract::request::AGENT_VARIABLE;
@@ -11,6 +12,7 @@ use crate::agent_file::LIBRARY;
 use crate::attach::Target;
 use crate::c_library;
 use crate::errors::{one_line, shown};
+use crate::launch::{OtherProfiler, listed_agent, names_of_notification_only};
 
 const PROCESS: &str = "process";
 const C_LIBRARY: &str = "C library";
@@ -22,6 +24,7 @@ pub(crate) fn checks_of(pid: u32) -> Vec<Check> {
     if let Ok(process) = Process::open(pid) {
         checks.extend(library(&process));
         checks.extend(agent(&process));
+        checks.extend(other_profiler(&process));
         checks.push(super::machine::perf_events());
     }
     checks
@@ -83,19 +86,33 @@ fn agent(process: &Process) -> Option<Check> {
     ))
 }
 
+/// The profiler of others that the variables of a process name, and what is left of the instruments.
+fn other_profiler(process: &Process) -> Option<Check> {
+    let other = OtherProfiler::find(|name| process.variable(name).ok().flatten().map(OsString::from))?;
+    let found = format!(
+        "its variables name another profiler for the runtime's main slot, {}; with it can be recorded: {}",
+        other.in_words(),
+        names_of_notification_only()
+    );
+    let cure = format!("for other instruments, and some options of these, start it without {}", other.switch());
+    Some(Check::bad(Status::Note, "profilers", one_line(found), cure))
+}
+
 /// Reason and remedy where the runtime has not loaded an agent that the variables ask for.
 fn missing(process: &Process, variable: impl Fn(&str) -> Option<String>) -> (String, String) {
     let again = "start it again with what 'clrscope env' prints".to_owned();
-    if variable("CORECLR_ENABLE_PROFILING").as_deref() != Some("1") {
+    let listed = listed_agent(|name| variable(name).map(OsString::from)).map(|(_, path)| path);
+    if listed.is_none() && variable("CORECLR_ENABLE_PROFILING").as_deref() != Some("1") {
         return ("CORECLR_ENABLE_PROFILING is not 1".to_owned(), again);
     }
-    let Some(path) = PATH_VARIABLES.into_iter().find_map(&variable) else {
+    let of_main = || PATH_VARIABLES.into_iter().find_map(&variable).map(PathBuf::from);
+    let Some(path) = listed.or_else(of_main) else {
         return (format!("{} names no library", PATH_VARIABLES[1]), again);
     };
-    let there = Path::new(&path).strip_prefix("/").map(|inner| process.root().join(inner));
+    let there = path.strip_prefix("/").map(|inner| process.root().join(inner));
     if !there.is_ok_and(|file| file.is_file()) {
         let cure = "put it there with 'clrscope env --install', or into the image: 'clrscope env --dockerfile'";
-        return (format!("{} is no file in its place", shown(Path::new(&path))), cure.to_owned());
+        return (format!("{} is no file in its place", shown(&path)), cure.to_owned());
     }
     let versions = c_library::provided(process).zip(c_library::needed());
     versions.and_then(|(provided, needed)| c_library::obstacle(provided, needed)).unwrap_or_else(|| {

@@ -9,7 +9,7 @@ use super::{Check, Status};
 use crate::dotnet::find::installs;
 use crate::dotnet::{Fetcher, Install, Origin, Version};
 use crate::errors::{one_line, quoted, shown};
-use crate::launch::{Obstacle, obstacles};
+use crate::launch::{Obstacle, names_of_notification_only, obstacles};
 
 /// The oldest runtime the agent is made for.
 const OLDEST: u32 = 8;
@@ -110,14 +110,16 @@ pub(super) fn environment() -> Vec<Check> {
         return vec![Check::ok("profilers", "the environment names no other and switches nothing off")];
     }
     let check = |obstacle| match obstacle {
-        Obstacle::OtherProfiler(name, value) => Check::bad(
-            Status::Warning,
+        Obstacle::OtherProfiler(other) => Check::bad(
+            Status::Note,
             "profilers",
             one_line(format!(
-                "{name} names another profiler, {}; under 'clrscope run' it is not loaded",
-                shown(Path::new(&value))
+                "{} names another profiler for the runtime's main slot, {}; with it can be recorded: {}",
+                other.variable,
+                other.in_words(),
+                names_of_notification_only()
             )),
-            "unset CORECLR_ENABLE_PROFILING, or accept that the two can't run at once",
+            format!("for other instruments, and some options of these, unset {}", other.switch()),
         ),
         Obstacle::BesideUs(name, value) => Check::bad(
             Status::Note,

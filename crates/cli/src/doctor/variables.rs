@@ -11,6 +11,7 @@ use clrscope_contract::trust;
 use super::place::Agent;
 use super::{Check, Status};
 use crate::errors::{one_line, reason, shown};
+use crate::launch::listed_agent;
 use crate::programs;
 
 const NAME: &str = AGENT_VARIABLE;
@@ -39,8 +40,11 @@ pub(super) fn recording_folder() -> Option<PathBuf> {
 /// Whether the agent that the environment names can be loaded, and would agree to be; nothing where none is named.
 pub(super) fn agent() -> Option<Agent> {
     let given = env::var(AGENT_VARIABLE).ok().filter(|given| !given.is_empty())?;
-    let name = PATH_VARIABLES.into_iter().find(|name| env::var_os(name).is_some())?;
-    let path = PathBuf::from(env::var_os(name)?);
+    let of_main = || {
+        let name = PATH_VARIABLES.into_iter().find(|name| env::var_os(name).is_some())?;
+        Some((name, PathBuf::from(env::var_os(name)?)))
+    };
+    let (name, path) = listed_agent(|name| env::var_os(name)).or_else(of_main)?;
     let failed = |why: String, cure: &str| {
         Some(Agent { check: Check::bad(Status::Failed, NAMED_AGENT, one_line(why), cure), path: None })
     };

@@ -1,16 +1,26 @@
 //! The variables that make the runtime load the agent, and those that keep it from doing so.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE, Request};
+use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE, NOTIFICATION_CLSID, Request};
 
 /// Variable by which the runtime's compiler keeps where it put inlined methods (`clrconfignames.h`); read at the start alone.
 const RICH_DEBUG_INFO: &str = "DOTNET_RichDebugInfo";
 
 /// Variables by which every .NET program that gets them loads the agent.
 pub(crate) fn agent_variables(agent: &Path, request: &Request) -> Vec<(String, OsString)> {
-    let mut variables = profiler_variables(agent, AGENT_CLSID);
+    with_request(profiler_variables(agent, AGENT_CLSID), request)
+}
+
+/// Variables by which every .NET program that gets them loads the agent and the others of
+/// [`notification_list`], and keeps its main profiler.
+pub(crate) fn notification_variables(list: &(&'static str, OsString), request: &Request) -> Vec<(String, OsString)> {
+    let variables = [(NOTIFICATION_SWITCH, OsString::from("1")), (list.0, list.1.clone())];
+    with_request(variables.map(|(name, value)| (name.to_owned(), value)).to_vec(), request)
+}
+
+fn with_request(mut variables: Vec<(String, OsString)>, request: &Request) -> Vec<(String, OsString)> {
     variables.push((AGENT_VARIABLE.to_owned(), OsString::from(request.to_string())));
     if request.inlined_exact {
         variables.push((RICH_DEBUG_INFO.to_owned(), OsString::from("1")));
@@ -34,7 +44,9 @@ pub(crate) fn profiler_variables(library: &Path, class_id: &str) -> Vec<(String,
     variables
 }
 
-/// Lists of profilers that only listen.
+/// Variable without which, at 1, the runtime loads no notification-only profilers.
+const NOTIFICATION_SWITCH: &str = "CORECLR_ENABLE_NOTIFICATION_PROFILERS";
+/// Lists of notification-only profilers, `PATH={GUID};...`; the runtime reads the first that is set.
 const BESIDE_US: [&str; 2] = ["CORECLR_NOTIFICATION_PROFILERS_64", "CORECLR_NOTIFICATION_PROFILERS"];
 /// Variable that switches profiling off when it is 0.
 const SWITCHES: [&str; 4] = [
@@ -54,21 +66,101 @@ pub(crate) fn profiler_names() -> Vec<String> {
 /// A variable of the environment that concerns profiling.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Obstacle {
-    /// Another profiler would have been loaded; the variable that names it and its value.
-    OtherProfiler(String, String),
+    /// Another profiler has the main slot.
+    OtherProfiler(OtherProfiler),
     /// Other profilers will be loaded as well, as those that only listen; the variable and its value.
     BesideUs(&'static str, String),
     /// Profiling is switched off by this variable.
     Disabled(&'static str),
 }
 
+/// A profiler that an environment names for the main slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OtherProfiler {
+    /// `CORECLR` or `DOTNET`, with which its variables begin.
+    prefix: &'static str,
+    /// Class id, as it is given.
+    class_id: String,
+    /// The variable that names its library, or its class where none does.
+    pub(crate) variable: String,
+    /// The value of that variable.
+    pub(crate) value: String,
+}
+
+/// Profilers that many production systems run with: class id, a part of the library's name, and what
+/// users call it. The ids stand in the installation instructions of each.
+const KNOWN: [(&str, &str, &str); 4] = [
+    ("{918728DD-259F-4A6A-AC2B-B85E1B658318}", "OpenTelemetry.AutoInstrumentation", "OpenTelemetry"),
+    ("{846F5F1C-F9AE-4B07-969E-05C26BC060D8}", "Datadog.", "Datadog"),
+    ("{36032161-FFC0-4B61-B559-F6C5D41BAE5A}", "libNewRelicProfiler", "New Relic"),
+    ("{FA65FE15-F085-4681-9B20-95E04F6C03CC}", "libelastic_apm_profiler", "Elastic APM"),
+];
+
+impl OtherProfiler {
+    /// Finds the profiler that an environment, given as a lookup, names for the main slot, if it is not
+    /// ours.
+    pub(crate) fn find(get: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
+        ["CORECLR", "DOTNET"].into_iter().find_map(|prefix| other_profiler(prefix, &get))
+    }
+
+    /// Name of the profiler, where it is one of those that many have.
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        let is_known = |(id, part, _): &&(&str, &str, &str)| {
+            id.eq_ignore_ascii_case(&self.class_id)
+                || Path::new(&self.value).file_name().is_some_and(|file| file.to_string_lossy().contains(part))
+        };
+        KNOWN.iter().find(is_known).map(|(.., name)| *name)
+    }
+
+    /// The profiler in a sentence: its name, and what stands in the environment.
+    pub(crate) fn in_words(&self) -> String {
+        let value = crate::errors::quoted(&self.value);
+        self.name().map_or_else(|| value.clone(), |name| format!("{name} ({value})"))
+    }
+
+    /// The variable that switches it on.
+    pub(crate) fn switch(&self) -> String {
+        format!("{}_ENABLE_PROFILING", self.prefix)
+    }
+}
+
+/// The variable and the value that list the agent among the notification-only profilers of an
+/// environment, given as a lookup. Those that are listed stay if they would be loaded without us.
+pub(crate) fn notification_list(agent: &str, get: impl Fn(&str) -> Option<OsString>) -> (&'static str, OsString) {
+    let listed = BESIDE_US.into_iter().find_map(|name| Some((name, get(name).filter(|value| !value.is_empty())?)));
+    let (name, value) = listed.unwrap_or((BESIDE_US[1], OsString::new()));
+    let others = get(NOTIFICATION_SWITCH).filter(|value| is_one(value)).map_or_else(OsString::new, |_| value);
+    // From .NET 9 on the runtime loads only entries with a semicolon behind them. So the agent comes
+    // first: whether the last one of the others is loaded does not depend on it.
+    let mut list = OsString::from(format!("{agent}={NOTIFICATION_CLSID};"));
+    let others = others.to_string_lossy().into_owned();
+    for entry in others.split_inclusive(';').filter(|entry| !is_ours(entry)) {
+        list.push(entry);
+    }
+    (name, list)
+}
+
+/// The agent that an environment, given as a lookup, lists among the notification-only profilers.
+pub(crate) fn listed_agent(get: impl Fn(&str) -> Option<OsString>) -> Option<(&'static str, PathBuf)> {
+    get(NOTIFICATION_SWITCH).filter(|value| is_one(value))?;
+    let (name, value) = BESIDE_US.into_iter().find_map(|name| Some((name, get(name)?)))?;
+    let value = value.to_string_lossy().into_owned();
+    let entry = value.split(';').find(|entry| is_ours(entry))?;
+    Some((name, PathBuf::from(entry.split_once('=')?.0)))
+}
+
+/// Whether an entry of a list is the agent.
+fn is_ours(entry: &str) -> bool {
+    entry.split_once('=').is_some_and(|(_, class)| class.trim_end_matches(';').eq_ignore_ascii_case(NOTIFICATION_CLSID))
+}
+
 /// Looks for obstacles in an environment given as a lookup.
 pub(crate) fn obstacles(get: impl Fn(&str) -> Option<OsString>) -> Vec<Obstacle> {
     let mut found = Vec::new();
-    let other = ["CORECLR", "DOTNET"].iter().find_map(|prefix| other_profiler(prefix, &get));
-    found.extend(other.map(|(name, value)| Obstacle::OtherProfiler(name, value)));
-    found.extend(BESIDE_US.iter().find_map(|name| {
-        let value = get(name).filter(|value| !value.is_empty())?;
+    found.extend(OtherProfiler::find(&get).map(Obstacle::OtherProfiler));
+    let are_listed_loaded = get(NOTIFICATION_SWITCH).is_some_and(|value| is_one(&value));
+    found.extend(BESIDE_US.iter().filter(|_| are_listed_loaded).find_map(|name| {
+        let value = get(name).filter(|value| !value.is_empty() && listed_agent(&get).is_none())?;
         Some(Obstacle::BesideUs(name, value.to_string_lossy().into_owned()))
     }));
     let off = SWITCHES.iter().filter(|name| get(name).is_some_and(|value| is_zero(&value)));
@@ -91,7 +183,13 @@ fn is_zero(value: &OsStr) -> bool {
     !digits.is_empty() && digits.chars().all(|digit| digit == '0')
 }
 
-fn other_profiler(prefix: &str, get: &impl Fn(&str) -> Option<OsString>) -> Option<(String, String)> {
+/// Whether the runtime reads 1.
+fn is_one(value: &OsStr) -> bool {
+    let text = value.to_string_lossy();
+    u64::from_str_radix(text.trim().trim_start_matches("0x"), 16) == Ok(1)
+}
+
+fn other_profiler(prefix: &'static str, get: &impl Fn(&str) -> Option<OsString>) -> Option<OtherProfiler> {
     get(&format!("{prefix}_ENABLE_PROFILING")).filter(|value| value == "1")?;
     let id = get(&format!("{prefix}_PROFILER"))?;
     if id.is_empty() || id.eq_ignore_ascii_case(AGENT_CLSID) {
@@ -101,8 +199,9 @@ fn other_profiler(prefix: &str, get: &impl Fn(&str) -> Option<OsString>) -> Opti
         let name = format!("{prefix}_{name}");
         get(&name).filter(|value| !value.is_empty()).map(|value| (name, value))
     });
-    let (name, value) = by_path.unwrap_or((format!("{prefix}_PROFILER"), id));
-    Some((name, value.to_string_lossy().into_owned()))
+    let (variable, value) = by_path.unwrap_or((format!("{prefix}_PROFILER"), id.clone()));
+    let text = |value: OsString| value.to_string_lossy().into_owned();
+    Some(OtherProfiler { prefix, class_id: text(id), variable, value: text(value) })
 }
 
 #[cfg(test)]
@@ -119,10 +218,10 @@ mod tests {
         assert_eq!(found(&[("CORECLR_ENABLE_PROFILING", "1"), ("CORECLR_PROFILER", AGENT_CLSID)]), []);
         let both =
             [("CORECLR_ENABLE_PROFILING", "1"), ("CORECLR_PROFILER", "{1}"), ("CORECLR_PROFILER_PATH", "/opt/apm.so")];
-        assert_eq!(
-            found(&both),
-            [Obstacle::OtherProfiler("CORECLR_PROFILER_PATH".to_owned(), "/opt/apm.so".to_owned())]
-        );
+        let [Obstacle::OtherProfiler(other)] = &found(&both)[..] else { panic!("{:?}", found(&both)) };
+        assert_eq!((other.variable.as_str(), other.value.as_str()), ("CORECLR_PROFILER_PATH", "/opt/apm.so"));
+        assert_eq!((other.name(), other.in_words()), (None, "'/opt/apm.so'".to_owned()));
+        assert_eq!(other.switch(), "CORECLR_ENABLE_PROFILING");
     }
 
     #[test]
@@ -134,9 +233,47 @@ mod tests {
 
     #[test]
     fn profilers_that_only_listen_are_seen() {
-        let name = "CORECLR_NOTIFICATION_PROFILERS";
-        assert_eq!(found(&[(name, "/opt/x.so={1}")]), [Obstacle::BesideUs(name, "/opt/x.so={1}".to_owned())]);
-        assert_eq!(found(&[(name, "")]), []);
+        let (name, on) = ("CORECLR_NOTIFICATION_PROFILERS", (NOTIFICATION_SWITCH, "1"));
+        assert_eq!(found(&[(name, "/opt/x.so={1}"), on]), [Obstacle::BesideUs(name, "/opt/x.so={1}".to_owned())]);
+        assert_eq!(found(&[(name, ""), on]), []);
+        assert_eq!(found(&[(name, "/opt/x.so={1}")]), [], "the runtime loads none of them");
+    }
+
+    fn list(variables: &[(&str, &str)]) -> (&'static str, String) {
+        let get = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value));
+        let (name, value) = notification_list("/a.so", get);
+        (name, value.to_string_lossy().into_owned())
+    }
+
+    #[test]
+    fn the_agent_is_listed_with_those_that_are_loaded_without_it() {
+        let (plain, wide) = ("CORECLR_NOTIFICATION_PROFILERS", "CORECLR_NOTIFICATION_PROFILERS_64");
+        let (ours, on) = (format!("/a.so={NOTIFICATION_CLSID};"), (NOTIFICATION_SWITCH, "1"));
+        assert_eq!(list(&[]), (plain, ours.clone()));
+        assert_eq!(list(&[(plain, "/x.so={1}")]), (plain, ours.clone()), "it is not loaded without us");
+        assert_eq!(list(&[(plain, "/x.so={1}"), on]), (plain, format!("{ours}/x.so={{1}}")));
+        let both = [(plain, "/x.so={1}"), (wide, "/y.so={2};"), on];
+        assert_eq!(list(&both), (wide, format!("{ours}/y.so={{2}};")));
+        let old = format!("/old.so={NOTIFICATION_CLSID};/x.so={{1}}");
+        assert_eq!(list(&[(plain, &old), on]), (plain, format!("{ours}/x.so={{1}}")));
+        let get = |name: &str| [(plain, old.as_str()), on].iter().find(|(n, _)| *n == name).map(|(_, v)| v.into());
+        assert_eq!(listed_agent(get), Some((plain, PathBuf::from("/old.so"))));
+    }
+
+    #[test]
+    fn known_profilers_are_named_by_class_or_by_library() {
+        let named = |id: &str, path: &str| {
+            let variables = [("ENABLE_PROFILING", "1"), ("PROFILER", id), ("PROFILER_PATH", path)];
+            let get = |name: &str| {
+                let name = name.strip_prefix("CORECLR_")?;
+                variables.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value))
+            };
+            OtherProfiler::find(get).expect("a profiler").name()
+        };
+        assert_eq!(named("{918728dd-259f-4a6a-ac2b-b85e1b658318}", "/x.so"), Some("OpenTelemetry"));
+        assert_eq!(named("{1}", "/opt/datadog/linux-x64/Datadog.Trace.ClrProfiler.Native.so"), Some("Datadog"));
+        assert_eq!(named("{1}", "/app/newrelic/libNewRelicProfiler.so"), Some("New Relic"));
+        assert_eq!(named("{1}", "/opt/Datadog.x/libmine.so"), None);
     }
 
     #[test]

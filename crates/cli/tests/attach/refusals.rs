@@ -39,19 +39,47 @@ fn programs_that_were_started_with_a_profiler_keep_it() {
     let place = TestFolder::new();
     let runtime = some_runtime();
     let ours = agent(&place);
-    let other = place.file("libother.so");
-    fs::copy(&ours, &other).expect("a copy");
-    for (library, words) in [(&ours, "it was started under clrscope"), (&other, "another profiler is loaded")] {
+    let other = testkit::example("template");
+    for (library, class, asked, words) in [
+        (&ours, "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}", "-i exceptions", "it was started under clrscope"),
+        (
+            &other,
+            "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C01}",
+            "-i alloc -i requests",
+            "libtemplate.so', and requests changes methods",
+        ),
+    ] {
         let mut command = runtime.command(&testkit::fixture("Server"));
-        testkit::load_profiler(&mut command, library, "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}");
+        testkit::load_profiler(&mut command, library, class);
         let out = place.file(&format!("{}.clrs.d", library.file_name().expect("a name").to_string_lossy()));
         command.env("CLRSCOPE_AGENT", format!("exceptions;trust-writable;out={}", out.display()));
         let server = Server::spawn(command);
-        let refusal = refused(&place, server.pid, "--duration 1s");
+        let refusal = refused(&place, server.pid, &format!("{asked} --duration 1s"));
         assert!(refusal.contains(words), "{refusal}");
         let is_ours = library == &ours;
         let names_it = refusal.contains("clrscope report ") && refusal.contains(&out.display().to_string());
         assert_eq!(is_ours, names_it, "{refusal}");
+        server.end();
+    }
+}
+
+/// The runtime attaches profilers that leave the main slot to others.
+#[test]
+fn programs_that_were_started_with_another_profiler_are_attached_to_without_the_main_slot() {
+    for runtime in testkit::runtimes() {
+        let place = TestFolder::new();
+        let mut command = runtime.command(&testkit::fixture("Server"));
+        testkit::load_profiler(&mut command, &testkit::example("template"), "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C01}");
+        let server = Server::spawn(command);
+        for name in ["first.clrs", "second.clrs"] {
+            let report = recorded(&place, server.pid, "-i exceptions --duration 300ms", name);
+            assert!(thrown(&report) > 0, "{name} on {}", runtime.version);
+        }
+        let snapshot = place.run(&format!("heap {} -o heap.clrs", server.pid));
+        assert!(snapshot.status.success(), "{} on {}", said(&snapshot), runtime.version);
+        let (code, rows) = judged(&place, server.pid);
+        let found = rows.iter().find(|[name, status, _]| name == "profilers" && status == "note");
+        assert!(code == Some(0) && found.is_some_and(|[.., found]| found.contains("libtemplate.so'")), "{rows:?}");
         server.end();
     }
 }

@@ -59,14 +59,16 @@ impl IClassFactory_Impl for Factory_Impl {
     }
 }
 
+/// A class of the library: its identifier, and how its profilers are loaded.
+type Class = (Guid, fn() -> Loader);
+
 /// Body of the exported `DllGetClassObject`; called by [`export_profiler!`](crate::export_profiler) only.
 ///
 /// # Safety
 /// `class` and `iid` must be null or valid for reads, `object` null or valid for a write: the COM contract.
 #[doc(hidden)]
 pub unsafe fn get_class_object(
-    ours: Guid,
-    load: fn() -> Loader,
+    classes: &[Class],
     class: *const Guid,
     iid: *const Guid,
     object: *mut *mut c_void,
@@ -80,10 +82,12 @@ pub unsafe fn get_class_object(
     unsafe { *object = std::ptr::null_mut() };
     // SAFETY: `class` was checked.
     let asked = unsafe { *class };
-    if asked != ours {
-        crate::load_log::write(format_args!("class {{{asked:?}}} {{{ours:?}}}"));
+    let Some(&(_, load)) = classes.iter().find(|(ours, _)| *ours == asked) else {
+        for (ours, _) in &classes[..classes.len().min(1)] {
+            crate::load_log::write(format_args!("class {{{asked:?}}} {{{ours:?}}}"));
+        }
         return HResult::CLASS_NOT_AVAILABLE;
-    }
+    };
     let factory: IClassFactory = Factory { load: Box::new(move || Some(load())) }.into();
     // SAFETY: both pointers were checked, and a GUID is laid out as COM does.
     HResult(unsafe { factory.query(iid.cast(), object) }.0)
@@ -119,17 +123,30 @@ pub fn factory(loader: Loader) -> IClassFactory {
 /// clr_profiler::export_profiler!(Mine, "{0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8F9}");
 /// # fn main() {}
 /// ```
+///
+/// With `notification_only = "{...}"` behind it the library has a second class identifier. The
+/// runtime loads the same profiler by that one too, but without the main slot, so that it runs
+/// together with another profiler ([`Events::ALLOWED_FOR_NOTIFICATION`](crate::Events::ALLOWED_FOR_NOTIFICATION)
+/// says with which events, [`ProfilerInfo::is_notification_only`](crate::ProfilerInfo::is_notification_only)
+/// tells the profiler). `CORECLR_NOTIFICATION_PROFILERS` takes it, and attaching does.
 #[macro_export]
 macro_rules! export_profiler {
     ($profiler:ty, $guid:literal) => {
-        $crate::export_profiler!(@load || $crate::__export::Loader::new::<$profiler>(), $guid);
+        $crate::export_profiler!(@classes ($guid, || $crate::__export::Loader::new::<$profiler>()));
+    };
+    ($profiler:ty, $guid:literal, notification_only = $second:literal) => {
+        $crate::export_profiler!(
+            @classes
+            ($guid, || $crate::__export::Loader::new::<$profiler>()),
+            ($second, || $crate::__export::Loader::new::<$profiler>().notification_only())
+        );
     };
     (|$info:ident| $initialize:expr, $guid:literal) => {
         $crate::export_profiler!(
-            @load || $crate::__export::Loader::with(|$info: &$crate::ProfilerInfo| $initialize), $guid
+            @classes ($guid, || $crate::__export::Loader::with(|$info: &$crate::ProfilerInfo| $initialize))
         );
     };
-    (@load $load:expr, $guid:literal) => {
+    (@classes $(($guid:literal, $load:expr)),+) => {
         /// Entry point for the runtime: hands out the factory that makes the profiler.
         ///
         /// # Safety
@@ -140,9 +157,15 @@ macro_rules! export_profiler {
             iid: *const $crate::Guid,
             object: *mut *mut ::core::ffi::c_void,
         ) -> $crate::HResult {
-            const OURS: $crate::Guid = $crate::Guid::parse($guid);
             // SAFETY: the pointers are those of the caller, who keeps the COM contract.
-            unsafe { $crate::__export::get_class_object(OURS, $load, class, iid, object) }
+            unsafe {
+                $crate::__export::get_class_object(
+                    &[$((const { $crate::Guid::parse($guid) }, $load)),+],
+                    class,
+                    iid,
+                    object,
+                )
+            }
         }
     };
 }
@@ -162,6 +185,7 @@ mod tests {
     impl Callbacks for Idle {}
 
     const OURS: Guid = Guid::parse("{0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8F9}");
+    const SECOND: Guid = Guid::parse("{0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8FA}");
 
     fn factory_iid() -> Guid {
         Guid::from_u128(IClassFactory::IID.to_u128())
@@ -169,8 +193,9 @@ mod tests {
 
     fn class_object(class: &Guid, iid: &Guid) -> (HResult, *mut c_void) {
         let mut object = std::ptr::null_mut();
+        let classes: [Class; 2] = [(OURS, Loader::new::<Idle>), (SECOND, || Loader::new::<Idle>().notification_only())];
         // SAFETY: three valid references.
-        let answer = unsafe { get_class_object(OURS, Loader::new::<Idle>, class, iid, &mut object) };
+        let answer = unsafe { get_class_object(&classes, class, iid, &mut object) };
         (answer, object)
     }
 
@@ -201,6 +226,26 @@ mod tests {
             let callback = unsafe { ICorProfilerCallback::from_raw(object) };
             // SAFETY: the object is alive.
             assert_eq!(unsafe { callback.Shutdown() }, HRESULT(0));
+        }
+    }
+
+    #[test]
+    fn the_second_class_leaves_the_main_slot_to_others() {
+        use clr_profiler_sys::callback::ICorProfilerCallback11;
+        for (class, expected) in [(OURS, false), (SECOND, true)] {
+            let (answer, factory) = class_object(&class, &factory_iid());
+            assert_eq!(answer, HResult::OK);
+            // SAFETY: a fresh owned reference.
+            let factory = unsafe { IClassFactory::from_raw(factory) };
+            let (mut object, mut is_second) = (std::ptr::null_mut(), BOOL(7));
+            // SAFETY: valid pointers, and a fresh owned reference.
+            unsafe {
+                let made = factory.CreateInstance(std::ptr::null_mut(), &ICorProfilerCallback11::IID, &mut object);
+                assert_eq!(made, HRESULT(0));
+                let callback = ICorProfilerCallback11::from_raw(object);
+                assert_eq!(callback.LoadAsNotificationOnly(&mut is_second), HRESULT(0));
+            }
+            assert_eq!(is_second, BOOL::from(expected));
         }
     }
 

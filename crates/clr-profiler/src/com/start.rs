@@ -22,6 +22,9 @@ pub(super) unsafe fn initialize(callbacks: &CallbackObject, info: *mut c_void, c
         // SAFETY: the caller vouches for `info`.
         let info = unsafe { ProfilerInfo::from_runtime(info) }?;
         let _ = callbacks.info.set(info.clone());
+        if callbacks.notification_only.load(Ordering::Relaxed) {
+            info.mark_notification_only();
+        }
         let loader = callbacks.loader.take().ok_or(Error::refused("Initialize", "a profiler is initialized once"))?;
         let made = (loader.make)(&info, client_data)?;
         let _ = callbacks.callbacks.set(made.callbacks);
@@ -60,8 +63,9 @@ pub(super) unsafe fn initialize(callbacks: &CallbackObject, info: *mut c_void, c
 
 fn check(callbacks: &CallbackObject, setup: &Setup, attached: bool) -> Result<()> {
     if attached {
-        setup.check_for_attach()
-    } else if callbacks.notification_only.load(Ordering::Relaxed) {
+        setup.check_for_attach()?;
+    }
+    if callbacks.notification_only.load(Ordering::Relaxed) {
         setup.check_for_notification_only()
     } else {
         setup.check()

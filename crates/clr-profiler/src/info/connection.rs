@@ -23,6 +23,8 @@ pub(super) struct Connection {
     callbacks: Gate<16>,
     /// The runtime can't let go of this profiler, so calls need not pass the gate.
     is_for_good: AtomicBool,
+    /// The profiler does not have the main slot.
+    pub(super) is_notification_only: AtomicBool,
     pub(super) modules: CollectibleModules,
     /// Number of suspensions, or [`DETACHING`].
     suspensions: AtomicUsize,
@@ -62,6 +64,7 @@ impl Connection {
             gate: Gate::default(),
             callbacks: Gate::default(),
             is_for_good: AtomicBool::new(false),
+            is_notification_only: AtomicBool::new(false),
             suspensions: AtomicUsize::new(0),
             own_threads: Stops::default(),
             modules: CollectibleModules::default(),

@@ -20,6 +20,7 @@ mod threads;
 
 use std::ffi::c_void;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use clr_profiler_sys::info::*;
 use windows_core::{GUID, HRESULT, IUnknown, Interface};
@@ -172,6 +173,19 @@ impl ProfilerInfo {
     #[must_use]
     pub fn level(&self) -> u8 {
         self.connection.level
+    }
+
+    /// Whether the runtime has loaded this profiler as a notification-only one: another profiler may
+    /// have the main slot. Such a profiler gets the events of
+    /// [`Events::ALLOWED_FOR_NOTIFICATION`] at most, no hooks, and can't change methods.
+    #[must_use]
+    pub fn is_notification_only(&self) -> bool {
+        self.connection.is_notification_only.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the profiler does not have the main slot.
+    pub(crate) fn mark_notification_only(&self) {
+        self.connection.is_notification_only.store(true, Ordering::Relaxed);
     }
 
     /// The runtime's interface itself, for what the framework does not wrap: an `ICorProfilerInfo` of level

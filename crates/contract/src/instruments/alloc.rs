@@ -1,6 +1,6 @@
 //! The specification of `alloc`.
 
-use super::spec::{Attach, OptionSpec, Spec, StartOnly, Value};
+use super::spec::{Limit, LimitedPart, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// Each object instead of samples.
@@ -40,10 +40,15 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[],
     conflicts: &[],
-    attach: Attach::Without(&[StartOnly {
+    attach: Limit::Without(&[LimitedPart {
         option: EXACT,
         word: None,
         why: "alloc:exact needs the runtime's slow way to allocate, which is chosen when the runtime starts",
+    }]),
+    notification_only: Limit::Without(&[LimitedPart {
+        option: EXACT,
+        word: None,
+        why: "alloc:exact changes a method of .NET 10, which the runtime lets the main profiler do alone",
     }]),
     changes_methods: false,
     views: &["allocations", "functions", "tree", "flame", "callers", "callees"],

@@ -1,6 +1,6 @@
 //! The specification of `awaits`.
 
-use super::spec::{Attach, Conflict, OptionSpec, Spec, Value, With};
+use super::spec::{Conflict, Limit, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// The path of each await, however many there are.
@@ -31,7 +31,8 @@ pub const SPEC: &Spec = &Spec {
         why: "awaits and probes both have methods compiled anew, each with code of its own",
         hint: "record one of them at a time",
     }],
-    attach: Attach::Without(&[]),
+    attach: Limit::Without(&[]),
+    notification_only: Limit::Never("awaits changes methods, which the runtime lets the main profiler do alone"),
     changes_methods: true,
     views: &["awaits"],
     keeps_last: true,

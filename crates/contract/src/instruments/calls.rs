@@ -1,6 +1,6 @@
 //! The specification of `calls`.
 
-use super::spec::{Attach, OptionSpec, Spec, Value};
+use super::spec::{Limit, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// Clock that measures time: `sampled` or `tsc`.
@@ -50,7 +50,10 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[],
     conflicts: &[],
-    attach: Attach::Never("calls needs enter and leave hooks, and the runtime takes those only when it starts"),
+    attach: Limit::Never("calls needs enter and leave hooks, and the runtime takes those only when it starts"),
+    notification_only: Limit::Never(
+        "calls needs enter and leave hooks, and the runtime gives those to the main profiler alone",
+    ),
     changes_methods: false,
     views: &["summary", "functions", "tree", "flame", "callers", "callees", "threads", "modules"],
     keeps_last: false,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::help::on_off;
-use super::spec::{ALL_MEMBERS, BY_COMMAND, Moment, OptionSpec, Rule, Spec, Value};
+use super::spec::{ALL_MEMBERS, AT_END, BY_COMMAND, Moment, OptionSpec, Rule, Spec, Value};
 
 /// An instrument with all its options: those that were given, and for the others what holds without
 /// them.
@@ -62,7 +62,8 @@ impl Setting {
         match self {
             Self::Switch(on) => on_off(*on) == word,
             Self::Word(own) => *own == word,
-            Self::Number(_) | Self::Moments(_) | Self::Names(_) => false,
+            Self::Moments(moments) => word == AT_END && moments.contains(&Moment::End),
+            Self::Number(_) | Self::Names(_) => false,
             Self::Members(members) => members.contains(&word),
         }
     }

@@ -1,6 +1,6 @@
 //! The specification of `counters`.
 
-use super::spec::{Attach, OptionSpec, Spec, Value};
+use super::spec::{Limit, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// Memory limit in bytes.
@@ -17,7 +17,8 @@ pub const SPEC: &Spec = &Spec {
     }],
     rules: &[],
     conflicts: &[],
-    attach: Attach::Without(&[]),
+    attach: Limit::Without(&[]),
+    notification_only: Limit::Without(&[]),
     changes_methods: false,
     views: &["counters"],
     keeps_last: true,

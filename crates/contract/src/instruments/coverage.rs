@@ -1,6 +1,6 @@
 //! The specification of `coverage`.
 
-use super::spec::{Attach, OptionSpec, Spec, Value};
+use super::spec::{Limit, OptionSpec, Spec, Value};
 
 /// Hits are counted, not only whether there was one.
 pub const HITS: &str = "hits";
@@ -34,9 +34,10 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[],
     conflicts: &[],
-    attach: Attach::Never(
+    attach: Limit::Never(
         "coverage puts its counters into methods before they are compiled, so it must be there when the program starts",
     ),
+    notification_only: Limit::Never("coverage changes methods, which the runtime lets the main profiler do alone"),
     changes_methods: false,
     views: &["coverage"],
     keeps_last: false,

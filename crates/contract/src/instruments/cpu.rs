@@ -1,7 +1,7 @@
 //! The specification of `cpu`.
 
 use super::samples::{self, RATE};
-use super::spec::{Attach, OptionSpec, Spec, Value};
+use super::spec::{Limit, OptionSpec, Spec, Value};
 
 /// Engine by which samples are taken: `auto`, `perf` or `timer`.
 pub const ENGINE: &str = "engine";
@@ -34,7 +34,8 @@ pub const SPEC: &Spec = &Spec {
     conflicts: &[],
     changes_methods: false,
     views: samples::VIEWS,
-    attach: Attach::Without(&[]),
+    attach: Limit::Without(&[]),
+    notification_only: Limit::Without(&[]),
     keeps_last: true,
     has_code: true,
 };

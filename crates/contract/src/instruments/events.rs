@@ -1,6 +1,6 @@
 //! The specification of `events`, and the groups of events there are.
 
-use super::spec::{Attach, Member, OptionSpec, Rule, Spec, StartOnly, Value};
+use super::spec::{Limit, LimitedPart, Member, OptionSpec, Rule, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// Declares the groups: each with its name on the command line and one line about it.
@@ -59,6 +59,10 @@ impl Group {
 /// provider of the process.
 const CHEAP: &[&str] = &["runtime", "loads", "jit", "threads", "suspend", "gc", "exceptions"];
 
+const fn of_main_profiler(group: &'static str, why: &'static str) -> LimitedPart {
+    LimitedPart { option: GROUPS, word: Some(group), why }
+}
+
 /// The groups, by the names of [`Group`].
 pub const GROUPS: &str = "groups";
 /// Each allocated object.
@@ -85,17 +89,28 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[Rule::Needs { option: ALLOCATIONS, value: Some("on"), other: GROUPS, word: "objects" }],
     conflicts: &[],
-    attach: Attach::Without(&[
-        StartOnly {
+    attach: Limit::Without(&[
+        LimitedPart {
             option: GROUPS,
             word: Some("transitions"),
             why: "the runtime tells of transitions only profilers that were there when it started",
         },
-        StartOnly {
+        LimitedPart {
             option: ALLOCATIONS,
             word: None,
             why: "the runtime tells of each allocated object only profilers that were there when it started",
         },
+    ]),
+    notification_only: Limit::Without(&[
+        of_main_profiler(
+            "objects",
+            "events:objects asks for each object, and the runtime tells the main profiler alone",
+        ),
+        of_main_profiler("heap", "events:heap asks for each object, and the runtime tells the main profiler alone"),
+        of_main_profiler(
+            "handles",
+            "events:handles asks for GC handles, and the runtime tells the main profiler alone",
+        ),
     ]),
     changes_methods: false,
     views: &["events"],

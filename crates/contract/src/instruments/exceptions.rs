@@ -1,6 +1,6 @@
 //! The specification of `exceptions`.
 
-use super::spec::{Attach, Conflict, OptionSpec, Spec, StartOnly, Value, With};
+use super::spec::{Conflict, Limit, LimitedPart, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// Arguments of the methods on the stack.
@@ -53,10 +53,15 @@ pub const SPEC: &Spec = &Spec {
             hint: "record exceptions and flow:args together, which shows arguments of every call, or leave flow out",
         },
     ],
-    attach: Attach::Without(&[StartOnly {
+    attach: Limit::Without(&[LimitedPart {
         option: ARGS,
         word: None,
         why: "exceptions:args needs enter hooks, and the runtime takes those only when it starts",
+    }]),
+    notification_only: Limit::Without(&[LimitedPart {
+        option: ARGS,
+        word: None,
+        why: "exceptions:args needs enter hooks, and the runtime gives those to the main profiler alone",
     }]),
     changes_methods: false,
     views: &["exceptions"],

@@ -1,7 +1,7 @@
 //! The specification of `flow`.
 
 use super::LIMIT;
-use super::spec::{Attach, OptionSpec, Rule, Spec, Value};
+use super::spec::{Limit, OptionSpec, Rule, Spec, Value};
 
 /// Bytes for the last events.
 pub const LAST: &str = "last";
@@ -48,7 +48,10 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[Rule::Either(&[LAST, ALL]), Rule::Needs { option: DEPTH, value: None, other: ARGS, word: VALUES }],
     conflicts: &[],
-    attach: Attach::Never("flow needs enter and leave hooks, and the runtime takes those only when it starts"),
+    attach: Limit::Never("flow needs enter and leave hooks, and the runtime takes those only when it starts"),
+    notification_only: Limit::Never(
+        "flow needs enter and leave hooks, and the runtime gives those to the main profiler alone",
+    ),
     changes_methods: false,
     views: &["flow"],
     keeps_last: false,

@@ -1,6 +1,6 @@
 //! The specification of `gc`.
 
-use super::spec::{Attach, Conflict, OptionSpec, Spec, Value, With};
+use super::spec::{Conflict, Limit, LimitedPart, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// Survivors of collections, by type.
@@ -31,7 +31,12 @@ pub const SPEC: &Spec = &Spec {
         why: "gc:survivors ends the runtime's own walk of the heap, which events:objects and events:heap count by",
         hint: "record the two in runs of their own",
     }],
-    attach: Attach::Without(&[]),
+    attach: Limit::Without(&[]),
+    notification_only: Limit::Without(&[LimitedPart {
+        option: SURVIVORS,
+        word: None,
+        why: "gc:survivors follows each object, of which the runtime tells the main profiler alone",
+    }]),
     changes_methods: false,
     views: &["gc", "survivors"],
     keeps_last: true,

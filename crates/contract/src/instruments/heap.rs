@@ -1,7 +1,7 @@
 //! The specification of `heap`.
 
 use super::events::GROUPS;
-use super::spec::{Attach, Conflict, Moment, OptionSpec, Spec, Value, With};
+use super::spec::{AT_END, Conflict, Limit, LimitedPart, Moment, OptionSpec, Spec, Value, With};
 
 /// Moments of snapshots.
 pub const AT: &str = "at";
@@ -17,6 +17,13 @@ const fn beside_events(with: With) -> Conflict {
         hint: "record the two in runs of their own, or events with other groups: gc says when collections begin and end",
     }
 }
+
+/// The end of a program as the moment of a snapshot, which a notification-only profiler can't take.
+pub(super) const AT_PROGRAM_END: LimitedPart = LimitedPart {
+    option: AT,
+    word: Some(AT_END),
+    why: "when the program ends the runtime names what holds objects to the main profiler alone",
+};
 
 /// The specification.
 pub const SPEC: &Spec = &Spec {
@@ -41,7 +48,12 @@ pub const SPEC: &Spec = &Spec {
     ],
     changes_methods: false,
     views: &["summary", "heap", "roots", "dominators", "waste", "pending", "heap-diff"],
-    attach: Attach::Without(&[]),
+    attach: Limit::Without(&[]),
+    notification_only: Limit::Without(&[LimitedPart {
+        option: COLLECT,
+        word: Some("off"),
+        why: "heap:collect=off follows where objects move, which the runtime tells the main profiler alone",
+    }]),
     keeps_last: false,
     has_code: false,
 };

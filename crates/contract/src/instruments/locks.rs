@@ -1,6 +1,6 @@
 //! The specification of `locks`.
 
-use super::spec::{Attach, OptionSpec, Spec, Value};
+use super::spec::{Limit, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// The stack of each thread that waits, however many there are.
@@ -26,7 +26,8 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[],
     conflicts: &[],
-    attach: Attach::Without(&[]),
+    attach: Limit::Without(&[]),
+    notification_only: Limit::Without(&[]),
     changes_methods: false,
     views: &["locks"],
     keeps_last: true,

@@ -3,7 +3,6 @@
 //! A new instrument is a module with a [`Spec`] and a line in [`ALL`].
 
 pub mod alloc;
-mod attach;
 pub mod awaits;
 pub mod calls;
 mod check;
@@ -17,6 +16,7 @@ pub mod flow;
 pub mod gc;
 pub mod heap;
 mod help;
+mod limits;
 pub mod locks;
 pub mod memory;
 pub mod probes;
@@ -25,9 +25,9 @@ pub mod samples;
 pub mod spec;
 pub mod wall;
 
-pub use attach::check_for_attach;
 pub use check::{Refusal, check, check_all, is_type_name};
 pub use checked::CheckedInstrument;
+pub use limits::{check_for_attach, check_for_notification_only, of_notification_only};
 pub use spec::Spec;
 
 use crate::request::InstrumentRequest;

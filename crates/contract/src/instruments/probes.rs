@@ -2,7 +2,7 @@
 
 use super::LIMIT;
 use super::flow::{TYPES, VALUES};
-use super::spec::{Attach, Conflict, OptionSpec, Rule, Spec, Value, With};
+use super::spec::{Conflict, Limit, OptionSpec, Rule, Spec, Value, With};
 
 /// Each call is recorded, not counted alone.
 pub const EACH: &str = "each";
@@ -74,7 +74,8 @@ pub const SPEC: &Spec = &Spec {
             hint: "record flow:args, which shows arguments of every call, or leave flow out",
         },
     ],
-    attach: Attach::Without(&[]),
+    attach: Limit::Without(&[]),
+    notification_only: Limit::Never("probes changes methods, which the runtime lets the main profiler do alone"),
     changes_methods: true,
     views: &["probes"],
     keeps_last: false,

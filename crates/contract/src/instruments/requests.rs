@@ -1,6 +1,6 @@
 //! The specification of `requests`.
 
-use super::spec::{Attach, Conflict, OptionSpec, Spec, Value, With};
+use super::spec::{Conflict, Limit, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// Memory limit in bytes.
@@ -33,7 +33,8 @@ pub const SPEC: &Spec = &Spec {
         why: "requests and probes both have methods compiled anew, each with code of its own",
         hint: "record one of them at a time",
     }],
-    attach: Attach::Without(&[]),
+    attach: Limit::Without(&[]),
+    notification_only: Limit::Never("requests changes methods, which the runtime lets the main profiler do alone"),
     changes_methods: true,
     views: &["requests", "request", "load"],
     keeps_last: true,

@@ -16,7 +16,10 @@ pub struct Spec {
     /// With what else in a request the instrument can't run.
     pub conflicts: &'static [Conflict],
     /// Whether the instrument can be attached to a program that runs.
-    pub attach: Attach,
+    pub attach: Limit,
+    /// Whether the instrument works in a notification-only profiler, while another profiler has the
+    /// main slot of the runtime.
+    pub notification_only: Limit,
     /// Whether it gives methods other code while the program runs: after that the runtime does not
     /// detach an agent.
     pub changes_methods: bool,
@@ -162,18 +165,18 @@ pub enum Rule {
     },
 }
 
-/// Whether an instrument can be attached to a program that runs.
+/// What the runtime allows of an instrument in a profiler that it gives less than others.
 #[derive(Debug, Clone, Copy)]
-pub enum Attach {
-    /// The runtime allows the instrument at its start only, and why.
+pub enum Limit {
+    /// Nothing, and why.
     Never(&'static str),
-    /// Yes, but for these.
-    Without(&'static [StartOnly]),
+    /// All but these.
+    Without(&'static [LimitedPart]),
 }
 
-/// Part of an instrument that the runtime allows at its start only.
+/// Part of an instrument that the runtime does not allow everywhere.
 #[derive(Debug, Clone, Copy)]
-pub struct StartOnly {
+pub struct LimitedPart {
     /// The option.
     pub option: &'static str,
     /// The word or member of the option; `None` where the option must not be on at all.

@@ -1,7 +1,7 @@
 //! The specification of `wall`.
 
 use super::samples::{self, RATE};
-use super::spec::{Attach, OptionSpec, Spec, Value};
+use super::spec::{Limit, OptionSpec, Spec, Value};
 
 /// The specification.
 pub const SPEC: &Spec = &Spec {
@@ -19,7 +19,8 @@ pub const SPEC: &Spec = &Spec {
     conflicts: &[],
     changes_methods: false,
     views: samples::VIEWS,
-    attach: Attach::Without(&[]),
+    attach: Limit::Without(&[]),
+    notification_only: Limit::Without(&[]),
     keeps_last: true,
     has_code: true,
 };

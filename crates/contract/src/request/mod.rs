@@ -40,5 +40,8 @@ pub use trigger::Trigger;
 
 /// The environment variable that carries a request to the agent.
 pub const AGENT_VARIABLE: &str = "CLRSCOPE_AGENT";
+/// The class id by which the runtime loads the agent without the main slot, which another profiler
+/// may have: it stands in `CORECLR_NOTIFICATION_PROFILERS`.
+pub const NOTIFICATION_CLSID: &str = "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A12}";
 /// The agent's class id, as it stands in `CORECLR_PROFILER`.
 pub const AGENT_CLSID: &str = "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}";

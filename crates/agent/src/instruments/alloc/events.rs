@@ -1,8 +1,8 @@
 //! The runtime's own events about allocations, as they come from its event pipe.
 
 use clr_profiler::ClassId;
-use clrscope_recording::model::ObjectHeap;
 use clrscope_agent_base::event_pipe::{COLLECTIONS, Fields, SAMPLED_ALLOCATIONS};
+use clrscope_recording::model::ObjectHeap;
 
 /// Number of a randomly sampled allocation (.NET 10 and later), and the keyword that switches it on.
 pub(super) const SAMPLED: u32 = 303;
@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn events_are_read_and_cut_ones_are_none() {
-        let mut sampled = [0_u32.to_le_bytes().as_slice(), &[9, 0], &0x7000_u64.to_le_bytes(), &text("Shop.Order")].concat();
+        let mut sampled =
+            [0_u32.to_le_bytes().as_slice(), &[9, 0], &0x7000_u64.to_le_bytes(), &text("Shop.Order")].concat();
         sampled.extend([0x8000_u64, 41, 7].iter().flat_map(|number| number.to_le_bytes()));
         let read = SampledObject::of_sampled(Fields::new(&sampled)).expect("an object");
         assert_eq!((read.class.as_raw(), read.heap, read.address, read.bytes), (0x7000, ObjectHeap::Small, 0x8000, 48));
@@ -113,9 +114,13 @@ mod tests {
         for _ in 0..50_000 {
             let mut bytes = vec![0_u8; random() % 80];
             bytes.iter_mut().for_each(|byte| *byte = if random() % 2 == 0 { 0 } else { random() as u8 });
-            for object in [SampledObject::of_sampled(Fields::new(&bytes)), SampledObject::of_tick(Fields::new(&bytes))] {
+            for object in [SampledObject::of_sampled(Fields::new(&bytes)), SampledObject::of_tick(Fields::new(&bytes))]
+            {
                 read += usize::from(object.is_some());
-                assert!(object.is_none_or(|object| object.weight >= object.bytes && object.class.as_raw() != 0), "{bytes:?}");
+                assert!(
+                    object.is_none_or(|object| object.weight >= object.bytes && object.class.as_raw() != 0),
+                    "{bytes:?}"
+                );
             }
         }
         assert!(read > 1_000, "{read} are read");

@@ -14,7 +14,8 @@ use super::sums::Sums;
 /// Generations that objects come into, one after another.
 const GENERATIONS: usize = 3;
 // The limit counts with what an object takes, and its handle of 8 bytes.
-const _: () = assert!(size_of::<FollowedObject>() + 8 <= BYTES_OF_AN_OBJECT, "an object takes more than is counted with");
+const _: () =
+    assert!(size_of::<FollowedObject>() + 8 <= BYTES_OF_AN_OBJECT, "an object takes more than is counted with");
 
 /// The objects that are followed.
 pub(super) struct Follow {
@@ -113,7 +114,8 @@ impl Follow {
         {
             let mut objects = self.objects();
             for age in (0..collected.min(GENERATIONS)).rev() {
-                let (old, alive) = std::mem::take(&mut objects[age]).into_iter().partition(|one: &FollowedObject| !one.is_alive());
+                let (old, alive) =
+                    std::mem::take(&mut objects[age]).into_iter().partition(|one: &FollowedObject| !one.is_alive());
                 gone.extend::<Vec<FollowedObject>>(old);
                 objects[(age + 1).min(GENERATIONS - 1)].extend::<Vec<FollowedObject>>(alive);
             }

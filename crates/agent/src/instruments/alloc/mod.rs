@@ -16,45 +16,47 @@
 //! and the agent's own thread finds out what they are.
 
 mod events;
+mod fast_path;
 mod follow;
 mod limits;
 mod options;
 mod own_paths;
 mod paths;
 pub(crate) mod sums;
-mod fast_path;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clr_profiler::callback_args::{EventPipeEvent, GcReason, Generations};
 use clr_profiler::internals::NativeFrame;
-use clr_profiler::{AssemblyId, Callbacks, ClassId, Events, FunctionId, ModuleId, ObjectId, OwnThread, ProfilerInfo, Result};
-use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{Allocation, AllocationEngine, AllocationSampling, ObjectHeap};
-use clrscope_recording::writer::{AllocationCell, ProcessWriter, ThreadRecord, monotonic_ns};
+use clr_profiler::{
+    AssemblyId, Callbacks, ClassId, Events, FunctionId, ModuleId, ObjectId, OwnThread, ProfilerInfo, Result,
+};
 use clrscope_agent_base::event_pipe::{self, EventPipe};
 use clrscope_agent_base::functions::Functions;
 use clrscope_agent_base::helper::Task;
-use clrscope_agent_base::recording_lifetime::keep;
 use clrscope_agent_base::own_memory::OwnMemory;
+use clrscope_agent_base::recording_lifetime::keep;
 use clrscope_agent_base::threads;
-use clrscope_agent_values::object_size::SizeRule;
 use clrscope_agent_stacks::code::CodeFeed;
+use clrscope_agent_values::object_size::SizeRule;
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{Allocation, AllocationEngine, AllocationSampling, ObjectHeap};
+use clrscope_recording::writer::{AllocationCell, ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};
 use crate::services::object_types::ObjectTypes;
 
 use events::SampledObject;
+use fast_path::FastPathPatch;
 use follow::Follow;
 use limits::Limits;
 pub(crate) use options::AllocOptions;
-use paths::Paths;
 use own_paths::OwnPaths;
+use paths::Paths;
 use sums::{Key, Sums};
-use fast_path::FastPathPatch;
 
 /// Between two rounds of the thread that looks up what callbacks could not.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -134,17 +136,17 @@ impl Instrument for Alloc {
             Some(event_pipe) => {
                 events | event_pipe.events() | Events::LARGE_OBJECT_ALLOCATED | Events::PINNED_OBJECT_ALLOCATED
             }
-            None => {
-                events | Events::OBJECT_ALLOCATED | Events::ENABLE_OBJECT_ALLOCATED | Events::CACHE_SEARCHES
-            }
+            None => events | Events::OBJECT_ALLOCATED | Events::ENABLE_OBJECT_ALLOCATED | Events::CACHE_SEARCHES,
         };
         events | Events::BASIC_GC
     }
 
     fn begins(&self, beginning: Beginning) {
         let shared = self.0;
-        // The runtime tells of each object of the pinned heap only who was there when it started.
-        shared.sees_pinned.store(beginning == Beginning::Launch || shared.event_pipe.is_none(), Ordering::Relaxed);
+        // The runtime tells of each object of the pinned heap only the main profiler that was there when
+        // it started.
+        let is_told = beginning == Beginning::Launch && !shared.info.is_notification_only();
+        shared.sees_pinned.store(is_told || shared.event_pipe.is_none(), Ordering::Relaxed);
         shared.tell();
         if let Some(event_pipe) = shared.event_pipe {
             event_pipe.begin();
@@ -172,12 +174,7 @@ impl Instrument for Alloc {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        vec![
-            self.0.sums.task(),
-            self.0.paths.recorded().task(),
-            OwnMemory::task(&self.0.own),
-            Box::new(Settle(self.0)),
-        ]
+        vec![self.0.sums.task(), self.0.paths.recorded().task(), OwnMemory::task(&self.0.own), Box::new(Settle(self.0))]
     }
 
     fn detach_in_child(&self) {
@@ -225,12 +222,16 @@ impl Shared {
             pinned_exact: self.sees_pinned.load(Ordering::Relaxed),
             follows: self.follow.is_some(),
             why_engine: match self.engine {
-                AllocationEngine::Ticks => "random samples need .NET 10; ticks miss what loops allocate in step with them, \
+                AllocationEngine::Ticks => {
+                    "random samples need .NET 10; ticks miss what loops allocate in step with them, \
                                             and alloc:exact misses nothing"
-                    .to_owned(),
-                AllocationEngine::Randomized => "while it takes these, the runtime sends nobody GCAllocationTick events, not even \
+                        .to_owned()
+                }
+                AllocationEngine::Randomized => {
+                    "while it takes these, the runtime sends nobody GCAllocationTick events, not even \
                                                  the program's own listeners; alloc:exact leaves them alone"
-                    .to_owned(),
+                        .to_owned()
+                }
                 AllocationEngine::Exact | AllocationEngine::Unknown => String::new(),
             },
             ..AllocationSampling::default()

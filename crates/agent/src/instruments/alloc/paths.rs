@@ -23,8 +23,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::internals::{CurrentStack, FrameChain, NativeFrame, ReturnAddress};
 use clr_profiler::{NoStack, ProfilerInfo};
-use clrscope_recording::model::{LossReason, StackFrame};
-use clrscope_recording::writer::{AllocationCell, ProcessWriter, ThreadRecord, monotonic_ns};
 use clrscope_agent_base::code_owner::is_call_before;
 use clrscope_agent_stacks::awaiters::{Awaiters, Chain, Moment, ResumedFrame};
 use clrscope_agent_stacks::code::{Body, CodeMap, Place};
@@ -32,6 +30,8 @@ use clrscope_agent_stacks::stacks::block_addresses::StackGap;
 use clrscope_agent_stacks::stacks::hidden_returns::{CallerReturn, HiddenReturns};
 use clrscope_agent_stacks::stacks::table::RecordedStacks;
 use clrscope_agent_stacks::stacks::{Mix, mix_address};
+use clrscope_recording::model::{LossReason, StackFrame};
+use clrscope_recording::writer::{AllocationCell, ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::instruments::calls::current_path::CurrentPath;
 use crate::services::context::Context;

@@ -56,8 +56,9 @@ pub(crate) struct Counters {
     /// Providers that events came from.
     providers: RwLock<HashMap<EventPipeProviderId, Provider>>,
     found: Arc<Found>,
-    /// What gives way to others' intervals; in a program that was running nothing does, since an
-    /// agent that has changed code can't leave.
+    /// What gives way to others' intervals. In a program that was running nothing does, since an
+    /// agent that has changed code can't leave; nor where another profiler may have the main slot,
+    /// which code is changed from.
     intervals: Option<Intervals>,
     /// Interval whose values meters publish.
     meter_interval: Mutex<MeterInterval>,
@@ -176,6 +177,7 @@ impl Instrument for Counters {
 
     fn start(options: &CountersOptions, context: &Context) -> std::result::Result<Self, String> {
         let log = EventLog::create(context, instrument::COUNTERS, options.max_bytes)?;
+        let may_change_code = context.beginning == Beginning::Launch && !context.info.is_notification_only();
         let pipe = context.event_pipe();
         SOURCES.iter().for_each(|name| pipe.want_with(providers::source(name)));
         pipe.want_with(providers::meters(&[]));
@@ -187,7 +189,7 @@ impl Instrument for Counters {
             recorder: Recorder::new(log, context),
             providers: RwLock::default(),
             found: Arc::default(),
-            intervals: (context.beginning == Beginning::Launch).then(|| Intervals::new(context)),
+            intervals: may_change_code.then(|| Intervals::new(context)),
             meter_interval: Mutex::default(),
         })
     }

@@ -14,6 +14,7 @@
 //! | [`walk`] | the objects; [`memory`] the words they lie in, [`shape`] and [`types`] what these mean |
 //! | [`task_words`] | at which awaits async methods wait |
 //! | [`stacks`] | on which thread's stack an object is held |
+//! | [`root_events`] | the roots where another profiler may have the main slot, which alone has callbacks about them |
 //! | [`moves`] | where objects lay before the collection |
 //! | [`statics`] | the places of static fields; [`generics`] those of generic classes |
 //! | [`maps`] | the process's mappings |
@@ -24,6 +25,7 @@ mod maps;
 mod memory;
 mod moves;
 mod options;
+mod root_events;
 mod shape;
 mod shot;
 mod stacks;
@@ -38,7 +40,7 @@ mod walk;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clr_profiler::callback_args::{GcReason, Generations, MovedRanges, Roots, WeakTableElements};
+use clr_profiler::callback_args::{EventPipeEvent, GcReason, Generations, MovedRanges, Roots, WeakTableElements};
 use clr_profiler::{Callbacks, ClassId, Error, Events, FunctionId, ModuleId, ObjectId, Result};
 use clrscope_agent_base::helper::Task;
 use clrscope_agent_base::os::signals;
@@ -68,11 +70,15 @@ pub(crate) struct Heap {
 }
 
 impl Callbacks for Heap {
-    fn garbage_collection_started(&self, generations: Generations<'_>, _reason: GcReason) {
+    fn garbage_collection_started(&self, generations: Generations<'_>, reason: GcReason) {
         // SAFETY: this is the callback, and the proof is dropped with the statement.
         let stopped = unsafe { StopProof::in_collection() };
         let is_full = generations.contains(2);
-        signals::with_all_blocked(|| self.taker.exposure.collection_started(is_full, &self.taker.info, &stopped));
+        // Without callbacks about objects collections run in the background, too, of which none names roots.
+        let may_be_ours = self.taker.root_events.is_none() || reason == GcReason::Induced;
+        signals::with_all_blocked(|| {
+            self.taker.exposure.collection_started(is_full && may_be_ours, &self.taker.info, &stopped)
+        });
     }
 
     fn moved_references(&self, moved: MovedRanges<'_>) {
@@ -82,6 +88,12 @@ impl Callbacks for Heap {
     fn root_references2(&self, roots: Roots<'_>) {
         // The server's collector has threads of its own, for which a file size limit would be a deadly signal.
         signals::with_all_blocked(|| self.taker.exposure.roots(roots));
+    }
+
+    fn event_pipe_event_delivered(&self, event: &EventPipeEvent<'_>) {
+        if let Some(roots) = &self.taker.root_events {
+            signals::with_all_blocked(|| roots.deliver(event, &self.taker.exposure));
+        }
     }
 
     fn conditional_weak_table_element_references(&self, elements: WeakTableElements<'_>) {
@@ -161,11 +173,19 @@ impl Instrument for Heap {
     }
 
     fn events(&self) -> Events {
-        Events::GC | Events::CLASS_LOADS | Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS
+        let collections = match &self.taker.root_events {
+            None => Events::GC,
+            Some(_) => Events::BASIC_GC | Events::GC_MOVED_OBJECTS | Events::EVENT_PIPE,
+        };
+        collections | Events::CLASS_LOADS | Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS
     }
 
     fn begins(&self, beginning: Beginning) {
+        if let Some(events) = &self.taker.root_events {
+            events.begin();
+        }
         match beginning {
+            Beginning::Launch if self.taker.root_events.is_some() => {}
             Beginning::Launch => {
                 let text = "heap: no collection runs beside the program while heap records, since the runtime names what holds objects in blocking ones only";
                 self.taker.writer.note(monotonic_ns(), text);

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::callback_args::{Generation, MovedRanges, RootKind as RootOf, Roots, WeakTableElements};
+use clr_profiler::callback_args::{Generation, MovedRanges, RootFlags, RootKind as RootOf, Roots, WeakTableElements};
 use clr_profiler::{FunctionId, ProfilerInfo};
 use clrscope_recording::layout::heap;
 use clrscope_recording::model::RootKind;
@@ -24,6 +24,16 @@ pub(super) struct StackRoot {
     pub(super) object: u64,
     pub(super) flags: u32,
     /// Function whose variable it is; `None` for the runtime's own.
+    pub(super) function: Option<FunctionId>,
+}
+
+/// Root as a callback or an event reports it.
+pub(super) struct RootReference {
+    /// Address of the object after the collection.
+    pub(super) object: u64,
+    pub(super) kind: RootOf,
+    pub(super) flags: RootFlags,
+    /// Function whose variable it is.
     pub(super) function: Option<FunctionId>,
 }
 
@@ -49,6 +59,8 @@ pub(super) struct Shot {
     pub(super) room: Room,
     /// Whether the heap is walked after the collection; otherwise before it, and then objects have moved when roots are reported.
     collects: bool,
+    /// Whether a collection without roots is another one, which ran in the background.
+    needs_roots: bool,
     pub(super) moves: Moves,
     /// Roots and pairs by the addresses after the collection, of a heap that was walked before.
     late_roots: Vec<HeapRootRecord>,
@@ -60,7 +72,7 @@ impl Shot {
     fn new(
         store: &'static EventStore,
         number: u32,
-        collects: bool,
+        (collects, needs_roots): (bool, bool),
         object_types: Arc<ObjectTypes>,
         task: Option<usize>,
     ) -> Self {
@@ -79,6 +91,7 @@ impl Shot {
             refused: None,
             room: Room::default(),
             collects,
+            needs_roots,
             moves: Moves::default(),
             late_roots: Vec::new(),
             late_pairs: Vec::new(),
@@ -86,27 +99,25 @@ impl Shot {
         }
     }
 
-    fn add_roots(&mut self, roots: Roots<'_>) {
-        for root in roots.iter().filter(|root| !root.object.is_null()) {
-            let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
-            let flags = flag(root.flags.is_pinning(), heap::PINNING) | flag(root.flags.is_interior(), heap::INTERIOR);
-            let object = root.object.address() as u64;
-            self.roots += 1;
-            let kind = match root.kind {
-                RootOf::Stack => {
-                    self.stack_roots.push(StackRoot { object, flags, function: root.function() });
-                    continue;
-                }
-                RootOf::Handle if root.flags.is_weak() => RootKind::WeakHandle,
-                RootOf::Handle if root.flags.is_ref_counted() => RootKind::RefCountedHandle,
-                RootOf::Handle if root.flags.is_pinning() => RootKind::PinnedHandle,
-                RootOf::Handle => RootKind::Handle,
-                RootOf::Finalizer => RootKind::Finalizer,
-                _ => RootKind::Other,
-            };
-            let root = HeapRootRecord { kind, flags, object, ..HeapRootRecord::default() };
-            if self.collects { self.writer.root(root) } else { self.late_roots.push(root) }
-        }
+    fn add_root(&mut self, root: RootReference) {
+        let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
+        let flags = flag(root.flags.is_pinning(), heap::PINNING) | flag(root.flags.is_interior(), heap::INTERIOR);
+        let object = root.object;
+        self.roots += 1;
+        let kind = match root.kind {
+            RootOf::Stack => {
+                self.stack_roots.push(StackRoot { object, flags, function: root.function });
+                return;
+            }
+            RootOf::Handle if root.flags.is_weak() => RootKind::WeakHandle,
+            RootOf::Handle if root.flags.is_ref_counted() => RootKind::RefCountedHandle,
+            RootOf::Handle if root.flags.is_pinning() => RootKind::PinnedHandle,
+            RootOf::Handle => RootKind::Handle,
+            RootOf::Finalizer => RootKind::Finalizer,
+            _ => RootKind::Other,
+        };
+        let root = HeapRootRecord { kind, flags, object, ..HeapRootRecord::default() };
+        if self.collects { self.writer.root(root) } else { self.late_roots.push(root) }
     }
 
     fn add_dependent(&mut self, key: u64, value: u64) {
@@ -181,16 +192,16 @@ impl Exposure {
     }
 
     /// Wants a snapshot with this number of the next full collection: after it, or of the heap as
-    /// it is before. `task` is the type of tasks.
+    /// it is before, and whether one without roots does not count (`of`). `task` is the type of tasks.
     pub(super) fn arm(
         &self,
         store: &'static EventStore,
         number: u32,
-        collects: bool,
+        of: (bool, bool),
         object_types: &Arc<ObjectTypes>,
         task: Option<usize>,
     ) {
-        *self.phase() = Phase::Armed(Box::new(Shot::new(store, number, collects, Arc::clone(object_types), task)));
+        *self.phase() = Phase::Armed(Box::new(Shot::new(store, number, of, Arc::clone(object_types), task)));
     }
 
     /// Ends the exposure, and returns the snapshot if it was taken.
@@ -230,17 +241,32 @@ impl Exposure {
 
     /// Roots that the collection reports. The server's collector has several threads that do.
     pub(super) fn roots(&self, roots: Roots<'_>) {
+        self.add_roots(roots.iter().map(|root| RootReference {
+            object: root.object.address() as u64,
+            kind: root.kind,
+            flags: root.flags,
+            function: root.function(),
+        }));
+    }
+
+    /// Roots as [`roots`](Self::roots) has them.
+    pub(super) fn add_roots(&self, roots: impl Iterator<Item = RootReference>) {
         if let Phase::Collecting(shot) = &mut *self.phase() {
-            shot.add_roots(roots);
+            roots.filter(|root| root.object != 0).for_each(|root| shot.add_root(root));
         }
     }
 
     /// Objects that live as long as others do.
     pub(super) fn dependents(&self, elements: WeakTableElements<'_>) {
+        self.add_dependents(
+            elements.iter().map(|(key, value, _handle)| (key.address() as u64, value.address() as u64)),
+        );
+    }
+
+    /// Objects as [`dependents`](Self::dependents) has them, by their addresses.
+    pub(super) fn add_dependents(&self, pairs: impl Iterator<Item = (u64, u64)>) {
         if let Phase::Collecting(shot) = &mut *self.phase() {
-            for (key, value, _handle) in elements.iter().filter(|(key, ..)| !key.is_null()) {
-                shot.add_dependent(key.address() as u64, value.address() as u64);
-            }
+            pairs.filter(|(key, _)| *key != 0).for_each(|(key, value)| shot.add_dependent(key, value));
         }
     }
 
@@ -250,6 +276,10 @@ impl Exposure {
         let mut shot = {
             let mut phase = self.phase();
             match std::mem::take(&mut *phase) {
+                Phase::Collecting(shot) if shot.needs_roots && shot.roots == 0 => {
+                    *phase = Phase::Armed(shot);
+                    return false;
+                }
                 Phase::Collecting(shot) => shot,
                 other => {
                     *phase = other;

@@ -17,6 +17,7 @@ use clrscope_recording::model::{
 use clrscope_recording::writer::{EventStore, HeapRootRecord, ProcessWriter, monotonic_ns};
 
 use super::generics::{self, Room, ThreadField, ValuesOfClass};
+use super::root_events::RootEvents;
 use super::shot::{Exposure, Shot};
 use super::statics::{Fields, StaticFields};
 use super::thread_values::ThreadValues;
@@ -46,6 +47,8 @@ pub(super) struct Taker {
     /// Whether snapshots are of what a collection leaves, rather than of the heap as it was before.
     collects: bool,
     pub(super) exposure: Exposure,
+    /// Roots by events, where callbacks about them are another profiler's.
+    pub(super) root_events: Option<RootEvents>,
     pub(super) unloads: Unloads,
     /// Held by the thread that takes a snapshot; no callback takes it.
     turn: Mutex<()>,
@@ -70,6 +73,7 @@ impl Taker {
             start_ns: context.start_ns,
             collects,
             exposure: Exposure::default(),
+            root_events: context.info.is_notification_only().then(|| RootEvents::new(context)),
             unloads: Unloads::default(),
             turn: Mutex::default(),
             statics: Mutex::default(),
@@ -158,10 +162,14 @@ impl Taker {
     /// More than once, if need be: where another one that was asked for is under way already, the
     /// runtime takes it for ours.
     fn collect(&self, number: u32) -> Result<(Box<Shot>, Seen), String> {
+        if self.root_events.as_ref().is_some_and(|events| !events.wait_until_open()) {
+            return Err("the runtime delivers no events, by which a notification-only profiler gets roots".to_owned());
+        }
         let task = task_class(&self.info, &self.functions);
         for _ in 0..MOST_COLLECTIONS {
             let unloads = self.unloads.count();
-            self.exposure.arm(self.store, number, self.collects, &self.object_types, task);
+            let needs_roots = self.root_events.is_some();
+            self.exposure.arm(self.store, number, (self.collects, needs_roots), &self.object_types, task);
             let forced = self.info.force_gc();
             match (self.exposure.finish(), forced) {
                 (Some(shot), _) => return Ok((shot, self.unloads.kept().unwrap_or(Seen::After(unloads)))),

@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE};
+use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE, NOTIFICATION_CLSID};
 use clrscope_recording::model::{CallTree, Process, Recording};
 use clrscope_testkit::{
     Expectations, Finished, Runtime, agent, fixture, load_profiler, run, scratch, start_of_process,
@@ -33,11 +33,34 @@ impl Run {
 /// Name of the recording directory of a run.
 const RECORDING: &str = "run.clrs.d";
 
+/// Variable that has the agent of these tests run as a notification-only profiler, with another
+/// profiler in the main slot: the library of that one, `=` and its class id.
+pub(crate) const MAIN_PROFILER: &str = "CLRSCOPE_TEST_MAIN_PROFILER";
+
+/// Whether another profiler has the main slot in these tests.
+pub(crate) fn is_notification_only() -> bool {
+    std::env::var_os(MAIN_PROFILER).is_some()
+}
+
 /// Sets the variables that load the agent into whatever `command` starts.
 pub(crate) fn under_agent(command: &mut Command, request: &str, out: &Path) {
-    load_profiler(command, agent(), AGENT_CLSID);
+    match std::env::var(MAIN_PROFILER) {
+        Err(_) => load_profiler(command, agent(), AGENT_CLSID),
+        Ok(main) => {
+            let (library, class) = main.split_once('=').expect("a library and its class");
+            load_profiler(command, Path::new(library), class);
+            notify_agent(command);
+        }
+    }
     // Test folders may lie where others can write; what that means has tests of its own.
     command.env(AGENT_VARIABLE, format!("{request};trust-writable;out={}", out.display()));
+}
+
+/// Sets the variable that loads the agent as a notification-only profiler.
+pub(crate) fn notify_agent(command: &mut Command) {
+    command.env("CORECLR_ENABLE_NOTIFICATION_PROFILERS", "1");
+    // Without the semicolon .NET 9 and later load nothing.
+    command.env("CORECLR_NOTIFICATION_PROFILERS", format!("{}={NOTIFICATION_CLSID};", agent().display()));
 }
 
 /// The program does what it does without us.

@@ -1,0 +1,88 @@
+//! The slot of the runtime that the agent goes into: the main one, or, where another profiler has
+//! that, one of those for notification-only profilers.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::Path;
+
+use clrscope_contract::instruments::{Refusal, check_all, check_for_notification_only, of_notification_only};
+use clrscope_contract::request::Request;
+
+use super::environment::{
+    Obstacle, OtherProfiler, agent_variables, notification_list, notification_variables, obstacles,
+};
+use crate::errors::{Failure, shown};
+
+/// A slot of the runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// The one of which there is one.
+    Main,
+    /// One of those that leave hooks and changed methods to the main profiler.
+    NotificationOnly,
+}
+
+impl Slot {
+    /// Returns the slot for a request in this process's environment, with the profiler that keeps the
+    /// main one.
+    ///
+    /// # Errors
+    /// Where another profiler has the main slot, and the request needs it.
+    pub(crate) fn choose(request: &Request) -> Result<(Self, Option<OtherProfiler>), Failure> {
+        let found = obstacles(|name| env::var_os(name)).into_iter();
+        let other = found.into_iter().find_map(|obstacle| match obstacle {
+            Obstacle::OtherProfiler(other) => Some(other),
+            Obstacle::BesideUs(..) | Obstacle::Disabled(_) => None,
+        });
+        let Some(other) = other else { return Ok((Self::Main, None)) };
+        match refusal(request, false) {
+            None => Ok((Self::NotificationOnly, Some(other))),
+            Some(refusal) => Err(refused(&other, &refusal)),
+        }
+    }
+
+    /// Variables by which every .NET program that gets them loads the agent into this slot.
+    ///
+    /// # Errors
+    /// Where the agent's path can't be told to the runtime.
+    pub(crate) fn variables(self, agent: &Path, request: &Request) -> Result<Vec<(String, OsString)>, Failure> {
+        match self {
+            Self::Main => Ok(agent_variables(agent, request)),
+            Self::NotificationOnly => {
+                let text = agent.to_str().filter(|text| !text.contains([';', '='])).ok_or_else(|| {
+                    Failure::new(
+                        format!("the runtime can't be given the path {}", shown(agent)),
+                        "paths of notification-only profilers have neither ';' nor '=', and are UTF-8",
+                        "set XDG_CACHE_HOME to a folder without them",
+                    )
+                })?;
+                Ok(notification_variables(&notification_list(text, |name| env::var_os(name)), request))
+            }
+        }
+    }
+}
+
+/// Reason why a request needs the main slot; `attached` to a program that runs.
+pub(crate) fn refusal(request: &Request, attached: bool) -> Option<Refusal> {
+    // What is wrong anyway was said when the command line was read.
+    check_all(request).and_then(|checked| check_for_notification_only(request, &checked, attached)).err()
+}
+
+/// The names of the instruments that do without the main slot.
+pub(crate) fn names_of_notification_only() -> String {
+    of_notification_only().map(|spec| spec.name).collect::<Vec<_>>().join(", ")
+}
+
+/// What can be done without the main slot, the last part of a hint.
+pub(crate) fn alternative(refusal: &Refusal) -> &str {
+    refusal
+        .hint
+        .split_once(", or ")
+        .filter(|(first, _)| first.starts_with("start "))
+        .map_or(&refusal.hint, |(_, or)| or)
+}
+
+fn refused(other: &OtherProfiler, refusal: &Refusal) -> Failure {
+    let what = format!("cannot record while the runtime's main slot is that of {}", other.in_words());
+    Failure::new(what, &refusal.why, format!("unset {}, or {}", other.switch(), alternative(refusal)))
+}

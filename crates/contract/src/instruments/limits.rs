@@ -1,0 +1,81 @@
+//! The checks of what is asked for where the runtime gives a profiler less than others: attached to a
+//! program that runs, and where another profiler has the main slot.
+
+use super::spec::{Limit, LimitedPart};
+use super::{ALL, CheckedInstrument, Refusal, Spec, heap};
+use crate::request::Request;
+
+/// Checks that a running program can be attached to for these instruments.
+///
+/// # Errors
+/// For the first that the runtime allows at its start only; the hint says how to start the program
+/// instead.
+pub fn check_for_attach(instruments: &[CheckedInstrument]) -> Result<(), Refusal> {
+    first_refused(
+        instruments,
+        |spec| spec.attach,
+        |checked| format!("start the program instead: clrscope run -i {checked} -- PROGRAM"),
+    )
+}
+
+/// Checks that the instruments of a request work in a notification-only profiler, while another
+/// profiler has the main slot. `attached`: of a program that runs on when the recording ends.
+///
+/// # Errors
+/// For the first that needs the main slot; the hint names instruments that don't. Where `heap` is asked
+/// for a snapshot at the end of the program, with other moments.
+pub fn check_for_notification_only(
+    request: &Request,
+    instruments: &[CheckedInstrument],
+    attached: bool,
+) -> Result<(), Refusal> {
+    first_refused(
+        instruments,
+        |spec| spec.notification_only,
+        |_| {
+            let names: Vec<_> = of_notification_only().map(|spec| spec.name).collect();
+            format!("start the program without the other profiler, or record others of these: {}", names.join(", "))
+        },
+    )?;
+    let ends_with_program = !attached && request.duration_ms.is_none();
+    let is_late = |one: &CheckedInstrument| one.spec().name == heap::SPEC.name && heap::AT_PROGRAM_END.is_in(one);
+    match ends_with_program && instruments.iter().any(is_late) {
+        true => Err(Refusal {
+            why: heap::AT_PROGRAM_END.why.to_owned(),
+            hint: "take it earlier: heap:at=10s, heap:at=2GiB, or heap:at=command and 'clrscope heap PID'".to_owned(),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// The instruments that work, most of their options included, while another profiler has the main
+/// slot.
+pub fn of_notification_only() -> impl Iterator<Item = &'static Spec> {
+    ALL.iter().copied().filter(|spec| matches!(spec.notification_only, Limit::Without(_)))
+}
+
+fn first_refused(
+    instruments: &[CheckedInstrument],
+    limit: impl Fn(&Spec) -> Limit,
+    hint: impl Fn(&CheckedInstrument) -> String,
+) -> Result<(), Refusal> {
+    let refused = instruments.iter().find_map(|one| Some((one, refused_part(one, limit(one.spec()))?)));
+    refused.map_or(Ok(()), |(checked, why)| Err(Refusal { why: why.to_owned(), hint: hint(checked) }))
+}
+
+/// Reason why an instrument, with its options, is not possible under a limit.
+fn refused_part(checked: &CheckedInstrument, limit: Limit) -> Option<&'static str> {
+    match limit {
+        Limit::Never(why) => Some(why),
+        Limit::Without(parts) => parts.iter().find(|part| part.is_in(checked)).map(|part| part.why),
+    }
+}
+
+impl LimitedPart {
+    fn is_in(&self, checked: &CheckedInstrument) -> bool {
+        match self.word {
+            Some(word) => checked.has(self.option, word),
+            None => checked.is_on(self.option),
+        }
+    }
+}
