@@ -67,7 +67,12 @@ impl Exporter for Otlp {
                 };
                 if !samples.pieces().is_empty() {
                     is_empty = false;
-                    write_resource(out, process, &rest_of_profile(recording, metric, &mut dictionary), &samples)?;
+                    write_resource(
+                        out,
+                        (recording, process),
+                        &rest_of_profile(recording, metric, &mut dictionary),
+                        &samples,
+                    )?;
                 }
             }
         }
@@ -108,12 +113,12 @@ fn write_parts<'m, P: Iterator<Item = &'m Message>>(
 /// Writes the process, and what was measured there.
 fn write_resource(
     out: &mut dyn Write,
-    process: &Process,
+    (recording, process): (&Recording, &Process),
     rest_of_profile: &Message,
     samples: &LongList,
 ) -> io::Result<()> {
     let mut resource = Message::default();
-    put_resource(&mut resource, process);
+    put_resource(&mut resource, recording, process);
     let mut scope = Message::default();
     put_scope(&mut scope, "clrscope", Some(env!("CARGO_PKG_VERSION")));
     let in_profile = || samples.pieces().iter().chain([rest_of_profile]);
