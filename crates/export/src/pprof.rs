@@ -398,11 +398,10 @@ impl Tables {
     /// Number of a set of labels.
     fn labels(&mut self, labels: Vec<Label>) -> u32 {
         let next = self.labels.len() as u32;
-        let number = *self.of_labels.entry(labels).or_insert_with_key(|labels| {
+        *self.of_labels.entry(labels).or_insert_with_key(|labels| {
             self.labels.push(labels.clone());
             next
-        });
-        number
+        })
     }
 }
 
