@@ -26,19 +26,21 @@ use clrscope_contract::instruments::{
     CheckedInstrument, DEFAULT, check_all, check_for_attach, check_for_notification_only,
 };
 use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, MAX_SIZE, Request, without_arguments};
+use clrscope_recording::model::Identity;
 use clrscope_recording::refusal;
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, limit_size, monotonic_ns};
 
 use crate::hook_sets::{HookParts, HookSet};
 use crate::instruments::{self, Instruments, Requested};
-use crate::process::program::ProgramNames;
-use crate::process::{child_process, fork, trust};
+use crate::process::program::{ProgramNames, entry_assembly_name};
+use crate::process::{child_process, fork, identity, trust};
 use crate::services::code_authors::CodeAuthors;
 use crate::services::code_marks::CodeMarks;
 use crate::services::context::Beginning;
 use crate::services::context::{Context, SharedTypes};
 use crate::services::detach::{Detachment, GoDormant};
 use crate::services::detach_cleanup;
+use crate::services::entry_assembly::EntryAssemblyWatch;
 use crate::services::held_exceptions::HeldExceptions;
 use crate::services::kept_events::KeptEvents;
 use crate::services::object_types::ObjectTypes;
@@ -68,6 +70,7 @@ pub(crate) struct Running {
     pub(crate) debug_events: Option<DebugEvents>,
     sampler: Option<&'static Sampler>,
     thread_names: Names,
+    entry_assembly: EntryAssemblyWatch,
     held_exceptions: Arc<HeldExceptions>,
     /// Parts that the program's own code begins and ends.
     pub(crate) code_marks: CodeMarks,
@@ -75,7 +78,7 @@ pub(crate) struct Running {
 }
 
 // In this order: what holds exceptions is told of them first, `code` and the instruments need the names that `functions` forgets, and the end is last.
-clr_profiler::compose_callbacks! { Running { held_exceptions, types, debug_events, code, sampler, instruments, object_types, functions, thread_names, code_marks, end } }
+clr_profiler::compose_callbacks! { Running { held_exceptions, types, debug_events, code, sampler, instruments, object_types, functions, thread_names, entry_assembly, code_marks, end } }
 
 impl Running {
     /// Removes what the recording left, in a process whose agent goes dormant. No callback is under
@@ -267,7 +270,8 @@ fn start_in(
     if !request.children && child_process::is_child(folder, request.join) {
         return Err(Aside::Asked("this process is a child, and children are not to be recorded"));
     }
-    let process = describe(info, request);
+    let (identity, unused) = identity::identity(&request.labels);
+    let process = describe(info, request, identity);
     log(Level::Info, || format!("{}, command {:?}", process.runtime, process.command));
     let start_ns = process.mono_ns;
     limit_size(folder, request.max_size.unwrap_or(MAX_SIZE));
@@ -280,6 +284,7 @@ fn start_in(
     }
     let writer: &'static ProcessWriter = keep(made?);
     log(Level::Info, || format!("recording into {}", writer.folder().display()));
+    unused.iter().for_each(|why| writer.note(start_ns, why));
     developer_log::write_into(folder);
     let running = start_instruments(info, given, request, writer, start_ns, (beginning, go_dormant));
     Ok(running.inspect_err(|_| {
@@ -400,8 +405,10 @@ fn start_instruments(
     };
     let pace = if instruments.need_frequent_help() { interval } else { interval.max(RARELY) };
     helper.start(writer, pace, schedule, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;
+    let entry_assembly = EntryAssemblyWatch::new(info, writer, entry_assembly_name(&process::command_line()));
     Ok(Running {
         writer,
+        entry_assembly,
         functions,
         object_types,
         helper: helper.clone(),
@@ -439,7 +446,7 @@ fn choice(request: &Request, requested: &Requested, writer: &'static ProcessWrit
     choice
 }
 
-fn describe(info: &ProfilerInfo, request: &Request) -> ProcessRecord {
+fn describe(info: &ProfilerInfo, request: &Request, identity: Identity) -> ProcessRecord {
     let command = process::command_line();
     let runtime = match info.runtime_version() {
         Ok(version) => format!(".NET {}.{}.{}", version.major, version.minor, version.build),
@@ -454,6 +461,7 @@ fn describe(info: &ProfilerInfo, request: &Request) -> ProcessRecord {
         mono_ns: monotonic_ns(),
         unix_ns: clock::unix_ns(),
         ticks: clock::ticks(),
+        identity,
     }
 }
 

@@ -96,6 +96,7 @@ mod programs;
 mod query;
 mod request_filter;
 mod requests;
+mod resource;
 mod runs;
 mod samples;
 mod sampling;
@@ -171,6 +172,7 @@ pub use requests::{
     RequestSteps, RequestWork, StepKind, ThreadStates, TraceIds, each_request, keep_requests, loads, request_steps,
     requests,
 };
+pub use resource::{AttributeValue, RESOURCE_KEYS, Resource};
 pub use samples::{
     InliningKnowledge, SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code,
 };

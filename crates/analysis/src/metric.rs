@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{EventArena, Process, Stacks};
+use clrscope_recording::model::{Clock, EventArena, Process, Sampler, Stacks};
 
 /// One metric.
 #[derive(Debug, Clone, Copy)]
@@ -195,6 +195,20 @@ impl Metric {
     /// Whether rows have a number beside the amount: of samples, or of what [`second`](Self::second) names.
     pub(crate) fn counts_beside(&self) -> bool {
         self.is_sampled() || self.second.is_some()
+    }
+
+    /// Nanoseconds between two samples of a thread by which the values of a process came about, as asked for; `None`
+    /// where they are no samples.
+    #[must_use]
+    pub fn sampling_period_ns(&self, process: &Process) -> Option<u64> {
+        let period = if self.is_of_calls() {
+            let calls = process.calls.as_ref().filter(|calls| calls.clock == Clock::Sampled && self.name != CALLS.name);
+            calls.map(|calls| calls.interval_ns)
+        } else {
+            let instrument = |sampler: &&Sampler| self.is_sampled() && sampler.instrument == self.instrument;
+            process.samplers.iter().find(instrument).map(|sampler| sampler.interval_ns)
+        };
+        period.filter(|period| *period > 0)
     }
 
     /// Whether the values are of objects, which can be chosen by their type.

@@ -17,6 +17,7 @@ pub mod command;
 pub mod control_socket;
 pub mod developer_log;
 pub mod instruments;
+pub mod labels;
 pub mod request;
 pub mod trust;
 pub mod words;

@@ -16,6 +16,7 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::model::Recording;
 
 use crate::json::quoted;
+use crate::resource::resources_as_json;
 use crate::threads::{command, command_of, thread_name};
 use crate::{ExportError, ExportOptions, Exporter};
 
@@ -72,7 +73,8 @@ impl Exporter for Chrome {
         let query = &Query { metric: None, sort: None, ..options.query.clone() };
         let mut trace = Trace { out, is_first: true, tracks: BTreeSet::new() };
         let (program, version) = (quoted(&command(recording)), env!("CARGO_PKG_VERSION"));
-        let other = format!("{{\"command\":{program},\"exporter\":\"clrscope {version}\"}}");
+        let resources = resources_as_json(recording);
+        let other = format!("{{\"command\":{program},\"exporter\":\"clrscope {version}\",\"resources\":{resources}}}");
         write!(trace.out, "{{\"displayTimeUnit\":\"ms\",\"otherData\":{other},\"traceEvents\":[")?;
         let has_calls = write_calls(&mut trace, recording, query)?;
         let samples = if has_calls { Track::Samples } else { Track::Thread };

@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use clrscope_analysis::{
-    ExceptionLog, ExceptionQuery, FunctionRef, Metric, Query, QueryProblem, SAMPLED_CPU, StackLog, StackMoment,
-    ThreadStacks, Unit, collections, kind_of_code, one_line,
+    AttributeValue, ExceptionLog, ExceptionQuery, FunctionRef, Metric, Query, QueryProblem, Resource, SAMPLED_CPU,
+    StackLog, StackMoment, ThreadStacks, Unit, collections, kind_of_code, one_line,
 };
 use clrscope_recording::model::{Process, Recording, Thread};
 use fxprof_processed_profile::{
@@ -19,6 +19,7 @@ use fxprof_processed_profile::{
     StaticSchemaMarkerField, StringHandle, ThreadHandle, Timestamp, WeightType,
 };
 
+use crate::json::quoted;
 use crate::threads::{command, command_of, plain_thread_name};
 use crate::{ExportError, ExportOptions, Exporter};
 
@@ -70,8 +71,56 @@ impl Exporter for Firefox {
         let query = Query { metric: None, sort: None, ..options.query.clone() };
         export.collections(recording, &query)?;
         export.exceptions(recording, &query)?;
-        serde_json::to_writer(out, &export.profile).map_err(io::Error::from)?;
+        let mut out = WithExtra { out, start: START, extra: extra(recording) };
+        serde_json::to_writer(&mut out, &export.profile).map_err(io::Error::from)?;
         Ok(())
+    }
+}
+
+/// What a profile starts with, as the library writes it.
+const START: &[u8] = b"{\"meta\":{";
+
+/// The profile's information about processes as the format's `meta.extra` has it, for which the library has no words.
+fn extra(recording: &Recording) -> String {
+    let of_process = |process: &Process| {
+        let resource = Resource::from_process(recording, process);
+        let entry = |(key, value): (&str, &AttributeValue<'_>)| {
+            let [key, value] = [one_line(key), one_line(value.to_text())].map(|text| quoted(&text));
+            format!("{{\"label\":{key},\"format\":\"string\",\"value\":{value}}}")
+        };
+        let entries: Vec<String> = resource.attributes().map(entry).collect();
+        format!("{{\"label\":\"Process {}\",\"entries\":[{}]}}", process.pid, entries.join(","))
+    };
+    let sections: Vec<String> = recording.processes.iter().map(of_process).collect();
+    format!("\"extra\":[{}],", sections.join(","))
+}
+
+/// Puts `extra` behind the start of what is written.
+struct WithExtra<'o> {
+    out: &'o mut dyn Write,
+    /// What is still to come of the start.
+    start: &'static [u8],
+    extra: String,
+}
+
+impl Write for WithExtra<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.start.is_empty() {
+            return self.out.write(bytes);
+        }
+        let length = bytes.len().min(self.start.len());
+        self.start = self.start.strip_prefix(&bytes[..length]).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, "the profile does not start with its metadata")
+        })?;
+        self.out.write_all(&bytes[..length])?;
+        if self.start.is_empty() {
+            self.out.write_all(self.extra.as_bytes())?;
+        }
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 

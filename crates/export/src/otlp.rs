@@ -1,9 +1,12 @@
 //! `otlp`: profiles as OpenTelemetry has them, the message `ProfilesData` of `profiles/v1development` (version 1.10 of the
 //! protocol, which calls this signal alpha): what collectors and their exporters of files read.
 //!
-//! A profile for each process and metric, each in a resource that names the process. Samples that
-//! have times are a sample for each thread and stack, with all times; the trees of `calls` are a
-//! sample for each thread and path. Attributes of a sample say its thread, and the route of the
+//! A profile for each process and metric, each in a resource that names the process, with an
+//! identifier of its own; of samples one with their numbers (`samples:count`, with a period) and one
+//! with the time that they stand for. Samples that have times are a sample for each thread and
+//! stack, with all times; numbers of samples, and the trees of `calls`, are a sample for each thread
+//! and path. The file is also the body of a request to a receiver, by gRPC or HTTP:
+//! `ExportProfilesServiceRequest` has the same fields. Attributes of a sample say its thread, and the route of the
 //! request that it was taken for; its link is that request's span, where the program has
 //! activities.
 
@@ -48,7 +51,7 @@ impl Exporter for Otlp {
     }
 
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
-        let metrics = metrics(recording, &options.query)?;
+        let kinds = kinds(recording, &options.query)?;
         let mut dictionary = Dictionary::default();
         let mut is_empty = true;
         for process in &recording.processes {
@@ -56,18 +59,19 @@ impl Exporter for Otlp {
             if options.query.pid.is_some_and(|pid| pid != process.pid) {
                 continue;
             }
-            for metric in &metrics {
-                let query = Query { metric: Some(metric), ..query.clone() };
-                let samples = match metric.is_of_calls() {
+            for kind in &kinds {
+                let query = Query { metric: Some(kind.metric), ..query.clone() };
+                let samples = match kind.metric.is_of_calls() {
                     true => of_paths(recording, &query, options.min_share.unwrap_or(0.0), &mut dictionary)?,
                     false => {
                         refuse_min_share(options, self.name(), "samples are written each with its time")?;
-                        of_events(recording, &query, &mut dictionary)?
+                        of_events(recording, &query, kind, &mut dictionary)?
                     }
                 };
                 if !samples.pieces().is_empty() {
                     is_empty = false;
-                    write_resource(out, process, &rest_of_profile(recording, metric, &mut dictionary), &samples)?;
+                    let rest = rest_of_profile(recording, process, kind, &mut dictionary);
+                    write_resource(out, (recording, process), &rest, &samples)?;
                 }
             }
         }
@@ -79,15 +83,47 @@ impl Exporter for Otlp {
     }
 }
 
-/// The metric that is asked for, or else all that were recorded, but numbers of samples, which stand beside their times.
-fn metrics(recording: &Recording, query: &Query) -> Result<Vec<&'static Metric>, ExportError> {
+/// Kind of profile.
+struct Kind {
+    metric: &'static Metric,
+    /// Numbers of samples, without their times: engines know time on processors by them, and by the period.
+    counts_samples: bool,
+}
+
+impl Kind {
+    fn new(metric: &'static Metric) -> Self {
+        Self { metric, counts_samples: metric.is_sampled() && metric.unit == Unit::Count }
+    }
+
+    /// Name and unit of values.
+    fn sample_type(&self) -> [&'static str; 2] {
+        match self.metric.unit {
+            _ if self.counts_samples => ["samples", "count"],
+            Unit::Nanoseconds => [self.metric.name, "nanoseconds"],
+            Unit::Bytes => [self.metric.name, "bytes"],
+            Unit::Count => [self.metric.name, "count"],
+        }
+    }
+}
+
+/// The metric that is asked for, or else all that were recorded. Of samples there are numbers, and the time that they stand for.
+fn kinds(recording: &Recording, query: &Query) -> Result<Vec<Kind>, ExportError> {
     if query.metric.is_some() {
-        return Ok(vec![Metric::for_query(recording, query)?]);
+        return Ok(vec![Kind::new(Metric::for_query(recording, query)?)]);
     }
     let of =
         |metric: &'static Metric| Metric::for_query(recording, &Query { metric: Some(metric), ..query.clone() }).ok();
-    let is_beside = |metric: &&'static Metric| metric.is_sampled() && metric.unit == Unit::Count;
-    Ok(METRICS.into_iter().filter_map(of).filter(|metric| !is_beside(metric)).collect())
+    let mut kinds = Vec::new();
+    for metric in METRICS.into_iter().filter_map(of) {
+        if !metric.is_sampled() {
+            kinds.push(Kind::new(metric));
+        } else if metric.unit == Unit::Nanoseconds {
+            // Of each instrument, not of the first alone.
+            kinds.push(Kind { metric, counts_samples: true });
+            kinds.push(Kind { metric, counts_samples: false });
+        }
+    }
+    Ok(kinds)
 }
 
 /// Bytes of parts.
@@ -108,12 +144,12 @@ fn write_parts<'m, P: Iterator<Item = &'m Message>>(
 /// Writes the process, and what was measured there.
 fn write_resource(
     out: &mut dyn Write,
-    process: &Process,
+    (recording, process): (&Recording, &Process),
     rest_of_profile: &Message,
     samples: &LongList,
 ) -> io::Result<()> {
     let mut resource = Message::default();
-    put_resource(&mut resource, process);
+    put_resource(&mut resource, recording, process);
     let mut scope = Message::default();
     put_scope(&mut scope, "clrscope", Some(env!("CARGO_PKG_VERSION")));
     let in_profile = || samples.pieces().iter().chain([rest_of_profile]);
@@ -124,21 +160,41 @@ fn write_resource(
 }
 
 /// Fields of a profile that stand behind its samples.
-fn rest_of_profile(recording: &Recording, metric: &Metric, dictionary: &mut Dictionary) -> Message {
+fn rest_of_profile(recording: &Recording, process: &Process, kind: &Kind, dictionary: &mut Dictionary) -> Message {
     let mut profile = Message::default();
-    let unit = match metric.unit {
-        Unit::Nanoseconds => "nanoseconds",
-        Unit::Bytes => "bytes",
-        Unit::Count => "count",
+    let mut value_type = |profile: &mut Message, field: u64, texts: [&str; 2]| {
+        let [kind, unit] = texts.map(|text| dictionary.text(text));
+        profile.message(field, |of| {
+            of.number(1, kind);
+            of.number(2, unit);
+        });
     };
-    let [kind, unit] = [metric.name, unit].map(|text| dictionary.text(text));
-    profile.message(1, |of| {
-        of.number(1, kind);
-        of.number(2, unit);
-    });
+    value_type(&mut profile, 1, kind.sample_type());
     profile.fixed64(3, recording.run.started_unix_ns);
     profile.number(4, recording.run.duration_ns);
+    if let Some(period) = kind.metric.sampling_period_ns(process) {
+        // Its name is that of the instrument, of numbers of samples, too.
+        let name = if kind.metric.is_of_calls() { kind.metric.name } else { kind.metric.instrument };
+        value_type(&mut profile, 5, [name, "nanoseconds"]);
+        profile.number(6, period);
+    }
+    if let Some(id) = profile_id(&recording.run.id, process.pid, kind.sample_type()) {
+        profile.bytes(7, &id);
+    }
     profile
+}
+
+/// Identifier of a profile: that of the recording, changed by process and sample type, so that who gets a profile twice can tell.
+/// None where the recording has none.
+fn profile_id(recording: &str, pid: u32, sample_type: [&str; 2]) -> Option<[u8; 16]> {
+    let digits: String = recording.chars().filter(|c| *c != '-').collect();
+    let id = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32)?;
+    // FNV-1a (128 bits), of what tells profiles of one recording apart.
+    let of_bytes =
+        |hash: u128, byte: &u8| (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013B);
+    let words = [&pid.to_le_bytes()[..], sample_type[0].as_bytes(), b":", sample_type[1].as_bytes()];
+    let hash = words.concat().iter().fold(0x6C62_272E_07BB_0142_62B8_2175_6295_C58D, of_bytes);
+    Some((id ^ hash).to_be_bytes())
 }
 
 /// A sample for each path of each thread.
@@ -177,8 +233,13 @@ fn of_paths(
     Ok(samples)
 }
 
-/// A sample for each stack of each thread, with the amounts and times of all events.
-fn of_events(recording: &Recording, query: &Query, dictionary: &mut Dictionary) -> Result<LongList, ExportError> {
+/// A sample for each stack of each thread, with the amounts and times of all events, or with the number of samples.
+fn of_events(
+    recording: &Recording,
+    query: &Query,
+    kind: &Kind,
+    dictionary: &mut Dictionary,
+) -> Result<LongList, ExportError> {
     let mut samples = LongList::default();
     for thread in StackLog::open(recording, query, "otlp")?.threads() {
         let mut stacks: HashMap<(u32, OfRequest), usize> = HashMap::new();
@@ -196,8 +257,15 @@ fn of_events(recording: &Recording, query: &Query, dictionary: &mut Dictionary) 
                 }
             };
             let (.., amounts, times) = &mut found[place];
-            amounts.push(event.amount);
-            times.push(recording.run.started_unix_ns.saturating_add(event.time_ns));
+            if kind.counts_samples {
+                match amounts.first_mut() {
+                    Some(count) => *count = count.saturating_add(event.samples),
+                    None => amounts.push(event.samples),
+                }
+            } else {
+                amounts.push(event.amount);
+                times.push(recording.run.started_unix_ns.saturating_add(event.time_ns));
+            }
             Ok(())
         })?;
         let of_thread = dictionary.of_thread(thread.thread);
@@ -209,7 +277,9 @@ fn of_events(recording: &Recording, query: &Query, dictionary: &mut Dictionary) 
                     sample.number(3, request.link);
                 }
                 sample.packed(4, amounts);
-                sample.packed_fixed64(5, times);
+                if !times.is_empty() {
+                    sample.packed_fixed64(5, times);
+                }
             });
         }
     }

@@ -1,20 +1,31 @@
 //! `pprof`: a profile for pprof and the many programs that read its format, of any metric.
 //!
-//! The message `Profile` of `profile.proto`, not compressed. Functions are frames by their names.
-//! Methods that the compiler put into others are lines of the location of the method that has the
-//! code, wherever events are written one by one: not with `--limit`, which counts the parts of a
-//! tree. Where requests were recorded, samples that were taken for one have the label `request`,
-//! its method and route.
+//! The message `Profile` of `profile.proto`, compressed by gzip as its readers expect. Samples of
+//! `cpu` and `wall` have their number and their time, allocations their objects and bytes; the
+//! default sample type is the metric. Labels of a sample, texts all, say its thread, its process
+//! where there are several, and the method and route of the request that it was taken for.
+//! Functions are frames by their names, mappings the assemblies and libraries that have their code;
+//! the first is the assembly that the program begins in. Methods that the compiler put into others
+//! are lines of the location of the method that has the code. Comments have what the profile is of.
+//!
+//! With `--limit`, which counts the parts of a tree, and of the heap there are no labels and
+//! mappings, and methods that were put into others have locations of their own.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use clrscope_analysis::{Metric, Query, StackLog, one_line};
-use clrscope_recording::model::Recording;
+use clrscope_analysis::{
+    BYTES, FunctionRef, Metric, OBJECTS, Query, Resource, SAMPLED_CPU, SAMPLED_WALL, StackLog, Unit, one_line,
+};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{Module, Process, Recording, Thread};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::locations::Locations;
 use crate::protobuf::Message;
-use crate::stacks::{MAX_FRAMES, places, push_frame};
+use crate::stacks::{MAX_FRAMES, Step, forest, places, push_frame, walk};
+use crate::threads::plain_thread_name;
 use crate::weighed::{weighed_stacks, weight_of};
 use crate::{ExportError, ExportOptions, Exporter};
 
@@ -25,10 +36,16 @@ pub(crate) struct Pprof;
 mod field {
     pub(super) const SAMPLE_TYPE: u64 = 1;
     pub(super) const SAMPLE: u64 = 2;
+    pub(super) const MAPPING: u64 = 3;
     pub(super) const LOCATION: u64 = 4;
     pub(super) const FUNCTION: u64 = 5;
     pub(super) const STRING_TABLE: u64 = 6;
+    pub(super) const TIME_NANOS: u64 = 9;
     pub(super) const DURATION_NANOS: u64 = 10;
+    pub(super) const PERIOD_TYPE: u64 = 11;
+    pub(super) const PERIOD: u64 = 12;
+    pub(super) const COMMENT: u64 = 13;
+    pub(super) const DEFAULT_SAMPLE_TYPE: u64 = 14;
 }
 
 impl Exporter for Pprof {
@@ -37,11 +54,11 @@ impl Exporter for Pprof {
     }
 
     fn description(&self) -> &'static str {
-        "a profile for pprof and the programs that read its format"
+        "a profile for pprof and the programs that read its format, compressed by gzip"
     }
 
     fn extension(&self) -> &'static str {
-        "pb"
+        "pb.gz"
     }
 
     fn shows_heap(&self) -> bool {
@@ -57,89 +74,335 @@ impl Exporter for Pprof {
     }
 
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
-        let mut tables = Tables::default();
+        let mut out = GzEncoder::new(out, Compression::default());
+        let mut tables = Tables::new(recording);
         let min_share = options.min_share.unwrap_or(0.0);
-        let mut written = Message::default();
-        let mut sample = |locations: &[u64], weight: u64, labels: &[Label]| {
-            written.clear();
-            written.message(field::SAMPLE, |sample| {
-                // The innermost comes first in the format.
-                sample.packed(1, locations.iter().rev());
-                sample.packed(2, &[weight]);
-                for label in labels {
-                    sample.message(3, |written| {
-                        written.number(1, label.key);
-                        written.number(2, label.text);
-                    });
+        let mut samples = Samples { out: &mut out, written: Message::default() };
+        let plan = match plan(recording, options, self.name())? {
+            Source::Events(plan) => {
+                let mut paths = Paths::default();
+                for (place, column) in plan.columns.iter().enumerate() {
+                    let query = Query { metric: Some(column.metric), ..options.query.clone() };
+                    paths.read(recording, &query, place, column.counts_samples, &mut tables)?;
                 }
-            });
-            out.write_all(written.encoded())
-        };
-        let weight = match metric_of_events(recording, options, self.name())? {
-            Some(metric) => {
-                let query = Query { metric: Some(metric), ..options.query.clone() };
-                let paths = Paths::read(recording, &query, &mut tables)?;
-                paths.write(min_share, &mut tables.locations, &mut sample)?;
-                weight_of(metric)
+                paths.write(min_share, plan.shown, plan.columns.len(), &mut tables, &mut samples)?;
+                plan
             }
-            None => weighed_stacks(recording, options, (self.name(), min_share), |stack, weight| {
-                if weight > 0 {
-                    let function = |name| tables.frames.number(name);
-                    let locations: Vec<u64> = stack.split(';').map(function).collect();
-                    let of = locations.into_iter().map(|function| (function, false));
-                    sample(&tables.locations.path(of), weight, &[])?;
-                }
-                Ok(())
-            })?,
+            Source::Tree(metric) => {
+                of_tree(recording, &options.query, &mut tables, &mut samples)?;
+                Plan::of_metric(metric)
+            }
+            Source::Weights => {
+                let weight = weighed_stacks(recording, options, (self.name(), min_share), |stack, weight| {
+                    if weight > 0 {
+                        let function = |name: &str| tables.functions.number(&mut tables.strings, name, NO_MAPPING);
+                        let locations: Vec<u64> = stack.split(';').map(function).collect();
+                        let of = locations.into_iter().map(|function| (function, false));
+                        samples.sample(&tables.locations.path(of), &[weight], &[])?;
+                    }
+                    Ok(())
+                })?;
+                let metric = Metric::for_query(recording, &options.query).ok();
+                let metric = metric.filter(|metric| metric.name == weight.name);
+                metric.map_or_else(|| Plan::of(weight.name, weight.unit), Plan::of_metric)
+            }
         };
-        let Tables { mut frames, locations } = tables;
-        let functions = frames.names.len() as u64;
-        let [kind, unit] = [weight.name, weight.unit].map(|text| frames.string(text));
-        let mut rest = Message::default();
-        rest.message(field::SAMPLE_TYPE, |of| {
-            of.number(1, kind);
-            of.number(2, unit);
-        });
-        // Function and name have one number.
-        for number in 1..functions {
-            rest.message(field::FUNCTION, |function| {
-                function.number(1, number);
-                function.number(2, number);
-                function.number(3, number);
-            });
-        }
-        for (number, functions) in (1..).zip(locations.all()) {
-            rest.message(field::LOCATION, |location| {
-                location.number(1, number);
-                functions.iter().for_each(|function| location.message(4, |line| line.number(1, *function)));
-            });
-        }
-        frames.names.iter().for_each(|name| rest.bytes(field::STRING_TABLE, name.as_bytes()));
-        rest.number(field::DURATION_NANOS, recording.run.duration_ns);
+        let rest = rest(recording, options, &plan, tables);
         out.write_all(rest.encoded())?;
+        out.finish()?;
         Ok(())
     }
 }
 
-/// The metric whose events say which methods were put into others; `None` where stacks are those of a tree: of the heap, of calls, and where
-/// only the largest parts of each node are wanted.
-fn metric_of_events(
-    recording: &Recording,
-    options: &ExportOptions,
-    format: &'static str,
-) -> Result<Option<&'static Metric>, ExportError> {
-    if options.is_of_heap(recording, format)? || options.query.limit.is_some() {
-        return Ok(None);
-    }
-    let metric = Metric::for_query(recording, &options.query)?;
-    Ok(Some(metric).filter(|metric| !metric.is_of_calls()))
+/// Where samples come from.
+enum Source {
+    /// Events with stacks, whose methods know what was put into them.
+    Events(Plan),
+    /// The trees of `calls`, thread by thread.
+    Tree(&'static Metric),
+    /// Paths with a weight alone: of the heap, and where only the largest or the larger parts are wanted.
+    Weights,
 }
 
+/// Sample types of a profile, and its period.
+struct Plan {
+    /// Name and unit of each, and what their values are made of.
+    types: Vec<(&'static str, &'static str)>,
+    columns: Vec<Column>,
+    /// Place of the type that is shown first, and by which parts are large or small.
+    shown: usize,
+    /// Name and unit of what there is a period of, and the metric that has it.
+    period: Option<(&'static str, &'static str, &'static Metric)>,
+}
+
+/// Values of a sample type.
+struct Column {
+    metric: &'static Metric,
+    /// The number of samples, not the amount.
+    counts_samples: bool,
+}
+
+impl Plan {
+    fn of(name: &'static str, unit: &'static str) -> Self {
+        Self { types: vec![(name, unit)], columns: Vec::new(), shown: 0, period: None }
+    }
+
+    /// The plan of one metric alone.
+    fn of_metric(metric: &'static Metric) -> Self {
+        let weight = weight_of(metric);
+        let period = (metric.unit == Unit::Nanoseconds).then_some((weight.name, weight.unit, metric));
+        Self { period, ..Self::of(weight.name, weight.unit) }
+    }
+
+    /// The plan of a metric of events, with the one that goes with it.
+    fn of_events(metric: &'static Metric) -> Self {
+        let amount = |metric| Column { metric, counts_samples: false };
+        if metric.is_sampled() {
+            let time = if metric.instrument == instrument::WALL { &SAMPLED_WALL } else { &SAMPLED_CPU };
+            return Self {
+                types: vec![("samples", "count"), (time.name, "nanoseconds")],
+                columns: vec![Column { metric: time, counts_samples: true }, amount(time)],
+                shown: usize::from(metric.unit == Unit::Nanoseconds),
+                period: Some((time.name, "nanoseconds", time)),
+            };
+        }
+        if metric.instrument == instrument::ALLOC {
+            return Self {
+                types: vec![("alloc_objects", "count"), ("alloc_space", "bytes")],
+                columns: vec![amount(&OBJECTS), amount(&BYTES)],
+                shown: usize::from(metric.unit == Unit::Bytes),
+                period: Some(("space", "bytes", metric)),
+            };
+        }
+        Self { columns: vec![amount(metric)], ..Self::of_metric(metric) }
+    }
+}
+
+/// The source of the samples that are asked for.
+fn plan(recording: &Recording, options: &ExportOptions, format: &'static str) -> Result<Source, ExportError> {
+    if options.is_of_heap(recording, format)? || options.query.limit.is_some() {
+        return Ok(Source::Weights);
+    }
+    let metric = Metric::for_query(recording, &options.query)?;
+    Ok(match metric.is_of_calls() {
+        false => Source::Events(Plan::of_events(metric)),
+        // Shares are of the paths of all threads together.
+        true if options.min_share.is_some() => Source::Weights,
+        true => Source::Tree(metric),
+    })
+}
+
+/// Writes a sample for each path of each thread.
+fn of_tree(
+    recording: &Recording,
+    query: &Query,
+    tables: &mut Tables,
+    samples: &mut Samples<'_>,
+) -> Result<(), ExportError> {
+    let forest = forest(recording, &Query { per_thread: true, ..query.clone() })?;
+    let several = forest.conditions().processes.len() > 1;
+    let mut path: Vec<u64> = Vec::new();
+    // Lengths of the path before each node.
+    let mut before: Vec<usize> = Vec::new();
+    let mut labels: Vec<Label> = Vec::new();
+    walk(&forest, 0.0, |step| {
+        match step {
+            Step::Enter(at) => {
+                before.push(path.len());
+                if at.depth == 0 {
+                    let process = recording.processes.iter().find(|process| process.pid == at.function.pid);
+                    let process = process.filter(|_| several);
+                    labels = tables.labels_of_thread(process, at.thread);
+                    for place in places(at.function.pid, at.thread.filter(|_| query.per_thread), several) {
+                        let function = tables.named(&place);
+                        path.push(tables.locations.number(&[function]));
+                    }
+                }
+                let function = tables.function(&at.function);
+                path.push(tables.locations.number(&[function]));
+            }
+            Step::Leave(weight) => {
+                if weight > 0 {
+                    samples.sample(&path, &[weight], &labels)?;
+                }
+                path.truncate(before.pop().unwrap_or(0));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The profile without its samples.
+fn rest(recording: &Recording, options: &ExportOptions, plan: &Plan, tables: Tables) -> Message {
+    let Tables { mut strings, functions, locations, mappings, .. } = tables;
+    let mut rest = Message::default();
+    let mut value_type = |rest: &mut Message, field: u64, name: &str, unit: &str| {
+        let [name, unit] = [name, unit].map(|text| strings.number(text));
+        rest.message(field, |of| {
+            of.number(1, name);
+            of.number(2, unit);
+        });
+    };
+    for (name, unit) in &plan.types {
+        value_type(&mut rest, field::SAMPLE_TYPE, name, unit);
+    }
+    if let Some((name, unit, metric)) = plan.period {
+        let chosen = |process: &&Process| options.query.pid.is_none_or(|pid| pid == process.pid);
+        let period = recording.processes.iter().filter(chosen).find_map(|process| period_of(process, metric));
+        value_type(&mut rest, field::PERIOD_TYPE, name, unit);
+        rest.number(field::PERIOD, period.unwrap_or(0));
+    }
+    for (number, mapping) in (1..).zip(&mappings.all) {
+        rest.message(field::MAPPING, |of| {
+            of.number(1, number);
+            of.number(5, strings.number(&mapping.file));
+            of.number(6, strings.number(&mapping.build_id));
+            // It has names of functions.
+            of.number(7, 1);
+        });
+    }
+    for (number, (name, _)) in (1..).zip(&functions.all) {
+        rest.message(field::FUNCTION, |function| {
+            function.number(1, number);
+            function.number(2, *name);
+            function.number(3, *name);
+        });
+    }
+    for (number, lines) in (1..).zip(locations.all()) {
+        // The last one is the method that has the code.
+        let code = lines.last().and_then(|function| functions.all.get(*function as usize - 1));
+        rest.message(field::LOCATION, |location| {
+            location.number(1, number);
+            if let Some((_, mapping)) = code.filter(|(_, mapping)| *mapping != NO_MAPPING) {
+                location.number(2, *mapping);
+            }
+            lines.iter().for_each(|function| location.message(4, |line| line.number(1, *function)));
+        });
+    }
+    rest.number(field::TIME_NANOS, recording.run.started_unix_ns);
+    rest.number(field::DURATION_NANOS, recording.run.duration_ns);
+    let shown = plan.types.get(plan.shown).map_or(0, |(name, _)| strings.number(name));
+    rest.number(field::DEFAULT_SAMPLE_TYPE, shown);
+    let mut comments: Vec<u64> = Vec::new();
+    for process in &recording.processes {
+        for (key, value) in Resource::from_process(recording, process).attributes() {
+            let comment = strings.number(&one_line(format!("{key}={}", value.to_text())));
+            if !comments.contains(&comment) {
+                comments.push(comment);
+            }
+        }
+    }
+    comments.iter().for_each(|comment| rest.number(field::COMMENT, *comment));
+    strings.all.iter().for_each(|text| rest.bytes(field::STRING_TABLE, text.as_bytes()));
+    rest
+}
+
+/// Period of a metric in a process: nanoseconds between two samples of a thread, bytes between two sampled objects, 1 where each
+/// object is seen.
+fn period_of(process: &Process, metric: &Metric) -> Option<u64> {
+    match metric.instrument == instrument::ALLOC {
+        true => process.allocation_sampling.as_ref().map(|sampling| sampling.mean_bytes.max(1)),
+        false => metric.sampling_period_ns(process),
+    }
+}
+
+/// Writes samples one by one.
+struct Samples<'o> {
+    out: &'o mut dyn Write,
+    written: Message,
+}
+
+impl Samples<'_> {
+    /// Writes a sample with locations, the outermost first, values by sample type, and labels.
+    fn sample(&mut self, locations: &[u64], values: &[u64], labels: &[Label]) -> io::Result<()> {
+        self.written.clear();
+        self.written.message(field::SAMPLE, |sample| {
+            // The innermost comes first in the format.
+            sample.packed(1, locations.iter().rev());
+            sample.packed(2, values);
+            for label in labels {
+                sample.message(3, |written| {
+                    written.number(1, label.key);
+                    written.number(2, label.text);
+                });
+            }
+        });
+        self.out.write_all(self.written.encoded())
+    }
+}
+
+/// Number of the mapping of code that is in no file.
+const NO_MAPPING: u64 = 0;
+
 /// Tables of the profile.
-#[derive(Default)]
 struct Tables {
-    frames: Frames,
+    strings: Strings,
+    functions: Functions,
     locations: Locations,
+    mappings: Mappings,
+    /// Sets of labels, each once, by number.
+    labels: Vec<Vec<Label>>,
+    of_labels: HashMap<Vec<Label>, u32>,
+}
+
+impl Tables {
+    fn new(recording: &Recording) -> Self {
+        let mut mappings = Mappings::default();
+        // Readers take the first for the program.
+        for process in &recording.processes {
+            let name = &process.entry_assembly.name;
+            let entry = process.modules.iter().find(|module| !name.is_empty() && module.name == *name);
+            entry.into_iter().for_each(|module| _ = mappings.number(module));
+        }
+        Self {
+            strings: Strings::default(),
+            functions: Functions::default(),
+            locations: Locations::default(),
+            mappings,
+            labels: Vec::new(),
+            of_labels: HashMap::new(),
+        }
+    }
+
+    /// Number of a function that is none: a process or a thread in front of the others.
+    fn named(&mut self, name: &str) -> u64 {
+        let mut text = String::new();
+        push_frame(&mut text, name);
+        self.functions.number(&mut self.strings, &text, NO_MAPPING)
+    }
+
+    fn function(&mut self, function: &FunctionRef<'_>) -> u64 {
+        let mut text = String::new();
+        push_frame(&mut text, &function.label());
+        let mapping = self.mappings.number(function.module);
+        self.functions.number(&mut self.strings, &text, mapping)
+    }
+
+    fn label(&mut self, key: &str, text: &str) -> Label {
+        Label { key: self.strings.number(key), text: self.strings.number(&one_line(text)) }
+    }
+
+    /// The labels of samples of a thread, and of a process where there are several.
+    fn labels_of_thread(&mut self, process: Option<&Process>, thread: Option<&Thread>) -> Vec<Label> {
+        let mut labels = Vec::new();
+        labels.extend(process.map(|process| self.label(PROCESS, &process.pid.to_string())));
+        if let Some(thread) = thread {
+            labels.push(self.label(THREAD, &plain_thread_name(thread)));
+            if thread.id != 0 {
+                labels.push(self.label(THREAD_ID, &thread.os_id.to_string()));
+            }
+        }
+        labels
+    }
+
+    /// Number of a set of labels.
+    fn labels(&mut self, labels: Vec<Label>) -> u32 {
+        let next = self.labels.len() as u32;
+        *self.of_labels.entry(labels).or_insert_with_key(|labels| {
+            self.labels.push(labels.clone());
+            next
+        })
+    }
 }
 
 /// A label of a sample: the numbers of its key and of its text.
@@ -149,138 +412,234 @@ struct Label {
     text: u64,
 }
 
-/// Key of the label with the request that a sample is of.
+/// Keys of labels: the process, the thread by its name, by the system's number, and the request that a sample is of.
+const PROCESS: &str = "process_id";
+const THREAD: &str = "thread";
+const THREAD_ID: &str = "thread_id";
 const REQUEST: &str = "request";
 
 /// A frame of a path: number of the function, and whether it was put into the one before.
 type PathFrame = (u64, bool);
 
-/// Paths of events as trees, in which callers come first: one for each label, and one for events
-/// without any.
+/// Values of a path, by sample type.
+type Values = [u64; 2];
+
+/// Paths of events as trees, in which callers come first: one for each set of labels.
 #[derive(Default)]
 struct Paths {
     nodes: Vec<PathNode>,
-    numbers: HashMap<(Option<usize>, Option<Label>, PathFrame), usize>,
+    numbers: HashMap<(Option<usize>, u32, PathFrame), usize>,
 }
 
 struct PathNode {
     caller: Option<usize>,
-    label: Option<Label>,
+    labels: u32,
     frame: PathFrame,
-    own: u64,
+    own: Values,
 }
 
 impl Paths {
-    /// Reads the paths of all events that a query wants.
-    fn read(recording: &Recording, query: &Query, tables: &mut Tables) -> Result<Self, ExportError> {
+    /// Reads the paths of all events that a query wants, for the sample type at `place`.
+    fn read(
+        &mut self,
+        recording: &Recording,
+        query: &Query,
+        place: usize,
+        counts_samples: bool,
+        tables: &mut Tables,
+    ) -> Result<(), ExportError> {
         let log = StackLog::open(recording, query, "pprof")?;
         let several = log.processes() > 1;
-        let mut paths = Self::default();
         for thread in log.threads() {
             let shown = query.per_thread.then_some(thread.thread);
             let places: Vec<u64> =
-                places(thread.process.pid, shown, several).map(|place| tables.frames.named(&place)).collect();
-            let mut nodes: HashMap<(u32, Option<Label>), Option<usize>> = HashMap::new();
+                places(thread.process.pid, shown, several).map(|place| tables.named(&place)).collect();
+            let of_thread = tables.labels_of_thread(Some(thread.process).filter(|_| several), Some(thread.thread));
+            let without = tables.labels(of_thread.clone());
+            let mut nodes: HashMap<(u32, u32), Option<usize>> = HashMap::new();
+            let mut routes: HashMap<Box<str>, u32> = HashMap::new();
             thread.walk(|event| -> Result<(), ExportError> {
-                let label = event.request.map(|request| tables.frames.label(REQUEST, &request.route));
-                let node = *nodes.entry((event.stack, label)).or_insert_with(|| {
-                    let names = event.path.iter().map(|function| tables.frames.named(&function.label()));
+                let labels = match event.request {
+                    None => without,
+                    Some(request) => match routes.get(&*request.route) {
+                        Some(known) => *known,
+                        None => {
+                            let label = tables.label(REQUEST, &request.route);
+                            let number = tables.labels([&of_thread[..], &[label]].concat());
+                            routes.insert((*request.route).into(), number);
+                            number
+                        }
+                    },
+                };
+                let node = *nodes.entry((event.stack, labels)).or_insert_with(|| {
+                    let names = event.path.iter().map(|function| tables.function(function));
                     let functions = names.zip(event.inlined.iter().copied()).take(MAX_FRAMES as usize);
                     let places = places.iter().map(|place| (*place, false));
-                    places.chain(functions).fold(None, |caller, frame| Some(paths.node(caller, label, frame)))
+                    places.chain(functions).fold(None, |caller, frame| Some(self.node(caller, labels, frame)))
                 });
-                if let Some(node) = node.and_then(|node| paths.nodes.get_mut(node)) {
-                    node.own = node.own.saturating_add(event.amount);
+                if let Some(node) = node.and_then(|node| self.nodes.get_mut(node)) {
+                    let amount = if counts_samples { event.samples } else { event.amount };
+                    node.own[place] = node.own[place].saturating_add(amount);
                 }
                 Ok(())
             })?;
         }
-        Ok(paths)
+        Ok(())
     }
 
-    fn node(&mut self, caller: Option<usize>, label: Option<Label>, frame: PathFrame) -> usize {
+    fn node(&mut self, caller: Option<usize>, labels: u32, frame: PathFrame) -> usize {
         let next = self.nodes.len();
-        let number = *self.numbers.entry((caller, label, frame)).or_insert(next);
+        let number = *self.numbers.entry((caller, labels, frame)).or_insert(next);
         if number == next {
-            self.nodes.push(PathNode { caller, label, frame, own: 0 });
+            self.nodes.push(PathNode { caller, labels, frame, own: [0; 2] });
         }
         number
     }
 
-    /// Shows each path that has at least a share of the whole: its locations, the outermost first, and its own amount with that of smaller
-    /// paths below it.
+    /// Writes each path that has at least a share of the whole, by the sample type that is shown, with the amounts of smaller paths below
+    /// it. Paths of several threads and requests count together.
     fn write(
         self,
         min_share: f64,
-        locations: &mut Locations,
-        mut sample: impl FnMut(&[u64], u64, &[Label]) -> io::Result<()>,
+        shown: usize,
+        types: usize,
+        tables: &mut Tables,
+        samples: &mut Samples<'_>,
     ) -> io::Result<()> {
-        let mut totals: Vec<u64> = self.nodes.iter().map(|node| node.own).collect();
-        let mut whole = 0_u64;
-        for (at, node) in self.nodes.iter().enumerate().rev() {
-            let total = totals[at];
-            let sum = node.caller.map_or(&mut whole, |caller| &mut totals[caller]);
-            *sum = sum.saturating_add(total);
-        }
-        let is_shown = |at: usize| min_share <= 0.0 || totals[at] as f64 >= whole as f64 * min_share;
+        let shown_paths = self.shown_paths(min_share, shown);
         // Callers come first, and have no less than what they call.
-        let mut own: Vec<u64> = vec![0; self.nodes.len()];
+        let mut own: Vec<Values> = vec![[0; 2]; self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate() {
-            let mut shown = Some(at);
-            while let Some(path) = shown.filter(|path| !is_shown(*path)) {
-                shown = self.nodes[path].caller;
+            let mut place = Some(at);
+            while let Some(path) = place.filter(|path| !shown_paths[*path]) {
+                place = self.nodes[path].caller;
             }
-            if let Some(shown) = shown {
-                own[shown] = own[shown].saturating_add(node.own);
+            if let Some(place) = place {
+                own[place].iter_mut().zip(node.own).for_each(|(sum, more)| *sum = sum.saturating_add(more));
             }
         }
-        for (at, weight) in own.into_iter().enumerate().filter(|(_, weight)| *weight > 0) {
+        for (at, values) in own.into_iter().enumerate().filter(|(_, values)| *values != [0; 2]) {
             let callers = std::iter::successors(Some(at), |at| self.nodes[*at].caller);
             let mut frames: Vec<PathFrame> = callers.map(|at| self.nodes[at].frame).collect();
             frames.reverse();
-            sample(&locations.path(frames.into_iter()), weight, self.nodes[at].label.as_slice())?;
+            let locations = tables.locations.path(frames.into_iter());
+            let labels = &tables.labels[self.nodes[at].labels as usize];
+            samples.sample(&locations, &values[..types], labels)?;
         }
         Ok(())
     }
-}
 
-/// Names of frames, by number from 1, and other strings behind them.
-struct Frames {
-    numbers: HashMap<String, u64>,
-    names: Vec<String>,
-}
-
-impl Default for Frames {
-    fn default() -> Self {
-        // The first string is empty by the format.
-        Self { numbers: HashMap::new(), names: vec![String::new()] }
-    }
-}
-
-impl Frames {
-    /// Number of a frame by its name, of which nothing was replaced yet.
-    fn named(&mut self, name: &str) -> u64 {
-        let mut text = String::new();
-        push_frame(&mut text, name);
-        self.number(&text)
-    }
-
-    fn number(&mut self, frame: &str) -> u64 {
-        if let Some(&number) = self.numbers.get(frame) {
-            return number;
+    /// Whether each node's path, whatever its labels, has at least a share of the whole.
+    fn shown_paths(&self, min_share: f64, shown: usize) -> Vec<bool> {
+        if min_share <= 0.0 {
+            return vec![true; self.nodes.len()];
         }
-        let number = self.string(frame);
-        self.numbers.insert(frame.to_owned(), number);
+        // The same path with any labels has one number.
+        let mut numbers: HashMap<(Option<usize>, PathFrame), usize> = HashMap::new();
+        let mut of_nodes: Vec<usize> = Vec::with_capacity(self.nodes.len());
+        let mut callers: Vec<Option<usize>> = Vec::new();
+        for node in &self.nodes {
+            let caller = node.caller.map(|caller| of_nodes[caller]);
+            let next = callers.len();
+            let number = *numbers.entry((caller, node.frame)).or_insert(next);
+            if number == next {
+                callers.push(caller);
+            }
+            of_nodes.push(number);
+        }
+        let mut totals: Vec<u64> = vec![0; callers.len()];
+        for (node, number) in self.nodes.iter().zip(&of_nodes) {
+            totals[*number] = totals[*number].saturating_add(node.own[shown]);
+        }
+        let mut whole = 0_u64;
+        for (at, caller) in callers.iter().enumerate().rev() {
+            let total = totals[at];
+            let sum = caller.map_or(&mut whole, |caller| &mut totals[caller]);
+            *sum = sum.saturating_add(total);
+        }
+        let least = whole as f64 * min_share;
+        of_nodes.into_iter().map(|number| totals[number] as f64 >= least).collect()
+    }
+}
+
+/// Functions by name and mapping, numbered from 1.
+#[derive(Default)]
+struct Functions {
+    numbers: HashMap<(u64, u64), u64>,
+    /// Numbers of the name and of the mapping of each.
+    all: Vec<(u64, u64)>,
+}
+
+impl Functions {
+    fn number(&mut self, strings: &mut Strings, name: &str, mapping: u64) -> u64 {
+        let key = (strings.number(name), mapping);
+        let next = self.all.len() as u64 + 1;
+        let number = *self.numbers.entry(key).or_insert(next);
+        if number == next {
+            self.all.push(key);
+        }
         number
     }
+}
 
-    /// A label. Its texts are in the same table as the names of frames, each once.
-    fn label(&mut self, key: &str, text: &str) -> Label {
-        Label { key: self.number(key), text: self.number(&one_line(text)) }
+/// Files with code, numbered from 1.
+#[derive(Default)]
+struct Mappings {
+    /// By where modules lie in the recording.
+    numbers: HashMap<usize, u64>,
+    of_files: HashMap<Mapping, u64>,
+    all: Vec<Mapping>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Mapping {
+    file: String,
+    build_id: String,
+}
+
+impl Mappings {
+    fn number(&mut self, module: &Module) -> u64 {
+        let place = std::ptr::from_ref(module).addr();
+        if let Some(known) = self.numbers.get(&place) {
+            return *known;
+        }
+        let file = one_line(if module.path.is_empty() { module.name.as_str() } else { &module.path });
+        let number = if file.is_empty() {
+            NO_MAPPING
+        } else {
+            let mapping = Mapping { file, build_id: one_line(module.build_id.as_str()) };
+            let next = self.all.len() as u64 + 1;
+            let number = *self.of_files.entry(mapping.clone()).or_insert(next);
+            if number == next {
+                self.all.push(mapping);
+            }
+            number
+        };
+        self.numbers.insert(place, number);
+        number
     }
+}
 
-    fn string(&mut self, text: &str) -> u64 {
-        self.names.push(text.to_owned());
-        self.names.len() as u64 - 1
+/// Texts, each once, by number; the first is empty by the format.
+struct Strings {
+    numbers: HashMap<String, u64>,
+    all: Vec<String>,
+}
+
+impl Default for Strings {
+    fn default() -> Self {
+        Self { numbers: HashMap::from([(String::new(), 0)]), all: vec![String::new()] }
+    }
+}
+
+impl Strings {
+    fn number(&mut self, text: &str) -> u64 {
+        if let Some(&known) = self.numbers.get(text) {
+            return known;
+        }
+        let number = self.all.len() as u64;
+        self.all.push(text.to_owned());
+        self.numbers.insert(text.to_owned(), number);
+        number
     }
 }

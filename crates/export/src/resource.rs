@@ -1,10 +1,10 @@
 //! Processes as OpenTelemetry names them.
 
-use clrscope_analysis::one_line;
-use clrscope_recording::model::Process;
+use clrscope_analysis::{AttributeValue, Resource, one_line};
+use clrscope_recording::model::{Process, Recording};
 
+use crate::json::quoted;
 use crate::protobuf::Message;
-use crate::threads::command_of;
 
 /// Appends an attribute, a text, control characters written out.
 pub(crate) fn put_attribute(of: &mut Message, field: u64, key: &str, value: &str) {
@@ -15,16 +15,31 @@ pub(crate) fn put_attribute(of: &mut Message, field: u64, key: &str, value: &str
 }
 
 /// Appends the resource that a process is, the first field of what was measured there.
-pub(crate) fn put_resource(message: &mut Message, process: &Process) {
+pub(crate) fn put_resource(message: &mut Message, recording: &Recording, process: &Process) {
     message.message(1, |of| {
-        put_attribute(of, 1, "process.command_line", &command_of(process));
-        put_attribute(of, 1, "process.runtime.name", ".NET");
-        put_attribute(of, 1, "process.runtime.description", &process.runtime);
-        of.message(1, |attribute| {
-            attribute.bytes(1, b"process.pid");
-            attribute.message(2, |any| any.number(3, process.pid.into()));
-        });
+        for (key, value) in Resource::from_process(recording, process).attributes() {
+            match value {
+                AttributeValue::Text(text) => put_attribute(of, 1, key, text),
+                AttributeValue::Number(number) => of.message(1, |attribute| {
+                    attribute.bytes(1, one_line(key).as_bytes());
+                    attribute.message(2, |any| any.number(3, *number));
+                }),
+            }
+        }
     });
+}
+
+/// The resources of all processes as a list of JSON objects.
+pub(crate) fn resources_as_json(recording: &Recording) -> String {
+    let of_process = |process: &Process| {
+        let resource = Resource::from_process(recording, process);
+        let member = |(key, value): (&str, &AttributeValue<'_>)| match value {
+            AttributeValue::Text(text) => format!("{}:{}", quoted(&one_line(key)), quoted(&one_line(&**text))),
+            AttributeValue::Number(number) => format!("{}:{number}", quoted(&one_line(key))),
+        };
+        format!("{{{}}}", resource.attributes().map(member).collect::<Vec<_>>().join(","))
+    };
+    format!("[{}]", recording.processes.iter().map(of_process).collect::<Vec<_>>().join(","))
 }
 
 /// Appends the scope, the first field of what comes from it.

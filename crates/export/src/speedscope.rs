@@ -13,6 +13,7 @@ use clrscope_recording::model::{Process, Recording, Thread};
 use crate::frames::Frames;
 use crate::json::quoted;
 use crate::refusals::refuse_min_share;
+use crate::resource::resources_as_json;
 use crate::stacks::{Step, forest, places, walk};
 use crate::threads::{command, thread_title};
 use crate::weighed::weighed_stacks;
@@ -52,7 +53,13 @@ impl Exporter for Speedscope {
     }
 
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
-        let mut file = File { out, frames: Frames::default(), name: command(recording), is_begun: false };
+        let mut file = File {
+            out,
+            frames: Frames::default(),
+            name: command(recording),
+            resources: resources_as_json(recording),
+            is_begun: false,
+        };
         let has_calls = recording.processes.iter().any(|process| process.arenas(instrument::FLOW).next().is_some());
         if has_calls && options.query.metric.is_none() && options.snapshot.is_none() {
             refuse_min_share(options, self.name(), "calls are written each with its times; --metric chooses paths")?;
@@ -71,6 +78,8 @@ struct File<'o> {
     out: &'o mut dyn Write,
     frames: Frames,
     name: String,
+    /// Processes as OpenTelemetry names them: readers pass over this.
+    resources: String,
     is_begun: bool,
 }
 
@@ -81,7 +90,8 @@ impl File<'_> {
             writeln!(self.out, ",")?;
         } else {
             write!(self.out, "{{\"$schema\":\"{SCHEMA}\",\"exporter\":\"clrscope {}\",", env!("CARGO_PKG_VERSION"))?;
-            writeln!(self.out, "\"name\":{},\"activeProfileIndex\":0,\"profiles\":[", quoted(&self.name))?;
+            write!(self.out, "\"name\":{},\"resources\":{},", quoted(&self.name), self.resources)?;
+            writeln!(self.out, "\"activeProfileIndex\":0,\"profiles\":[")?;
         }
         write!(self.out, "{{\"type\":\"{kind}\",\"name\":{},\"unit\":\"{unit}\",", quoted(name))?;
         write!(self.out, "\"startValue\":{start},\"{list}\":[")?;

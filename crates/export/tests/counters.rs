@@ -125,6 +125,9 @@ fn file(name: &str, bytes: &[u8]) -> PathBuf {
 #[test]
 fn prometheus_has_last_values_and_sums() {
     let expected = "\
+# HELP target_info Attributes of the processes.
+# TYPE target_info gauge
+target_info{process_command_line=\"dotnet shop.dll\",process_pid=\"7\",process_runtime_description=\".NET 10.0.1\",process_runtime_name=\".NET\",process_runtime_version=\"10.0.1\",service_name=\"shop\"} 1
 # HELP shop_open Shop/open: last value.
 # TYPE shop_open gauge
 shop_open 4
@@ -168,12 +171,12 @@ fn no_two_lines_of_prometheus_mean_the_same() {
     let text = text(&recording(vec![odd().process(7), odd().process(8)]));
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let series: std::collections::BTreeSet<_> = lines.iter().filter_map(|line| line.rsplit_once(' ')).collect();
-    assert_eq!(lines.len(), 2 * 8, "{text}");
+    assert_eq!(lines.len(), 2 * (8 + 1), "{text}");
     let places: std::collections::BTreeSet<_> = series.iter().map(|(series, _)| series).collect();
     assert_eq!(places.len(), lines.len(), "{text}");
     let heads = text.lines().filter(|line| line.starts_with("# TYPE"));
     let heads: std::collections::BTreeSet<_> = heads.map(|line| line.split(' ').nth(2)).collect();
-    assert_eq!(heads.len(), 6, "{text}");
+    assert_eq!(heads.len(), 6 + 1, "{text}");
     assert!(text.contains("{exported_le=\"1\",exported_pid=\"3\",exported_quantile=\"2\",pid=\"8\"} 1"), "{text}");
     assert!(text.contains("{pid=\"7\",x_y=\"1;2\"} 7"), "{text}");
 }
@@ -198,6 +201,8 @@ fn the_parser_of_prometheus_reads_counters() {
     let Some(said) = python("prometheus-client==0.26.0", READ, &file) else {
         return not_run("reading counters as Prometheus does: pip can't install its client here");
     };
+    let target_info = "target_info process_command_line=dotnet shop.dll process_pid=7 process_runtime_description=.NET 10.0.1 \
+         process_runtime_name=.NET process_runtime_version=10.0.1 service_name=shop";
     let expected = json!({"samples": {
         "shop_open ": 4,
         "shop_orders_total http_route=/a,\"b\\c\\n kind=new": 7,
@@ -207,7 +212,9 @@ fn the_parser_of_prometheus_reads_counters() {
         "shop_took_seconds_sum kind=new": 10.5,
         "shop_took_seconds_count kind=new": 5,
         "system_runtime_working_set_megabytes ": 50.25,
+        (target_info): 1,
     }, "types": {
+        "target_info": "gauge",
         "shop_open": "gauge",
         "shop_orders": "counter",
         "shop_took_seconds": "summary",

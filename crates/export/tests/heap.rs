@@ -151,6 +151,9 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, &[u8])> {
 #[test]
 fn pprof_has_each_path_with_its_bytes() {
     let profile = export("pprof", &ExportOptions::default()).expect("written");
+    let mut plain = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&profile[..]), &mut plain).expect("gzip");
+    let profile = plain;
     let all = fields(&profile);
     let of = |number: u64| all.iter().filter(move |(field, ..)| *field == number);
     let strings: Vec<&str> = of(6).map(|(.., text)| std::str::from_utf8(text).expect("UTF-8")).collect();

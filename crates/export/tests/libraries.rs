@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clrscope_analysis::{Query, SAMPLES};
+use clrscope_contract::labels::Label;
 use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportOptions, exporter};
 use clrscope_recording::events::{Kind, Tag, Value as EventValue};
@@ -166,7 +167,7 @@ import json
 from opentelemetry.proto.profiles.v1development.profiles_pb2 import ProfilesData
 data = ProfilesData()
 data.ParseFromString(open('app.otlp', 'rb').read())
-tables, sums, times = data.dictionary, {}, 0
+tables, sums, counts, times, profile_ids = data.dictionary, {}, {}, 0, []
 text = tables.string_table
 assert text[0] == '' and len(set(text)) == len(text)
 for table in [tables.mapping_table, tables.location_table, tables.function_table, tables.link_table,
@@ -180,7 +181,14 @@ for resource in data.resource_profiles:
     for scope in resource.scope_profiles:
         assert scope.scope.name == 'clrscope'
         for profile in scope.profiles:
-            kind = text[profile.sample_type.type_strindex] + ' ' + text[profile.sample_type.unit_strindex]
+            pair = lambda of: text[of.type_strindex] + ' ' + text[of.unit_strindex]
+            kind, of_counts = pair(profile.sample_type), pair(profile.sample_type) == 'samples count'
+            if profile.period and kind in ['samples count', 'cpu nanoseconds']:
+                assert (pair(profile.period_type), profile.period) == ('cpu nanoseconds', 1000000)
+            assert profile.period or not of_counts
+            if profile.profile_id:
+                profile_ids.append(profile.profile_id.hex())
+                assert len(profile.profile_id) == 16
             for sample in profile.samples:
                 attributes = [tables.attribute_table[at] for at in sample.attribute_indices]
                 attributes = {text[of.key_strindex]: of.value.string_value for of in attributes}
@@ -191,10 +199,17 @@ for resource in data.resource_profiles:
                 locations = [tables.location_table[at] for at in stacks[sample.stack_index]]
                 path = ';'.join(' in '.join(map(name, location.lines)) for location in locations)
                 key = f'{kind} {thread} {path}' + (f' for {request}' if request else '') + ids
+                if of_counts:
+                    assert len(sample.values) == 1 and not sample.timestamps_unix_nano
+                    counts[key] = counts.get(key, 0) + sample.values[0]
+                    continue
                 sums[key] = sums.get(key, 0) + sum(sample.values)
                 assert not sample.timestamps_unix_nano or len(sample.timestamps_unix_nano) == len(sample.values)
                 times += len(sample.timestamps_unix_nano)
-print(json.dumps({'sums': sums, 'times': times}))
+for key, count in counts.items():
+    assert sums[key.replace('samples count', 'cpu nanoseconds')] == count * 1000000, key
+assert len(set(profile_ids)) == len(profile_ids)
+print(json.dumps({'sums': sums, 'times': times, 'counted': sum(counts.values()), 'ids': len(profile_ids)}))
 ";
 
 #[test]
@@ -213,8 +228,11 @@ fn the_classes_of_opentelemetry_read_profiles() {
     });
     assert_eq!(said["sums"], expected);
     assert_eq!(said["times"], 10, "each sample has its time");
+    assert_eq!((&said["counted"], &said["ids"]), (&json!(10), &json!(0)), "a recording from before has no identifier");
     // A method that the compiler put into others is a line of their locations.
-    export(&with_inlined(), "otlp", &folder.join("app.otlp"));
+    let mut inlined = with_inlined();
+    inlined.run.id = "fd23a8a7-e067-40d1-bd75-628657db4f24".to_owned();
+    export(&inlined, "otlp", &folder.join("app.otlp"));
     let said = python("opentelemetry-proto==1.45.2", SUMS, &folder).expect("the classes");
     let expected = json!({
         "cpu nanoseconds main (thread 1, OS thread 101) System.String::Concat;App.Tax::Of in App.Cart::Total in App::Main": 2_000_000,
@@ -276,7 +294,7 @@ fn samples_in_profiles_of_others_know_their_request() {
     let folder = folder("requests");
     let recording = with_requests();
     export(&recording, "otlp", &folder.join("app.otlp"));
-    export(&recording, "pprof", &folder.join("app.pb"));
+    export(&recording, "pprof", &folder.join("app.pb.gz"));
     let main = "cpu nanoseconds main (thread 1, OS thread 101)";
     let mailer = "cpu nanoseconds mailer (thread 2, OS thread 102)";
     let path = "App.Mail::Send;App.Mail::Send;System.Threading.Thread::Start";
@@ -329,7 +347,7 @@ print(json.dumps(rows.fetchall()))
 /// Reads `Profile` of `profile.proto` by the library of protocol buffers, follows every number, and adds up by path: locations are
 /// joined by semicolons, the outermost first; the lines of each, the innermost first, by ` in `.
 const PPROF: &str = "
-import json
+import gzip, json
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 file = descriptor_pb2.FileDescriptorProto(name='profile.proto', package='perftools.profiles', syntax='proto3')
 kinds = {'int': 3, 'uint': 4, 'text': 9}
@@ -338,10 +356,13 @@ for name, fields in {
     'Label': {'key': (1, 'int'), 'str': (2, 'int')},
     'Sample': {'location_id': (1, 'uint', 3), 'value': (2, 'int', 3), 'label': (3, 'Label', 3)},
     'Line': {'function_id': (1, 'uint'), 'line': (2, 'int')},
-    'Location': {'id': (1, 'uint'), 'line': (4, 'Line', 3)},
+    'Location': {'id': (1, 'uint'), 'mapping_id': (2, 'uint'), 'line': (4, 'Line', 3)},
+    'Mapping': {'id': (1, 'uint'), 'filename': (5, 'int'), 'build_id': (6, 'int')},
     'Function': {'id': (1, 'uint'), 'name': (2, 'int'), 'system_name': (3, 'int')},
     'Profile': {'sample_type': (1, 'ValueType', 3), 'sample': (2, 'Sample', 3), 'location': (4, 'Location', 3),
-                'function': (5, 'Function', 3), 'string_table': (6, 'text', 3), 'duration_nanos': (10, 'int')},
+                'function': (5, 'Function', 3), 'string_table': (6, 'text', 3), 'duration_nanos': (10, 'int'),
+                'mapping': (3, 'Mapping', 3), 'time_nanos': (9, 'int'), 'period_type': (11, 'ValueType'),
+                'period': (12, 'int'), 'comment': (13, 'int', 3), 'default_sample_type': (14, 'int')},
 }.items():
     of = file.message_type.add(name=name)
     for field, (number, kind, *label) in fields.items():
@@ -351,28 +372,54 @@ pool = descriptor_pool.DescriptorPool()
 pool.Add(file)
 Profile = message_factory.GetMessageClass(pool.FindMessageTypeByName('perftools.profiles.Profile'))
 profile = Profile()
-profile.ParseFromString(open('app.pb', 'rb').read())
+profile.ParseFromString(gzip.open('app.pb.gz').read())
 text, sums = profile.string_table, {}
 names = {of.id: text[of.name] for of in profile.function}
 locations = {of.id: ' in '.join(names[line.function_id] for line in of.line) for of in profile.location}
 assert text[0] == '' and 0 not in locations and len(locations) == len(profile.location) == len(set(locations.values()))
+kinds = [text[of.type] + ' ' + text[of.unit] for of in profile.sample_type]
+shown = [text[of.type] for of in profile.sample_type].index(text[profile.default_sample_type])
+threads, totals = set(), [0] * len(kinds)
+assert len(set(text)) == len(text)
 for sample in profile.sample:
     path = ';'.join(locations[at] for at in reversed(sample.location_id))
-    path += ''.join(f' | {text[label.key]}: {text[label.str]}' for label in sample.label)
-    sums[path] = sums.get(path, 0) + sum(sample.value)
-kind = profile.sample_type[0]
-print(json.dumps({'sums': sums, 'kind': text[kind.type] + ' ' + text[kind.unit]}))
+    labels = {text[label.key]: text[label.str] for label in sample.label}
+    assert len(sample.value) == len(profile.sample_type)
+    thread = (labels.pop('thread'), labels.pop('thread_id'))
+    threads.add(thread)
+    path += ''.join(f' | {key}: {value}' for key, value in labels.items())
+    sums[path] = sums.get(path, 0) + sample.value[shown]
+    for at, value in enumerate(sample.value):
+        totals[at] += value
+mappings = {of.id: text[of.filename] for of in profile.mapping}
+files = {locations[of.id]: mappings[of.mapping_id] for of in profile.location if of.mapping_id}
+pair = lambda of: text[of.type] + ' ' + text[of.unit]
+print(json.dumps({'sums': sums, 'kind': kinds[shown], 'kinds': kinds, 'totals': totals, 'threads': sorted(threads),
+    'files': files, 'period': [pair(profile.period_type), profile.period], 'time': profile.time_nanos,
+    'duration': profile.duration_nanos, 'comments': [text[of] for of in profile.comment]}))
 ";
 
 #[test]
 fn pprof_has_inlined_methods_as_lines_and_the_paths_of_collapsed() {
     let folder = folder("pprof");
-    let (recording, file) = (with_inlined(), folder.join("app.pb"));
+    let (mut recording, file) = (with_inlined(), folder.join("app.pb.gz"));
+    recording.run.started_unix_ns = 1_795_000_000_000_000_000;
+    let label = Label { key: "service.name".into(), value: "shop".into() };
+    recording.processes[0].identity.labels.push(label);
     export(&recording, "pprof", &file);
     let Some(said) = python("protobuf==6.33.0", PPROF, &folder) else {
         return not_run("reading profiles of pprof: pip can't install the library of protocol buffers here");
     };
     assert_eq!(said["kind"], "cpu nanoseconds");
+    assert_eq!(said["kinds"], json!(["samples count", "cpu nanoseconds"]));
+    assert_eq!(said["totals"], json!([6, 6_000_000]));
+    assert_eq!(said["threads"], json!([["mailer", "102"], ["main", "101"]]));
+    assert_eq!(said["period"], json!(["cpu nanoseconds", STEP_NS]));
+    let run = &recording.run;
+    assert_eq!((&said["time"], &said["duration"]), (&json!(run.started_unix_ns), &json!(run.duration_ns)));
+    assert!(said["comments"].as_array().expect("comments").contains(&json!("service.name=shop")), "{said}");
+    // The file of a location is that of the method that has its code.
+    assert_eq!(said["files"]["App.Tax::Of in App.Cart::Total in App::Main"], "/app/App.dll");
     let expected = json!({
         "App.Tax::Of in App.Cart::Total in App::Main;System.String::Concat": 2_000_000,
         "App.Tax::Of in App.Cart::Total in App::Main": 1_000_000,

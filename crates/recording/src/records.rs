@@ -6,9 +6,9 @@
 
 use crate::codec::{Field, record};
 use crate::model::{
-    AllocationSampling, CallsInfo, CoveragePlan, Function, HeapSnapshot, HookCost, Loss, LossReason, Module,
-    NativeSymbol, NearName, ObjectType, OwnMemory, PairCost, Part, PartBoundary, Problem, Process, Remark, Run,
-    SampleSteps, Sampler, Thread,
+    AllocationSampling, CallsInfo, CoveragePlan, EntryAssembly, Function, HeapSnapshot, HookCost, Identity, Loss,
+    LossReason, Module, NativeSymbol, NearName, ObjectType, OwnMemory, PairCost, Part, PartBoundary, Problem, Process,
+    Remark, Run, SampleSteps, Sampler, Thread,
 };
 use crate::payload::{PayloadReader, PayloadWriter};
 
@@ -61,6 +61,8 @@ kinds! {
     AllocationSampling { log 27 file 17 }
     HeapSnapshot { log 40 file 40 }
     OwnMemory { log 42 file 42 }
+    Identity { log 43 file 43 }
+    EntryAssembly { log 44 file 44 }
     PartBoundary { log 24 }
     Part { file 15 }
     // Tables.
@@ -97,6 +99,8 @@ record! {
         /// The request as given.
         pub(crate) given: String,
         pub(crate) clrscope_version: String,
+        /// A random identifier of the recording.
+        pub(crate) id: String,
     }
 }
 

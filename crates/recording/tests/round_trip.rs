@@ -4,10 +4,11 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use clrscope_contract::labels::Label;
 use clrscope_recording::OpenError;
 use clrscope_recording::layout::{VERSION, block, function, header, thread};
 use clrscope_recording::model::{
-    CallsInfo, Clock, Exit, Function, FunctionKind, LossReason, Module, Recording, ThreadRole,
+    CallsInfo, Clock, EntryAssembly, Exit, Function, FunctionKind, Identity, LossReason, Module, Recording, ThreadRole,
 };
 use clrscope_recording::writer::{Arena, ProcessRecord, ProcessWriter, RunWriter, ThreadRecord, is_over, monotonic_ns};
 
@@ -22,6 +23,12 @@ fn process(pid: u32) -> ProcessRecord {
         mono_ns: monotonic_ns(),
         unix_ns: std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64),
         ticks: 100,
+        identity: Identity {
+            id: format!("id of {pid}"),
+            host: "web-3".into(),
+            container: String::new(),
+            labels: vec![Label { key: "service.name".into(), value: "shop".into() }],
+        },
     }
 }
 
@@ -54,6 +61,7 @@ fn store_tree(writer: &ProcessWriter, arena: &Arena, record: ThreadRecord) {
 fn write(folder: &Path) -> (ProcessWriter, Arena) {
     let writer = ProcessWriter::create(folder, &process(77)).expect("a process");
     writer.instruments("calls", "calls:clock=sampled");
+    writer.entry_assembly(&EntryAssembly { name: "App".into(), version: "1.0+abc".into() });
     writer.calls(&CallsInfo { interval_ns: 1_000_000, ..CallsInfo::default() });
     let [name, path, version] = ["App", "/x/App.dll", "1.0.0.0"].map(str::to_owned);
     writer.module(1, Module { name, path, version, ..Module::default() });
@@ -85,6 +93,33 @@ fn check(recording: &Recording) {
     assert_eq!(tree.parents(), [0, 0, 1]);
     assert_eq!((tree.calls(1), tree.calls(2)), (3, (1 << 32) + 7));
     assert_eq!((tree.values_of(2).metric, tree.values_of(2).cpu_ns), (500, 400));
+}
+
+/// The launcher's identifier is that of the recording, else that of the first process; both forms have the same.
+#[test]
+fn identity_and_entry_assembly_come_back_from_either_form() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, has_launcher) in [("launched", true), ("alone", false)] {
+        let name = folder.path().join(format!("{name}.clrs.d"));
+        let run = has_launcher.then(|| RunWriter::create(&name, &["app".into()], "calls", 42).expect("a run"));
+        let (writer, _arena) = write(&name);
+        let growing = clrscope_recording::open(&name).expect("a recording");
+        writer.state().ended();
+        drop(run);
+        let file = name.with_extension("");
+        clrscope_recording::pack::pack(&name, &file, &mut |_| ()).expect("packed");
+        let packed = clrscope_recording::open(&file).expect("a recording");
+        for recording in [&growing, &packed] {
+            let only = &recording.processes[0];
+            assert_eq!(only.identity, process(77).identity);
+            assert_eq!((only.entry_assembly.name.as_str(), only.entry_assembly.version.as_str()), ("App", "1.0+abc"));
+        }
+        assert_eq!(growing.run.id, packed.run.id);
+        match has_launcher {
+            true => assert_eq!(packed.run.id.len(), 36, "a UUID"),
+            false => assert_eq!(packed.run.id, "id of 77"),
+        }
+    }
 }
 
 #[test]

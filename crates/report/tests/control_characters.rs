@@ -2,14 +2,15 @@
 //! terminal, whatever view or export shows it.
 
 use clrscope_analysis::{EXCEPTIONS, Query};
+use clrscope_contract::labels::Label;
 use clrscope_contract::request::Pattern;
 use clrscope_export::ExportOptions;
 use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, value};
 use clrscope_recording::model::{
-    CoveragePlan, CoverageSource, EventArena, EventChunk, Function, Loss, LossReason, MethodHits, Module,
-    PlannedMethod, PlannedPoint, ProbeCallRecord, ProbeCaller, ProbedMethod, Process, Recording, Remark, RemarkKind,
-    RootKind, StackFrame, StacksBuilder,
+    CoveragePlan, CoverageSource, EntryAssembly, EventArena, EventChunk, Function, Identity, Loss, LossReason,
+    MethodHits, Module, PlannedMethod, PlannedPoint, ProbeCallRecord, ProbeCaller, ProbedMethod, Process, Recording,
+    Remark, RemarkKind, RootKind, StackFrame, StacksBuilder,
 };
 use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::testing::ascii_trees::recording;
@@ -232,6 +233,15 @@ fn everything() -> Recording {
     let first = &mut recording.processes[0];
     first.command = vec!["dotnet".into(), planted("ARGUMENT")];
     first.runtime = planted("RUNTIME");
+    first.identity = Identity {
+        id: planted("IDENTIFIER"),
+        host: planted("HOST"),
+        container: planted("CONTAINER"),
+        labels: vec![Label { key: planted("LABEL-KEY"), value: planted("LABEL-VALUE") }],
+    };
+    first.entry_assembly = EntryAssembly { name: planted("ENTRY"), version: planted("ENTRY-VERSION") };
+    recording.run.id = planted("IDENTIFIER");
+    let first = &mut recording.processes[0];
     for (number, function) in first.functions.iter_mut().enumerate() {
         let name = planted(&format!("App{number}.TYPE"));
         *function = Function {
@@ -332,6 +342,12 @@ fn escape_sequences_in_names_of_the_program_never_reach_the_terminal() {
     for kind in [
         "ARGUMENT",
         "RUNTIME",
+        "IDENTIFIER",
+        "HOST",
+        "LABEL-KEY",
+        "LABEL-VALUE",
+        "ENTRY",
+        "ENTRY-VERSION",
         "METHOD",
         "SIGNATURE",
         "MODULE",
@@ -369,6 +385,11 @@ fn escape_sequences_in_names_of_the_program_never_reach_the_terminal() {
             // Texts are compressed: they are those of `collapsed`, and their library's.
             "parquet" | "parquet-samples" => continue,
             "pprof" | "otlp" | "otlp-metrics" => {
+                if format.name() == "pprof" {
+                    let mut plain = Vec::new();
+                    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&out[..]), &mut plain).expect("gzip");
+                    out = plain;
+                }
                 assert!(!String::from_utf8_lossy(&out).contains("\x1b[31m"), "{}", format.name())
             }
             // JSON escapes control characters, and no others.

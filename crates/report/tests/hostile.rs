@@ -20,7 +20,9 @@ use everything::everything;
 static ALLOCATOR: Counting = Counting;
 
 /// Memory beside what the file's size allows: for the pool of threads, and for any question, however short the file.
-const CONSTANT: usize = 256 << 10;
+const CONSTANT: usize = (256 << 10) + COMPRESSOR;
+/// Tables of the compressor of `pprof`, which are as large for any file.
+const COMPRESSOR: usize = 384 << 10;
 /// Nothing of this size may take longer, even on a busy machine.
 const LONGEST: Duration = Duration::from_secs(30);
 

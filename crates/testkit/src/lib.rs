@@ -27,7 +27,7 @@
 //! - [`single_file`] writes a program that holds its assemblies itself.
 //! - [`not_run`] says what a test can't check on this machine.
 //! - [`confine`] runs programs without powers, on a small disk, with small files.
-//! - [`fetched_runtime`], [`azmcp`] and [`from_pypi`] fetch what a test wants and the machine lacks.
+//! - [`fetched_runtime`], [`azmcp`], [`from_pypi`] and [`go_pprof`] fetch what a test wants and the machine lacks.
 //! - [`compile`] and [`manifest`] rebuild the committed programs in `dotnet/` and show when they are stale.
 //!
 //! Everything here panics with a sentence where a test cannot go on: that is how a test fails.
@@ -44,6 +44,7 @@ mod chance;
 pub mod compile;
 pub mod confine;
 mod counter;
+mod debian;
 mod expectations;
 mod hostile;
 mod known_paths;
@@ -78,6 +79,7 @@ pub use burning::BurningSamples;
 pub use caller_paths::CallerPaths;
 pub use chance::random_pause;
 pub use counter::last_count;
+pub use debian::go_pprof;
 pub use expectations::{Expectations, ThreadCalls};
 pub use hostile::HOSTILE;
 pub use known_paths::{KnownPaths, Moment, Shape, ShapeTally, Tally};

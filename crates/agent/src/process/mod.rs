@@ -1,6 +1,8 @@
-//! Whether this process is to be recorded, and what becomes of its children.
+//! Whether this process is to be recorded, what tells it apart from others, and what becomes of its
+//! children.
 
 pub(crate) mod child_process;
 pub(crate) mod fork;
+pub(crate) mod identity;
 pub(crate) mod program;
 pub(crate) mod trust;

@@ -56,6 +56,18 @@ impl ProgramNames {
     }
 }
 
+/// Simple name of the assembly that this process begins in, by what the system knows: of the SDK's commands that is `dotnet`.
+pub(crate) fn entry_assembly_name(command_line: &[String]) -> String {
+    entry_name(&process::executable(), command_line)
+}
+
+fn entry_name(executable: &Path, command_line: &[String]) -> String {
+    let name = executable.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let hosted = entry_assembly(command_line).filter(|_| name == "dotnet");
+    let stem = |index: usize| Some(Path::new(&command_line[index]).file_stem()?.to_string_lossy().into_owned());
+    hosted.and_then(stem).unwrap_or(name)
+}
+
 /// An executable made for one program starts the assembly of its own name that lies beside it.
 fn with_extension(executable: &Path) -> std::path::PathBuf {
     let mut path = executable.as_os_str().to_owned();
@@ -70,6 +82,19 @@ mod tests {
     fn names(executable: &str, command_line: &str) -> ProgramNames {
         let words: Vec<String> = command_line.split(' ').map(str::to_owned).collect();
         ProgramNames::new(Path::new(executable), &words)
+    }
+
+    #[test]
+    fn the_entry_assembly_is_that_of_the_host_or_of_the_executable() {
+        for (executable, command_line, name) in [
+            ("/usr/bin/dotnet", "dotnet /srv/Shop.Web.dll --port 1", "Shop.Web"),
+            ("/usr/bin/dotnet", "dotnet exec --depsfile a.json App", "App"),
+            ("/usr/bin/dotnet", "dotnet build x.csproj", "dotnet"),
+            ("/srv/Shop.Web", "./Shop.Web other.dll", "Shop.Web"),
+        ] {
+            let words: Vec<String> = command_line.split(' ').map(str::to_owned).collect();
+            assert_eq!(entry_name(Path::new(executable), &words), name, "{command_line}");
+        }
     }
 
     fn matched(names: &ProgramNames, pattern: &str) -> bool {

@@ -341,6 +341,7 @@ mod tests {
             mono_ns: start_ns,
             unix_ns: 0,
             ticks: 0,
+            ..ProcessRecord::default()
         };
         let writer: &'static ProcessWriter =
             Box::leak(Box::new(ProcessWriter::create(recording, &process).expect("a folder for the process")));

@@ -11,6 +11,7 @@
 //! - [`held_exceptions`]: exceptions that no collection may move while the runtime looks for their handlers
 //! - [`detach`]: how an attached agent leaves; [`detach_cleanup`]: what it then takes away
 //! - [`code_authors`]: who changes the program's methods, and what must be in every body of theirs
+//! - [`entry_assembly`]: the assembly that the program begins in
 //! - [`fixed_modules`]: modules whose methods can't be changed
 //! - [`refused_methods`]: methods that could not be changed, and why
 //! - [`changed_methods`]: methods of a library that get other code
@@ -35,6 +36,7 @@ pub(crate) mod context;
 pub(crate) mod detach;
 pub(crate) mod detach_cleanup;
 pub(crate) mod dictionary;
+pub(crate) mod entry_assembly;
 pub(crate) mod event_log;
 pub(crate) mod event_ring;
 pub(crate) mod field_cache;

@@ -18,13 +18,18 @@ Examples:
   clrscope export app.clrs --to flamegraph -o app.svg
   clrscope export app.clrs --to hst > app.hst
   clrscope export app.clrs --to collapsed --metric calls | sort -k2 -n
-  clrscope export app.clrs --to heapsnapshot -o app.heapsnapshot";
+  clrscope export app.clrs --to heapsnapshot -o app.heapsnapshot
+  clrscope export runs/ --to parquet -o tables/        each recording in runs/
+
+A folder of recordings is exported at once: NAME.clrs, or NAME.clrs.d where there is no such file, to
+NAME with the ending of the format in the folder of -o. A recording that can't be exported is named,
+the others are exported all the same, and the exit code is 1.";
 
 /// Write a recording in the format of another program
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Export {
-    /// The recording: NAME.clrs or NAME.clrs.d
+    /// The recording: NAME.clrs or NAME.clrs.d; or a folder of recordings
     #[arg(value_name = "REC")]
     recording: PathBuf,
 
@@ -32,7 +37,7 @@ pub(super) struct Export {
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     to: String,
 
-    /// File to write [default: stdout]
+    /// File to write [default: stdout]; of a folder of recordings the folder to write to
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 

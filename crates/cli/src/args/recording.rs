@@ -8,6 +8,7 @@ use clap::{Arg, Args, Command, ValueEnum};
 use clrscope_contract::instruments::{
     ALL, DEFAULT, Refusal, Spec, check, check_all, find, probes, requests as of_requests, samples,
 };
+use clrscope_contract::labels::{Label, LabelError, check_together};
 use clrscope_contract::request::{
     Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, SourceLine, parse_duration, parse_last,
     parse_max_size,
@@ -129,6 +130,10 @@ pub(super) struct RecordingArgs {
     #[arg(long)]
     trust_writable: bool,
 
+    /// A label of the recording, such as service.name=shop, deployment.environment.name=prod or team=carts; with those of the program's OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, over which it wins, it is in every report and export; can be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
+
     /// Leave the arguments of programs out of the recording: they may have secrets
     #[arg(long)]
     no_command_line: bool,
@@ -224,6 +229,7 @@ impl RecordingArgs {
             join: false,
             trust_writable: self.trust_writable,
             no_command_line: self.no_command_line,
+            labels: labels(&self.labels)?,
             log: None,
         };
         checked(request, &given)
@@ -257,8 +263,33 @@ pub(super) fn of_coverage(
         only: Vec::new(),
         only_from: Vec::new(),
         trust_writable: false,
+        labels: Vec::new(),
         no_command_line: false,
     }
+}
+
+/// Characters of a refused label that are shown.
+const SHOWN: usize = 60;
+
+/// A text, or as much of it as a line has room for.
+fn beginning(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", quoted(&text[..end])),
+        None => quoted(text),
+    }
+}
+
+/// The labels, each key once.
+fn labels(texts: &[String]) -> Result<Vec<Label>, Failure> {
+    let refused = |what: String, LabelError(why): LabelError| {
+        Failure::usage(what, why, "write --label KEY=VALUE, such as --label service.name=shop")
+    };
+    let one = |text: &String| {
+        Label::parse(text).map_err(|error| refused(format!("'--label' does not take {}", beginning(text)), error))
+    };
+    let labels = texts.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    check_together(&labels).map_err(|error| refused("cannot label the recording".to_owned(), error))?;
+    Ok(labels)
 }
 
 /// A line of the source that an option names.

@@ -67,7 +67,7 @@ pub(super) struct Run {
 }
 
 /// Options without meaning where nothing is recorded.
-const OF_RECORDINGS: [&str; 23] = [
+const OF_RECORDINGS: [&str; 24] = [
     "instruments",
     "include",
     "exclude",
@@ -86,6 +86,7 @@ const OF_RECORDINGS: [&str; 23] = [
     "only",
     "only_from",
     "trust_writable",
+    "labels",
     "no_command_line",
     "output",
     "force",

@@ -1,5 +1,7 @@
 //! `clrscope export`: a recording in the format of another program.
 
+mod folder;
+
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,13 +16,13 @@ use crate::recording_file::{open_for, query_failure, resolved};
 use crate::result_file;
 
 /// Options of `export`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ExportTask {
-    /// The recording.
+    /// The recording, or a folder of some.
     pub(crate) recording: PathBuf,
     /// Name of the format.
     pub(crate) format: String,
-    /// The file; stdout when `None`.
+    /// The file, of a folder of recordings another folder; stdout when `None`.
     pub(crate) output: Option<PathBuf>,
     /// Overwrite the file if it exists.
     pub(crate) force: bool,
@@ -39,6 +41,15 @@ pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
     })?;
     let failed = |error: ExportError| failure(&options.recording, &options.format, &error);
     check(format, &options.export).map_err(failed)?;
+    match folder::recordings_in(&options.recording) {
+        Some(recordings) => folder::export(options, format, &recordings),
+        None => export_one(options, format),
+    }
+}
+
+/// Writes one recording.
+fn export_one(options: &ExportTask, format: &dyn Exporter) -> Result<(), Failure> {
+    let failed = |error: ExportError| failure(&options.recording, &options.format, &error);
     let reading = Shown::work("reading the recording");
     let recording = open_for(&options.recording, &options.export.query)?;
     drop(reading);

@@ -208,6 +208,7 @@ pub fn sample() -> Recording {
             given: "calls".into(),
             filled: "calls:clock=sampled,native=off,helpers=off,trivial=on,max=1073741824".into(),
             clrscope_version: "0.1.0".to_owned(),
+            id: String::new(),
         },
         processes: vec![process],
         problems: Vec::new(),

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Keys of the request itself are `out`, `include`, `exclude`, `probe`, `probe-at`, `redact`, `rate`,
-//! `delay`, `duration`, `last`, `on`, `max-size`, `children`, `only`, `only-from`, `log`, flags are `just-my-code`, `join`, `trust-writable` and `no-command-line`; anything else is an instrument. In values `;`,
+//! `delay`, `duration`, `last`, `on`, `max-size`, `children`, `only`, `only-from`, `label`, `log`, flags are `just-my-code`, `join`, `trust-writable` and `no-command-line`; anything else is an instrument. In values `;`,
 //! `,`, `%` and control characters are written `%XX`, so any path can be given.
 
 mod command_line;

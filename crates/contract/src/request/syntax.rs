@@ -9,6 +9,7 @@ use super::programs::Programs;
 use super::source_line::SourceLine;
 use super::time::{parse_duration, parse_last};
 use super::trigger::Trigger;
+use crate::labels::{Label, LabelError, check_together};
 
 /// A request: everything the agent gets from the launcher.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +55,8 @@ pub struct Request {
     pub trust_writable: bool,
     /// Leave the arguments of programs out of the recording.
     pub no_command_line: bool,
+    /// Labels of the recording, each key once.
+    pub labels: Vec<Label>,
     /// Level of the agent's log for its developers, for a process whose environment can't be set; what that says when `None`.
     pub log: Option<String>,
 }
@@ -81,6 +84,7 @@ impl Default for Request {
             join: false,
             trust_writable: false,
             no_command_line: false,
+            labels: Vec::new(),
             log: None,
         }
     }
@@ -214,10 +218,20 @@ impl Request {
             "children" => self.children = parse_switch(key, value)?,
             "only" => self.programs.only.push(parse_program(value)?),
             "only-from" => self.programs.only_from.push(value.to_owned()),
+            "label" => {
+                self.take_label(value).map_err(|LabelError(why)| RequestError(format!("label={value}: {why}")))?
+            }
             "log" => self.log = Some(value.to_owned()),
             _ => return Err(RequestError(format!("'{key}' is neither a setting nor an instrument"))),
         }
         Ok(())
+    }
+
+    fn take_label(&mut self, text: &str) -> Result<(), LabelError> {
+        self.labels.push(Label::parse(text)?);
+        check_together(&self.labels).inspect_err(|_| {
+            self.labels.pop();
+        })
     }
 }
 
@@ -250,6 +264,7 @@ impl fmt::Display for Request {
         }
         parts.extend(self.programs.only.iter().map(|glob| format!("only={}", encode(glob.as_str()))));
         parts.extend(self.programs.only_from.iter().map(|file| format!("only-from={}", encode(file))));
+        parts.extend(self.labels.iter().map(|label| format!("label={}", encode(&label.to_string()))));
         parts.extend(self.log.iter().map(|level| format!("log={}", encode(level))));
         if self.is_live {
             parts.push("live".to_owned());
@@ -369,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_whole_request_comes_back_as_written() {
-        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;probe=Shop.*;probe-at=src/a%3Bb.cs:42;just-my-code;inlined=exact;rate=200;delay=2500ms;duration=1500ms;last=60000ms;on=request>2000ms;on=exception:Shop.*;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;log=debug;join";
+        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;probe=Shop.*;probe-at=src/a%3Bb.cs:42;just-my-code;inlined=exact;rate=200;delay=2500ms;duration=1500ms;last=60000ms;on=request>2000ms;on=exception:Shop.*;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;label=team=a%3Bb%2C c%25;log=debug;join";
         let request = Request::parse(text).expect("a request");
         assert_eq!(request.out.as_deref(), Some("/tmp/a;b.clrs.d"));
         assert_eq!(request.instruments[0].options[1], ("noinline".to_owned(), None));
@@ -394,6 +409,8 @@ mod tests {
             ("max-size=much", "much"),
             ("children=maybe", "maybe"),
             ("only=", "only"),
+            ("label=team", "label=team"),
+            ("label=a=1;label=a=2", "key a is given twice"),
             ("out=%zz", "%zz"),
             ("include=[A", "[A"),
             ("probe-at=Cart.cs", "Cart.cs"),

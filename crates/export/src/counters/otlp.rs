@@ -39,7 +39,7 @@ impl Exporter for OtlpMetrics {
         let rows = rows(recording, options, self.name())?;
         for of_process in rows.chunk_by(|a, b| std::ptr::eq(a.process, b.process)) {
             let mut resource = Message::default();
-            put_resource(&mut resource, of_process[0].process);
+            put_resource(&mut resource, recording, of_process[0].process);
             for of_provider in of_process.chunk_by(|a, b| a.provider == b.provider) {
                 resource.message(2, |scope| {
                     put_scope(scope, &one_line(&*of_provider[0].provider), None);

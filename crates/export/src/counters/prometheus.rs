@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 
-use clrscope_analysis::{CounterKind, CounterRow, one_line};
+use clrscope_analysis::{CounterKind, CounterRow, Resource, one_line};
 use clrscope_recording::model::Recording;
 
 use super::{only_grows, rows};
@@ -34,11 +34,34 @@ impl Exporter for Prometheus {
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let rows = rows(recording, options, self.name())?;
         let pids: HashSet<u32> = rows.iter().map(|row| row.process.pid).collect();
+        write_target_info(out, recording, &pids)?;
         for family in families(&rows, pids.len() > 1) {
             write_family(out, &family)?;
         }
         Ok(())
     }
+}
+
+/// Name of the metric that has the attributes of processes as labels.
+const TARGET_INFO: &str = "target_info";
+
+/// Writes the resources of processes as OpenTelemetry has them for Prometheus: a gauge of 1 with their attributes as labels.
+fn write_target_info(out: &mut dyn Write, recording: &Recording, pids: &HashSet<u32>) -> io::Result<()> {
+    writeln!(out, "# HELP {TARGET_INFO} Attributes of the processes.\n# TYPE {TARGET_INFO} gauge")?;
+    for process in recording.processes.iter().filter(|process| pids.contains(&process.pid)) {
+        let resource = Resource::from_process(recording, process);
+        // Several attributes may have one name here: the first counts.
+        let mut labels = Labels::new();
+        for (key, value) in resource.attributes() {
+            let value = || escaped(&value.to_text()).replace('"', "\\\"");
+            labels.entry(legal(key)).or_insert_with(value);
+        }
+        if pids.len() > 1 {
+            labels.insert("pid".to_owned(), process.pid.to_string());
+        }
+        writeln!(out, "{TARGET_INFO}{} 1", written(&labels, None))?;
+    }
+    Ok(())
 }
 
 /// What a metric is, in the words of the format.
@@ -85,6 +108,7 @@ fn families<'r>(rows: &'r [CounterRow<'r>], processes: bool) -> Vec<Family<'r>> 
     let mut places: HashMap<Key<'r>, Vec<usize>> = HashMap::new();
     let mut said: HashMap<(Key<'r>, Labels), usize> = HashMap::new();
     let mut names = Names::default();
+    names.taken.insert(TARGET_INFO.to_owned());
     for row in rows {
         let (kind, labels) = (Type::of(row), labels(row, processes));
         let key = (&*row.provider, &*row.name, &*row.unit, kind);

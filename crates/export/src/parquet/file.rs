@@ -58,7 +58,7 @@ enum Values {
 /// Writes a table.
 pub(super) struct Table<'o> {
     out: &'o mut dyn Write,
-    columns: &'static [(&'static str, Kind)],
+    columns: Vec<(&'static str, Kind)>,
     values: Vec<Values>,
     rows: usize,
     /// Bytes of the texts of the row group.
@@ -70,7 +70,7 @@ pub(super) struct Table<'o> {
 
 impl<'o> Table<'o> {
     /// A table with these columns.
-    pub(super) fn begin(out: &'o mut dyn Write, columns: &'static [(&'static str, Kind)]) -> io::Result<Self> {
+    pub(super) fn begin(out: &'o mut dyn Write, columns: Vec<(&'static str, Kind)>) -> io::Result<Self> {
         out.write_all(MAGIC)?;
         let values = columns.iter().map(|(_, kind)| Values::new(*kind)).collect();
         Ok(Self {
@@ -128,7 +128,8 @@ impl<'o> Table<'o> {
 
     fn write_group(&mut self) -> io::Result<()> {
         let (mut chunks, mut bytes) = (Vec::new(), 0_u64);
-        for (&(name, kind), values) in self.columns.iter().zip(std::mem::take(&mut self.values)) {
+        for (at, values) in std::mem::take(&mut self.values).into_iter().enumerate() {
+            let (name, kind) = self.columns[at];
             let chunk = self.write_chunk(name, kind, &values)?;
             bytes += chunk.1;
             chunks.push(chunk.0);

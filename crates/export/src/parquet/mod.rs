@@ -10,18 +10,28 @@ mod thrift;
 
 use std::io::Write;
 
-use clrscope_analysis::{FunctionRef, METRICS, Metric, Query, StackLog, Unit, kind_of_code};
-use clrscope_recording::model::{Process, Recording, Thread};
+use clrscope_analysis::{FunctionRef, METRICS, Metric, Query, Resource, StackLog, Unit, kind_of_code};
+use clrscope_contract::labels::Label;
+use clrscope_recording::model::{Process, Recording, Run, Thread};
 
 use crate::stacks::{Step, forest, push_frame, walk};
 use crate::threads::command;
 use crate::{ExportError, ExportOptions, Exporter};
 use file::{Kind, Table, Value};
 
-/// Columns of the paths.
-const PATHS: &[(&str, Kind)] = &[
+/// Columns of both tables, in front.
+const SHARED: [(&str, Kind); 24] = [
     ("command", Kind::Text),
     ("started_unix_ns", Kind::Number),
+    ("recording_id", Kind::Text),
+    ("service", Kind::Text),
+    ("service_version", Kind::Text),
+    ("environment", Kind::Text),
+    ("host", Kind::Text),
+    ("container", Kind::Text),
+    ("labels", Kind::Text),
+    ("processors", Kind::Number),
+    ("duration_ns", Kind::Number),
     ("pid", Kind::Number),
     ("runtime", Kind::Text),
     ("thread_id", Kind::Number),
@@ -29,32 +39,19 @@ const PATHS: &[(&str, Kind)] = &[
     ("thread_role", Kind::Text),
     ("metric", Kind::Text),
     ("unit", Kind::Text),
+    ("period_ns", Kind::Number),
     ("name", Kind::Text),
     ("signature", Kind::Text),
     ("module", Kind::Text),
     ("code", Kind::Text),
     ("path", Kind::Text),
-    ("depth", Kind::Number),
-    ("self", Kind::Number),
-    ("total", Kind::Number),
 ];
 
-/// Columns of the samples: those of the paths, but for the last three, and these.
-const SAMPLES: &[(&str, Kind)] = &[
-    PATHS[0],
-    PATHS[1],
-    PATHS[2],
-    PATHS[3],
-    PATHS[4],
-    PATHS[5],
-    PATHS[6],
-    PATHS[7],
-    PATHS[8],
-    PATHS[9],
-    PATHS[10],
-    PATHS[11],
-    PATHS[12],
-    PATHS[13],
+/// More columns of the paths.
+const PATHS: [(&str, Kind); 3] = [("depth", Kind::Number), ("self", Kind::Number), ("total", Kind::Number)];
+
+/// More columns of the samples.
+const SAMPLES: [(&str, Kind); 6] = [
     ("time_ns", Kind::Number),
     ("lasted_ns", Kind::Number),
     ("amount", Kind::Number),
@@ -89,7 +86,7 @@ impl Exporter for Paths {
 
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let metrics = metrics(recording, &options.query)?;
-        let mut table = Table::begin(out, PATHS)?;
+        let mut table = Table::begin(out, [&SHARED[..], &PATHS].concat())?;
         let context = Context::new(recording);
         for metric in metrics {
             let query = Query { metric: Some(metric), per_thread: true, ..options.query.clone() };
@@ -140,7 +137,7 @@ impl Exporter for Samples {
             let query = Query { metric: None, ..options.query.clone() };
             StackLog::open(recording, &query, "parquet-samples")?;
         }
-        let mut table = Table::begin(out, SAMPLES)?;
+        let mut table = Table::begin(out, [&SHARED[..], &SAMPLES].concat())?;
         let context = Context::new(recording);
         for metric in metrics {
             let query = Query { metric: Some(metric), ..options.query.clone() };
@@ -200,15 +197,50 @@ impl Path {
     }
 }
 
-/// Values that are the same in all rows.
-struct Context {
+/// Values that are the same in all rows, or in all of a process.
+struct Context<'a> {
     command: String,
-    started: u64,
+    run: &'a Run,
+    processes: Vec<OfProcess<'a>>,
 }
 
-impl Context {
-    fn new(recording: &Recording) -> Self {
-        Self { command: command(recording), started: recording.run.started_unix_ns }
+/// What tells a process apart from those of other recordings.
+struct OfProcess<'a> {
+    process: &'a Process,
+    service: String,
+    version: String,
+    environment: String,
+    host: String,
+    container: String,
+    labels: String,
+}
+
+impl<'a> OfProcess<'a> {
+    fn new(recording: &'a Recording, process: &'a Process) -> Self {
+        let resource = Resource::from_process(recording, process);
+        let labels: Vec<String> = process.identity.labels.iter().map(encoded).collect();
+        Self {
+            process,
+            service: resource.service().into_owned(),
+            version: resource.version().into_owned(),
+            environment: resource.environment().into_owned(),
+            host: resource.host().into_owned(),
+            container: resource.container().into_owned(),
+            labels: labels.join(","),
+        }
+    }
+}
+
+/// A label as `OTEL_RESOURCE_ATTRIBUTES` has it.
+fn encoded(label: &Label) -> String {
+    let text = |text: &str| text.replace('%', "%25").replace(',', "%2C").replace('=', "%3D");
+    format!("{}={}", text(&label.key), text(&label.value))
+}
+
+impl<'a> Context<'a> {
+    fn new(recording: &'a Recording) -> Self {
+        let processes = recording.processes.iter().map(|process| OfProcess::new(recording, process)).collect();
+        Self { command: command(recording), run: &recording.run, processes }
     }
 
     fn row<'r>(
@@ -219,16 +251,27 @@ impl Context {
         function: &FunctionRef<'r>,
         (name, path): (&'r str, &'r str),
         numbers: [u64; 3],
-    ) -> impl Iterator<Item = Value<'r>> + use<'r> {
+    ) -> impl Iterator<Item = Value<'r>> + use<'r, 'a> {
         let unit = match metric.unit {
             Unit::Nanoseconds => "nanoseconds",
             Unit::Bytes => "bytes",
             Unit::Count => "count",
         };
         let (number, text) = (Value::Number, Value::Text);
+        let of = process.and_then(|process| self.processes.iter().find(|of| std::ptr::eq(of.process, process)));
+        let of_process = |value: fn(&'r OfProcess<'a>) -> &'r str| text(of.map_or("", value));
         let row = [
             text(&self.command),
-            number(self.started),
+            number(self.run.started_unix_ns),
+            text(&self.run.id),
+            of_process(|of| &of.service),
+            of_process(|of| &of.version),
+            of_process(|of| &of.environment),
+            of_process(|of| &of.host),
+            of_process(|of| &of.container),
+            of_process(|of| &of.labels),
+            number(process.map_or(0, |process| process.processors.into())),
+            number(self.run.duration_ns),
             number(process.map_or(0, |process| process.pid.into())),
             text(process.map_or("", |process| &process.runtime)),
             number(thread.map_or(0, |thread| thread.id.into())),
@@ -236,6 +279,7 @@ impl Context {
             text(thread.map_or("", |thread| thread.role.name())),
             text(metric.name),
             text(unit),
+            number(process.and_then(|process| metric.sampling_period_ns(process)).unwrap_or(0)),
             text(name),
             text(function.signature()),
             text(function.module()),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    AllocationSampling, CoveragePlan, Derived, EventBytes, Exit, HeapSnapshot, Loss, NativeSymbol, ObjectType,
-    OwnMemory, Part, Remark, RemarkKind, Sampler, ShownWork, Stacks, TreeSource,
+    AllocationSampling, CoveragePlan, Derived, EntryAssembly, EventBytes, Exit, HeapSnapshot, Identity, Loss,
+    NativeSymbol, ObjectType, OwnMemory, Part, Remark, RemarkKind, Sampler, ShownWork, Stacks, TreeSource,
 };
 use crate::codec::{Field, numbered, record};
 use crate::payload::{PayloadReader, PayloadWriter};
@@ -38,6 +38,10 @@ record! {
         pub processors: u32,
     }
     beside {
+        /// Machine, container and labels; empty in recordings from before.
+        pub identity: Identity,
+        /// The assembly that the program begins in, where it was loaded while we looked.
+        pub entry_assembly: EntryAssembly,
         /// Settings and measured constants of the `calls` instrument, if it ran.
         pub calls: Option<CallsInfo>,
         /// Indexed by [`Node::function`](super::Node); entry 0 stands for "no function".

@@ -54,6 +54,8 @@ record! {
         pub filled: RecordedRequest,
         /// Version of clrscope that made the recording.
         pub clrscope_version: String,
+        /// A random identifier of the recording, as a UUID is written; empty in recordings from before.
+        pub id: String,
     }
 }
 

@@ -7,9 +7,9 @@ use crate::codec::decode;
 use crate::layout::function;
 use crate::log_records::LogRecords;
 use crate::model::{
-    AllocationSampling, CallsInfo, Function, FunctionKind, HeapSnapshot, HookCost, JIT_NAME, LossReason, Module,
-    NearName, ObjectType, OwnMemory, PairCost, PartBoundary, Process, Remark, SampleSteps, Sampler, TRUNCATED_NAME,
-    ThreadRole,
+    AllocationSampling, CallsInfo, EntryAssembly, Function, FunctionKind, HeapSnapshot, HookCost, Identity, JIT_NAME,
+    LossReason, Module, NearName, ObjectType, OwnMemory, PairCost, PartBoundary, Process, Remark, SampleSteps, Sampler,
+    TRUNCATED_NAME, ThreadRole,
 };
 use crate::payload::PayloadReader;
 use crate::records::{
@@ -63,6 +63,8 @@ impl Dictionary {
     fn read_record(&mut self, kind: u16, payload: PayloadReader<'_>) -> Option<()> {
         match kind {
             Process::LOG => self.start(decode(payload)?),
+            Identity::LOG => self.process.identity = decode(payload)?,
+            EntryAssembly::LOG => self.process.entry_assembly = decode(payload)?,
             Instruments::LOG => {
                 let Instruments { given, filled } = decode(payload)?;
                 (self.given, self.filled) = (given, filled);

@@ -92,6 +92,7 @@ fn read_run_log(folder: &Path, problems: &mut Vec<Problem>) -> Option<RunLog> {
                 log.run.started_unix_ns = start.unix_ns;
                 log.run.given = start.given.into();
                 log.run.clrscope_version = start.clrscope_version;
+                log.run.id = start.id;
             }
             RunEnd::LOG => log.root_end = decode::<RunEnd>(payload).map(End::from),
             _ => {}
@@ -116,6 +117,7 @@ fn assemble(log: RunLog, mut processes: Vec<ReadProcess>, problems: Vec<Problem>
             run.started_unix_ns = first.unix_start;
             run.command.clone_from(&first.process.command);
             run.given = first.given.as_str().into();
+            run.id.clone_from(&first.process.identity.id);
         }
         run.filled = first.filled.as_str().into();
     }

@@ -9,8 +9,9 @@ use super::clock::monotonic_ns;
 use super::{Arena, LogWriter, StateWriter, ThreadTable};
 use crate::codec;
 use crate::model::{
-    AllocationSampling, CallsInfo, Function, HeapSnapshot, HookCost, LossReason, Module, NearName, ObjectType,
-    OwnMemory, PairCost, PartBoundary, Process, Remark, RemarkKind, SampleSteps, Sampler, ThreadRole,
+    AllocationSampling, CallsInfo, EntryAssembly, Function, HeapSnapshot, HookCost, Identity, LossReason, Module,
+    NearName, ObjectType, OwnMemory, PairCost, PartBoundary, Process, Remark, RemarkKind, SampleSteps, Sampler,
+    ThreadRole,
 };
 use crate::records::{
     Carry, FunctionInlined, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName,
@@ -35,6 +36,8 @@ pub struct ProcessRecord {
     pub unix_ns: u64,
     /// Time stamp counter at the start.
     pub ticks: u64,
+    /// Machine, container and labels.
+    pub identity: Identity,
 }
 
 /// The writer. Methods may be called from any thread; unless they say so, not from a hook.
@@ -82,6 +85,7 @@ impl ProcessWriter {
             ..Process::default()
         };
         log.append(Process::LOG, codec::encode(&start).bytes());
+        log.append(Identity::LOG, codec::encode(&process.identity).bytes());
         Ok(Self { folder, log, state, threads })
     }
 
@@ -166,6 +170,11 @@ impl ProcessWriter {
     #[must_use]
     pub fn gains(&self) -> super::GainLog {
         super::GainLog::new(self.folder.join("parts.log"))
+    }
+
+    /// Notes the assembly that the program begins in.
+    pub fn entry_assembly(&self, entry: &EntryAssembly) {
+        self.append(entry);
     }
 
     /// Notes the instruments, as given and with defaults filled in.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::LogWriter;
 use super::clock::monotonic_ns;
+use super::random_id::random_id;
 use crate::codec;
 use crate::layout::{HEADER_BYTES, header, state};
 use crate::model::Exit;
@@ -38,6 +39,7 @@ impl RunWriter {
             unix_ns,
             given: instruments.to_owned(),
             clrscope_version: env!("CARGO_PKG_VERSION").to_owned(),
+            id: random_id(),
         };
         log.append(RunStart::LOG, codec::encode(&start).bytes());
         Ok(Self { folder: folder.to_owned(), log, held: None })

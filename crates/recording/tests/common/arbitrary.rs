@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use clrscope_contract::labels::Label;
 use clrscope_recording::model::{
     Advice, AllocationEngine, AllocationSampling, CallTree, CallTreeBuilder, CallsInfo, Clock, CoveragePlan,
-    CoverageSource, Derived, EventArena, EventChunk, Exit, Function, FunctionFlags, FunctionKind, HeapSnapshot,
-    HookCost, Loss, LossReason, Module, ModuleKind, NativeSymbol, NearName, Node, NodeFlags, NodeValues, ObjectType,
-    OwnMemory, PairCost, Part, PartTrees, PlannedBranch, PlannedMethod, PlannedPoint, Problem, Process, ROOT,
-    Recording, Remark, RemarkKind, Run, SampleSteps, Sampler, SamplingEngine, SnapshotReason, SnapshotState,
-    SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole, TickClock, Tier, TreeSource,
+    CoverageSource, Derived, EntryAssembly, EventArena, EventChunk, Exit, Function, FunctionFlags, FunctionKind,
+    HeapSnapshot, HookCost, Identity, Loss, LossReason, Module, ModuleKind, NativeSymbol, NearName, Node, NodeFlags,
+    NodeValues, ObjectType, OwnMemory, PairCost, Part, PartTrees, PlannedBranch, PlannedMethod, PlannedPoint, Problem,
+    Process, ROOT, Recording, Remark, RemarkKind, Run, SampleSteps, Sampler, SamplingEngine, SnapshotReason,
+    SnapshotState, SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole, TickClock, Tier, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -36,15 +37,24 @@ fn exit() -> impl Strategy<Value = Option<Exit>> {
 prop_compose! {
     fn run()(
         command in vec(text(), 0..4), started_unix_ns: u64, duration_ns: u64, exit in exit(),
-        given in text(), filled in text(), clrscope_version in text(),
+        given in text(), filled in text(), clrscope_version in text(), id in text(),
     ) -> Run {
         let (given, filled) = (given.into(), filled.into());
-        Run { command, started_unix_ns, duration_ns, exit, given, filled, clrscope_version }
+        Run { command, started_unix_ns, duration_ns, exit, given, filled, clrscope_version, id }
     }
 }
 
 prop_compose! {
     fn problem()(place in text(), what in text()) -> Problem { Problem { place, what } }
+}
+
+prop_compose! {
+    fn identity()(
+        id in text(), host in text(), container in text(), labels in vec((text(), text()), 0..4),
+    ) -> Identity {
+        let labels = labels.into_iter().map(|(key, value)| Label { key, value }).collect();
+        Identity { id, host, container, labels }
+    }
 }
 
 prop_compose! {
@@ -58,6 +68,7 @@ prop_compose! {
         parts in vec(part(), 0..3), types in vec((text(), any::<u32>()), 0..9),
         allocation_sampling in option::of(allocation_sampling()),
         snapshots in vec(snapshot(), 0..3), processors: u32, own_memory in vec((text(), any::<u64>()), 0..3), coverage_plans in vec(coverage_plan(), 0..3),
+        identity in identity(), entry in (text(), text()),
     ) -> Process {
         let (functions, modules, threads) = tables;
         Process {
@@ -76,6 +87,8 @@ prop_compose! {
             stacks: Arc::new(stacks),
             ticks: TickClock { start: ticks.0, ns_per_tick: ticks.1 },
             processors,
+            identity,
+            entry_assembly: EntryAssembly { name: entry.0, version: entry.1 },
             derived: Derived::default(),
         }
     }

@@ -1,8 +1,12 @@
 //! Processes as the system describes them in `/proc`.
 
 use std::fs;
+use std::io::Read;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+/// A longer environment is none that a system would start a program with.
+const LARGEST_ENVIRONMENT: u64 = 8 << 20;
 
 /// The words that this process was started with.
 pub fn command_line() -> Vec<String> {
@@ -14,6 +18,68 @@ pub fn command_line() -> Vec<String> {
 /// The file that this process runs; empty where the system doesn't say.
 pub fn executable() -> PathBuf {
     fs::read_link("/proc/self/exe").unwrap_or_default()
+}
+
+/// Values of variables in the environment that this process was started with; `None` for those it has not. The system's copy is
+/// read: unlike the C library's list it stays as it is while code of the program changes variables on other threads.
+pub fn variables_at_start<const N: usize>(names: [&str; N]) -> [Option<String>; N] {
+    let mut bytes = Vec::new();
+    let read =
+        fs::File::open("/proc/self/environ").and_then(|file| file.take(LARGEST_ENVIRONMENT).read_to_end(&mut bytes));
+    if read.is_err() {
+        return [const { None }; N];
+    }
+    names.map(|name| variable(&bytes, name))
+}
+
+/// The first entry counts, as it does for the C library.
+fn variable(environment: &[u8], name: &str) -> Option<String> {
+    let mut entries = environment.split(|&byte| byte == 0);
+    let value = entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+    Some(String::from_utf8_lossy(value).into_owned())
+}
+
+/// Name of the host, as this process sees it; empty where the system doesn't say.
+pub fn host_name() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim_end().to_owned()
+}
+
+/// Identifier of the container that this process runs in; empty where there is none, or the system doesn't say.
+pub fn container_id() -> String {
+    let read = |file: &str| String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned();
+    let found = container_in_groups(&read("/proc/self/cgroup")).map(str::to_owned);
+    found.or_else(|| container_in_mounts(&read("/proc/self/mountinfo")).map(str::to_owned)).unwrap_or_default()
+}
+
+/// The container by the name of a control group: `/docker/ID`, `docker-ID.scope`, `cri-containerd-ID.scope`, `...:crio:ID`. Where the
+/// container has a name space of control groups, its own is `/`.
+fn container_in_groups(groups: &str) -> Option<&str> {
+    let paths = groups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+    let names = paths.flat_map(|path| path.rsplit('/'));
+    names.map(|name| name.strip_suffix(".scope").unwrap_or(name)).find_map(|name| {
+        let id = name.rsplit(['-', ':']).next()?;
+        is_container_id(id).then_some(id)
+    })
+}
+
+/// The container by the folder of files that its engine mounts: `/etc/hostname` and its like lie in `.../containers/ID/` by Docker, in
+/// `.../overlay-containers/ID/` by Podman. Kubernetes takes them from the pod's sandbox, which is another container.
+fn container_in_mounts(mounts: &str) -> Option<&str> {
+    mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(3);
+        let (root, place) = (fields.next()?, fields.next()?);
+        if !matches!(place, "/etc/hostname" | "/etc/hosts" | "/etc/resolv.conf") {
+            return None;
+        }
+        let folders = root.split('/').zip(root.split('/').skip(1));
+        let is_of_one =
+            |folder: &str, id: &str| matches!(folder, "containers" | "overlay-containers") && is_container_id(id);
+        folders.into_iter().find_map(|(folder, id)| is_of_one(folder, id).then_some(id))
+    })
+}
+
+fn is_container_id(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Mappings of this process: the list of what is mapped into this process, a line each; empty where the system doesn't say.
@@ -104,6 +170,45 @@ mod tests {
         assert_eq!((field::<i32>(status, 19), field::<u64>(status, 22)), (Some(-5), Some(4711)));
         assert_eq!((field::<u64>(status, 90), field::<u64>("", 3)), (None, None));
         assert!((-20..=19).contains(&niceness()) && start_of(std::process::id()).is_some());
+    }
+
+    #[test]
+    fn variables_are_those_of_the_start() {
+        let environment = b"PATH=/bin\0XA=1\0A=b=c\0A=later\0EMPTY=\0\xff=x\0";
+        assert_eq!(variable(environment, "A").as_deref(), Some("b=c"));
+        assert_eq!(variable(environment, "EMPTY").as_deref(), Some(""));
+        assert_eq!((variable(environment, "B"), variable(b"", "A")), (None, None));
+        let [path, none] = variables_at_start(["PATH", "CLRSCOPE_NO_SUCH_VARIABLE"]);
+        assert_eq!((path, none), (std::env::var("PATH").ok(), None));
+    }
+
+    #[test]
+    fn containers_are_known_by_control_groups_and_by_mounts() {
+        let id = "0123456789abcdef".repeat(4);
+        for path in [
+            format!("/docker/{id}"),
+            format!("/system.slice/docker-{id}.scope"),
+            format!("/kubepods.slice/kubepods-burstable.slice/kubepods-pod1.slice/cri-containerd-{id}.scope"),
+            format!("/kubepods/besteffort/pod1b2c/{id}"),
+            format!("/system.slice/containerd.service/kubepods-pod1.slice:cri-containerd:{id}"),
+            format!("/machine.slice/libpod-{id}.scope/container"),
+        ] {
+            let groups = format!("12:cpu:/\n0::{path}\n");
+            assert_eq!(container_in_groups(&groups), Some(id.as_str()), "{path}");
+        }
+        for none in ["0::/\n", "0::/user.slice/user-1000.slice/session-2.scope\n", "", "x", "0::/docker/0123\n"] {
+            assert_eq!(container_in_groups(none), None, "{none}");
+        }
+        let mount = |root: &str, place: &str| {
+            format!("36 35 98:0 / / rw - overlay x rw\n712 700 8:1 {root} {place} rw - ext4 /dev/sda1 rw\n")
+        };
+        let docker = mount(&format!("/var/lib/docker/containers/{id}/hostname"), "/etc/hostname");
+        assert_eq!(container_in_mounts(&docker), Some(id.as_str()));
+        let podman = mount(&format!("/containers/overlay-containers/{id}/userdata/hosts"), "/etc/hosts");
+        assert_eq!(container_in_mounts(&podman), Some(id.as_str()));
+        let pod = mount(&format!("/var/lib/containerd/sandboxes/{id}/hostname"), "/etc/hostname");
+        assert_eq!((container_in_mounts(&pod), container_in_mounts("1 2\n")), (None, None));
+        assert!(!host_name().is_empty());
     }
 
     #[test]

@@ -11,9 +11,9 @@ use crate::codec::{Field, decode};
 use crate::layout::{u32_at, u64_at};
 use crate::log_records::LogRecords;
 use crate::model::{
-    AllocationSampling, ByteSource, CallTree, CallsInfo, CoveragePlan, EventArena, EventBytes, EventChunk, Function,
-    FunctionKind, HeapSnapshot, Loss, LossReason, Module, NativeSymbol, ObjectType, OwnMemory, Part, PartTrees,
-    Problem, Process, Recording, Remark, RemarkKind, Run, Sampler, Thread, TreeSource,
+    AllocationSampling, ByteSource, CallTree, CallsInfo, CoveragePlan, EntryAssembly, EventArena, EventBytes,
+    EventChunk, Function, FunctionKind, HeapSnapshot, Identity, Loss, LossReason, Module, NativeSymbol, ObjectType,
+    OwnMemory, Part, PartTrees, Problem, Process, Recording, Remark, RemarkKind, Run, Sampler, Thread, TreeSource,
 };
 use crate::packed::Source;
 use crate::parallel::both;
@@ -262,6 +262,8 @@ impl Parts {
         let process = &mut self.process;
         match kind {
             Process::FILE => process.replace_record(decode(payload)?),
+            Identity::FILE => process.identity = decode(payload)?,
+            EntryAssembly::FILE => process.entry_assembly = decode(payload)?,
             CallsInfo::FILE => process.calls = Some(one_cost_per_caller(decode(payload)?)),
             Loss::FILE => process.losses.push(decode(payload)?),
             Sampler::FILE => process.samplers.push(decode(payload)?),

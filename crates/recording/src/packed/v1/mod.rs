@@ -32,7 +32,7 @@
 //! | kind | item | content |
 //! |---|---|---|
 //! | 1 run | | record `Run` |
-//! | 2 process | | records `Process`, `CallsInfo`, `Loss`, `Sampler`, `OwnMemory`, `HeapSnapshot`, `Arena`, `Part`, `MatchedPatterns` |
+//! | 2 process | | records `Process`, `Identity`, `EntryAssembly`, `CallsInfo`, `Loss`, `Sampler`, `OwnMemory`, `HeapSnapshot`, `Arena`, `Part`, `MatchedPatterns` |
 //! | 3 functions | index of the first | records `Function` |
 //! | 4 modules | index of the first | records `Module` |
 //! | 5 threads | index of the first | records `Thread` |

@@ -22,6 +22,8 @@ pub(super) fn put_payload(bytes: &mut Vec<u8>, kind: u16, payload: &[u8]) {
 /// Appends the records of a process, without its tables.
 pub(super) fn put_process(bytes: &mut Vec<u8>, process: &Process) {
     put(bytes, process);
+    put(bytes, &process.identity);
+    put(bytes, &process.entry_assembly);
     process.calls.iter().for_each(|calls| put(bytes, calls));
     process.losses.iter().for_each(|loss| put(bytes, loss));
     process.samplers.iter().for_each(|sampler| put(bytes, sampler));

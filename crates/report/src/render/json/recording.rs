@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use clrscope_analysis::unmatched_patterns;
-use clrscope_recording::model::{Exit, Loss, LossReason, Part, PartSpan, Process, Recording};
+use clrscope_analysis::{AttributeValue, Resource, unmatched_patterns};
+use clrscope_recording::model::{Exit, Loss, LossReason, Part, PartSpan, Process, Recording, Sampler};
 use serde_json::{Value, json};
 
 use super::{Object, object};
@@ -13,12 +13,13 @@ use crate::recorded::is_complete;
 pub(crate) fn recording(recording: &Recording) -> Object {
     let run = &recording.run;
     let mut all = object([
+        ("id", json!(Some(&run.id).filter(|id| !id.is_empty()))),
         ("command", json!(run.command)),
         ("started", json!(started(run.started_unix_ns))),
         ("duration_ns", json!(run.duration_ns)),
         ("instruments", json!({ "given": run.given.text(), "filled": run.filled.text() })),
         ("complete", json!(is_complete(recording))),
-        ("processes", array(recording.processes.iter().map(process))),
+        ("processes", array(recording.processes.iter().map(|one| process(recording, one)))),
         ("losses", array(all_losses(recording).into_iter())),
     ]);
     let mut parts = Vec::new();
@@ -51,7 +52,7 @@ fn started(unix_ns: u64) -> String {
     }
 }
 
-fn process(process: &Process) -> Object {
+fn process(recording: &Recording, process: &Process) -> Object {
     let mut all = object([
         ("pid", json!(process.pid)),
         ("command", json!(process.command)),
@@ -63,7 +64,23 @@ fn process(process: &Process) -> Object {
         Some(Exit::Signal(signal)) => all.insert("signal".to_owned(), json!(signal)),
         None => all.insert("exit_code".to_owned(), Value::Null),
     };
+    all.insert("resource".to_owned(), Value::Object(resource(recording, process)));
+    if !process.samplers.is_empty() {
+        let sampler =
+            |one: &Sampler| object([("instrument", json!(one.instrument)), ("period_ns", json!(one.interval_ns))]);
+        all.insert("sampling".to_owned(), array(process.samplers.iter().map(sampler)));
+    }
     all
+}
+
+/// Attributes by which processes of many recordings are told apart, by the keys of OpenTelemetry.
+fn resource(recording: &Recording, process: &Process) -> Object {
+    let resource = Resource::from_process(recording, process);
+    let value = |value: &AttributeValue<'_>| match value {
+        AttributeValue::Text(text) => json!(text),
+        AttributeValue::Number(number) => json!(number),
+    };
+    resource.attributes().map(|(key, of)| (key.to_owned(), value(of))).collect()
 }
 
 /// A part of the recording of a process.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clrscope_analysis::{
-    Conditions, InliningKnowledge, ProcessConditions, Program, Totals, own_programs, stack_overflows,
+    Conditions, InliningKnowledge, ProcessConditions, Program, Resource, Totals, own_programs, stack_overflows,
     unmatched_patterns,
 };
 use clrscope_recording::model::{
@@ -17,6 +17,12 @@ use crate::recorded::is_complete;
 
 /// Processes, remarks and problems listed before the rest is only counted.
 const MOST_LISTED: usize = 8;
+
+/// Labels listed before the rest is only counted: all that one process can have.
+const MOST_LABELS_LISTED: usize = clrscope_contract::labels::MOST_LABELS;
+
+/// Digits of a container's identifier that are shown, as its engine shows them.
+const SHORT_ID: usize = 12;
 
 /// Keys of facts that every report of samples has.
 pub(super) const OF_SAMPLES: [&str; 3] = ["sampled", "inlined", "awaiters"];
@@ -58,6 +64,8 @@ pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<F
     facts.extend(parts(recording));
     facts.extend(only_requests(recording));
     processes(&mut facts, recording, &conditions.processes);
+    facts.extend(identity(recording, conditions));
+    facts.extend(labels(conditions));
     if !conditions.recorded.is_empty() {
         // With blanks it can be wrapped.
         facts.push(Fact::new("recorded", conditions.recorded.replace(',', ", ").replace(';', "; ")));
@@ -84,6 +92,47 @@ pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<F
     remarks(&mut facts, &conditions.processes);
     losses(&mut facts, recording, conditions);
     facts
+}
+
+/// Service, version, host and container of each process, those alike once, and the recording's identifier.
+fn identity(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
+    let mut texts: Vec<String> = Vec::new();
+    for one in &conditions.processes {
+        let resource = Resource::from_process(recording, one.process);
+        let container: String = resource.container().chars().take(SHORT_ID).collect();
+        let version = resource.version();
+        let service = format!("{}{}{version}", resource.service(), if version.is_empty() { "" } else { " " });
+        let words = [("", service.as_str()), (" on ", &resource.host()), (" in container ", &container)];
+        let text: String =
+            words.iter().filter(|(_, word)| !word.is_empty()).flat_map(|(before, word)| [*before, *word]).collect();
+        if !text.is_empty() && !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    let more = texts.len().saturating_sub(MOST_LISTED);
+    texts.truncate(MOST_LISTED);
+    if more > 0 {
+        texts.push(format!("and {more} more"));
+    }
+    let id = Some(&recording.run.id).filter(|id| !id.is_empty());
+    texts.into_iter().map(|text| Fact::new("service", text)).chain(id.map(|id| Fact::new("id", id))).collect()
+}
+
+/// Labels that are not in [`identity`], those alike of several processes once.
+pub(super) fn labels(conditions: &Conditions<'_>) -> Option<Fact> {
+    let mut texts: Vec<String> = Vec::new();
+    for label in conditions.processes.iter().flat_map(|one| &one.process.identity.labels) {
+        let text = label.to_string();
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    let more = texts.len().saturating_sub(MOST_LABELS_LISTED);
+    texts.truncate(MOST_LABELS_LISTED);
+    if more > 0 {
+        texts.push(format!("and {more} more"));
+    }
+    (!texts.is_empty()).then(|| Fact::new("labels", texts.join(", ")))
 }
 
 fn processes(facts: &mut Vec<Fact>, recording: &Recording, processes: &[ProcessConditions<'_>]) {

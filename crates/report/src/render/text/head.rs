@@ -28,6 +28,7 @@ pub(super) fn head(recording: &Recording, conditions: &Conditions<'_>, width: us
         let reduced = facts::parts(recording).into_iter().chain(facts::only_requests(recording));
         reduced.for_each(|fact| head.line(fact.key, &fact.text));
         head.processes(recording, &conditions.processes);
+        facts::labels(conditions).iter().for_each(|fact| head.line(fact.key, &fact.text));
         let given = recording.run.given.text();
         if !given.is_empty() && given != DEFAULT.name {
             // With blanks it can be wrapped.

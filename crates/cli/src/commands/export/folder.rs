@@ -1,0 +1,86 @@
+//! A folder of recordings, exported at once: a file for each.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clrscope_export::Exporter;
+
+use super::{ExportTask, export_one};
+use crate::errors::{Failure, reason, shown};
+use crate::output::file_of;
+use crate::terminal::say;
+
+/// Ending of recordings.
+const ENDING: &str = "clrs";
+
+/// Recordings in a folder, in the order of their names: files `NAME.clrs`, and directories `NAME.clrs.d` without such a file. `None`
+/// where it is a recording itself, or has none.
+pub(super) fn recordings_in(folder: &Path) -> Option<Vec<PathBuf>> {
+    if !folder.is_dir() || is_recording(folder) {
+        return None;
+    }
+    let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    let mut found: Vec<PathBuf> = entries
+        .filter(|path| match file_of(path) {
+            // The packed file is the same recording.
+            Some(file) => path.is_dir() && file.extension().is_some_and(|ending| ending == ENDING) && !file.is_file(),
+            None => path.extension().is_some_and(|ending| ending == ENDING) && path.is_file(),
+        })
+        .collect();
+    found.sort();
+    (!found.is_empty()).then_some(found)
+}
+
+/// Whether a directory is that of one recording.
+fn is_recording(folder: &Path) -> bool {
+    let has_process =
+        || fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(|of| of.path().join("process.log").exists()));
+    // A recording without a launcher has processes alone; one in a folder of recordings has its launcher's log.
+    folder.join("run.log").exists() || file_of(folder).is_some() && has_process()
+}
+
+/// Writes a file for each recording; one that can't be exported is named, and the others are exported all the same.
+///
+/// # Errors
+/// Where the folder to write to can't be made, and at the end where a recording could not be exported.
+pub(super) fn export(options: &ExportTask, format: &dyn Exporter, recordings: &[PathBuf]) -> Result<(), Failure> {
+    let what = || format!("cannot export the recordings in {}", shown(&options.recording));
+    let Some(output) = &options.output else {
+        let why = "there is a file for each of them, and no folder to put them into";
+        return Err(Failure::usage(what(), why, "write -o FOLDER"));
+    };
+    fs::create_dir_all(output).map_err(|error| {
+        let why = format!("{}: {}", shown(output), reason(&error));
+        Failure::new(what(), why, "choose another folder with -o")
+    })?;
+    let mut failed = 0_usize;
+    for recording in recordings {
+        let task = ExportTask {
+            recording: recording.clone(),
+            output: Some(output.join(name(recording, format.extension()))),
+            ..options.clone()
+        };
+        if let Err(failure) = export_one(&task, format) {
+            failed += 1;
+            let named = shown(recording);
+            // Some failures name the recording themselves.
+            let what = if failure.what().contains(&named) { String::new() } else { format!("{named}: ") };
+            say(&format!("clrscope: {what}{}: {}", failure.what(), failure.why()));
+        }
+    }
+    if failed == 0 {
+        return Ok(());
+    }
+    let what = format!("cannot export {failed} of {} recordings in {}", recordings.len(), shown(&options.recording));
+    Err(Failure::new(what, "each is named above with the reason", "see to these alone; the others are exported"))
+}
+
+/// Name of the export of a recording: its own with the ending of the format.
+fn name(recording: &Path, extension: &str) -> OsString {
+    let file = file_of(recording);
+    let mut name = file.as_deref().unwrap_or(recording).file_stem().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(extension);
+    name
+}
