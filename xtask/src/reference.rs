@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use clrscope_analysis::{METRICS, Sort, Unit};
-use clrscope_contract::instruments::spec::{Attach, Spec, StartOnly};
+use clrscope_contract::instruments::spec::{Limit, LimitedPart, Spec};
 use clrscope_contract::instruments::{ALL, DEFAULT};
 use clrscope_recording::model::LossReason;
 use clrscope_report::{COMPARISONS, VIEWS, View, exporters};
@@ -72,7 +72,7 @@ fn text() -> String {
         section(
             "## Instruments",
             INSTRUMENTS,
-            &["instrument", "records", "views", "`attach`"],
+            &["instrument", "records", "views", "`attach`", "beside another profiler"],
             ALL.iter().map(|spec| instrument(spec)),
         ),
         ALL.iter().map(|spec| options(spec)).collect::<Vec<_>>().join("\n"),
@@ -97,29 +97,35 @@ fn text() -> String {
 
 fn instrument(spec: &Spec) -> Vec<String> {
     let default = if spec.name == DEFAULT.name { " (the default)" } else { "" };
-    let attach = match spec.attach {
-        Attach::Never(_) => "no".to_owned(),
-        Attach::Without([]) => "yes".to_owned(),
-        Attach::Without(parts) => format!("without {}", codes(parts.iter().map(start_only))),
-    };
-    vec![format!("{}{default}", code(spec.name)), spec.about.to_owned(), codes(spec.views), attach]
+    let name = format!("{}{default}", code(spec.name));
+    vec![name, spec.about.to_owned(), codes(spec.views), allowed(spec.attach), allowed(spec.notification_only)]
 }
 
-fn start_only(part: &StartOnly) -> &'static str {
-    part.word.unwrap_or(part.option)
+/// What a profiler that the runtime gives less may do of an instrument, in a word or two.
+fn allowed(limit: Limit) -> String {
+    let part = |part: &LimitedPart| part.word.unwrap_or(part.option);
+    match limit {
+        Limit::Never(_) => "no".to_owned(),
+        Limit::Without([]) => "yes".to_owned(),
+        Limit::Without(parts) => format!("without {}", codes(parts.iter().map(part))),
+    }
 }
 
-/// Options of an instrument as a section of their own; what the runtime allows at its start only below them.
+/// Options of an instrument as a section of their own; below them what the runtime does not allow everywhere.
 fn options(spec: &Spec) -> String {
     let rows = spec.option_lines().map(|(option, effect)| vec![code(&option), effect]);
-    let mut reasons = match spec.attach {
-        Attach::Never(why) => vec![why],
-        Attach::Without(parts) => parts.iter().map(|part| part.why).collect(),
+    let limits = [("Not for `attach`", spec.attach), ("Not beside another profiler", spec.notification_only)];
+    let why: String = limits.iter().flat_map(|(what, limit)| reasons(what, *limit)).collect();
+    section(&format!("### `{}`", spec.name), "", &["option", "effect"], rows) + &why
+}
+
+fn reasons(what: &str, limit: Limit) -> Vec<String> {
+    let mut reasons = match limit {
+        Limit::Never(why) => vec![why],
+        Limit::Without(parts) => parts.iter().map(|part| part.why).collect(),
     };
     reasons.dedup();
-    let why: String =
-        reasons.iter().map(|why| format!("\n{}\n", wrapped(&format!("Not for `attach`: {why}.")))).collect();
-    section(&format!("### `{}`", spec.name), "", &["option", "effect"], rows) + &why
+    reasons.iter().map(|why| format!("\n{}\n", wrapped(&format!("{what}: {why}.")))).collect()
 }
 
 fn view_row(view: &View) -> Vec<String> {
