@@ -81,6 +81,8 @@ struct WatchedThread {
     /// Time of waits that nobody has seen, and time waiting for a processor of a thread of which no stack was ever seen.
     unseen_ns: u64,
     ready_ns: u64,
+    /// Time waiting for a processor that was not spent where the thread was seen last.
+    elsewhere_ns: u64,
     /// Time on a processor of samples that no record stands for yet.
     ran_ns: u64,
 }
@@ -195,6 +197,7 @@ impl WatchedThread {
             open_ns: 0,
             unseen_ns: 0,
             ready_ns: 0,
+            elsewhere_ns: 0,
             ran_ns: 0,
         }
     }
@@ -225,6 +228,9 @@ impl WatchedThread {
             self.tries = self.tries.saturating_sub(1);
             self.close(start_ns, interval_ns, output);
             self.find_out(os_id, sources);
+            if self.state != ThreadState::Running {
+                self.close_elsewhere(self.stack, start_ns, interval_ns, output);
+            }
         }
         if self.open_ns >= RECORD_NS {
             self.close(start_ns, interval_ns, output);
@@ -245,7 +251,10 @@ impl WatchedThread {
         self.until_ns = now;
         self.schedule = schedule;
         self.open_ns += passed.saturating_sub(ran).saturating_sub(waited);
-        self.ready_ns += waited;
+        *if self.is_ready_where_seen { &mut self.ready_ns } else { &mut self.elsewhere_ns } += waited;
+        if self.elsewhere_ns >= RECORD_NS {
+            self.close_elsewhere(FoundStack::default(), start_ns, interval_ns, output);
+        }
         if self.seen.number != 0 {
             self.close_ready(start_ns, interval_ns, output);
         }
@@ -260,13 +269,20 @@ impl WatchedThread {
         slice_ns >= SHORT_NS || since_wait.is_some_and(|ran_ns| ran_ns < SHORT_NS)
     }
 
-    /// Records time waiting for a processor: where the thread was seen last, or without a stack where
-    /// it may be elsewhere.
+    /// Records time waiting for a processor, where the thread was seen last.
     fn close_ready(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
         if self.ready_ns >= interval_ns / 2 {
             let ready_ns = std::mem::take(&mut self.ready_ns);
-            let stack = if self.is_ready_where_seen { self.seen } else { FoundStack::default() };
-            self.write(ThreadState::Ready, stack, ready_ns, start_ns, interval_ns, output);
+            self.write(ThreadState::Ready, self.seen, ready_ns, start_ns, interval_ns, output);
+        }
+    }
+
+    /// Records time waiting for a processor that was spent elsewhere: in the wait that is seen next,
+    /// or at a place that is not known.
+    fn close_elsewhere(&mut self, stack: FoundStack, start_ns: u64, interval_ns: u64, output: &mut Output) {
+        if self.elsewhere_ns >= interval_ns / 2 {
+            let elsewhere_ns = std::mem::take(&mut self.elsewhere_ns);
+            self.write(ThreadState::Ready, stack, elsewhere_ns, start_ns, interval_ns, output);
         }
     }
 
@@ -352,6 +368,7 @@ impl WatchedThread {
     fn finish(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
         self.close(start_ns, interval_ns, output);
         self.close_ready(start_ns, interval_ns, output);
+        self.close_elsewhere(FoundStack::default(), start_ns, interval_ns, output);
         self.give_up_unseen(start_ns, interval_ns, output);
     }
 
