@@ -4,7 +4,7 @@
 mod common;
 
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
@@ -93,7 +93,8 @@ impl Host {
         let root = self.place.file(root).display().to_string();
         let mut words = ["sh", "-c", ENTER, "sh", &root, rights.temporary].map(str::to_owned).to_vec();
         words.extend([rights.user.to_string(), rights.group.to_string(), rights.capabilities.to_owned()]);
-        for (from, to) in volumes {
+        let devices = ["/dev/null", "/dev/urandom"].map(|name| (Path::new(name), name));
+        for (from, to) in devices.iter().chain(volumes) {
             words.extend([from.display().to_string(), (*to).to_owned()]);
         }
         words.push("--".to_owned());
@@ -184,20 +185,21 @@ impl Program {
         assert_eq!(answer, format!("count {}\n", self.count));
     }
 
-    /// Has the recorder, once it is attached, see so many collections, and ends its recording by Ctrl-C.
-    fn recorded_by(&mut self, mut recorder: Command, collections: u64) -> Output {
-        let mut recorder = recorder.stderr(Stdio::piped()).spawn().expect("it starts");
-        let mut errors = BufReader::new(recorder.stderr.take().expect("a pipe"));
-        let mut line = String::new();
-        errors.read_line(&mut line).expect("it writes");
-        if line.starts_with("clrscope: attached to process") {
+    /// Has the recorder, once it records, see so many collections, and ends its recording by Ctrl-C.
+    fn recorded_by(&mut self, host: &Host, mut recorder: Command, collections: u64) -> Output {
+        let mut recorder = recorder.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mark = format!("record {} mark begun", self.pid);
+        let mut has_ended = false;
+        wait_until("the recording", || {
+            has_ended = recorder.try_wait().expect("a child").is_some();
+            has_ended || host.place.run(&mark).status.success()
+        });
+        if !has_ended {
             (0..collections).for_each(|_| self.ask("gc"));
             let tool = last_descendant(recorder.id());
             assert!(Command::new("kill").args(["-INT", &tool.to_string()]).status().expect("kill").success());
         }
-        errors.read_to_string(&mut line).expect("text");
-        let status = recorder.wait().expect("it ends");
-        Output { status, stdout: Vec::new(), stderr: line.into_bytes() }
+        recorder.wait_with_output().expect("it ends")
     }
 
     /// Ends in order.
@@ -248,7 +250,7 @@ fn collections(host: &Host, recording: &str) -> u64 {
 /// Attaches from beside or from the host, which must work: collections are those that the program was asked for.
 fn assert_records(host: &Host, program: &mut Program, recorder: Command, name: &str) {
     let asked = 7;
-    let output = program.recorded_by(recorder, asked);
+    let output = program.recorded_by(host, recorder, asked);
     assert!(output.status.success(), "{name}: {}", said(&output));
     assert_eq!(collections(host, &format!("out/{name}.clrs")), asked, "{name}: {}", said(&output));
 }
@@ -261,8 +263,9 @@ fn assert_refused(output: &Output, words: &[&str]) {
     words.iter().for_each(|word| assert!(said.contains(word), "no {word:?} in {said}"));
 }
 
-fn attach<'a>(pid: &'a str, file: &'a str) -> [&'a str; 6] {
-    ["attach", pid, "-i", "gc", "-o", file]
+/// Ctrl-C ends it long before the time is over.
+fn attach<'a>(pid: &'a str, file: &'a str) -> [&'a str; 8] {
+    ["attach", pid, "-i", "gc", "--duration", "1m", "-o", file]
 }
 
 #[test]
@@ -303,7 +306,8 @@ fn a_recording_at_the_top_of_a_shared_volume_is_refused_in_words() {
     command.envs(host.variables(&["-i", "calls", "--trust-writable", "-o", "/recordings/web.clrs.d"]));
     assert_eq!(testkit::run(command).expect_success().stdout_text(), "Hello, World!\n");
     let output = host.place.run("report volume/web.clrs.d");
-    assert!(said(&output).contains("/recordings can be written by others"), "{}", said(&output));
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), said(&output));
+    assert!(text.contains("/recordings can be written by others"), "{text}");
 }
 
 #[test]
@@ -366,7 +370,7 @@ fn what_keeps_a_sidecar_out_is_said_with_what_helps() {
     let refused = |program: &mut Program, rights: Rights, words: &[&str]| {
         let pid = program.inner.to_string();
         let recorder = host.beside(program.pid, rights, &attach(&pid, "refused.clrs"));
-        assert_refused(&program.recorded_by(recorder, 0), words);
+        assert_refused(&program.recorded_by(&host, recorder, 0), words);
     };
     let mut program = host.start(runtime, service, &POD);
     let other = "why: it belongs to another user (id 4000000001)";
