@@ -117,7 +117,7 @@ impl Host {
     }
 
     /// A container with the tool, which shares the processes of another one and nothing else.
-    fn beside(&self, target: u32, rights: Rights, words: &[&str]) -> Command {
+    fn sidecar(&self, target: u32, rights: Rights, words: &[&str]) -> Command {
         let (tool, out) = (Path::new(env!("CARGO_BIN_EXE_clrscope")), self.place.file("out"));
         let mut command = Command::new("nsenter");
         command.args(["--target", &target.to_string(), "--pid", "unshare", "--mount"]);
@@ -247,7 +247,7 @@ fn collections(host: &Host, recording: &str) -> u64 {
     rows(host, recording, "gc").iter().filter(|row| row["generation"] == 2).count() as u64
 }
 
-/// Attaches from beside or from the host, which must work: collections are those that the program was asked for.
+/// Attaches from a container or from the host, which must work: collections are those that the program was asked for.
 fn assert_records(host: &Host, program: &mut Program, recorder: Command, name: &str) {
     let asked = 7;
     let output = program.recorded_by(host, recorder, asked);
@@ -323,12 +323,12 @@ fn sidecars_attach_to_programs_in_other_containers_of_the_pod() {
             let mut program = host.start(runtime, Rights::new(user, DEFAULT), &POD);
             let (pid, file) = (program.inner.to_string(), format!("{name}.clrs"));
             assert_ne!(program.inner, 1);
-            let judged = host.beside(program.pid, rights, &["doctor", "--json", &pid]).output().expect("it starts");
+            let judged = host.sidecar(program.pid, rights, &["doctor", "--json", &pid]).output().expect("it starts");
             let document: Value = serde_json::from_slice(&judged.stdout).expect("JSON");
             let checks = document["rows"].as_array().expect("rows");
             let is_seen = checks.iter().any(|row| row["name"] == "process" && row["status"] == "ok");
             assert!(is_seen && judged.status.success(), "{document:#}");
-            let recorder = host.beside(program.pid, rights, &attach(&pid, &file));
+            let recorder = host.sidecar(program.pid, rights, &attach(&pid, &file));
             assert_records(&host, &mut program, recorder, name);
             program.end();
         }
@@ -344,7 +344,7 @@ fn ephemeral_containers_and_the_host_attach_to_the_first_process_of_a_container(
             assert_eq!(program.inner, 1);
             let (inside, outside) = (format!("inside-{user}"), format!("outside-{user}"));
             let file = format!("{inside}.clrs");
-            let recorder = host.beside(program.pid, Rights::new(0, "+all"), &attach("1", &file));
+            let recorder = host.sidecar(program.pid, Rights::new(0, "+all"), &attach("1", &file));
             assert_records(&host, &mut program, recorder, &inside);
             let (pid, file) = (program.pid.to_string(), format!("out/{outside}.clrs"));
             assert_records(&host, &mut program, host.place.clrscope(attach(&pid, &file)), &outside);
@@ -369,7 +369,7 @@ fn what_keeps_a_sidecar_out_is_said_with_what_helps() {
     let service = Rights::new(SERVICE, DEFAULT);
     let refused = |program: &mut Program, rights: Rights, words: &[&str]| {
         let pid = program.inner.to_string();
-        let recorder = host.beside(program.pid, rights, &attach(&pid, "refused.clrs"));
+        let recorder = host.sidecar(program.pid, rights, &attach(&pid, "refused.clrs"));
         assert_refused(&program.recorded_by(&host, recorder, 0), words);
     };
     let mut program = host.start(runtime, service, &POD);
@@ -403,7 +403,7 @@ fn what_keeps_a_sidecar_out_is_said_with_what_helps() {
         if temporary == "mode=777" {
             let pid = program.inner.to_string();
             let words = [&attach(&pid, "trusted.clrs")[..], &["--trust-writable"]].concat();
-            let recorder = host.beside(program.pid, sidecar, &words);
+            let recorder = host.sidecar(program.pid, sidecar, &words);
             assert_records(&host, &mut program, recorder, "trusted");
         }
         program.end();
