@@ -10,6 +10,7 @@
 pub(crate) mod dormant;
 mod moment;
 mod place;
+mod powers;
 mod recording;
 mod refusal;
 mod target;

@@ -18,6 +18,7 @@ use rustix::fs::{
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use super::powers;
 use crate::agent_file::{BYTES, HASH, LIBRARY};
 use crate::errors::{Failure, reason};
 
@@ -53,7 +54,12 @@ impl ForeignPlace {
         }
         tried.dedup();
         let what = format!("cannot put the agent where process {} can load it", process.pid());
-        let hint = "give the process a folder for temporary files that can be written and is not mounted noexec";
+        let hint = match powers::as_whom(process) {
+            Some(whom) => whom,
+            None => {
+                "give the process a folder for temporary files that can be written and is not mounted noexec".to_owned()
+            }
+        };
         Err(Failure::new(what, tried.join("; "), hint))
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clr_diagnostics::{Error, Process, ResultCode};
 use clrscope_contract::request::Request;
+use clrscope_contract::trust::Who;
 use clrscope_recording::model::Process as Recorded;
 
 use super::target::explained;
@@ -42,6 +43,14 @@ impl Present {
     }
 }
 
+/// What helps against an agent's own reason.
+fn hint_to(why: &str) -> &'static str {
+    match why.ends_with(&Who::Others.to_string()) {
+        true => "where all who can write there may be trusted, as in a pod's own volume: --trust-writable",
+        false => "see 'clrscope attach --help' for what can be attached",
+    }
+}
+
 /// Refusal of the runtime, explained. `folder` is the recording's, in which an agent that steps aside says why.
 pub(super) fn refused(process: &Process, error: &Error, folder: &Path, request: &Request) -> Failure {
     let cannot =
@@ -50,7 +59,8 @@ pub(super) fn refused(process: &Process, error: &Error, folder: &Path, request: 
         .ok()
         .and_then(|recording| recording.processes.iter().find_map(Recorded::refusal).map(str::to_owned));
     if let Some(why) = said {
-        return cannot(why, "see 'clrscope attach --help' for what can be attached");
+        let hint = hint_to(&why);
+        return cannot(why, hint);
     }
     match error.code() {
         Some(ResultCode::PROFILER_ALREADY_ACTIVE) => match Present::in_process(process) {

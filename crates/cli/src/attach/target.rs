@@ -7,7 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use clr_diagnostics::{Error, Port, Process, ProcessInfo};
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::io::Errno;
 
+use super::powers;
 use crate::c_library;
 use crate::errors::{Failure, quoted};
 use crate::recorded_process;
@@ -97,17 +100,8 @@ fn unreachable(pid: u32, error: &Error) -> Failure {
     let (why, hint) = match error {
         Error::NoProcess { .. } => ("there is no such process".to_owned(), ps.to_owned()),
         Error::NotDotnet { .. } => ("it runs no .NET runtime that can be asked".to_owned(), ps.to_owned()),
-        Error::DiagnosticsOff { .. } => (
-            "its runtime has no diagnostics socket, as with DOTNET_EnableDiagnostics=0".to_owned(),
-            "start it without that variable, or record it from its start: clrscope run".to_owned(),
-        ),
-        Error::NotPermitted { uid, .. } if *uid != rustix::process::geteuid().as_raw() => {
-            (format!("it belongs to another user (id {uid})"), "attach as that user, or as root".to_owned())
-        }
-        Error::NotPermitted { .. } => (
-            "the system does not let this process look into it".to_owned(),
-            "attach as root; in a container, start that with --cap-add SYS_PTRACE".to_owned(),
-        ),
+        Error::DiagnosticsOff { .. } => without_socket(pid),
+        Error::NotPermitted { .. } => powers::not_permitted(pid),
         Error::ForeignSocket { socket } => (
             format!("its socket {} belongs to another user", quoted(&socket.to_string_lossy())),
             "somebody may have put it there to deceive; remove it".to_owned(),
@@ -124,6 +118,33 @@ fn unreachable(pid: u32, error: &Error) -> Failure {
         }
     };
     Failure::new(format!("cannot attach to process {pid}"), why, hint)
+}
+
+/// Reason and hint for a runtime without a socket. In containers with a read-only root there is often no place for one.
+fn without_socket(pid: u32) -> (String, String) {
+    match unusable_temporary_folder(pid) {
+        Some(why) => (
+            format!("its runtime has no diagnostics socket: {why}"),
+            "start it with a folder for temporary files that it can write: a volume at /tmp, or TMPDIR".to_owned(),
+        ),
+        None => (
+            "its runtime has no diagnostics socket, as with DOTNET_EnableDiagnostics=0".to_owned(),
+            "start it without that variable, or record it from its start: clrscope run".to_owned(),
+        ),
+    }
+}
+
+/// What keeps the process from making files in its folder for temporary files, where that is known.
+fn unusable_temporary_folder(pid: u32) -> Option<String> {
+    let process = Process::open(pid).ok()?;
+    let inside = process.temporary_folder().ok()?;
+    let folder = process.root().join(inside.strip_prefix("/").unwrap_or(&inside));
+    let why = match statvfs(&folder) {
+        Ok(file_system) if file_system.f_flag.contains(StatVfsMountFlags::RDONLY) => "is read-only",
+        Err(Errno::NOENT) => "does not exist",
+        Ok(_) | Err(_) => return None,
+    };
+    Some(format!("its folder for temporary files, {}, {why}", inside.display()))
 }
 
 /// As [`unreachable`], by what became of the process meanwhile.
